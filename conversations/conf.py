@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 from django.conf import settings
 
-from conversations.context.policy.policy import POLICY_FIELDS, PRESETS, Policy, policy_from
+from conversations.context.policy.policy import POLICY_FIELDS, PRESETS, Policy, build_policy
 
 PREFIX = "AGENTWEB_"
 
@@ -169,7 +169,7 @@ def defaults() -> dict[str, Any]:
 
 def site_policy() -> Policy:
     """Give the site's context policy: the preset and the numbers that were set explicitly."""
-    return policy_from(conf.policy, site_overrides())
+    return build_policy(conf.policy, site_overrides())
 
 
 def site_overrides() -> dict[str, Any]:

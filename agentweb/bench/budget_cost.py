@@ -22,7 +22,7 @@ from agentweb.bench.own_database import Queries, person
 from conversations.agent.ports import Ending, Sending
 from conversations.agent.usage import Usage
 from conversations.conf import conf
-from conversations.context.view.envelope import envelope
+from conversations.context.view.envelope import build_envelope
 from conversations.log import leases
 from conversations.log.leases import Lease
 from conversations.models import Budget, User
@@ -131,7 +131,7 @@ def _begun(user: User) -> Lease:
 
 
 def _opened(lease: Lease) -> int:
-    asked = envelope(model=conf.model, max_tokens=2_000, system="Be brief.")
+    asked = build_envelope(model=conf.model, max_tokens=2_000, system="Be brief.")
     messages = '[{"role":"user","content":[{"type":"text","text":"Hello"}]}]'
     return calls.open_call(
         lease=lease, sending=Sending("summary", asked, messages, 900, None, 1)

@@ -22,7 +22,7 @@ from conversations.budgets.usage.groups import lines, purpose_name
 from conversations.budgets.usage.percentiles import SAMPLE
 from conversations.budgets.usage.shares import WAYS, by_group, shares
 from conversations.budgets.usage.site import Site, Step, site
-from conversations.charts import commas
+from conversations.charts import format_number
 from conversations.web.streamed_downloads import stream_download
 
 NEEDED = tuple(f"conversations.view_{name}" for name in ("apicall", "transformation", "turn"))
@@ -78,7 +78,7 @@ def _build_context(found: Site) -> dict[str, Any]:
         "span": span,
         "site": found,
         "turns": charts.turns_by_day(span, found.turns),
-        "steps": charts.columns(span, kinds, show=commas),
+        "steps": charts.columns(span, kinds, show=format_number),
         "tokens": charts.tokens_by_day(span, found.groups),
         "outcomes": count_outcomes(found.steps),
         "purposes": lines(found.groups, purpose_name),

@@ -14,7 +14,7 @@ from django import forms
 from django.db.models import Max
 from django.utils.text import capfirst
 
-from conversations.context.policy.allowed import FIXED, allowed_from
+from conversations.context.policy.allowed import FIXED, read_allowed
 from conversations.context.policy.policy import BOUNDS, POLICY_FIELDS, PRESETS, PolicyError
 from conversations.models import ApiModel, User
 from conversations.reductions.policy import (
@@ -101,7 +101,7 @@ def validate_policy(form: forms.BaseForm) -> tuple[dict[str, Any], dict[str, Any
     except PolicyError as error:
         _refuse(form, OWN, error)
     try:
-        allowed_from(limits)
+        read_allowed(limits)
     except PolicyError as error:
         _refuse(form, MOST, error)
     return policy, limits

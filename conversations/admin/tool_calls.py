@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from conversations.admin.base import ReadOnly, TurnOwnerFilter, format_json, link_row, short_id
 from conversations.admin.content_access import open_content
 from conversations.context.view import wire
-from conversations.context.view.blocks import result_text
+from conversations.context.view.blocks import read_result_text
 from conversations.log.rebuild import DAMAGE
 from conversations.models import ToolCall
 from tools.framework.registry import TOOLS
@@ -84,6 +84,6 @@ def _output(row: ToolCall) -> str:
     if row.output is None:
         return ""
     try:
-        return result_text(wire.decode(row.output.text))
+        return read_result_text(wire.decode(row.output.text))
     except DAMAGE:
         return row.output.text

@@ -11,9 +11,15 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from conversations.agent.answer_block import Grown, Received, StreamError, received, shallow
-from conversations.agent.tokenizer import family_of
-from conversations.agent.usage import Usage, usage_from
+from conversations.agent.answer_block import (
+    AddedText,
+    BlockInProgress,
+    StreamError,
+    demand_shallow,
+    start_block,
+)
+from conversations.agent.tokenizer import find_family
+from conversations.agent.usage import Usage, read_usage
 from conversations.context.errors import ContextError
 from conversations.context.view import blocks, wire
 
@@ -62,11 +68,11 @@ class Answer:
     is_complete: bool = False
     usage: Usage | None = None
     _usage: dict[str, Any] = field(default_factory=dict)
-    _blocks: list[Received] = field(default_factory=list)
+    _blocks: list[BlockInProgress] = field(default_factory=list)
     _ids: set[str] = field(default_factory=set)
     _is_started: bool = False
 
-    def feed(self, event: dict[str, Any]) -> Grown:
+    def feed(self, event: dict[str, Any]) -> AddedText:
         """Take one event; raises StreamError when it breaks the protocol."""
         try:
             return self._feed(event)
@@ -75,7 +81,7 @@ class Answer:
         except (LookupError, TypeError, AttributeError, ValueError, ContextError) as error:
             raise StreamError(f"{str(event.get('type'))[:40]}: {str(error)[:200]}") from error
 
-    def _feed(self, event: dict[str, Any]) -> Grown:
+    def _feed(self, event: dict[str, Any]) -> AddedText:
         match event.get("type"):
             case _ if self.is_complete:
                 pass
@@ -88,9 +94,9 @@ class Answer:
                 if not self._is_started:
                     raise StreamError(f"{name} came before the message started")
                 return self._go_on(name, event)
-        return Grown()
+        return AddedText()
 
-    def _go_on(self, name: str, event: dict[str, Any]) -> Grown:
+    def _go_on(self, name: str, event: dict[str, Any]) -> AddedText:
         match name:
             case "content_block_start":
                 return self._start_block(event["index"], event["content_block"])
@@ -101,21 +107,21 @@ class Answer:
             case "message_delta":
                 reason = event["delta"].get("stop_reason") or self.stop_reason
                 self.stop_reason = str(reason)[:_MOST_REASON]
-                self.refusal = _declined(event["delta"].get("stop_details")) or self.refusal
+                self.refusal = _read_refusal(event["delta"].get("stop_details")) or self.refusal
                 self._report(event.get("usage"), event.get("context_management"))
             case _:
                 self._stop()
-        return Grown()
+        return AddedText()
 
-    def _start_block(self, index: int, start: Any) -> Grown:
+    def _start_block(self, index: int, start: Any) -> AddedText:
         if index != len(self._blocks):
             raise StreamError(f"block {str(index)[:40]} started out of order")
-        block = received(start)
+        block = start_block(start)
         if block.is_call:
             self._take(start["id"])
         self._blocks.append(block)
         shown = block.grown.replace("\0", "\ufffd")
-        return Grown(thinking=shown) if block.type == "thinking" else Grown(text=shown)
+        return AddedText(thinking=shown) if block.type == "thinking" else AddedText(text=shown)
 
     def _take(self, call: str) -> None:
         if len(call) > _MOST_ID:
@@ -124,7 +130,7 @@ class Answer:
             raise StreamError(f"two tool calls have the id {call}")
         self._ids.add(call)
 
-    def _open(self, index: int) -> Received:
+    def _open(self, index: int) -> BlockInProgress:
         if not 0 <= index < len(self._blocks) or self._blocks[index].is_closed:
             raise StreamError(f"block {str(index)[:40]} is not open")
         return self._blocks[index]
@@ -142,7 +148,7 @@ class Answer:
                 self._usage["context_management"] = edited
             is_last = isinstance(usage.get("output_tokens"), int) and bool(self.stop_reason)
             is_final = is_last or (self.usage is not None and self.usage.is_final)
-            self.usage = replace(usage_from(shallow(self._usage)), is_final=is_final)
+            self.usage = replace(read_usage(demand_shallow(self._usage)), is_final=is_final)
 
     @property
     def text(self) -> str:
@@ -154,7 +160,7 @@ class Answer:
 
     def tokens(self, model: str) -> int:
         """Count what has arrived so far by the model's tokenizer, thinking and calls included."""
-        family = family_of(model)
+        family = find_family(model)
         return sum(block.tokens(family) for block in self._blocks)
 
     @property
@@ -199,17 +205,17 @@ class Answer:
                 thoughts = thoughts + 1 if is_thought else 0
         return tuple(texts[: len(texts) - thoughts])
 
-    def _is_answered(self, block: Received) -> bool:
+    def _is_answered(self, block: BlockInProgress) -> bool:
         """Return whether a call or a result of the API's own tools has its counterpart."""
         if block.type in blocks.SERVER_CALLS:
             answered = {
                 other.start.get("tool_use_id")
                 for other in self._blocks
-                if other.is_closed and blocks.answers_server(other.type)
+                if other.is_closed and blocks.is_server_result(other.type)
             }
             is_paused = self.is_complete and self.stop_reason == "pause_turn"
             return is_paused or block.start["id"] in answered
-        if blocks.answers_server(block.type):
+        if blocks.is_server_result(block.type):
             return block.start.get("tool_use_id") in self._ids
         return True
 
@@ -225,7 +231,7 @@ class Answer:
         )
 
 
-def _declined(details: Any) -> str:
+def _read_refusal(details: Any) -> str:
     """Read why the model declined; each part of the details may be missing or null."""
     if not isinstance(details, dict):
         return ""
@@ -235,5 +241,5 @@ def _declined(details: Any) -> str:
     return wire.clean(words).replace("\0", "\ufffd").strip()[:_MOST_WORDS]
 
 
-def _is_flawed(block: Received) -> bool:
+def _is_flawed(block: BlockInProgress) -> bool:
     return block.is_call and bool(block.input()[1])

@@ -32,7 +32,7 @@ class StreamError(ContextError):
 
 
 @dataclass(frozen=True, slots=True)
-class Grown:
+class AddedText:
     """Text and thinking that one event added, to be shown."""
 
     text: str = ""
@@ -40,7 +40,7 @@ class Grown:
 
 
 @dataclass(slots=True)
-class Received:
+class BlockInProgress:
     """A block in progress: its start event, and the pieces of its text, thinking or input."""
 
     start: dict[str, Any]
@@ -61,13 +61,13 @@ class Received:
     def grown(self) -> str:
         return "".join(self.parts)
 
-    def grow(self, delta: dict[str, Any]) -> Grown:
+    def grow(self, delta: dict[str, Any]) -> AddedText:
         """Apply a delta; ignore unknown kinds, raise StreamError for another block's kind."""
         match self.type, delta.get("type"):
             case "text", "text_delta":
-                return Grown(text=self._add(delta["text"]))
+                return AddedText(text=self._add(delta["text"]))
             case "thinking", "thinking_delta":
-                return Grown(thinking=self._add(delta["thinking"]))
+                return AddedText(thinking=self._add(delta["thinking"]))
             case _, "input_json_delta" if self.is_call:
                 self._add(delta["partial_json"])
             case "thinking", "signature_delta":
@@ -79,7 +79,7 @@ class Received:
                 self.citations += _citations([delta["citation"]])
             case _, ("text_delta" | "thinking_delta" | "input_json_delta"):
                 raise StreamError(f"{delta['type']} does not belong to a block of {self.type[:40]}")
-        return Grown()
+        return AddedText()
 
     def _add(self, piece: str) -> str:
         # NUL is legal in wire text, but must not reach what people read.
@@ -97,7 +97,7 @@ class Received:
         """Return a call's input as wire text and ""; or "{}" and what is wrong with it."""
         text = self.grown.strip() or wire.encode(self.start.get("input") or {})
         try:
-            value = shallow(wire.decode(text))
+            value = demand_shallow(wire.decode(text))
         except (WireError, StreamError) as error:
             return "{}", f"{error}. It began: {text[:200]}"
         if not isinstance(value, dict):
@@ -118,9 +118,9 @@ class Received:
                 return ""
             case _ if self.is_closed and self.is_call:
                 head = {key: self.start[key] for key in _CALL_FIELDS if self.start.get(key)}
-                return _sendable(wire.encode(head)[:-1] + ',"input":' + self.input()[0] + "}")
-            case name if self.is_closed and (name in _TAKEN_BACK or blocks.answers_server(name)):
-                return _sendable(wire.encode(self.start))
+                return _checked_text(wire.encode(head)[:-1] + ',"input":' + self.input()[0] + "}")
+            case name if self.is_closed and (name in _TAKEN_BACK or blocks.is_server_result(name)):
+                return _checked_text(wire.encode(self.start))
             case _:
                 return ""
 
@@ -134,22 +134,22 @@ class Received:
         return wire.encode({"type": "compaction", "content": self.grown or None} | kept | signed)
 
 
-def received(start: Any) -> Received:
+def start_block(start: Any) -> BlockInProgress:
     """Start a block; raises StreamError for a tool call that could never be answered."""
     if not isinstance(start, dict) or not isinstance(start.get("type"), str):
         raise StreamError("a block is an object with a type")
-    block = Received(dict(shallow(start)))
+    block = BlockInProgress(dict(demand_shallow(start)))
     if block.type in ("text", "thinking", "compaction"):
         name = "content" if block.type == "compaction" else block.type
         block.parts.append(wire.clean(start.get(name) or ""))
         block.signature = wire.clean(start.get("signature") or "")
         block.citations = _citations(start.get("citations") or [])
-    elif block.is_call and (wrong := blocks.flaw("assistant", [start | {"input": {}}])):
+    elif block.is_call and (wrong := blocks.find_flaw("assistant", [start | {"input": {}}])):
         raise StreamError(wrong[2])
     return block
 
 
-def shallow(value: Any) -> Any:
+def demand_shallow(value: Any) -> Any:
     """Return the value unchanged; raises StreamError when it is nested too deeply."""
     level = [value]
     for _ in range(MOST_DEPTH):
@@ -168,8 +168,8 @@ def shallow(value: Any) -> Any:
 def _citations(values: Any) -> list[dict[str, Any]]:
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
         raise StreamError("a citation is an object")
-    return list(shallow(values))
+    return list(demand_shallow(values))
 
 
-def _sendable(text: str) -> str:
-    return "" if blocks.flaw("assistant", [wire.decode(text)]) else text
+def _checked_text(text: str) -> str:
+    return "" if blocks.find_flaw("assistant", [wire.decode(text)]) else text

@@ -18,7 +18,7 @@ Reason = Literal["write", "private"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ApprovalQuestion:
     """A call that needs approval; `sources` are the private tools that ran before it."""
 
     use: ToolUse
@@ -28,7 +28,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CallFacts:
     """What is known before the calls of an answer are judged.
 
     `private`: tools whose private results the model may have read. `named`: destinations that occur
@@ -40,17 +40,17 @@ class Known:
     allowed: AbstractSet[tuple[str, str]] = frozenset()
 
 
-def asks(
-    use: ToolUse, known: Known, *, writes: bool, destination: str | None, rule: Rule = "ask"
-) -> Ask | None:
+def find_question(
+    use: ToolUse, known: CallFacts, *, writes: bool, destination: str | None, rule: Rule = "ask"
+) -> ApprovalQuestion | None:
     """Return the question the person must answer before this call runs; None when it may run."""
     if rule == "allow" or (use.name, destination or "") in known.allowed:
         return None
     if writes:
-        return Ask(use, "write", destination or "", known.private)
+        return ApprovalQuestion(use, "write", destination or "", known.private)
     if destination is None or not known.private or _is_named(destination, known.named):
         return None
-    return Ask(use, "private", destination, known.private)
+    return ApprovalQuestion(use, "private", destination, known.private)
 
 
 def _is_named(destination: str, named: AbstractSet[str]) -> bool:

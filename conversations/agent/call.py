@@ -31,9 +31,9 @@ from conversations.agent.ports import (
 from conversations.agent.stop import Stopped
 from conversations.context.pipeline import CompactionReply, CompactionWanted, SummaryReply
 from conversations.context.steps import api_clearing
-from conversations.context.tokens.estimate import text_tokens
+from conversations.context.tokens.estimate import estimate_text
 from conversations.context.view import wire
-from conversations.context.view.envelope import Envelope, body
+from conversations.context.view.envelope import Envelope, join_body
 from conversations.context.view.view import Message, View
 
 #: Receives text and thinking as they arrive, to show them.
@@ -41,14 +41,14 @@ Grow: TypeAlias = Callable[[str, str], None]
 
 
 @dataclass(slots=True)
-class _Heard:
+class _Response:
     """What has arrived of the response so far."""
 
     answer: Answer
     request_id: str = ""
 
 
-async def attempt(
+async def attempt_call(
     line: Line, sent: Sent, *, grow: Grow | None = None, taken: AbstractSet[str] = frozenset()
 ) -> tuple[Answer, Message | None]:
     """Send the call and return its complete answer and message; raises ModelFailed or Stopped.
@@ -58,18 +58,18 @@ async def attempt(
     """
     shows = grow is not None
     answer = Answer(taken)
-    heard = _Heard(answer)
+    heard = _Response(answer)
     try:
-        await _listen(line, sent, heard, grow)
+        await _read_stream(line, sent, heard, grow)
     except Stopped:
         if not answer.is_complete:
-            await line.calls.close(sent, _cut(heard, sent, "stopped", None, keeps=shows))
+            await line.calls.close(sent, _build_ending(heard, sent, "stopped", None, keeps=shows))
             raise
     except (StreamError, ModelFailed) as error:
         if not answer.is_complete:
-            failed = _failure(error, answer)
+            failed = _map_failure(error, answer)
             status: CallStatus = "truncated" if answer.usage else "error"
-            await line.calls.close(sent, _cut(heard, sent, status, failed, keeps=shows))
+            await line.calls.close(sent, _build_ending(heard, sent, status, failed, keeps=shows))
             raise failed from error
     ending = Ending(
         "refused" if answer.stop_reason == "refusal" else "complete",
@@ -83,56 +83,58 @@ async def attempt(
     return answer, await line.calls.close(sent, ending)
 
 
-async def ask_for_summary(
+async def request_summary(
     line: Line, envelope: Envelope, text: str
 ) -> tuple[SummaryReply | None, int | None]:
     """Request a summary; returns None on any failure, and the deterministic steps take over."""
-    answer, call = await _aside(line, _asking("summary", envelope, text))
+    answer, call = await _make_hidden_call(line, _build_sending("summary", envelope, text))
     return (SummaryReply(answer.text, answer.stop_reason) if answer else None), call
 
 
-async def ask_for_title(line: Line, envelope: Envelope, text: str) -> str:
+async def request_title(line: Line, envelope: Envelope, text: str) -> str:
     """Request a title; returns "" on any failure."""
-    answer, _ = await _aside(line, _asking("title", envelope, text))
-    return title.title_of(answer.text, answer.stop_reason) if answer else ""
+    answer, _ = await _make_hidden_call(line, _build_sending("title", envelope, text))
+    return title.read_title(answer.text, answer.stop_reason) if answer else ""
 
 
-def _asking(purpose: Purpose, envelope: Envelope, text: str) -> Sending:
+def _build_sending(purpose: Purpose, envelope: Envelope, text: str) -> Sending:
     """Build a request of one message that is not a view of the log."""
     messages = wire.encode([{"role": "user", "content": [{"type": "text", "text": text}]}])
-    return Sending(purpose, envelope, messages, envelope.overhead + text_tokens(text), None, 1)
+    return Sending(purpose, envelope, messages, envelope.overhead + estimate_text(text), None, 1)
 
 
-async def ask_for_compaction(
+async def request_compaction(
     ports: Ports, envelope: Envelope, wanted: CompactionWanted
 ) -> tuple[CompactionReply | None, int | None]:
     """Request a compaction; returns None on any failure, and the deterministic steps take over."""
-    asked, messages = api_clearing.compacting(envelope), wanted.view.body
-    answer, call = await _aside(ports, Sending("summary", asked, messages, wanted.tokens, None, 1))
+    asked, messages = api_clearing.build_compaction_envelope(envelope), wanted.view.body
+    answer, call = await _make_hidden_call(
+        ports, Sending("summary", asked, messages, wanted.tokens, None, 1)
+    )
     return (CompactionReply(answer.compaction, answer.stop_reason) if answer else None), call
 
 
-async def _aside(line: Line, sending: Sending) -> tuple[Answer | None, int | None]:
+async def _make_hidden_call(line: Line, sending: Sending) -> tuple[Answer | None, int | None]:
     """Make a call that is not shown; return its answer, and the call's id if one was opened."""
     try:
         sent = await line.calls.open(sending)
     except Refused:
         return None, None
     try:
-        answer, _ = await attempt(line, sent)
+        answer, _ = await attempt_call(line, sent)
     except ModelFailed:
         return None, sent.call
     return answer, sent.call
 
 
-async def ask_for_count(ports: Ports, job: Job, view: View) -> int | None:
+async def request_count(ports: Ports, job: Job, view: View) -> int | None:
     """Count the tokens of the request at the API; None when no count is available."""
     with ports.switch.interruptible():
-        asked = api_clearing.asked(job.envelope, view, None)
-        return await ports.model.count(body(asked.counting, view.body), asked.headers)
+        asked = api_clearing.build_reply_envelope(job.envelope, view, None)
+        return await ports.model.count(join_body(asked.counting, view.body), asked.headers)
 
 
-async def _listen(line: Line, sent: Sent, heard: _Heard, grow: Grow | None) -> None:
+async def _read_stream(line: Line, sent: Sent, heard: _Response, grow: Grow | None) -> None:
     """Feed the answer until it is complete; raises ModelFailed when the stream ends before that."""
     answer = heard.answer
     with line.switch.interruptible():
@@ -150,7 +152,7 @@ async def _listen(line: Line, sent: Sent, heard: _Heard, grow: Grow | None) -> N
     raise ModelFailed("cut", "The connection to the API ended in mid-answer.", may_retry=True)
 
 
-def _failure(error: StreamError | ModelFailed, answer: Answer) -> ModelFailed:
+def _map_failure(error: StreamError | ModelFailed, answer: Answer) -> ModelFailed:
     """Map the error to ModelFailed; once something was shown it must not be retried."""
     failed = error
     if isinstance(failed, StreamError):
@@ -159,8 +161,8 @@ def _failure(error: StreamError | ModelFailed, answer: Answer) -> ModelFailed:
     return replace(failed, may_retry=failed.may_retry and not was_shown)
 
 
-def _cut(
-    heard: _Heard, sent: Sent, status: CallStatus, failure: ModelFailed | None, *, keeps: bool
+def _build_ending(
+    heard: _Response, sent: Sent, status: CallStatus, failure: ModelFailed | None, *, keeps: bool
 ) -> Ending:
     answer = heard.answer
     return Ending(

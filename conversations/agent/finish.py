@@ -28,7 +28,7 @@ _REASONS = {
 }
 
 
-def finished(stop_reason: str) -> Finish:
+def finish_answer(stop_reason: str) -> Finish:
     match stop_reason:
         case "end_turn" | "stop_sequence" | "max_tokens" | "refusal" | "pause_turn":
             return Finish("done", stop_reason)
@@ -38,34 +38,36 @@ def finished(stop_reason: str) -> Finish:
             return Finish("done", "truncated")
 
 
-def declined(words: str) -> Finish:
+def finish_refusal(words: str) -> Finish:
     """Finish a turn that the model refused to answer, with its explanation if it gave one."""
     return Finish("done", "refusal", "", f"{words} {LEFT_OUT}".strip())
 
 
-def used_up(code: Literal["turn_rounds", "turn_tools"]) -> Finish:
+def finish_at_limit(code: Literal["turn_rounds", "turn_tools"]) -> Finish:
     """Finish a turn that has made all the calls it may make."""
     return Finish("done", "loop_limit", code)
 
 
-def wrong_calls() -> Finish:
+def finish_wrong_calls() -> Finish:
     return Finish("done", "loop_limit", "wrong_calls", WRONG_CALLS)
 
 
-def left_out(view: View, first: int) -> Transformation:
+def build_refusal_trim(view: View, first: int) -> Transformation:
     """Build the change that removes the last exchange, which began with message `first`."""
     seqs = [message.seq for message in view.messages if message.seq >= first]
     count = "1 message" if len(seqs) == 1 else f"{len(seqs)} messages"
     note = f"Left out the exchange that the model refused ({count})"
     trigger = Trigger(len(seqs), 0, "counted")
-    return edits.transformation(view, "trim", trigger, (SpliceMessages(first, seqs[-1]),), note)
+    return edits.build_transformation(
+        view, "trim", trigger, (SpliceMessages(first, seqs[-1]),), note
+    )
 
 
-def failed(code: str, text: str) -> Finish:
+def finish_failure(code: str, text: str) -> Finish:
     return Finish("failed", _REASONS.get(code, ""), code, text)
 
 
-def stopped(reason: str) -> Finish:
+def finish_stop(reason: str) -> Finish:
     match reason:
         case "user":
             return Finish("cancelled", "stopped")

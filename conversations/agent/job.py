@@ -51,7 +51,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedConversation:
     """The conversation as loaded: the view, and what is known about the last call."""
 
     view: View
@@ -65,7 +65,7 @@ class Loaded:
     compacted_by: str = ""
 
 
-def call_ids(view: View) -> set[str]:
+def list_call_ids(view: View) -> set[str]:
     """Return the ids of all tool calls in view, the API's own among them."""
     ids: set[str] = view.learn("call ids", _no_ids, _read_ids)
     return ids

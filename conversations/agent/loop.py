@@ -10,21 +10,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from conversations.agent.answer import Answer
-from conversations.agent.call import attempt
+from conversations.agent.call import attempt_call
 from conversations.agent.events import MeterMoved, RoundChanged, RoundOpened, TurnChanged
 from conversations.agent.finish import (
-    declined,
-    failed,
-    finished,
-    left_out,
-    stopped,
-    used_up,
-    wrong_calls,
+    build_refusal_trim,
+    finish_answer,
+    finish_at_limit,
+    finish_failure,
+    finish_refusal,
+    finish_stop,
+    finish_wrong_calls,
 )
-from conversations.agent.job import Job, Loaded, call_ids
+from conversations.agent.job import Job, LoadedConversation, list_call_ids
 from conversations.agent.ports import Finish, ModelFailed, Ports, Refused, Sending, Sent
-from conversations.agent.prepare import Preparing, compare, report_of
-from conversations.agent.resume import Begun, OpenRound
+from conversations.agent.prepare import RequestPreparation, build_report, warn_of_mismatch
+from conversations.agent.resume import OpenRound, TurnProgress
 from conversations.agent.stop import Stopped
 from conversations.agent.tool_calls import STOPPED, TOO_MANY, ToolRuns
 from conversations.context.errors import ContextError, RuleError
@@ -35,14 +35,14 @@ from conversations.context.view import edits, rules
 from conversations.context.view.view import View
 
 #: Factor by which the output limit is raised after it cut a tool call.
-LONGER = 4
+LONGER_FACTOR = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Got:
+class ReceivedAnswer:
     """A complete answer, and the conversation including it."""
 
-    state: Loaded
+    state: LoadedConversation
     answer: Answer
     sent: Sent
 
@@ -50,8 +50,10 @@ class Got:
 class Runner:
     """One run of one turn."""
 
-    def __init__(self, job: Job, ports: Ports, turn: int, begun: Begun | None = None) -> None:
-        begun = begun or Begun()
+    def __init__(
+        self, job: Job, ports: Ports, turn: int, begun: TurnProgress | None = None
+    ) -> None:
+        begun = begun or TurnProgress()
         self.job, self.ports, self.turn, self.open = job, ports, turn, begun.open
         self.round, self.tool_calls, self.wrong = begun.rounds, begun.tool_calls, begun.wrong
         self.pauses, self.overflows = begun.pauses, begun.overflows
@@ -69,14 +71,14 @@ class Runner:
             last = max((message.seq for message in state.view.messages[-1:]), default=0)
             self.first = self.first or last
             # Pages get the meter with the event that starts or resumes the turn.
-            self.metered = _size(state.view)
+            self.metered = _measure(state.view)
             return await self._loop(state)
         except Stopped as stop:
-            return stopped(stop.reason)
+            return finish_stop(stop.reason)
         except (Refused, ModelFailed, ContextError) as error:
-            return failed(error.code, str(error))
+            return finish_failure(error.code, str(error))
 
-    async def _loop(self, state: Loaded) -> Finish:
+    async def _loop(self, state: LoadedConversation) -> Finish:
         finish = self._is_over()
         if self.open is not None:
             state, finish = await self._use_tools(state, self.open)
@@ -84,7 +86,7 @@ class Runner:
             self.ports.switch.check()
             self.ports.switch.check_leaving()
             if self.round >= self.job.caps.rounds:
-                return used_up("turn_rounds")
+                return finish_at_limit("turn_rounds")
             self.round += 1
             got = await self._reply(state)
             state = got.state
@@ -99,42 +101,42 @@ class Runner:
                 await self.ports.tell(RoundChanged(self.turn, self.round))
             elif got.answer.stop_reason == "refusal":
                 await self._leave_out(state.view)
-                return declined(got.answer.refusal)
+                return finish_refusal(got.answer.refusal)
             else:
                 # The event of the turn's end renders its last round, too.
-                return finished(got.answer.stop_reason)
+                return finish_answer(got.answer.stop_reason)
         return finish
 
     async def _tell_meter(self, view: View) -> None:
         """Publish how full the context is, if it has changed since the last time."""
-        if self.metered != _size(view):
-            self.metered = _size(view)
+        if self.metered != _measure(view):
+            self.metered = _measure(view)
             await self.ports.tell(MeterMoved())
 
     async def _leave_out(self, view: View) -> None:
         """Record that the refused exchange is not part of the next request."""
-        change = left_out(view, self.first)
+        change = build_refusal_trim(view, self.first)
         veto = await self.ports.log.record(change, self.job.policy, None)
         if veto is not None:
-            kept = edits.unapplied(view, change.kind, change.trigger, "vetoed", veto.reason)
+            kept = edits.build_unapplied(view, change.kind, change.trigger, "vetoed", veto.reason)
             await self.ports.log.record(kept, self.job.policy, None)
 
-    def _goes_on(self, got: Got) -> bool:
+    def _goes_on(self, got: ReceivedAnswer) -> bool:
         """Return whether an answer that paused is sent back to get the rest of it."""
         if got.answer.stop_reason != "pause_turn" or self.pauses >= self.job.caps.pauses:
             return False
         try:
-            rules.check(got.state.view)
+            rules.check_rules(got.state.view)
         except RuleError:
             return False
         return True
 
-    async def _reply(self, state: Loaded) -> Got:
+    async def _reply(self, state: LoadedConversation) -> ReceivedAnswer:
         """Prepare and call; after an overflow, reduce harder, a bounded number of times."""
         harder = 0
         overflow: tuple[ModelFailed, tuple[object, ...]] | None = None
         while True:
-            prepared, state = await Preparing(self.job, self.ports, state).prepare(harder)
+            prepared, state = await RequestPreparation(self.job, self.ports, state).prepare(harder)
             # A request that could not be made smaller is not sent again.
             sent = prepared.view.edits, prepared.cleared
             if overflow is None or sent != overflow[1]:
@@ -153,13 +155,13 @@ class Runner:
             self.overflows += 1
             harder += 1
 
-    async def _ask_for_reply(self, prepared: Prepared, state: Loaded) -> Got:
+    async def _ask_for_reply(self, prepared: Prepared, state: LoadedConversation) -> ReceivedAnswer:
         """Open a call, read it, close it; retry while nothing was shown and it may help."""
         view = prepared.view
         left = self.job.window - prepared.gauge.seen
         envelope = self.job.envelope.fitting(left)
-        envelope = api_clearing.asked(envelope, view, prepared.clearing)
-        taken = self.ids | call_ids(view)
+        envelope = api_clearing.build_reply_envelope(envelope, view, prepared.clearing)
+        taken = self.ids | list_call_ids(view)
         tries, asked = 1, envelope.max_tokens
         await self._tell_meter(view)
         while True:
@@ -171,22 +173,22 @@ class Runner:
             await self.ports.tell(RoundOpened(self.turn, self.round))
             try:
                 grow = self.ports.stage.grow
-                answer, message = await attempt(self.ports, sent, grow=grow, taken=taken)
+                answer, message = await attempt_call(self.ports, sent, grow=grow, taken=taken)
             except ModelFailed as error:
                 await self._back_off(error, tries)
                 tries += 1
                 continue
             if answer.is_cut_call and not message and not sent.is_limited:
                 # None of it can be kept: request it once more with a higher limit.
-                longest = min(LONGER * asked, self.job.max_output, left)
+                longest = min(LONGER_FACTOR * asked, self.job.max_output, left)
                 if envelope.max_tokens == asked < longest:
                     envelope = envelope.limited(longest)
                     continue
             after = view.append(message) if message else view
-            report = report_of(answer, after, envelope.overhead) or state.report
-            compare(prepared, answer)
+            report = build_report(answer, after, envelope.overhead) or state.report
+            warn_of_mismatch(prepared, answer)
             known = replace(state, view=after, report=report, bound_to=envelope.binding)
-            return Got(known, answer, sent)
+            return ReceivedAnswer(known, answer, sent)
 
     async def _back_off(self, error: ModelFailed, tries: int) -> None:
         """Wait before the next attempt, or raise when there must be none."""
@@ -201,7 +203,9 @@ class Runner:
         with self.ports.switch.pausing():
             await self.ports.pause(wait)
 
-    async def _use_tools(self, state: Loaded, calls: OpenRound) -> tuple[Loaded, Finish | None]:
+    async def _use_tools(
+        self, state: LoadedConversation, calls: OpenRound
+    ) -> tuple[LoadedConversation, Finish | None]:
         """Answer the tool calls of an answer; those beyond the cap get a result that says so.
 
         When no further call could use the results, no tool runs: raises Refused.
@@ -227,8 +231,8 @@ class Runner:
     def _is_over(self) -> Finish | None:
         """Return how the turn ends once it has reached a tool limit; None while it may go on."""
         if self.tool_calls > self.job.caps.tool_calls:
-            return used_up("turn_tools")
-        return wrong_calls() if self.wrong >= self.job.caps.wrong_rounds else None
+            return finish_at_limit("turn_tools")
+        return finish_wrong_calls() if self.wrong >= self.job.caps.wrong_rounds else None
 
     async def _refusal(self, call: int) -> Refused | None:
         """Return why no further call is possible, if that is already known."""
@@ -239,5 +243,5 @@ class Runner:
         return None
 
 
-def _size(view: View) -> tuple[int, int]:
+def _measure(view: View) -> tuple[int, int]:
     return view.length, view.edits

@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any, Literal, Protocol
 
 from conversations.agent.answer import ToolUse
-from conversations.agent.approval_rules import Ask
+from conversations.agent.approval_rules import ApprovalQuestion
 from conversations.agent.events import Event
-from conversations.agent.job import Loaded
+from conversations.agent.job import LoadedConversation
 from conversations.agent.stop import Switch
 from conversations.agent.usage import Usage
 from conversations.context.pipeline import Veto
@@ -145,7 +145,7 @@ class Finish:
 class Log(Protocol):
     """The conversation's log; every write is one transaction."""
 
-    async def load(self) -> Loaded: ...
+    async def load(self) -> LoadedConversation: ...
     async def pins(self) -> frozenset[str | int]:
         """Return what no step may touch now: ids of tool calls and numbers of messages."""
         ...
@@ -190,11 +190,11 @@ class Model(Protocol):
 
 
 class Tools(Protocol):
-    async def judge(self, uses: Sequence[ToolUse]) -> Mapping[str, Ask | ToolDone]:
+    async def judge(self, uses: Sequence[ToolUse]) -> Mapping[str, ApprovalQuestion | ToolDone]:
         """Return which calls need approval first and which may not run; all others may."""
         ...
 
-    async def ask(self, asks: Sequence[Ask]) -> None:
+    async def ask(self, asks: Sequence[ApprovalQuestion]) -> None:
         """Store the questions and release the turn, in one transaction."""
         ...
 

@@ -10,21 +10,21 @@ from dataclasses import replace
 from typing import assert_never
 
 from conversations.agent.answer import Answer
-from conversations.agent.call import ask_for_compaction, ask_for_count, ask_for_summary
-from conversations.agent.job import Job, Loaded
+from conversations.agent.call import request_compaction, request_count, request_summary
+from conversations.agent.job import Job, LoadedConversation
 from conversations.agent.ports import Ports, logger
 from conversations.context import pipeline
 from conversations.context.pipeline import (
     CompactionWanted,
     CountWanted,
+    EngineRequest,
     Preparation,
     Prepared,
     Reply,
     Situation,
     SummaryWanted,
-    Wish,
 )
-from conversations.context.policy.gauge import Report, anchored
+from conversations.context.policy.gauge import Report, anchor_report
 from conversations.context.steps import api_clearing
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import View
@@ -33,15 +33,15 @@ from conversations.context.view.view import View
 WORDED = ("summary", "rounds")
 
 
-class Preparing:
+class RequestPreparation:
     """One preparation; `call` is the last call that requested a text for it."""
 
-    def __init__(self, job: Job, ports: Ports, state: Loaded) -> None:
+    def __init__(self, job: Job, ports: Ports, state: LoadedConversation) -> None:
         self.job, self.ports, self.state = job, ports, state
         self.call: int | None = None
         self.rejected = state.rejected
 
-    async def prepare(self, harder: int) -> tuple[Prepared, Loaded]:
+    async def prepare(self, harder: int) -> tuple[Prepared, LoadedConversation]:
         """Return what to send, and the conversation as it then is; raises ContextError."""
         state = self.state
         situation = self._situation(await self.ports.log.pins())
@@ -50,26 +50,26 @@ class Preparing:
         while True:
             self.ports.switch.check()
             # In a thread: shortening a huge result takes long and would block every other turn.
-            wish = await asyncio.to_thread(_step, steps, reply)
+            wish = await asyncio.to_thread(_advance, steps, reply)
             if isinstance(wish, Prepared):
                 # Any compaction block that is left was made by this model.
-                maker = self.job.model if api_clearing.holds_block(wish.view) else ""
+                maker = self.job.model if api_clearing.has_compaction_block(wish.view) else ""
                 return wish, replace(
                     state, view=wish.view, rejected=self.rejected, compacted_by=maker
                 )
             reply = await self._answer(wish)
 
-    async def _answer(self, wish: Wish) -> Reply:
+    async def _answer(self, wish: EngineRequest) -> Reply:
         match wish:
             case SummaryWanted():
                 asked = self.job.summary_envelope(wish.system, wish.max_tokens)
-                words, self.call = await ask_for_summary(self.ports, asked, wish.text)
+                words, self.call = await request_summary(self.ports, asked, wish.text)
                 return words
             case CompactionWanted():
-                block, self.call = await ask_for_compaction(self.ports, self.job.envelope, wish)
+                block, self.call = await request_compaction(self.ports, self.job.envelope, wish)
                 return block
             case CountWanted():
-                return await ask_for_count(self.ports, self.job, wish.view)
+                return await request_count(self.ports, self.job, wish.view)
             case Transformation():
                 return await self._record(wish)
             case _:
@@ -103,7 +103,7 @@ class Preparing:
         )
 
 
-def _step(steps: Preparation, reply: Reply) -> Wish | Prepared:
+def _advance(steps: Preparation, reply: Reply) -> EngineRequest | Prepared:
     """Advance to the next request or the result: StopIteration must not leave a thread."""
     try:
         return steps.send(reply)
@@ -112,16 +112,16 @@ def _step(steps: Preparation, reply: Reply) -> Wish | Prepared:
         return prepared
 
 
-def report_of(answer: Answer, view: View, overhead: int) -> Report | None:
+def build_report(answer: Answer, view: View, overhead: int) -> Report | None:
     """Build the gauge's report from this answer's usage; None when it reported none."""
     usage = answer.usage
     if usage is None or not usage.context:
         return None
     report = Report(usage.uncleared + usage.output, view.tokens, overhead, view.edits)
-    return anchored(report, view.messages[-1])
+    return anchor_report(report, view.messages[-1])
 
 
-def compare(prepared: Prepared, answer: Answer) -> None:
+def warn_of_mismatch(prepared: Prepared, answer: Answer) -> None:
     """Log a warning when the API cleared other results than predicted and recorded."""
     cleared = answer.usage.cleared_uses if answer.usage else 0
     if cleared != len(prepared.cleared):

@@ -32,7 +32,7 @@ class OpenRound:
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class TurnProgress:
     """The progress of a turn; `first` is the number of its first message (0: the last in view)."""
 
     first: int = 0

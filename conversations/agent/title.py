@@ -29,24 +29,24 @@ _MARKS = re.compile(r"[*`#]+|~~|__")
 _ROUND = " \t\"'“”„‟«»‹›‘’‚‛_-–—>|.。,;:"
 
 
-def quoted(prompt: str, answer: str) -> str:
+def quote_beginning(prompt: str, answer: str) -> str:
     """Return the beginning of a conversation as a JSON object, for the title prompt."""
-    said = {"person": _cut(prompt, PROMPT_CHARS), "assistant": _cut(answer, ANSWER_CHARS)}
+    said = {"person": _cut_text(prompt, PROMPT_CHARS), "assistant": _cut_text(answer, ANSWER_CHARS)}
     return wire.encode({name: text for name, text in said.items() if text})
 
 
-def title_of(text: str, stop_reason: str) -> str:
+def read_title(text: str, stop_reason: str) -> str:
     """Return the title that the model wrote; "" when there is none."""
     if stop_reason not in _WHOLE:
         return ""
     for line in text.splitlines():
-        title = _cleaned(line)
+        title = _clean_line(line)
         if any(map(str.isalnum, title)):
-            return _shortened(title)
+            return _shorten_title(title)
     return ""
 
 
-def _cleaned(line: str) -> str:
+def _clean_line(line: str) -> str:
     seen = "".join(" " if _is_unseen(letter) else letter for letter in wire.clean(line))
     # The removed characters may have stood between two spaces.
     bare = " ".join(_MARKS.sub("", " ".join(seen.split())).split()).strip(_ROUND)
@@ -59,13 +59,13 @@ def _is_unseen(letter: str) -> bool:
     return unicodedata.category(letter) in ("Cc", "Cf", "Cn", "Co", "Cs") and letter not in "‌‍"
 
 
-def _shortened(title: str) -> str:
+def _shorten_title(title: str) -> str:
     if len(title) <= MOST_CHARS:
         return title
     head = title[: MOST_CHARS - 1]
     return (head.rpartition(" ")[0] or head).rstrip(_ROUND) + "…"
 
 
-def _cut(text: str, most: int) -> str:
+def _cut_text(text: str, most: int) -> str:
     text = text.strip()
     return text if len(text) <= most else text[:most] + "…"

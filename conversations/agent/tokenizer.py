@@ -61,7 +61,7 @@ OLDER = Family(26, 128, 54, 73, 59, 101, 320, 0, 8)
 NEWER = Family(32, 157, 46, 96, 56, 100, 310, 15, 0)
 
 
-def family_of(model: str) -> Family:
+def find_family(model: str) -> Family:
     """Return the family of a model, by the generation in its name; unknown ones count as newer."""
     found = _GENERATION.search(model)
     if found is None:

@@ -14,7 +14,7 @@ import logging
 from dataclasses import dataclass
 
 from conversations.agent.answer import ToolUse
-from conversations.agent.approval_rules import Ask
+from conversations.agent.approval_rules import ApprovalQuestion
 from conversations.agent.events import RoundChanged
 from conversations.agent.ports import Ports, ToolDone
 from conversations.agent.resume import OpenRound
@@ -64,7 +64,7 @@ class ToolRuns:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        asks = [one for one in done if isinstance(one, Ask)]
+        asks = [one for one in done if isinstance(one, ApprovalQuestion)]
         if asks:
             await self.ports.tools.ask(asks)
             return None
@@ -73,9 +73,9 @@ class ToolRuns:
         message = await self.ports.log.store_results(content)
         return message, all(one.is_wrong for one in ended)
 
-    async def _judged(self, calls: OpenRound) -> dict[str, Ask | ToolDone]:
+    async def _judged(self, calls: OpenRound) -> dict[str, ApprovalQuestion | ToolDone]:
         """Return verdicts for the remaining calls that may not run, or not yet."""
-        found: dict[str, Ask | ToolDone] = {}
+        found: dict[str, ApprovalQuestion | ToolDone] = {}
         free: list[ToolUse] = []
         for at, use in enumerate(calls.uses):
             if use.id in calls.done:
@@ -98,13 +98,13 @@ class ToolRuns:
         use: ToolUse,
         calls: OpenRound,
         gate: asyncio.Semaphore,
-        verdict: Ask | ToolDone | None,
-    ) -> ToolDone | Ask:
+        verdict: ApprovalQuestion | ToolDone | None,
+    ) -> ToolDone | ApprovalQuestion:
         """Answer one call; after a stop its result is "cancelled", committed like any other."""
         if use.id in calls.done:
             return calls.done[use.id]
         async with gate:
-            if isinstance(verdict, Ask):
+            if isinstance(verdict, ApprovalQuestion):
                 if not self.ports.switch.reason:
                     return verdict
                 done = ToolDone(wire.encode(CANCELLED), "cancelled")

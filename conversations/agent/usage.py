@@ -87,20 +87,20 @@ class Usage:
         )
 
 
-def usage_from(raw: dict[str, Any]) -> Usage:
+def read_usage(raw: dict[str, Any]) -> Usage:
     """Read a `usage` object; a missing, negative, huge or malformed figure never becomes money.
 
     It may include the `context_management` of the answer, which says what was cleared.
     """
-    whole = _counts(raw)
-    rows = _listed(raw.get("iterations"))
-    compactions = [_counts(row) for row in rows if row.get("type") == "compaction"]
-    others = [_counts(row) for row in rows if row.get("type") != "compaction"]
-    said = [_counts(row) for row in rows if row.get("type") == "message"]
+    whole = _read_counts(raw)
+    rows = _list_objects(raw.get("iterations"))
+    compactions = [_read_counts(row) for row in rows if row.get("type") == "compaction"]
+    others = [_read_counts(row) for row in rows if row.get("type") != "compaction"]
+    said = [_read_counts(row) for row in rows if row.get("type") == "message"]
     # Iterations that do not add up to the whole are ignored.
     is_whole = _sum(others) == replace(whole, is_clamped=False)
     edited = raw.get("context_management")
-    edits = _listed(edited.get("applied_edits")) if isinstance(edited, dict) else []
+    edits = _list_objects(edited.get("applied_edits")) if isinstance(edited, dict) else []
     flags: list[bool] = [whole.is_clamped, *(part.is_clamped for part in compactions)]
     served = raw.get("server_tool_use")
     served = served if isinstance(served, dict) else {}
@@ -109,9 +109,9 @@ def usage_from(raw: dict[str, Any]) -> Usage:
         raw=wire.encode(raw),
         parts=(*compactions, *(others if is_whole else [whole])) if rows else (),
         last=said[-1].context if len(said) > 1 else None,
-        cleared_uses=sum(_count(edit, "cleared_tool_uses", flags) for edit in edits),
-        cleared=sum(_count(edit, "cleared_input_tokens", flags) for edit in edits),
-        searches=_count(served, "web_search_requests", flags, MOST_SEARCHES),
+        cleared_uses=sum(_read_figure(edit, "cleared_tool_uses", flags) for edit in edits),
+        cleared=sum(_read_figure(edit, "cleared_input_tokens", flags) for edit in edits),
+        searches=_read_figure(served, "web_search_requests", flags, MOST_SEARCHES),
         is_clamped=any(flags),
     )
 
@@ -126,11 +126,13 @@ def _sum(rows: Sequence[Usage]) -> Usage:
     )
 
 
-def _listed(value: Any) -> list[dict[str, Any]]:
+def _list_objects(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _count(figures: dict[str, Any], name: str, flags: list[bool], most: int = MOST_TOKENS) -> int:
+def _read_figure(
+    figures: dict[str, Any], name: str, flags: list[bool], most: int = MOST_TOKENS
+) -> int:
     """Read a figure; a malformed one is clamped and flagged."""
     value = figures.get(name)
     number = value if isinstance(value, int) and not isinstance(value, bool) else 0
@@ -139,13 +141,13 @@ def _count(figures: dict[str, Any], name: str, flags: list[bool], most: int = MO
     return clamped
 
 
-def _counts(raw: dict[str, Any]) -> Usage:
+def _read_counts(raw: dict[str, Any]) -> Usage:
     given = raw.get("cache_creation")
     split = given if isinstance(given, dict) else {}
     flags: list[bool] = []
 
     def count(figures: dict[str, Any], name: str) -> int:
-        return _count(figures, name, flags)
+        return _read_figure(figures, name, flags)
 
     hour = count(split, "ephemeral_1h_input_tokens")
     # The split says what the total consists of; without a total it is the total.

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from conversations.context.view import cache_breakpoints
-from conversations.context.view.envelope import body
+from conversations.context.view.envelope import join_body
 from conversations.context.view.view import Message, Trail, View
 from conversations.log.findings import DAMAGE, Problem, Tally, chunks, read_rows, words
 from conversations.log.path import Entries, entries, step
@@ -109,7 +109,7 @@ def _separate(call: ApiCall, envelope: str) -> str | None:
     found = read_rows(Blob.objects.all(), [call.messages_id]).get(call.messages_id)
     if not isinstance(found, Blob):
         return "its messages cannot be read"
-    raw = body(envelope, found.text).encode()
+    raw = join_body(envelope, found.text).encode()
     return _compared(call, "sha256:" + hashlib.sha256(raw).hexdigest(), len(raw))
 
 
@@ -157,24 +157,24 @@ class Growing:
     def __init__(self) -> None:
         self._envelope: str | None = None
         self._trail: Trail | None = None
-        self._place: cache_breakpoints.Place | None = None
+        self._place: cache_breakpoints.Breakpoint | None = None
         self._length = 0
         self._before = self._whole = _Part()
 
     def digest(self, envelope: str, view: View) -> tuple[str, int]:
         """Give digest and length of the body of this envelope and view."""
         messages = view.messages
-        place = cache_breakpoints.place(messages)
+        place = cache_breakpoints.choose_breakpoint(messages)
         is_longer = view.trail is self._trail and view.length >= self._length
         if not is_longer or envelope != self._envelope:
             self._before = _Part()
-            self._before.feed(body(envelope, "[")[:-1])
+            self._before.feed(join_body(envelope, "[")[:-1])
             self._whole = self._before.copy()
         elif place != self._place:
             self._whole = self._before.copy()
         self._envelope, self._trail = envelope, view.trail
         self._place, self._length = place, view.length
-        self._before.grow(messages[: max(0, cache_breakpoints.settled(messages))], None)
+        self._before.grow(messages[: max(0, cache_breakpoints.find_settled(messages))], None)
         self._whole.grow(messages, place)
         return self._whole.digest
 
@@ -191,9 +191,9 @@ class _Part:
         part.length, part.comma = self.length, self.comma
         return part
 
-    def grow(self, messages: Sequence[Message], place: cache_breakpoints.Place | None) -> None:
+    def grow(self, messages: Sequence[Message], place: cache_breakpoints.Breakpoint | None) -> None:
         """Go on to the end of the messages, which begin as those read so far."""
-        for text in cache_breakpoints.texts(messages, place, self.length):
+        for text in cache_breakpoints.render_texts(messages, place, self.length):
             self.feed(self.comma + text)
             self.comma = ","
         self.length = max(self.length, len(messages))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from conversations.context.view import attachment_refs, wire
-from conversations.context.view.envelope import digest_of
+from conversations.context.view.envelope import digest_envelope
 from conversations.context.view.view import Message as Stored
 from conversations.log.findings import DAMAGE, Problem, chunks, read_rows, words
 from conversations.log.path import Entries, entries
@@ -34,7 +34,7 @@ def check_texts(kind: type[Blob | Envelope], keys: list[str]) -> Iterator[Proble
 def _flaw(row: Any) -> str:
     try:
         if isinstance(row, Envelope):
-            digest = digest_of(row.text, row.headers)
+            digest = digest_envelope(row.text, row.headers)
         else:
             digest = wire.digest(row.text)
     except DAMAGE as error:
@@ -123,7 +123,7 @@ def check_files(conversation: Conversation) -> Iterator[Problem]:
     rows = Message.objects.filter(conversation=conversation, kind="prompt")
     for key, content in rows.order_by("pk").values_list("pk", "content"):
         try:
-            missing = {one.digest for one in attachment_refs.named(content)} - held
+            missing = {one.digest for one in attachment_refs.list_references(content)} - held
         except DAMAGE as error:
             yield Problem("message", str(key), f"cannot be read: {words(error)}", place)
             continue

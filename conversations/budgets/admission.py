@@ -23,7 +23,7 @@ from conversations.budgets.prices import price_list
 from conversations.budgets.status import standings
 from conversations.budgets.windows import Slot, open_slots
 from conversations.context.view import wire
-from conversations.context.view.envelope import Envelope, searches_in
+from conversations.context.view.envelope import Envelope, count_searches
 from conversations.log.leases import Lease
 from conversations.models import ApiCall, ApiResult, User
 
@@ -79,7 +79,7 @@ def demand_next(*, lease: Lease, call_id: int) -> None:
 def worst_cost(call: ApiCall) -> int:
     """Give the most a recorded call can have cost."""
     prices = price_list(call.model, call.sent_at)
-    searches = searches_in(wire.decode(call.envelope.text))
+    searches = count_searches(wire.decode(call.envelope.text))
     padded = _padded(call.estimated_tokens) + searches * SEARCH_TOKENS
     return prices.worst(padded, call.max_tokens, searches)
 

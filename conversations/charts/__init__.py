@@ -9,9 +9,9 @@ once.
 
 from __future__ import annotations
 
-from conversations.charts.drawing import areas, bars, lines
-from conversations.charts.scale import Show, commas, nice_step
-from conversations.charts.shapes import Chart, Limit, Mark, Series
+from conversations.charts.drawing import draw_areas, draw_bars, draw_lines
+from conversations.charts.elements import Chart, Limit, Mark, Series
+from conversations.charts.scale import Show, choose_step, format_number
 
 __all__ = [
     "Chart",
@@ -19,9 +19,9 @@ __all__ = [
     "Mark",
     "Series",
     "Show",
-    "areas",
-    "bars",
-    "commas",
-    "lines",
-    "nice_step",
+    "choose_step",
+    "draw_areas",
+    "draw_bars",
+    "draw_lines",
+    "format_number",
 ]

@@ -5,40 +5,50 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from conversations.charts.scale import Show, across, along, commas, down, line, placed, ticks, words
-from conversations.charts.scale import top as top_of
-from conversations.charts.shapes import Bar, Chart, Legend, Limit, Mark, Path, Row, Series
+from conversations.charts.elements import Bar, Chart, Legend, Limit, Mark, Path, Row, Series
+from conversations.charts.scale import (
+    Show,
+    choose_labels,
+    format_coordinate,
+    format_number,
+    list_ticks,
+    place_limits,
+    place_marks,
+    scale_value,
+    write_path,
+)
+from conversations.charts.scale import choose_top as top_of
 
 #: Percent of a column that its bar fills; with more than DENSE columns bars touch.
 FILLED, DENSE = 72, 120
 
 
-def bars(
+def draw_bars(
     labels: Sequence[str],
     series: Sequence[Series],
     *,
-    show: Show = commas,
+    show: Show = format_number,
     links: Sequence[str] = (),
     marks: Sequence[Mark] = (),
     limits: Sequence[Limit] = (),
 ) -> Chart:
     """Draw a column for each label; several series are stacked, the first at the base."""
-    stacked = _stacked(series)
-    top, ground = _ground(labels, series, show, stacked[-1:], marks, limits)
+    stacked = _stack_values(series)
+    top, ground = _draw_frame(labels, series, show, stacked[-1:], marks, limits)
     step = 100 / max(len(labels), 1)
     share = 1.0 if len(labels) > DENSE else FILLED / 100
     found = []
-    for each, kind, ends in zip(series, _kinds(series), stacked, strict=True):
+    for each, kind, ends in zip(series, _list_colours(series), stacked, strict=True):
         for at, (value, end) in enumerate(zip(each.values, ends, strict=True)):
             if not value:
                 continue
-            upper, lower = down(end, top), down(end - value, top)
+            upper, lower = scale_value(end, top), scale_value(end - value, top)
             found.append(
                 Bar(
-                    x=placed(step * (at + (1 - share) / 2)),
-                    y=placed(upper),
-                    width=placed(step * share),
-                    height=placed(lower - upper),
+                    x=format_coordinate(step * (at + (1 - share) / 2)),
+                    y=format_coordinate(upper),
+                    width=format_coordinate(step * share),
+                    height=format_coordinate(lower - upper),
                     kind=kind,
                     text=": ".join((", ".join(filter(None, (labels[at], each.name))), show(value))),
                     href=links[at] if links else "",
@@ -49,46 +59,46 @@ def bars(
     return replace(ground, bars=tuple(found), rows=linked or ground.rows)
 
 
-def lines(
+def draw_lines(
     labels: Sequence[str],
     series: Sequence[Series],
     *,
-    show: Show = commas,
+    show: Show = format_number,
     marks: Sequence[Mark] = (),
     limits: Sequence[Limit] = (),
 ) -> Chart:
     """Draw a line for each series; it is interrupted where no value is known."""
     values = [each.values for each in series]
-    top, ground = _ground(labels, series, show, values, marks, limits)
+    top, ground = _draw_frame(labels, series, show, values, marks, limits)
     paths = tuple(
-        Path(line(each.values, top), kind, each.name)
-        for each, kind in zip(series, _kinds(series), strict=True)
+        Path(write_path(each.values, top), kind, each.name)
+        for each, kind in zip(series, _list_colours(series), strict=True)
         if any(value is not None for value in each.values)
     )
     return replace(ground, paths=paths)
 
 
-def areas(
+def draw_areas(
     labels: Sequence[str],
     series: Sequence[Series],
     *,
-    show: Show = commas,
+    show: Show = format_number,
     marks: Sequence[Mark] = (),
     limits: Sequence[Limit] = (),
 ) -> Chart:
     """Draw stacked areas, the first at the base; an unknown value counts as 0."""
-    stacked = _stacked(series)
-    top, ground = _ground(labels, series, show, stacked[-1:], marks, limits)
+    stacked = _stack_values(series)
+    top, ground = _draw_frame(labels, series, show, stacked[-1:], marks, limits)
     paths, below = [], [0] * len(labels)
-    for each, kind, ends in zip(series, _kinds(series), stacked, strict=True):
+    for each, kind, ends in zip(series, _list_colours(series), stacked, strict=True):
         if any(each.values):
-            upper, lower = line(ends, top), line(below[::-1], top, is_backwards=True)
+            upper, lower = write_path(ends, top), write_path(below[::-1], top, is_backwards=True)
             paths.append(Path(upper, kind, each.name, fill=f"{upper}L{lower[1:]}Z"))
         below = ends
     return replace(ground, paths=tuple(paths))
 
 
-def _ground(
+def _draw_frame(
     labels: Sequence[str],
     series: Sequence[Series],
     show: Show,
@@ -99,22 +109,23 @@ def _ground(
     """Return the number at the top line, and the parts that all kinds of charts share."""
     top = top_of([*(value for values in drawn for value in values), *(at.value for at in limits)])
     rows = (
-        Row(label, tuple(_cell(each.values[at], show) for each in series))
+        Row(label, tuple(_format_cell(each.values[at], show) for each in series))
         for at, label in enumerate(labels)
     )
     return top, Chart(
         legend=tuple(
-            Legend(kind, each.name) for kind, each in zip(_kinds(series), series, strict=True)
+            Legend(kind, each.name)
+            for kind, each in zip(_list_colours(series), series, strict=True)
         ),
         rows=tuple(rows),
-        ticks=ticks(top, show),
-        words=words(labels),
-        marks=across(marks, len(labels)),
-        limits=along(limits, top),
+        ticks=list_ticks(top, show),
+        words=choose_labels(labels),
+        marks=place_marks(marks, len(labels)),
+        limits=place_limits(limits, top),
     )
 
 
-def _stacked(series: Sequence[Series]) -> list[list[int]]:
+def _stack_values(series: Sequence[Series]) -> list[list[int]]:
     """Return for each series where its columns end when it is stacked on those before it."""
     ends: list[list[int]] = []
     for each in series:
@@ -123,9 +134,9 @@ def _stacked(series: Sequence[Series]) -> list[list[int]]:
     return ends
 
 
-def _kinds(series: Sequence[Series]) -> list[int]:
+def _list_colours(series: Sequence[Series]) -> list[int]:
     return [at if each.kind is None else each.kind for at, each in enumerate(series)]
 
 
-def _cell(value: int | None, show: Show) -> str:
+def _format_cell(value: int | None, show: Show) -> str:
     return "–" if value is None else show(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from conversations.charts.shapes import HEIGHT, WIDTH, Limit, Mark, Rule, Tick, Word
+from conversations.charts.elements import HEIGHT, WIDTH, Label, Limit, Mark, Rule, Tick
 
 #: Most labels under the base line, and most steps above it.
 MOST_WORDS, MOST_STEPS = 5, 4
@@ -12,11 +12,11 @@ MOST_WORDS, MOST_STEPS = 5, 4
 Show = Callable[[int], str]
 
 
-def commas(number: int) -> str:
+def format_number(number: int) -> str:
     return f"{number:,}"
 
 
-def nice_step(highest: int, most: int = MOST_STEPS) -> int:
+def choose_step(highest: int, most: int = MOST_STEPS) -> int:
     """Return the least of 1, 2, 5, 10, 20, ... that reaches the highest number in `most` steps."""
     step = 1
     while step * most < highest:
@@ -25,19 +25,21 @@ def nice_step(highest: int, most: int = MOST_STEPS) -> int:
     return step
 
 
-def top(values: Sequence[int | None]) -> int:
+def choose_top(values: Sequence[int | None]) -> int:
     """Return the number at the top line, a multiple of the step and never 0."""
     highest = max((value for value in values if value is not None), default=0)
-    step = nice_step(highest)
+    step = choose_step(highest)
     return max(1, -(-highest // step)) * step
 
 
-def ticks(top: int, show: Show) -> tuple[Tick, ...]:
-    numbers = range(0, top + 1, nice_step(top))
-    return tuple(Tick(placed(down(number, top)), show(number)) for number in numbers)
+def list_ticks(top: int, show: Show) -> tuple[Tick, ...]:
+    numbers = range(0, top + 1, choose_step(top))
+    return tuple(
+        Tick(format_coordinate(scale_value(number, top)), show(number)) for number in numbers
+    )
 
 
-def line(values: Sequence[int | None], top: int, *, is_backwards: bool = False) -> str:
+def write_path(values: Sequence[int | None], top: int, *, is_backwards: bool = False) -> str:
     """Write the path through the middles of the columns; a single point becomes a dot."""
     step, parts, is_drawing = WIDTH / max(len(values), 1), [], False
     for at, value in enumerate(values):
@@ -45,30 +47,32 @@ def line(values: Sequence[int | None], top: int, *, is_backwards: bool = False) 
             is_drawing = False
             continue
         column = len(values) - 1 - at if is_backwards else at
-        x, y = placed(step * (column + 0.5)), placed(down(value, top))
+        x, y = format_coordinate(step * (column + 0.5)), format_coordinate(scale_value(value, top))
         parts.append(f"L{x} {y}" if is_drawing else f"M{x} {y}h0")
         is_drawing = True
     return "".join(parts)
 
 
-def down(value: int, top: int) -> float:
+def scale_value(value: int, top: int) -> float:
     return HEIGHT - value * HEIGHT / top
 
 
-def placed(place: float) -> str:
+def format_coordinate(place: float) -> str:
     return f"{round(place, 2):g}"
 
 
-def across(marks: Sequence[Mark], columns: int) -> tuple[Rule, ...]:
+def place_marks(marks: Sequence[Mark], columns: int) -> tuple[Rule, ...]:
     step = 100 / max(columns, 1)
-    return tuple(Rule(placed(step * mark.at), mark.text, mark.href) for mark in marks)
+    return tuple(Rule(format_coordinate(step * mark.at), mark.text, mark.href) for mark in marks)
 
 
-def along(limits: Sequence[Limit], top: int) -> tuple[Rule, ...]:
-    return tuple(Rule(placed(down(limit.value, top)), limit.text) for limit in limits)
+def place_limits(limits: Sequence[Limit], top: int) -> tuple[Rule, ...]:
+    return tuple(
+        Rule(format_coordinate(scale_value(limit.value, top)), limit.text) for limit in limits
+    )
 
 
-def words(labels: Sequence[str]) -> tuple[Word, ...]:
+def choose_labels(labels: Sequence[str]) -> tuple[Label, ...]:
     """Choose evenly spaced labels, the first included; one at the right end is right-aligned."""
     every = -(-len(labels) // MOST_WORDS) or 1
     step, found = 100 / max(len(labels), 1), []
@@ -76,8 +80,8 @@ def words(labels: Sequence[str]) -> tuple[Word, ...]:
         middle = step * (at + 0.5)
         is_last = middle > 94 and at
         found.append(
-            Word(placed(step * (at + 1)), "end", labels[at])
+            Label(format_coordinate(step * (at + 1)), "end", labels[at])
             if is_last
-            else Word(placed(middle), "middle", labels[at])
+            else Label(format_coordinate(middle), "middle", labels[at])
         )
     return tuple(found)

@@ -24,7 +24,13 @@ import httpx2
 from anthropic.types import ModelInfo
 
 from conversations.agent.ports import NO_HEADERS, Head, Headers, ModelFailed, Piece
-from conversations.claude.errors import Breaker, broken_off, failed, meaning, retry_after
+from conversations.claude.errors import (
+    Breaker,
+    build_failure,
+    classify_error,
+    classify_stream_error,
+    read_retry_after,
+)
 from conversations.claude.pace import pace
 from conversations.claude.sse import EventReader
 
@@ -127,16 +133,18 @@ class Claude:
         """List the models the API offers; raises ModelFailed."""
         try:
             async with asyncio.timeout(self.deadlines.first_event):
-                return tuple([_facts(model) async for model in self._client.models.list(limit=100)])
+                return tuple(
+                    [_read_facts(model) async for model in self._client.models.list(limit=100)]
+                )
         except anthropic.APIStatusError as error:
             raise self._refused(error) from error
         except (TimeoutError, anthropic.APIConnectionError, httpx2.HTTPError) as error:
-            raise failed("unreachable", may_retry=True) from error
+            raise build_failure("unreachable", may_retry=True) from error
 
     async def _mapped(self, body: str, headers: Headers) -> AsyncGenerator[Head | Piece, None]:
         if not self._has_key:
             self._alert("authentication", "ANTHROPIC_API_KEY is not the form of a key")
-            raise failed("authentication", may_retry=False)
+            raise build_failure("authentication", may_retry=False)
         try:
             async with aclosing(self._items(body, headers)) as items:
                 async for item in items:
@@ -146,14 +154,14 @@ class Claude:
         except anthropic.APIStatusError as error:
             raise self._refused(error) from error
         except (anthropic.APITimeoutError, TimeoutError) as error:
-            raise failed("timeout", may_retry=True) from error
+            raise build_failure("timeout", may_retry=True) from error
         except anthropic.APIConnectionError as error:
-            raise failed("unreachable", may_retry=True) from error
+            raise build_failure("unreachable", may_retry=True) from error
         except httpx2.HTTPError as error:
-            raise failed("cut", may_retry=True) from error
+            raise build_failure("cut", may_retry=True) from error
         except Exception as error:
             logger.warning("the API's answer could not be read: %s", type(error).__name__)
-            raise failed("protocol_error", may_retry=True) from error
+            raise build_failure("protocol_error", may_retry=True) from error
 
     async def _items(self, body: str, headers: Headers) -> AsyncGenerator[Head | Piece, None]:
         loop, now = asyncio.get_running_loop(), asyncio.get_running_loop().time
@@ -161,7 +169,7 @@ class Claude:
         async with asyncio.timeout_at(min(last, silent)):
             response = await self._send(body, headers)
         async with aclosing(response):
-            yield _head(response)
+            yield _read_head(response)
             reader, chunks, kind, looked = EventReader(), response.aiter_bytes(), None, 0.0
             while True:
                 loop.call_soon((turned := asyncio.Event()).set)
@@ -176,7 +184,7 @@ class Claude:
                 try:
                     for event in reader.feed(chunk):
                         if (kind := event.get("type")) == "error":
-                            raise _broke(event, response)
+                            raise _map_stream_error(event, response)
                         if kind != "ping":
                             silent = now() + self.deadlines.silence
                             events.append(event)
@@ -199,16 +207,16 @@ class Claude:
         status, headers = error.status_code, error.response.headers
         # Proxies are known to quote a key that they reject.
         message = (error.api_message or "").replace(self._key, "[key]")[:500]
-        code, may_retry = meaning(status, error.type or "", error.error_code or "", message)
+        code, may_retry = classify_error(status, error.type or "", error.error_code or "", message)
         if code in _ADMIN:
             self._alert(code, f"HTTP {status}: {message}")
-        return failed(
+        return build_failure(
             code,
             may_retry=may_retry and headers.get("x-should-retry") != "false",
             detail=message if code in {"invalid_request", "not_found"} else "",
             http_status=status,
             request_id=(error.request_id or "")[:_MOST_ID],
-            retry_after=retry_after(headers),
+            retry_after=read_retry_after(headers),
         )
 
     def _paused(self, cause: ModelFailed, seconds: float) -> None:
@@ -224,7 +232,7 @@ class Claude:
         await self._client.close()
 
 
-def _facts(model: ModelInfo) -> ModelFacts:
+def _read_facts(model: ModelInfo) -> ModelFacts:
     kinds = model.capabilities.thinking.types if model.capabilities else None
     thinking = "extended"
     if kinds is not None and kinds.adaptive.supported:
@@ -233,9 +241,9 @@ def _facts(model: ModelInfo) -> ModelFacts:
     return ModelFacts(model.id, *sizes, model.lifecycle, model.retires_at, thinking)
 
 
-def _head(response: httpx2.Response) -> Head:
+def _read_head(response: httpx2.Response) -> Head:
     if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-        raise failed("protocol_error", may_retry=False, http_status=response.status_code)
+        raise build_failure("protocol_error", may_retry=False, http_status=response.status_code)
     return Head(_request_id(response), response.status_code)
 
 
@@ -243,8 +251,8 @@ def _request_id(response: httpx2.Response) -> str:
     return str(response.headers.get("request-id", ""))[:_MOST_ID]
 
 
-def _broke(event: dict[str, Any], response: httpx2.Response) -> ModelFailed:
+def _map_stream_error(event: dict[str, Any], response: httpx2.Response) -> ModelFailed:
     """Map an `error` event in mid-stream; its HTTP status was 200."""
-    code, may_retry = broken_off(event.get("error"))
+    code, may_retry = classify_stream_error(event.get("error"))
     status, name = response.status_code, _request_id(response)
-    return failed(code, may_retry=may_retry, http_status=status, request_id=name)
+    return build_failure(code, may_retry=may_retry, http_status=status, request_id=name)

@@ -164,13 +164,13 @@ class Breaker:
         self._cause, self._pauses = None, 0
 
 
-def failed(code: str, *, may_retry: bool, detail: str = "", **facts: Any) -> ModelFailed:
+def build_failure(code: str, *, may_retry: bool, detail: str = "", **facts: Any) -> ModelFailed:
     """Build a failure with the text for its code, and the API's own message where it helps."""
     text = _WORDS[code] + (f" It said: {detail}" if detail else "")
     return ModelFailed(code, text, may_retry=may_retry, **facts)
 
 
-def meaning(status: int, type: str, error_code: str, message: str) -> tuple[str, bool]:
+def classify_error(status: int, type: str, error_code: str, message: str) -> tuple[str, bool]:
     """Return our code for an error response, and whether a retry may help."""
     if status < 400:
         return "protocol_error", False
@@ -187,26 +187,26 @@ def meaning(status: int, type: str, error_code: str, message: str) -> tuple[str,
     return found
 
 
-def broken_off(error: object) -> tuple[str, bool]:
+def classify_stream_error(error: object) -> tuple[str, bool]:
     """Return our code for an `error` event in mid-stream, and whether a retry may help."""
     kind = str(error.get("type")) if isinstance(error, dict) else ""
     return _TYPES.get(kind, ("upstream", True))
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
+def read_retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds to wait, from milliseconds, seconds or a date; None when not given."""
     for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
         text = headers.get(name, "")
         try:
             seconds = float(text) / unit
         except ValueError:
-            seconds = _until(text)
+            seconds = _seconds_until(text)
         if seconds >= 0:
             return min(seconds, MOST_WAIT)
     return None
 
 
-def _until(date: str) -> float:
+def _seconds_until(date: str) -> float:
     """Return the seconds from now to an HTTP date, 0 once it has passed, -1 if malformed."""
     try:
         then = parsedate_to_datetime(date)

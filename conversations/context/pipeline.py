@@ -21,14 +21,15 @@ from typing import Any
 from conversations.context.errors import RuleError, WindowError
 from conversations.context.policy.policy import Policy
 from conversations.context.steps import api_compaction
-from conversations.context.steps.adaptive import Plan, plan
+from conversations.context.steps.adaptive import Plan, plan_reduction
 from conversations.context.steps.api_compaction import Compacting
-from conversations.context.steps.compaction import compaction
-from conversations.context.steps.ingest import ingest
+from conversations.context.steps.compaction import compact_results
+from conversations.context.steps.ingest import shape_new_results
 from conversations.context.steps.protocol import (
     CompactionReply,
     CompactionWanted,
     CountWanted,
+    EngineRequest,
     Preparation,
     Prepared,
     Reply,
@@ -36,15 +37,14 @@ from conversations.context.steps.protocol import (
     SummaryReply,
     SummaryWanted,
     Veto,
-    Wish,
 )
-from conversations.context.steps.rebind import rebind
-from conversations.context.steps.rounds import rounds
-from conversations.context.steps.shrink import shrink
-from conversations.context.steps.summary import Summarising, replace_zone, summarise
-from conversations.context.steps.summary_zone import zone_before
-from conversations.context.steps.trim import drop, trim, trim_rounds
-from conversations.context.steps.working_view import Desk
+from conversations.context.steps.rebind import drop_unbound_thinking
+from conversations.context.steps.rounds import summarise_rounds
+from conversations.context.steps.shrink import shrink_blocks
+from conversations.context.steps.summary import Summarising, replace_zone, summarise_middle
+from conversations.context.steps.summary_zone import find_zone_before
+from conversations.context.steps.trim import drop_exchanges, drop_messages, drop_rounds
+from conversations.context.steps.working_view import WorkingView
 from conversations.context.view import rules
 from conversations.context.view.view import View
 
@@ -52,6 +52,7 @@ __all__ = [
     "CompactionReply",
     "CompactionWanted",
     "CountWanted",
+    "EngineRequest",
     "Preparation",
     "Prepared",
     "Reply",
@@ -59,7 +60,6 @@ __all__ = [
     "SummaryReply",
     "SummaryWanted",
     "Veto",
-    "Wish",
     "prepare",
 ]
 
@@ -70,36 +70,36 @@ SMALLEST_WINDOW = 16_000
 def prepare(view: View, situation: Situation, policy: Policy, *, harder: int = 0) -> Preparation:
     """Reduce the view as the policy says; return what to send. Raises WindowError, RuleError."""
     policy = replace(policy, pins=policy.pins | situation.pins) if situation.pins else policy
-    desk = _Desk(view, situation, policy, harder)
+    working = _Pipeline(view, situation, policy, harder)
     if situation.window < SMALLEST_WINDOW or (harder and policy.name == "off"):
-        raise WindowError(desk.gauge.tokens, situation.window, situation.model)
-    yield from desk.put_in_words()
-    if desk.is_doubtful and not harder:
-        yield from desk.count()
-    yield from desk.settle()
-    while desk.is_doubtful or desk.is_over:
-        if not (yield from desk.count()):
+        raise WindowError(working.gauge.tokens, situation.window, situation.model)
+    yield from working.put_in_words()
+    if working.is_doubtful and not harder:
+        yield from working.count()
+    yield from working.settle()
+    while working.is_doubtful or working.is_over:
+        if not (yield from working.count()):
             break
         # The better figure is acted on now, not with the next call.
-        yield from desk.settle()
-    if desk.is_over:
-        raise WindowError(desk.gauge.seen, desk.room, situation.model)
-    rules.check(desk.view)
-    asked, cleared = desk.clearing
-    return Prepared(desk.view, desk.gauge, asked, cleared.ids)
+        yield from working.settle()
+    if working.is_over:
+        raise WindowError(working.gauge.seen, working.room, situation.model)
+    rules.check_rules(working.view)
+    asked, cleared = working.clearing
+    return Prepared(working.view, working.gauge, asked, cleared.ids)
 
 
-class _Desk(Desk):
+class _Pipeline(WorkingView):
     """The working view with the order of the steps."""
 
-    def settle(self) -> Generator[Wish, Reply, None]:
+    def settle(self) -> Generator[EngineRequest, Reply, None]:
         """Reduce the view, then drop the thinking that another envelope signed."""
         is_off = self.policy.name == "off"
         if not is_off:
             yield from self.reduce()
         yield from self.expect()
         reduced = self.view
-        unbound = rebind(reduced, self.situation)
+        unbound = drop_unbound_thinking(reduced, self.situation)
         yield from self.propose(unbound)
         if unbound is not None and self.view is reduced:
             # Not a reduction but a rule of the API: without it the request is refused.
@@ -110,54 +110,54 @@ class _Desk(Desk):
             yield from self.trim()
             yield from self.expect()
 
-    def put_in_words(self) -> Generator[Wish, Reply, None]:
+    def put_in_words(self) -> Generator[EngineRequest, Reply, None]:
         """Replace a compaction block that the model would not accept by its text."""
-        words = api_compaction.in_words(self.view, self.situation)
+        words = api_compaction.replace_block_by_text(self.view, self.situation)
         yield from self.propose(words)
         if words is not None and self.view is not words.made:
             raise RuleError("compaction", "messages", "this model does not take the block")
 
-    def reduce(self) -> Generator[Wish, Reply, None]:
+    def reduce(self) -> Generator[EngineRequest, Reply, None]:
         """Run the steps in order."""
-        yield from self.propose(ingest(self.view, self.gauge, self.policy))
+        yield from self.propose(shape_new_results(self.view, self.gauge, self.policy))
         at_once = self.policy.compact_above_percent > 0
         if at_once:
             yield from self.reduce_at_once()
         settled = self.view
         if not self.clears:
-            yield from self.propose(compaction(self.view, self.gauge, self.policy))
-        yield from self.summarise(rounds(self.view, self.gauge, self.policy))
+            yield from self.propose(compact_results(self.view, self.gauge, self.policy))
+        yield from self.summarise(summarise_rounds(self.view, self.gauge, self.policy))
         yield from self.compact()
         if self.clears and self.gauge.excess:
             # What the API clears is not enough.
-            yield from self.propose(compaction(self.view, self.gauge, self.policy))
+            yield from self.propose(compact_results(self.view, self.gauge, self.policy))
         if self.harder > 1:
-            step = partial(compaction, everything=True)
+            step = partial(compact_results, everything=True)
             yield from self.propose(step(self.view, self.gauge, self.policy))
         yield from self.trim()
         if at_once and self.view is not settled:
             # Another limit's reduction may have made the low-water mark reachable.
             yield from self.reduce_at_once()
 
-    def compact(self) -> Generator[Wish, Reply, None]:
+    def compact(self) -> Generator[EngineRequest, Reply, None]:
         """Let the API compact the beginning of the view; summarise where it cannot."""
         gauge, policy = self.gauge, self.policy
-        trigger = api_compaction.due(gauge, policy) if self.compacts else None
+        trigger = api_compaction.find_trigger(gauge, policy) if self.compacts else None
         end = 0
         if trigger is not None and self.rejected < policy.summary_breaker:
-            end = api_compaction.end_of(self.view, gauge, policy, self.situation.overhead)
+            end = api_compaction.find_end(self.view, gauge, policy, self.situation.overhead)
         if trigger is None or not end:
-            yield from self.summarise(summarise(self.view, gauge, policy))
+            yield from self.summarise(summarise_middle(self.view, gauge, policy))
             return
         # The request uses a reply's envelope: thinking signed under another one must go first.
-        yield from self.propose(rebind(self.view, self.situation))
-        if rebind(self.view, self.situation) is not None:
+        yield from self.propose(drop_unbound_thinking(self.view, self.situation))
+        if drop_unbound_thinking(self.view, self.situation) is not None:
             return
         yield from self.summarise(
-            api_compaction.compact(self.view, end, trigger, self.gauge, policy)
+            api_compaction.compact_prefix(self.view, end, trigger, self.gauge, policy)
         )
 
-    def trim(self) -> Generator[Wish, Reply, None]:
+    def trim(self) -> Generator[EngineRequest, Reply, None]:
         """Drop and shorten until the view is within its limits, or nothing more can be done.
 
         Reaching one limit may make another one reachable; left to the next call it would break the
@@ -166,22 +166,22 @@ class _Desk(Desk):
         before = None
         while self.view is not before:
             before = self.view
-            for step in (trim, shrink, trim, trim_rounds):
+            for step in (drop_exchanges, shrink_blocks, drop_exchanges, drop_rounds):
                 yield from self.propose(step(self.view, self.gauge, self.policy))
 
-    def reduce_at_once(self) -> Generator[Wish, Reply, None]:
+    def reduce_at_once(self) -> Generator[EngineRequest, Reply, None]:
         """Carry out plans until there is none."""
         before = None
         while self.view is not before:
             before = self.view
-            made = plan(self.view, self.gauge, self.policy, self.situation)
+            made = plan_reduction(self.view, self.gauge, self.policy, self.situation)
             if made is not None:
                 yield from self.carry_out(made)
 
-    def carry_out(self, made: Plan) -> Generator[Wish, Reply, None]:
+    def carry_out(self, made: Plan) -> Generator[EngineRequest, Reply, None]:
         """Compact, then summarise or drop."""
         yield from self.propose(made.compaction(self.view))
-        zone = zone_before(self.view, self.policy, made.end) if made.end else None
+        zone = find_zone_before(self.view, self.policy, made.end) if made.end else None
         if zone is None:
             return
         before = self.view
@@ -195,10 +195,10 @@ class _Desk(Desk):
             words = self.policy.recall_list_chars
             indexes = list(zone.indexes)
             yield from self.propose(
-                drop(self.view, indexes, made.trigger, made.said, words, made.decision)
+                drop_messages(self.view, indexes, made.trigger, made.said, words, made.decision)
             )
 
-    def summarise(self, steps: Summarising | Compacting) -> Generator[Wish, Reply, None]:
+    def summarise(self, steps: Summarising | Compacting) -> Generator[EngineRequest, Reply, None]:
         """Pass on the step's requests, unless too many summaries failed; a veto answers none."""
         if self.rejected >= self.policy.summary_breaker:
             return

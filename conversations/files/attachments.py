@@ -51,7 +51,7 @@ def store_attachment(
 ) -> Attachment:
     """Keep an uploaded file until it is sent; raises AttachmentError."""
     try:
-        found = media.look(data, is_typed=is_typed)
+        found = media.identify_media(data, is_typed=is_typed)
     except MediaError as error:
         raise AttachmentError(error.code, sentence(error)) from error
     User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)
@@ -86,9 +86,9 @@ def _created(
 ) -> Attachment:
     text = found.text or base64.b64encode(data).decode()
     digest = keep_blob(text)
-    content = wire.join([attachment_refs.block(found.media_type, digest, name)])
-    sent = attachment_refs.expand(content, {digest: text})
-    if attachment_refs.named(sent):
+    content = wire.join([attachment_refs.write_block(found.media_type, digest, name)])
+    sent = attachment_refs.expand_references(content, {digest: text})
+    if attachment_refs.list_references(sent):
         raise AttachmentError("type", "This text is the name of a file here, and no file itself.")
     return Attachment.objects.create(
         owner_id=owner_id,
@@ -126,12 +126,12 @@ def attach(*, conversation: Conversation, ids: Sequence[UUID]) -> list[str]:
         Attachment.objects.filter(pk__in=new).update(conversation=conversation)
         _demand_room(conversation)
     chosen = [found[key] for key in dict.fromkeys(ids)]
-    return [attachment_refs.block(row.media_type, row.data_id, row.name) for row in chosen]
+    return [attachment_refs.write_block(row.media_type, row.data_id, row.name) for row in chosen]
 
 
 def let_wait(*, conversation: Conversation, content: str) -> None:
     """Let the files of a message that is not sent after all wait again, but for those of others."""
-    for digest in {one.digest for one in attachment_refs.named(content)}:
+    for digest in {one.digest for one in attachment_refs.list_references(content)}:
         sent = conversation.messages.filter(kind="prompt", content__contains=digest)
         queued = conversation.queued_prompts.filter(content__contains=digest)
         if not sent.exists() and not queued.exists():
@@ -184,12 +184,12 @@ def prompt_tokens(*, conversation_id: int, content: str) -> int:
 def take_in(*, conversation: Conversation, content: str) -> str:
     """Keep the files of an imported prompt once, and give its content with their names."""
     kept: set[str] = set()
-    for media_type, title, text in attachment_refs.sources(content):
+    for media_type, title, text in attachment_refs.list_sources(content):
         try:
             data = (
                 text.encode() if media_type == media.TEXT else base64.b64decode(text, validate=True)
             )
-            found = media.look(data, is_typed=True)
+            found = media.identify_media(data, is_typed=True)
         except (MediaError, ValueError):
             continue
         is_same = found.media_type == media_type
@@ -199,7 +199,7 @@ def take_in(*, conversation: Conversation, content: str) -> str:
                 name = display_name(title, media_type)
                 _created(conversation.owner_id, conversation, name, data, found)
             kept.add(digest)
-    return attachment_refs.collapse(content, kept.__contains__)
+    return attachment_refs.collapse_files(content, kept.__contains__)
 
 
 def drop_attachment(*, attachment: Attachment) -> bool:

@@ -29,7 +29,9 @@ PAGE = 40
 
 def files_of(conversation: Conversation, contents: Iterable[str]) -> dict[str, Attached]:
     """Give the files that prompts name, by digest; one query, none where no file is named."""
-    digests = {one.digest for content in contents for one in attachment_refs.named(content)}
+    digests = {
+        one.digest for content in contents for one in attachment_refs.list_references(content)
+    }
     if not digests:
         return {}
     rows = Attachment.objects.filter(conversation=conversation, data__in=digests)
@@ -45,7 +47,7 @@ def shown_files(content: str, files: Mapping[str, Attached]) -> tuple[Attached, 
 def _shown(block: dict[str, Any], files: Mapping[str, Attached]) -> Attached | None:
     if block.get("type") not in ("image", "document"):
         return None
-    one = attachment_refs.name_of(block)
+    one = attachment_refs.find_reference(block)
     if one is not None and one.digest in files:
         return replace(files[one.digest], name=one.title or files[one.digest].name)
     return _held(block)
@@ -65,7 +67,7 @@ def _held(block: dict[str, Any]) -> Attached:
 def spelled(conversation: Conversation, content: str) -> list[dict[str, Any]]:
     """Give a prompt's blocks for reading: the texts it names in them, other files as words."""
     blocks: list[dict[str, Any]] = wire.decode(content)
-    names = attachment_refs.named(content)
+    names = attachment_refs.list_references(content)
     if not names:
         return blocks
     files = files_of(conversation, [content])
@@ -77,7 +79,7 @@ def spelled(conversation: Conversation, content: str) -> list[dict[str, Any]]:
 def _spelled(
     block: dict[str, Any], files: Mapping[str, Attached], texts: Mapping[str, str]
 ) -> dict[str, Any]:
-    one = attachment_refs.name_of(block)
+    one = attachment_refs.find_reference(block)
     if one is None or one.digest not in files:
         return block
     if one.digest in texts:

@@ -8,10 +8,10 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from conversations.context.steps.meter_parts import part_of
+from conversations.context.steps.meter_parts import find_part
 from conversations.context.steps.recall_list import HEADER
 from conversations.context.steps.summary_zone import OURS
-from conversations.context.view.blocks import SERVER_CALLS, answers_server
+from conversations.context.view.blocks import SERVER_CALLS, is_server_result
 from conversations.context.view.view import Block, Kind
 from conversations.reductions.reduction_page import format_block_text
 
@@ -46,7 +46,7 @@ def label_block(kind: Kind, block: Block, names: Mapping[str, str]) -> str:
             return _("Document")
         case name if name in SERVER_CALLS:
             return _("Call of %(tool)s, by the API") % {"tool": block.value.get("name", "")}
-        case name if answers_server(name):
+        case name if is_server_result(name):
             return _("Result of a tool of the API")
         case name:
             return name
@@ -66,7 +66,7 @@ def choose_icon(kind: Kind, block: Block) -> str:
         "summary": "archive", "thinking": "thought", "results": "tools", "attachments": "file",
         "answers": "send", "prompts": "pen",
     }  # fmt: skip
-    return "tool" if block.type == "tool_use" else icons[part_of(kind, block)]
+    return "tool" if block.type == "tool_use" else icons[find_part(kind, block)]
 
 
 def shorten_block(block: Block) -> str:
@@ -82,7 +82,7 @@ def format_block(block: Block) -> str:
         return _describe_attachment(value)
     if block.type == "redacted_thinking":
         return _("Encrypted by the API, %(n)s characters") % {"n": f"{len(block.text):,}"}
-    if block.type in SERVER_CALLS or answers_server(block.type):
+    if block.type in SERVER_CALLS or is_server_result(block.type):
         return json.dumps(value, ensure_ascii=False, indent=2)
     if block.type == "thinking" and not value.get("thinking"):
         return _("Not shown by the API; its signature has %(n)s characters") % {

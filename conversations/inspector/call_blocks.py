@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from conversations.context.steps.meter_parts import part_of
+from conversations.context.steps.meter_parts import find_part
 from conversations.context.steps.pinned import Pin
 from conversations.context.view.provenance import Fate, Gone, Provenance, Sent
 from conversations.inspector.blocks import (
@@ -166,7 +166,7 @@ def build_row(
         one.seq,
         turns.get(one.seq),
         "assistant" if one.kind == "answer" else "user",
-        part_of(one.kind, one.block),
+        find_part(one.kind, one.block),
         choose_icon(one.kind, one.block),
         label_block(one.kind, one.block, names),
         shorten_block(one.block),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from conversations.agent.usage import Usage, usage_from
+from conversations.agent.usage import Usage, read_usage
 from conversations.context.view import wire
-from conversations.context.view.prefix import Kept, kept
+from conversations.context.view.prefix import CommonPrefix, compare_prefix
 from conversations.context.view.view import View
 from conversations.inspector.call_blocks import BlockPage, build_block_page, map_turns
 from conversations.inspector.call_index import CallIndex, CallRow
@@ -32,7 +32,7 @@ WINDOW = 200_000
 class Prefix:
     """How much of the previous call's request could come from the cache; None: other envelope."""
 
-    kept: Kept | None
+    kept: CommonPrefix | None
     blocks: int
 
     @property
@@ -144,7 +144,7 @@ def _read_usage(row: ApiCall) -> Usage | None:
     result = getattr(row, "result", None)
     if result is None or result.input_tokens is None:
         return None
-    usage, _ = catch_damage(lambda: usage_from(wire.decode(result.usage)))
+    usage, _ = catch_damage(lambda: read_usage(wire.decode(result.usage)))
     return usage
 
 
@@ -157,7 +157,7 @@ def _compare_prefix(row: ApiCall, before: CallRow | None, made: TracedCall) -> P
     if view is None:
         return None
     blocks = sum(len(message.blocks) for message in view.messages)
-    same = kept(view, made.found.view) if earlier == row.binding else None
+    same = compare_prefix(view, made.found.view) if earlier == row.binding else None
     return Prefix(same, blocks)
 
 

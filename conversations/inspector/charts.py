@@ -12,8 +12,8 @@ from itertools import pairwise
 
 from django.utils.translation import gettext as _
 
-from conversations.charts import Chart, Limit, Mark, Series, areas, bars, lines
-from conversations.context.steps.meter_parts import PARTS, Part, Scales
+from conversations.charts import Chart, Limit, Mark, Series, draw_areas, draw_bars, draw_lines
+from conversations.context.steps.meter_parts import PARTS, Part, PartCounter
 from conversations.context.view.view import Message, View
 from conversations.inspector.call_index import CallRow, ChangeRow
 from conversations.inspector.composition import COLOURS, name_parts
@@ -48,9 +48,9 @@ def draw_sizes(
     limits = _build_limits(shown, ahead)
     marks = _build_marks(shown, changes, address)
     if len(shown) > DENSE:
-        return areas(labels, found, show=tokens, marks=marks, limits=limits)
+        return draw_areas(labels, found, show=tokens, marks=marks, limits=limits)
     links = [address("call", call.n) for call in shown]
-    return bars(labels, found, show=tokens, marks=marks, limits=limits, links=links)
+    return draw_bars(labels, found, show=tokens, marks=marks, limits=limits, links=links)
 
 
 def draw_cache(calls: Sequence[CallRow]) -> Chart:
@@ -61,7 +61,7 @@ def draw_cache(calls: Sequence[CallRow]) -> Chart:
         Series(_("written to the cache"), tuple(call.cache_write for call in shown), 1),
         Series(_("neither"), tuple(call.fresh for call in shown), 5),
     ]
-    draw = areas if len(shown) > DENSE else bars
+    draw = draw_areas if len(shown) > DENSE else draw_bars
     return draw(_build_labels(shown), found, show=tokens)
 
 
@@ -73,7 +73,7 @@ def draw_cost(calls: Sequence[CallRow]) -> Chart:
         sums[call.n] = spent
     shown = sample_calls(calls)
     found = [Series(_("cost in all"), tuple(sums[call.n] for call in shown), 0)]
-    return lines(_build_labels(shown), found, show=dollars)
+    return draw_lines(_build_labels(shown), found, show=dollars)
 
 
 def draw_kinds(entries: Iterable[Message | Change], calls: Sequence[CallRow]) -> Chart:
@@ -87,13 +87,13 @@ def draw_kinds(entries: Iterable[Message | Change], calls: Sequence[CallRow]) ->
         for part in PARTS
         if part in COLOURS and any(parts[call.tip][part] for call in shown)
     ]
-    return areas(_build_labels(shown), found, show=tokens)
+    return draw_areas(_build_labels(shown), found, show=tokens)
 
 
 def _weigh_entries(
     entries: Iterable[Message | Change], tips: set[int]
 ) -> Iterable[tuple[int, Counter[Part]]]:
-    scales, view, parts = Scales(), View(), Counter[Part]()
+    scales, view, parts = PartCounter(), View(), Counter[Part]()
     for entry in entries:
         view = step(view, entry)
         if isinstance(entry, Message):

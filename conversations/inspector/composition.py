@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
-from conversations.charts import nice_step
-from conversations.context.steps.meter_parts import PARTS, Part, Scales
+from conversations.charts import choose_step
+from conversations.context.steps.meter_parts import PARTS, Part, PartCounter
 from conversations.context.view.view import View
 from conversations.inspector.forecast import Forecast, ForecastStep
 
@@ -76,7 +76,7 @@ def name_parts() -> dict[Part, str]:
 
 def weigh_parts(view: View, overhead: int) -> Counter[Part]:
     """Return the parts of a request in estimated tokens."""
-    parts = Scales().messages(view.messages)
+    parts = PartCounter().messages(view.messages)
     parts["system"] += overhead
     return parts
 
@@ -129,7 +129,7 @@ def _choose_end(tokens: int, window: int, steps: list[ForecastStep]) -> int:
     """Return the length of the bar in tokens: the window, or a round number below it."""
     first = min((step.tokens or 0 for step in steps), default=0)
     wanted = max(tokens * 5 // 4, first * 9 // 8)
-    end = 10 * nice_step(wanted, 10) if wanted else window
+    end = 10 * choose_step(wanted, 10) if wanted else window
     return end if tokens * ZOOMED < window and end < window else max(window, tokens, 1)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-from conversations.context.view.prefix import Kept, kept
+from conversations.context.view.prefix import CommonPrefix, compare_prefix
 from conversations.context.view.provenance import Sent
 from conversations.inspector.blocks import (
     cut_text,
@@ -90,7 +90,7 @@ class Difference:
     altered: int
     delta: int
     parameters: tuple[Parameter, ...]
-    prefix: Kept | None
+    prefix: CommonPrefix | None
     #: Blocks of the later call.
     blocks: int
 
@@ -130,7 +130,7 @@ def compare_calls(
         counts["altered"],
         new.view.tokens - old.view.tokens,
         changed,
-        kept(old.view, new.view) if is_bound else None,
+        compare_prefix(old.view, new.view) if is_bound else None,
         len(new.sent),
     )
 

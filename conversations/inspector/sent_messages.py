@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from conversations.context.errors import RuleError
 from conversations.context.view import edits, rules, wire
-from conversations.context.view.provenance import Provenance, Sent, Step, trace
+from conversations.context.view.provenance import Provenance, Sent, Step, trace_blocks
 from conversations.context.view.view import Kind, Message, View
 from conversations.log.path import Change, path
 from conversations.log.rebuild import DAMAGE, Rebuilt, rebuilt
@@ -58,7 +58,7 @@ def list_steps(entries: Iterable[Message | Change]) -> list[Message | Step]:
         elif entry.outcome == "expected":
             found.append(Step(entry.seq, entry.kind, cleared=tuple(entry.reason.split())))
         elif entry.outcome == "applied":
-            found.append(Step(entry.seq, entry.kind, edits.load(entry.edits)))
+            found.append(Step(entry.seq, entry.kind, edits.load_edits(entry.edits)))
     return found
 
 
@@ -66,12 +66,12 @@ def trace_call(call: ApiCall) -> TracedCall:
     """Trace the messages of a call; raises one of DAMAGE."""
     if call.messages is not None:
         return TracedCall(_trace_own(call.messages.text), is_own=True)
-    return TracedCall(trace(list_steps(path(call.conversation, call.tip))))
+    return TracedCall(trace_blocks(list_steps(path(call.conversation, call.tip))))
 
 
 def trace_present(conversation: Conversation) -> Provenance:
     """Trace what would be sent now; raises one of DAMAGE."""
-    return trace(list_steps(path(conversation)))
+    return trace_blocks(list_steps(path(conversation)))
 
 
 def verify_call(call: ApiCall, found: Provenance) -> Proof:
@@ -83,7 +83,7 @@ def verify_call(call: ApiCall, found: Provenance) -> Proof:
             # A request for the API's compaction ends with an answer.
             rules.check_head(found.view)
         else:
-            rules.check(found.view)
+            rules.check_rules(found.view)
     except RuleError as error:
         return Proof(body, is_same, str(error))
     return Proof(body, is_same)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from conversations.context.policy.gauge import Report, measure
+from conversations.context.policy.gauge import Report, measure_context
 from conversations.context.view.view import View
 from conversations.lab.records import Record
 
@@ -40,7 +40,7 @@ class Accuracy:
     reported_p95: int
 
 
-def errors(record: Record) -> list[Error]:
+def measure_errors(record: Record) -> list[Error]:
     """Compare the estimate of each call with its recorded count."""
     counted = {reading.at: reading.context for reading in record.readings if reading.context}
     found: list[Error] = []
@@ -54,16 +54,16 @@ def errors(record: Record) -> list[Error]:
             if report is None:
                 overhead = max(0, actual - view.tokens)
             else:
-                plain = measure(view, overhead, None, _WINDOW).tokens
-                anchored = measure(view, overhead, report, _WINDOW).tokens
-                found.append(Error(_off(plain, actual), _off(anchored, actual)))
+                plain = measure_context(view, overhead, None, _WINDOW).tokens
+                anchored = measure_context(view, overhead, report, _WINDOW).tokens
+                found.append(Error(_measure_error(plain, actual), _measure_error(anchored, actual)))
             before = actual
             report = Report(actual, view.tokens, overhead, view.edits)
         view = view.append(message)
     return found
 
 
-def accuracy(found: Iterable[Error]) -> Accuracy | None:
+def summarise_errors(found: Iterable[Error]) -> Accuracy | None:
     """Summarise errors; None when nothing was recorded."""
     listed = list(found)
     if not listed:
@@ -71,14 +71,18 @@ def accuracy(found: Iterable[Error]) -> Accuracy | None:
     plain = sorted(error.unreported for error in listed)
     anchored = sorted(error.reported for error in listed)
     return Accuracy(
-        len(listed), share(plain, 50), share(plain, 95), share(anchored, 50), share(anchored, 95)
+        len(listed),
+        find_percentile(plain, 50),
+        find_percentile(plain, 95),
+        find_percentile(anchored, 50),
+        find_percentile(anchored, 95),
     )
 
 
-def share(ordered: Sequence[int], percent: int) -> int:
+def find_percentile(ordered: Sequence[int], percent: int) -> int:
     """Return the percentile of an ordered list: the value so many percent do not exceed."""
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 
-def _off(estimate: int, actual: int) -> int:
+def _measure_error(estimate: int, actual: int) -> int:
     return abs(estimate - actual) * 1_000 // actual

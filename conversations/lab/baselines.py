@@ -19,7 +19,7 @@ BUDGET = 720_000
 TOKEN_BUDGET = 100_000
 
 
-def byte_trim(messages: Messages) -> int:
+def trim_by_bytes(messages: Messages) -> int:
     """Encode the whole conversation to find its size, then where a trimmed one would begin."""
     size = len(json.dumps(messages).encode())
     first = 0
@@ -29,7 +29,7 @@ def byte_trim(messages: Messages) -> int:
     return first
 
 
-def result_scan(messages: Messages) -> int:
+def scan_results(messages: Messages) -> int:
     """Count the tool results that are still long."""
     found = 0
     for message in messages[:-1]:
@@ -39,7 +39,7 @@ def result_scan(messages: Messages) -> int:
     return found
 
 
-def timed(run: Callable[[], object], runs: int) -> float:
+def measure_milliseconds(run: Callable[[], object], runs: int) -> float:
     """Return the median milliseconds of CPU over several runs."""
     times = []
     for _ in range(runs):
@@ -49,25 +49,25 @@ def timed(run: Callable[[], object], runs: int) -> float:
     return median(times) / 1e6
 
 
-def floors(messages: Messages, runs: int) -> dict[str, float]:
+def measure_baselines(messages: Messages, runs: int) -> dict[str, float]:
     """Measure milliseconds per call of each baseline that is available."""
     found = {
-        "byte_trim": timed(lambda: byte_trim(messages), runs),
-        "result_scan": timed(lambda: result_scan(messages), runs),
+        "byte_trim": measure_milliseconds(lambda: trim_by_bytes(messages), runs),
+        "result_scan": measure_milliseconds(lambda: scan_results(messages), runs),
     }
     if importlib.util.find_spec("langchain") is not None:
-        found |= _langchain(messages, runs)
+        found |= _measure_langchain(messages, runs)
     return found
 
 
-def _langchain(messages: Messages, runs: int) -> dict[str, float]:
+def _measure_langchain(messages: Messages, runs: int) -> dict[str, float]:
     core: Any = importlib.import_module("langchain_core.messages")
     counting: Any = importlib.import_module("langchain_core.messages.utils")
     middleware: Any = importlib.import_module("langchain.agents.middleware")
-    given = _converted(messages, core)
+    given = _convert_messages(messages, core)
     count = counting.count_tokens_approximately
     found = {
-        "langchain_trim": timed(
+        "langchain_trim": measure_milliseconds(
             lambda: core.trim_messages(
                 given, max_tokens=TOKEN_BUDGET, token_counter=count, start_on="human"
             ),
@@ -76,14 +76,14 @@ def _langchain(messages: Messages, runs: int) -> dict[str, float]:
     }
     edit = middleware.ClearToolUsesEdit(trigger=TOKEN_BUDGET)
     # It changes its list in place, so live it gets a copy of the whole list for each call.
-    found["langchain_editing"] = timed(
+    found["langchain_editing"] = measure_milliseconds(
         lambda: edit.apply([m.model_copy() for m in given], count_tokens=count), runs
     )
-    found["langchain_summary"] = timed(_summarizing(middleware, given), runs)
+    found["langchain_summary"] = measure_milliseconds(_build_summarization(middleware, given), runs)
     return found
 
 
-def _summarizing(middleware: Any, given: list[Any]) -> Callable[[], object]:
+def _build_summarization(middleware: Any, given: list[Any]) -> Callable[[], object]:
     """Return one call of its summarization, with a model whose answer costs nothing."""
     models: Any = importlib.import_module("langchain_core.language_models.fake_chat_models")
     model = models.FakeListChatModel(responses=["They compared offers."])
@@ -91,7 +91,7 @@ def _summarizing(middleware: Any, given: list[Any]) -> Callable[[], object]:
     return lambda: step.before_model({"messages": list(given)}, None)
 
 
-def _converted(messages: Messages, core: Any) -> list[Any]:
+def _convert_messages(messages: Messages, core: Any) -> list[Any]:
     found = []
     for at, message in enumerate(messages):
         blocks = message["content"]

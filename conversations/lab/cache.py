@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from conversations.agent.usage import Usage
-from conversations.lab.cache_blocks import Lifetime, Line
+from conversations.lab.cache_blocks import Lifetime, RequestBlocks
 
 LOOK_BACK = 20
 SECONDS: dict[Lifetime, int] = {"5m": 300, "1h": 3_600}
@@ -38,7 +38,7 @@ class PromptCache:
         self._minimum = minimum
         self._entries: dict[bytes, _Entry] = {}
 
-    def bill(self, line: Line, output: int, now: float) -> Usage:
+    def bill(self, line: RequestBlocks, output: int, now: float) -> Usage:
         """Split the request's tokens as they are billed, and store what it writes."""
         marks = {at: life for at, life in line.marks().items() if line.size(at) >= self._minimum}
         hit = max((self._look_back(line, at, now) for at in marks), default=-1)
@@ -50,14 +50,16 @@ class PromptCache:
         self._remember(line, marks, hit, now)
         return Usage(line.tokens - read - hour - five, output, read, five, hour)
 
-    def _look_back(self, line: Line, mark: int, now: float) -> int:
+    def _look_back(self, line: RequestBlocks, mark: int, now: float) -> int:
         for at in range(mark, max(-1, mark - LOOK_BACK), -1):
             entry = self._entries.get(line.key(at))
             if entry is not None and entry.expires > now:
                 return at
         return -1
 
-    def _remember(self, line: Line, marks: dict[int, Lifetime], hit: int, now: float) -> None:
+    def _remember(
+        self, line: RequestBlocks, marks: dict[int, Lifetime], hit: int, now: float
+    ) -> None:
         if hit >= 0:
             used = self._entries[line.key(hit)]
             used.expires = max(used.expires, now + SECONDS[used.lifetime])
@@ -66,6 +68,6 @@ class PromptCache:
                 self._entries[line.key(at)] = _Entry(life, now + SECONDS[life])
 
 
-def minimum_of(model: str) -> int:
+def find_minimum(model: str) -> int:
     """Return the fewest tokens of a prefix that this model caches."""
     return MINIMUM.get(model, COMMON_MINIMUM)

@@ -14,20 +14,20 @@ from typing import Any, Literal
 from conversations.context.view import cache_breakpoints, wire
 from conversations.context.view.envelope import Envelope
 from conversations.context.view.view import Message, View
-from conversations.lab.tokens import Tokenizer
+from conversations.lab.simulated_tokenizer import Tokenizer
 
 Lifetime = Literal["5m", "1h"]
 #: A key, the tokens up to its position, and the lifetime of a breakpoint on it.
-Place = tuple[bytes, int, Lifetime | None]
+Position = tuple[bytes, int, Lifetime | None]
 
 
 @dataclass(slots=True)
-class Places:
+class Positions:
     """Positions in order; `key` and `tokens` are those of the last one."""
 
     key: bytes = b""
     tokens: int = 0
-    found: list[Place] = field(default_factory=list)
+    found: list[Position] = field(default_factory=list)
     #: The position at which each message begins.
     starts: list[int] = field(default_factory=list)
     marks: list[int] = field(default_factory=list)
@@ -42,14 +42,14 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RequestBlocks:
     """The head (tools and system prompt) and the messages behind it, as two lists of positions.
 
     `again` is the position in the body with a breakpoint because the request before ended there.
     """
 
-    head: Places
-    body: Places
+    head: Positions
+    body: Positions
     automatic: Lifetime | None
     again: int | None = None
 
@@ -77,8 +77,8 @@ class Line:
     def marks(self) -> dict[int, Lifetime]:
         """Return the breakpoints, including the automatic one on the last position."""
         first = len(self.head.found)
-        marked = {at: _life(self.head, at) for at in self.head.marks}
-        marked |= {first + at: _life(self.body, at) for at in self.body.marks}
+        marked = {at: _find_lifetime(self.head, at) for at in self.head.marks}
+        marked |= {first + at: _find_lifetime(self.body, at) for at in self.body.marks}
         if self.again is not None:
             marked[first + self.again] = "5m"
         if self.automatic and len(self):
@@ -86,49 +86,55 @@ class Line:
         return marked
 
 
-def _life(places: Places, at: int) -> Lifetime:
+def _find_lifetime(places: Positions, at: int) -> Lifetime:
     return places.found[at][2] or "5m"
 
 
-class Liner:
+class BlockReader:
     """Builds the blocks of requests with one tokenizer, remembering what it has built."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
-        self._heads: dict[str, tuple[Places, Lifetime | None]] = {}
+        self._heads: dict[str, tuple[Positions, Lifetime | None]] = {}
         self._known: dict[tuple[str, str], list[tuple[str, int, Lifetime | None, bool]]] = {}
 
-    def line(self, envelope: Envelope, view: View) -> Line:
+    def line(self, envelope: Envelope, view: View) -> RequestBlocks:
         head, automatic = self._head(envelope)
-        body = view.learn("lab line", Places, self._read)
-        place = cache_breakpoints.place(view.messages)
+        body = view.learn("lab line", Positions, self._read)
+        place = cache_breakpoints.choose_breakpoint(view.messages)
         again = None if place is None else body.starts[place.message] + place.block
-        return Line(head, body, automatic, again)
+        return RequestBlocks(head, body, automatic, again)
 
     def answer_tokens(self, message: Message) -> int:
         return sum(tokens for _, tokens, _, _ in self._blocks(message))
 
-    def _head(self, envelope: Envelope) -> tuple[Places, Lifetime | None]:
+    def _head(self, envelope: Envelope) -> tuple[Positions, Lifetime | None]:
         if envelope.text not in self._heads:
             given = dict(envelope.parameters)
-            self._heads[envelope.text] = self._lay_head(given), _mark(given)
+            self._heads[envelope.text] = self._lay_head(given), _read_breakpoint(given)
         return self._heads[envelope.text]
 
-    def _lay_head(self, given: dict[str, Any]) -> Places:
+    def _lay_head(self, given: dict[str, Any]) -> Positions:
         tools = given.get("tools", ())
         extra = self._tokenizer.request + (self._tokenizer.tools if tools else 0)
         choices = [given.get(name) for name in ("model", "thinking", "tool_choice")]
-        places = Places(wire.encode(choices).encode(), extra)
+        places = Positions(wire.encode(choices).encode(), extra)
         for tool in tools:
-            places.add("tools" + _plain(tool), self._tokenizer.tool(tool), _mark(tool))
+            places.add(
+                "tools" + _encode_unmarked(tool), self._tokenizer.tool(tool), _read_breakpoint(tool)
+            )
         system = given.get("system", "")
         texts = [{"type": "text", "text": system}] if isinstance(system, str) else system
         for block in texts:
             if block["text"]:
-                places.add("system" + _plain(block), self._tokenizer.block(block), _mark(block))
+                places.add(
+                    "system" + _encode_unmarked(block),
+                    self._tokenizer.block(block),
+                    _read_breakpoint(block),
+                )
         return places
 
-    def _read(self, places: Places, message: Message) -> None:
+    def _read(self, places: Positions, message: Message) -> None:
         places.starts.append(len(places.found))
         for text, tokens, mark, is_image in self._blocks(message):
             places.add(text, tokens, mark)
@@ -142,17 +148,19 @@ class Liner:
                 value = block.value
                 count = frame + self._tokenizer.block(value)
                 frame = 0
-                text = message.role + (_plain(value) if _mark(value) else block.text)
-                found.append((text, count, _mark(value), _has_image([value])))
+                text = message.role + (
+                    _encode_unmarked(value) if _read_breakpoint(value) else block.text
+                )
+                found.append((text, count, _read_breakpoint(value), _has_image([value])))
             self._known[name] = found
         return self._known[name]
 
 
-def _plain(value: dict[str, Any]) -> str:
+def _encode_unmarked(value: dict[str, Any]) -> str:
     return wire.encode({key: item for key, item in value.items() if key != "cache_control"})
 
 
-def _mark(value: dict[str, Any]) -> Lifetime | None:
+def _read_breakpoint(value: dict[str, Any]) -> Lifetime | None:
     control = value.get("cache_control")
     if not isinstance(control, dict):
         return None

@@ -23,10 +23,10 @@ from conversations.context.policy.policy import Policy
 from conversations.context.view import wire
 from conversations.context.view.cost_decision import Rates
 from conversations.context.view.view import Message, View
-from conversations.lab.accuracy import share
-from conversations.lab.baselines import floors
-from conversations.lab.made_conversations import talk
-from conversations.lab.summarizer import extractive
+from conversations.lab.accuracy import find_percentile
+from conversations.lab.baselines import measure_baselines
+from conversations.lab.made_conversations import make_messages
+from conversations.lab.summarizer import extract_summary
 
 _ENDLESS = 1_000_000_000_000
 _CALM_CALLS = 6
@@ -85,14 +85,14 @@ class Row:
         return {name: round(spent / max(own, 1e-6), 1) for name, spent in self.floors.items()}
 
 
-def measure(count: int, policy: Policy, window: int, runs: int) -> Row:
+def measure_length(count: int, policy: Policy, window: int, runs: int) -> Row:
     """Measure one length of history."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as apart:
-        whole = apart.submit(_session, count, policy, window).result()
-    return Row(count, _calm(count, runs), whole, _floors(count, runs))
+        whole = apart.submit(_measure_session, count, policy, window).result()
+    return Row(count, _measure_calm(count, runs), whole, _measure_floors(count, runs))
 
 
-def growth(rows: list[Row]) -> dict[str, float]:
+def compute_growth(rows: list[Row]) -> dict[str, float]:
     """Return the exponent by which times grow with the history: 0 is constant, 1 linear."""
     if len(rows) < 2:
         return {}
@@ -113,23 +113,23 @@ def growth(rows: list[Row]) -> dict[str, float]:
     return named | {name: order(first.floors[name], last.floors[name]) for name in sorted(shared)}
 
 
-def data(rows: list[Row]) -> dict[str, object]:
+def dump_rows(rows: list[Row]) -> dict[str, object]:
     """Return the measurements as data for JSON."""
     listed = [asdict(row) | {"ratios": row.ratios, "amortised": row.amortised} for row in rows]
-    return {"rows": listed, "growth": growth(rows)}
+    return {"rows": listed, "growth": compute_growth(rows)}
 
 
-def _calm(count: int, runs: int) -> Calm:
-    given = list(talk(count - count % 2 + 1 + 2 * _CALM_CALLS * runs))
+def _measure_calm(count: int, runs: int) -> Calm:
+    given = list(make_messages(count - count % 2 + 1 + 2 * _CALM_CALLS * runs))
     view = View()
     for message in given[: -2 * _CALM_CALLS * runs]:
-        view = view.append(_stored(message))
+        view = view.append(_copy_unread(message))
     view, first = _prepare(view, _UNLIMITED, _ENDLESS, None)
     decides, joins = [], []
     for at in range(-2 * _CALM_CALLS * runs, 0, 2):
         for message in given[at : at + 2 or None]:
-            view = view.append(_stored(message))
-        view, spent = _prepare(view, _UNLIMITED, _ENDLESS, _report(view))
+            view = view.append(_copy_unread(message))
+        view, spent = _prepare(view, _UNLIMITED, _ENDLESS, _build_report(view))
         started = time.thread_time_ns()
         body = view.body
         joins.append(time.thread_time_ns() - started)
@@ -137,34 +137,35 @@ def _calm(count: int, runs: int) -> Calm:
     return Calm(median(decides) / 1e6, median(joins) / 1e6, first / 1e6, len(body.encode()))
 
 
-def _session(count: int, policy: Policy, window: int) -> Session:
-    before = _peak()
+def _measure_session(count: int, policy: Policy, window: int) -> Session:
+    before = _read_peak()
     view, spent = View(), list[int]()
     report: Report | None = None
-    for message in talk(count):
+    for message in make_messages(count):
         if message.kind == "answer":
             view, took = _prepare(view, policy, window, report)
             spent.append(took)
-        view = view.append(_stored(message))
+        view = view.append(_copy_unread(message))
         if message.kind == "answer":
-            report = _report(view)
+            report = _build_report(view)
     ordered = sorted(spent) or [0]
     return Session(
         len(spent),
         sum(spent) / 1e9,
         sum(spent) / len(ordered) / 1e6,
         median(spent[-max(1, len(spent) // 10) :] or [0]) / 1e6,
-        share(ordered, 95) / 1e6,
+        find_percentile(ordered, 95) / 1e6,
         ordered[-1] / 1e6,
-        (_peak() - before) / 1e6,
+        (_read_peak() - before) / 1e6,
     )
 
 
-def _floors(count: int, runs: int) -> dict[str, float]:
+def _measure_floors(count: int, runs: int) -> dict[str, float]:
     messages = [
-        {"role": message.role, "content": wire.decode(message.content)} for message in talk(count)
+        {"role": message.role, "content": wire.decode(message.content)}
+        for message in make_messages(count)
     ]
-    return floors(messages, runs)
+    return measure_baselines(messages, runs)
 
 
 def _prepare(view: View, policy: Policy, window: int, report: Report | None) -> tuple[View, int]:
@@ -180,19 +181,19 @@ def _prepare(view: View, policy: Policy, window: int, report: Report | None) -> 
         except StopIteration as stop:
             return stop.value.view, spent + time.thread_time_ns() - started
         spent += time.thread_time_ns() - started
-        reply = extractive(wish) if isinstance(wish, SummaryWanted) else None
+        reply = extract_summary(wish) if isinstance(wish, SummaryWanted) else None
 
 
-def _report(view: View) -> Report:
+def _build_report(view: View) -> Report:
     return Report(view.tokens + 2_000, view.tokens, 2_000, view.edits)
 
 
-def _stored(message: Message) -> Message:
+def _copy_unread(message: Message) -> Message:
     """Copy a message as it comes from storage: nothing of it has been read yet."""
     return Message(message.seq, message.kind, message.content, message.tokens)
 
 
-def _peak() -> int:
+def _read_peak() -> int:
     """Return the peak memory of this process in bytes, 0 where the system does not report it."""
     path = Path("/proc/self/status")
     lines = path.read_text(encoding="ascii").splitlines() if path.exists() else []

@@ -21,7 +21,7 @@ _STUB = re.compile(r'recall ("[A-Za-z0-9_-]+"(?:, "[A-Za-z0-9_-]+")*)')
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FactOutcome:
     """The availability of one fact at the call that needed it."""
 
     fact: Fact
@@ -41,7 +41,7 @@ class Shares:
     #: In view or recoverable.
     recoverable: int = 0
 
-    def add(self, found: Found) -> None:
+    def add(self, found: FactOutcome) -> None:
         self.needed += 1
         self.in_view += found.in_view
         self.named += found.in_view or found.named
@@ -62,37 +62,37 @@ class FactScorer:
         self._constant = "\n".join([record.system, *map(wire.encode, record.tools)])
         self._due: dict[int, list[Fact]] = {}
         for fact in record.facts:
-            self._due.setdefault(_call_of(record, fact), []).append(fact)
-        self._originals: list[tuple[int, str, str]] = list(_originals(record.messages))
+            self._due.setdefault(_find_call(record, fact), []).append(fact)
+        self._originals: list[tuple[int, str, str]] = list(_list_originals(record.messages))
 
-    def score(self, step: Step) -> list[Found]:
+    def score(self, step: Step) -> list[FactOutcome]:
         """Score what this call needed; a call that was not made has nothing in view."""
         due = self._due.pop(step.at, [])
         if not due or step.prepared is None:
-            return [Found(fact, False, False, False) for fact in due]
-        said = step.seen.learn("lab said", list[str], _read)
-        stubs = {name for text in said for name in named(text)}
+            return [FactOutcome(fact, False, False, False) for fact in due]
+        said = step.seen.learn("lab said", list[str], _read_message)
+        stubs = {name for text in said for name in find_recall_ids(text)}
         return [self._found(fact, step, said, stubs) for fact in due]
 
-    def missed(self) -> list[Found]:
+    def missed(self) -> list[FactOutcome]:
         """Return the facts of calls that were never reached, as not available."""
         due, self._due = self._due, {}
-        return [Found(fact, False, False, False) for facts in due.values() for fact in facts]
+        return [FactOutcome(fact, False, False, False) for facts in due.values() for fact in facts]
 
-    def _found(self, fact: Fact, step: Step, said: list[str], stubs: set[str]) -> Found:
+    def _found(self, fact: Fact, step: Step, said: list[str], stubs: set[str]) -> FactOutcome:
         if fact.text in self._constant or any(fact.text in text for text in said):
-            return Found(fact, in_view=True, named=False, recoverable=False)
+            return FactOutcome(fact, in_view=True, named=False, recoverable=False)
         holding = {name for at, name, text in self._originals if at < step.at and fact.text in text}
-        return Found(fact, False, bool(holding & stubs), bool(holding))
+        return FactOutcome(fact, False, bool(holding & stubs), bool(holding))
 
 
-def named(text: str) -> Iterator[str]:
+def find_recall_ids(text: str) -> Iterator[str]:
     """Yield every id that a text names for recall; one line may name several."""
     for names in _STUB.findall(text):
         yield from (name.strip('"') for name in names.split(", "))
 
 
-def _call_of(record: Record, fact: Fact) -> int:
+def _find_call(record: Record, fact: Fact) -> int:
     """Return the index of the answer whose call produced the message that uses the fact."""
     at = fact.used_at
     while at and record.messages[at - 1].kind == "answer":
@@ -100,52 +100,52 @@ def _call_of(record: Record, fact: Fact) -> int:
     return at
 
 
-def _read(said: list[str], message: Message) -> None:
-    said.append("\n".join(text for block in message.blocks for text in texts(block.value)))
+def _read_message(said: list[str], message: Message) -> None:
+    said.append("\n".join(text for block in message.blocks for text in read_texts(block.value)))
 
 
-def texts(block: dict[str, Any]) -> Iterator[str]:
+def read_texts(block: dict[str, Any]) -> Iterator[str]:
     """Yield what the model reads of a block; the bytes of images are not read."""
     match block["type"]:
         case "text":
             yield block["text"]
         case "tool_use":
-            yield from _strings([block["name"], block["input"]])
+            yield from _list_strings([block["name"], block["input"]])
         case "tool_result":
             content = block.get("content", "")
             if isinstance(content, str):
                 yield content
             else:
-                yield from (text for nested in content for text in texts(nested))
+                yield from (text for nested in content for text in read_texts(nested))
         case "image" | "thinking" | "redacted_thinking":
             pass
         case "document":
-            yield from _strings([value for key, value in block.items() if key != "source"])
+            yield from _list_strings([value for key, value in block.items() if key != "source"])
         case _:
-            yield from _strings(block)
+            yield from _list_strings(block)
 
 
-def _strings(value: Any) -> Iterator[str]:
+def _list_strings(value: Any) -> Iterator[str]:
     """Yield every text of a JSON value, keys included, and other values as JSON."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for key, item in value.items():
             yield key
-            yield from _strings(item)
+            yield from _list_strings(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _strings(item)
+            yield from _list_strings(item)
     else:
         yield wire.encode(value)
 
 
-def _originals(messages: Iterable[Message]) -> Iterator[tuple[int, str, str]]:
+def _list_originals(messages: Iterable[Message]) -> Iterator[tuple[int, str, str]]:
     """Yield what recall can find: every tool result by its id, every message by its number."""
     for at, message in enumerate(messages):
         parts: list[str] = []
         for block in message.blocks:
-            text = "\n".join(texts(block.value))
+            text = "\n".join(read_texts(block.value))
             if block.type == "tool_result":
                 yield at, block.id, text
             if block.type in ("tool_result", "text"):

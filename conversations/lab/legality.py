@@ -71,7 +71,7 @@ class _Turns:
             self.found.append(f"calls without a result: {missing[:3]}")
 
 
-class Judge:
+class LegalityCheck:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], _Facts] = {}
 
@@ -89,11 +89,11 @@ class Judge:
     def _facts(self, message: Message) -> _Facts:
         name = (message.role, message.content)
         if name not in self._known:
-            self._known[name] = _facts(message.role, message.content)
+            self._known[name] = _read_facts(message.role, message.content)
         return self._known[name]
 
 
-def _facts(role: str, content: str) -> _Facts:
+def _read_facts(role: str, content: str) -> _Facts:
     blocks = json.loads(content)
     kinds = [block["type"] for block in blocks]
     results = [at for at, kind in enumerate(kinds) if kind == "tool_result"]

@@ -18,35 +18,37 @@ _WORDS = (
 _POOL = 64
 
 
-def talk(count: int) -> Iterator[Message]:
+def make_messages(count: int) -> Iterator[Message]:
     """Yield the first `count` messages of an endless conversation."""
-    pool = _pool()
+    pool = _make_pool()
     for at in range(count):
-        yield message(at, pool)
+        yield make_message(at, pool)
 
 
-def message(at: int, pool: list[str]) -> Message:
+def make_message(at: int, pool: list[str]) -> Message:
     """Return the message at an index: always the same for the same index."""
     place = at % TURN
     if place == 0:
         words = f"Question {at}: compare the offers of page {at // TURN} with my criteria."
-        return _message(at, "prompt", {"type": "text", "text": words})
+        return _build_message(at, "prompt", {"type": "text", "text": words})
     if place == TURN - 1:
-        return _message(at, "answer", {"type": "text", "text": f"Answer {at}. {pool[at % 8]}"})
+        return _build_message(
+            at, "answer", {"type": "text", "text": f"Answer {at}. {pool[at % 8]}"}
+        )
     if place % 2:
         given = {"url": f"https://example.org/jobs/{at}"}
         call = {"type": "tool_use", "id": f"toolu_{at}", "name": "fetch_url", "input": given}
-        return _message(at, "answer", {"type": "text", "text": f"I look at page {at}."}, call)
+        return _build_message(at, "answer", {"type": "text", "text": f"I look at page {at}."}, call)
     text = f"Page {at - 1}\n{pool[at % _POOL]}"
     result = {"type": "tool_result", "tool_use_id": f"toolu_{at - 1}", "content": text}
-    return _message(at, "results", result)
+    return _build_message(at, "results", result)
 
 
-def _message(at: int, kind: Kind, *blocks: dict[str, Any]) -> Message:
+def _build_message(at: int, kind: Kind, *blocks: dict[str, Any]) -> Message:
     return Message.parse(at + 1, kind, wire.encode(blocks))
 
 
-def _pool() -> list[str]:
+def _make_pool() -> list[str]:
     """Make texts whose sizes spread evenly over 2 to 20 KB; the first eight are short answers."""
     chance = random.Random(7)  # noqa: S311  (nobody guesses anything)
     words, texts = _WORDS.split(), []

@@ -71,7 +71,7 @@ class Record:
     times: tuple[float, ...] = ()
 
 
-def calls(messages: tuple[Message, ...]) -> tuple[int, ...]:
+def list_calls(messages: tuple[Message, ...]) -> tuple[int, ...]:
     """Return the indexes of answers that a call produced; an answer behind another continues it."""
     return tuple(
         at
@@ -86,7 +86,7 @@ def read_records(path: Path) -> Iterator[Record | RecordError]:
     try:
         for number, line in enumerate(_lines(path), 1):
             if line.strip():
-                yield _read(f"{path}:{number}", line)
+                yield _read_line(f"{path}:{number}", line)
     except (OSError, EOFError, zlib.error) as error:
         yield RecordError(f"{path}:{number + 1}", f"cannot be read: {error}")
 
@@ -97,40 +97,40 @@ def _lines(path: Path) -> Iterator[bytes]:
         yield from gzip.GzipFile(fileobj=file) if is_packed else file
 
 
-def _read(where: str, line: bytes) -> Record | RecordError:
+def _read_line(where: str, line: bytes) -> Record | RecordError:
     try:
-        return record_from(wire.decode(line.decode()))
+        return read_record(wire.decode(line.decode()))
     except UnicodeDecodeError:
         return RecordError(where, "is not UTF-8")
     except (_BadLineError, ContextError) as error:
         return RecordError(where, str(error))
 
 
-def record_from(value: object) -> Record:
+def read_record(value: object) -> Record:
     """Build a record from decoded JSON; raises _BadLineError, or ContextError."""
     if not isinstance(value, dict):
         raise _BadLineError("is not a JSON object")
     name = value.get("id")
     if not isinstance(name, str) or not name.strip():
         raise _BadLineError('"id" must be a text')
-    given = _listed(value, "messages")
-    messages = tuple(_message(at, item) for at, item in enumerate(given))
+    given = _read_list(value, "messages")
+    messages = tuple(_read_message(at, item) for at, item in enumerate(given))
     _demand_legal(messages)
-    tools = _listed(value, "tools", optional=True)
+    tools = _read_list(value, "tools", optional=True)
     if not all(isinstance(tool, dict) for tool in tools):
         raise _BadLineError('"tools" must be a list of objects')
     return Record(
         wire.clean(name.strip()),
-        _system(value.get("system")),
+        _read_system(value.get("system")),
         tuple(tools),
         messages,
-        tuple(_facts(_listed(value, "facts", optional=True), messages)),
-        tuple(_readings(_listed(value, "recorded_usage", optional=True))),
-        _times(given),
+        tuple(_read_facts(_read_list(value, "facts", optional=True), messages)),
+        tuple(_read_readings(_read_list(value, "recorded_usage", optional=True))),
+        _read_times(given),
     )
 
 
-def _listed(value: dict[str, Any], name: str, *, optional: bool = False) -> list[Any]:
+def _read_list(value: dict[str, Any], name: str, *, optional: bool = False) -> list[Any]:
     found = value.get(name)
     if found is None and optional:
         return []
@@ -139,7 +139,7 @@ def _listed(value: dict[str, Any], name: str, *, optional: bool = False) -> list
     return found
 
 
-def _system(value: object) -> str:
+def _read_system(value: object) -> str:
     match value:
         case None:
             return ""
@@ -151,7 +151,7 @@ def _system(value: object) -> str:
             raise _BadLineError('"system" must be a text, a list of text blocks or null')
 
 
-def _message(at: int, value: object) -> Message:
+def _read_message(at: int, value: object) -> Message:
     role = value.get("role") if isinstance(value, dict) else None
     if not isinstance(value, dict) or role not in ("user", "assistant"):
         raise _BadLineError(f'messages.{at}: "role" must be user or assistant')
@@ -160,7 +160,7 @@ def _message(at: int, value: object) -> Message:
         content = [{"type": "text", "text": content}]
     if not isinstance(content, list) or not all(map(_is_block, content)):
         raise _BadLineError(f'messages.{at}: "content" must be a text or a list of blocks')
-    blocks = list(_tidy(content))
+    blocks = list(_normalise_blocks(content))
     has_results = any(block["type"] == "tool_result" for block in blocks)
     kind: Kind = "answer" if role == "assistant" else "results" if has_results else "prompt"
     try:
@@ -173,44 +173,46 @@ def _is_block(value: object) -> bool:
     return isinstance(value, dict) and isinstance(value.get("type"), str)
 
 
-def _tidy(blocks: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _normalise_blocks(blocks: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for block in blocks:
         kept = {key: value for key, value in block.items() if key != "cache_control"}
         nested = kept.get("content")
         if isinstance(nested, list) and all(map(_is_block, nested)):
-            kept["content"] = list(_tidy(nested))
+            kept["content"] = list(_normalise_blocks(nested))
         if kept["type"] != "text" or str(kept.get("text", "")).strip():
             yield kept
 
 
 def _demand_legal(messages: tuple[Message, ...]) -> None:
     """Refuse messages that break a rule of the API before the last call."""
-    called = calls(messages)
+    called = list_calls(messages)
     if not called:
         raise _BadLineError("has no answer to replay")
     view = View()
     for message in messages[: called[-1]]:
         view = view.append(message)
-    rules.check(view)
+    rules.check_rules(view)
 
 
-def _facts(values: list[Any], messages: tuple[Message, ...]) -> Iterator[Fact]:
+def _read_facts(values: list[Any], messages: tuple[Message, ...]) -> Iterator[Fact]:
     for at, value in enumerate(values):
         match value:
             case {"fact": str(text), "first_seen_message": int(first), "used_at_message": int(at_)}:
-                yield _fact(at, Fact(text, first, at_, bool(value.get("sole_source"))), messages)
+                yield _check_fact(
+                    at, Fact(text, first, at_, bool(value.get("sole_source"))), messages
+                )
             case _:
                 raise _BadLineError(f"facts.{at}: needs fact, first_seen_message, used_at_message")
 
 
-def _fact(number: int, fact: Fact, messages: tuple[Message, ...]) -> Fact:
+def _check_fact(number: int, fact: Fact, messages: tuple[Message, ...]) -> Fact:
     is_placed = 0 <= fact.first_seen < fact.used_at < len(messages)
     if not is_placed or messages[fact.used_at].kind != "answer":
         raise _BadLineError(f"facts.{number}: must be used by an answer after it was first seen")
     return fact
 
 
-def _readings(values: list[Any]) -> Iterator[Reading]:
+def _read_readings(values: list[Any]) -> Iterator[Reading]:
     for at, value in enumerate(values):
         if not isinstance(value, dict) or not isinstance(value.get("message"), int):
             raise _BadLineError(f"recorded_usage.{at}: needs the index of its message")
@@ -220,7 +222,7 @@ def _readings(values: list[Any]) -> Iterator[Reading]:
         yield Reading(value["message"], sum(counts))
 
 
-def _times(values: list[dict[str, Any]]) -> tuple[float, ...]:
+def _read_times(values: list[dict[str, Any]]) -> tuple[float, ...]:
     """Read the messages' timestamps; () unless every message has one, in ascending order."""
     found = []
     for value in values:

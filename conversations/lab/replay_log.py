@@ -7,16 +7,16 @@ from conversations.context.view.edits import Transformation
 from conversations.context.view.view import View
 
 
-def folded_in(view: View, change: Transformation) -> View:
+def fold_change(view: View, change: Transformation) -> View:
     """Return the view after a change, with its edits stored and loaded again."""
     if change.outcome == "expected":
         return view.expecting(tuple(change.reason.split()))
     if change.outcome != "applied":
         return view
-    return edits.apply(view, change.kind, edits.load(edits.dump(change.edits)))
+    return edits.apply(view, change.kind, edits.load_edits(edits.dump_edits(change.edits)))
 
 
-def refused_in(outcomes: list[str]) -> int:
+def count_refused(outcomes: list[str]) -> int:
     """Count the consecutive refused summaries, the latest last."""
     count = 0
     for outcome in filter(None, reversed(outcomes)):

@@ -8,10 +8,10 @@ from typing import Any
 from conversations.agent.prices import PriceList
 from conversations.context.policy.policy import Policy
 from conversations.context.view.cost_decision import Rates
-from conversations.context.view.envelope import Envelope, envelope
+from conversations.context.view.envelope import Envelope, build_envelope
 from conversations.lab.records import Record
-from conversations.lab.summarizer import Summarizer, extractive
-from conversations.lab.tokens import Tokenizer, scaled
+from conversations.lab.simulated_tokenizer import Tokenizer, scale_estimate
+from conversations.lab.summarizer import Summarizer, extract_summary
 
 MOST_OUTPUT = 16_000
 
@@ -25,8 +25,8 @@ class World:
     policy: Policy
     prices: PriceList
     minimum: int
-    summarizer: Summarizer = extractive
-    tokenizer: Tokenizer = field(default_factory=scaled)
+    summarizer: Summarizer = extract_summary
+    tokenizer: Tokenizer = field(default_factory=scale_estimate)
     recall_tools: tuple[dict[str, Any], ...] = ()
     #: A refused summary is forgotten after so many entries of the log.
     remembered: int = 60
@@ -38,7 +38,7 @@ class World:
         """Return the envelope of the record's replies."""
         known = {tool.get("name") for tool in record.tools}
         added = (tool for tool in self.recall_tools if tool["name"] not in known)
-        return envelope(
+        return build_envelope(
             model=self.model,
             max_tokens=MOST_OUTPUT,
             system=record.system,
@@ -50,4 +50,4 @@ class World:
         return self.prices.rates
 
     def summary_envelope(self, system: str, max_tokens: int) -> Envelope:
-        return envelope(model=self.model, max_tokens=max_tokens, system=system, cached=False)
+        return build_envelope(model=self.model, max_tokens=max_tokens, system=system, cached=False)

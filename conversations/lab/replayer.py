@@ -31,13 +31,13 @@ from conversations.context.view.edits import Transformation
 from conversations.context.view.envelope import Envelope
 from conversations.context.view.view import Message, View
 from conversations.lab.cache import SECONDS, PromptCache
-from conversations.lab.cache_blocks import Liner
-from conversations.lab.call_times import call_times
-from conversations.lab.legality import Judge
-from conversations.lab.records import Record, calls
-from conversations.lab.replay_log import folded_in, refused_in
+from conversations.lab.cache_blocks import BlockReader
+from conversations.lab.call_times import schedule_calls
+from conversations.lab.legality import LegalityCheck
+from conversations.lab.records import Record, list_calls
+from conversations.lab.replay_log import count_refused, fold_change
 from conversations.lab.replay_setup import World
-from conversations.lab.server_side_edits import Editing, compacted
+from conversations.lab.server_side_edits import ContextEditing, simulate_compaction
 
 OVERFLOWS = 3
 
@@ -86,10 +86,10 @@ class Replayer:
         # Copied without what was read of them, so that no replay profits from another.
         self._messages = tuple(map(replace, record.messages))
         self._envelope = world.envelope(record)
-        self._liner = Liner(world.tokenizer)
+        self._liner = BlockReader(world.tokenizer)
         self._cache = PromptCache(world.minimum)
-        self._judge = Judge()
-        self._editing = Editing()
+        self._judge = LegalityCheck()
+        self._editing = ContextEditing()
         self._view = View()
         self._report: Report | None = None
         self._bound_to = ""
@@ -104,13 +104,13 @@ class Replayer:
 
     def steps(self) -> Iterator[Step]:
         """Yield the calls in order, one for each answer of the record that was reached."""
-        times = call_times(self._record)
-        called = set(calls(self._record.messages))
+        times = schedule_calls(self._record)
+        called = set(list_calls(self._record.messages))
         is_over = False
         for at, message in enumerate(self._messages):
             if message.kind == "prompt":
                 is_over = False
-                self._rejected = refused_in(self._entries[-self._world.remembered :])
+                self._rejected = count_refused(self._entries[-self._world.remembered :])
             if is_over:
                 continue
             if at in called:
@@ -164,7 +164,7 @@ class Replayer:
                     reply = None
                     work.changes.append(wish)
                     self._count(wish)
-                    folded = folded_in(folded, wish)
+                    folded = fold_change(folded, wish)
         except StopIteration as stop:
             prepared: Prepared = stop.value
         if folded != prepared.view:
@@ -205,8 +205,8 @@ class Replayer:
 
     def _compaction(self, wanted: CompactionWanted, work: _Work) -> CompactionReply | None:
         """Bill an on-demand compaction: the prefix of the replies, under their head."""
-        reply = compacted(wanted, self._world.summarizer)
-        envelope = api_clearing.compacting(self._envelope)
+        reply = simulate_compaction(wanted, self._world.summarizer)
+        envelope = api_clearing.build_compaction_envelope(self._envelope)
         line = self._liner.line(envelope, wanted.view)
         output = self._world.tokenizer.block(wire.decode(reply.block)) if reply else 0
         work.summaries.append(self._cache.bill(line, output, self._now))
@@ -217,7 +217,7 @@ class Replayer:
     ) -> Step:
         left = self._world.window - prepared.gauge.seen
         envelope = self._envelope.fitting(left)
-        envelope = api_clearing.asked(envelope, prepared.view, prepared.clearing)
+        envelope = api_clearing.build_reply_envelope(envelope, prepared.view, prepared.clearing)
         started = time.thread_time_ns()
         messages = prepared.view.body
         work.join_ns = time.thread_time_ns() - started

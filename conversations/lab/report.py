@@ -15,8 +15,8 @@ from typing import Any
 
 from conversations.agent.prices import PriceList
 from conversations.agent.usage import Usage
-from conversations.lab.accuracy import share
-from conversations.lab.facts import FactScorer, Found, Shares
+from conversations.lab.accuracy import find_percentile
+from conversations.lab.facts import FactOutcome, FactScorer, Shares
 from conversations.lab.records import Record
 from conversations.lab.replay_setup import World
 from conversations.lab.replayer import Replayer, Step
@@ -95,7 +95,7 @@ class Report:
             self.summary_calls += 1
             self.summaries.add(usage)
             self.summary_cost += prices.cost(usage)
-            self.cost_uncached += prices.cost(uncached(usage))
+            self.cost_uncached += prices.cost(strip_cache(usage))
         self.decide.append(step.decide_ns)
         if step.usage is None:
             self.ended += not step.violations
@@ -104,11 +104,11 @@ class Report:
         self.tokens.add(step.usage)
         self.peak = max(self.peak, step.usage.context)
         self.cost += prices.cost(step.usage)
-        self.cost_uncached += prices.cost(uncached(step.usage))
+        self.cost_uncached += prices.cost(strip_cache(step.usage))
         self.prefix_breaks += not step.keeps_prefix
         self.join.append(step.join_ns)
 
-    def know(self, found: Found) -> None:
+    def know(self, found: FactOutcome) -> None:
         """Count one fact."""
         self.facts.add(found)
         if found.fact.is_sole:
@@ -143,7 +143,7 @@ class Report:
         return self.cost + self.summary_cost
 
 
-def simulate(record: Record, world: World, watch: Watch | None = None) -> Report:
+def simulate_record(record: Record, world: World, watch: Watch | None = None) -> Report:
     """Replay one conversation and report on it; `watch` is called with every call."""
     report = Report(world.policy.name, world.window, conversations=1)
     scorer = FactScorer(record)
@@ -158,12 +158,12 @@ def simulate(record: Record, world: World, watch: Watch | None = None) -> Report
     return report
 
 
-def uncached(usage: Usage) -> Usage:
+def strip_cache(usage: Usage) -> Usage:
     """Return the usage of the same call without a prompt cache."""
     return Usage(usage.context, usage.output, 0, 0, 0)
 
 
-def data(report: Report) -> dict[str, Any]:
+def dump_report(report: Report) -> dict[str, Any]:
     """Return a report as data for JSON."""
     return {
         "policy": report.policy,
@@ -175,9 +175,9 @@ def data(report: Report) -> dict[str, Any]:
         "violations": report.violations,
         "peak_input_tokens": report.peak,
         "input_tokens": report.tokens.input,
-        "tokens": _tokens(report.tokens),
+        "tokens": _dump_tokens(report.tokens),
         "summary_calls": report.summary_calls,
-        "summary_tokens": _tokens(report.summaries),
+        "summary_tokens": _dump_tokens(report.summaries),
         "transformations": dict(sorted(report.applied.items())),
         "not_applied": dict(sorted(report.others.items())),
         "tokens_freed": report.freed,
@@ -185,37 +185,37 @@ def data(report: Report) -> dict[str, Any]:
         "cost_micros": report.total_cost,
         "summary_cost_micros": report.summary_cost,
         "cost_uncached_micros": report.cost_uncached,
-        "facts": _shares(report.facts),
-        "sole_facts": _shares(report.sole),
-        "engine_ms": spread(report.decide),
-        "join_ms": spread(report.join),
+        "facts": _dump_shares(report.facts),
+        "sole_facts": _dump_shares(report.sole),
+        "engine_ms": compute_spread(report.decide),
+        "join_ms": compute_spread(report.join),
     }
 
 
-def tenths(times: list[int]) -> list[float]:
+def compute_tenths(times: list[int]) -> list[float]:
     """Return the mean of each tenth of the calls in milliseconds, first to last."""
     borders = [len(times) * part // 10 for part in range(11)]
     parts = [times[start:end] for start, end in pairwise(borders)]
     return [round(sum(part) / max(1, len(part)) / 1e6, 3) for part in parts]
 
 
-def spread(times: list[int]) -> dict[str, float]:
+def compute_spread(times: list[int]) -> dict[str, float]:
     """Return mean, 95th percentile and maximum of nanoseconds, in milliseconds."""
     ordered = sorted(times) or [0]
     figures = {
-        "mean": sum(ordered) / len(ordered), "p95": share(ordered, 95), "max": ordered[-1]
+        "mean": sum(ordered) / len(ordered), "p95": find_percentile(ordered, 95), "max": ordered[-1]
     }  # fmt: skip
     return {name: round(value / 1e6, 3) for name, value in figures.items()}
 
 
-def _tokens(tokens: Tokens) -> dict[str, int]:
+def _dump_tokens(tokens: Tokens) -> dict[str, int]:
     return {
         "fresh": tokens.fresh, "read": tokens.read, "written": tokens.written,
         "output": tokens.output,
     }  # fmt: skip
 
 
-def _shares(shares: Shares) -> dict[str, int]:
+def _dump_shares(shares: Shares) -> dict[str, int]:
     return {
         "needed": shares.needed, "in_view": shares.in_view,
         "in_view_or_named": shares.named, "recoverable": shares.recoverable,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from conversations.lab.accuracy import Accuracy
 from conversations.lab.facts import Shares
-from conversations.lab.report import Report, spread, tenths
+from conversations.lab.report import Report, compute_spread, compute_tenths
 
 #: Fewest calls of a conversation whose pace is shown.
 _LONG = 1_000
@@ -14,26 +14,26 @@ _LONG = 1_000
 Row = tuple[str, Callable[[Report], str]]
 
 
-def totals(reports: Sequence[Report]) -> str:
+def render_totals(reports: Sequence[Report]) -> str:
     """Render one table with a column for each policy."""
     kinds = sorted({kind for report in reports for kind in report.applied})
-    rows = [*_TOKENS, *(_kind(kind) for kind in kinds), *_REST]
+    rows = [*_TOKENS, *(_build_kind_row(kind) for kind in kinds), *_REST]
     cells = [["", *(report.policy for report in reports)]]
     cells += [[name, *(show(report) for report in reports)] for name, show in rows]
-    return _aligned(cells)
+    return _align_cells(cells)
 
 
-def markdown(reports: Iterable[Report]) -> str:
+def render_markdown(reports: Iterable[Report]) -> str:
     """Render a Markdown table with a row for each window and policy."""
-    lines = [_row(["window", "preset", *(name for name, _ in _MARKDOWN)])]
-    lines.append(_row(["---"] * 2 + ["---:"] * len(_MARKDOWN)))
+    lines = [_write_row(["window", "preset", *(name for name, _ in _MARKDOWN)])]
+    lines.append(_write_row(["---"] * 2 + ["---:"] * len(_MARKDOWN)))
     for report in reports:
         cells = [f"{report.window:,}", f"`{report.policy}`"]
-        lines.append(_row([*cells, *(show(report) for _, show in _MARKDOWN)]))
+        lines.append(_write_row([*cells, *(show(report) for _, show in _MARKDOWN)]))
     return "\n".join(lines)
 
 
-def each(found: Iterable[tuple[str, Report]]) -> str:
+def render_conversations(found: Iterable[tuple[str, Report]]) -> str:
     """Render a line for each conversation and policy."""
     cells = [["conversation", "policy", "calls", "peak", "input", "cost", "changes", "facts"]]
     cells += [
@@ -43,27 +43,32 @@ def each(found: Iterable[tuple[str, Report]]) -> str:
             f"{report.calls:,}",
             f"{report.peak:,}",
             f"{report.tokens.input:,}",
-            dollars(report.total_cost),
+            format_dollars(report.total_cost),
             f"{sum(report.applied.values()):,}",
-            percent(report.facts.in_view, report.facts.needed),
+            format_percent(report.facts.in_view, report.facts.needed),
         ]
         for name, report in found
     ]
-    return _aligned(cells, left=2)
+    return _align_cells(cells, left=2)
 
 
-def pace(found: Iterable[tuple[str, Report]]) -> str:
+def render_pace(found: Iterable[tuple[str, Report]]) -> str:
     """Render for each long conversation whether its later calls take the engine longer."""
     cells = [["engine ms per call", "policy", "window", *(f"{part}0 %" for part in range(1, 11))]]
     cells += [
-        [name, report.policy, f"{report.window:,}", *(f"{ms:.2f}" for ms in tenths(report.decide))]
+        [
+            name,
+            report.policy,
+            f"{report.window:,}",
+            *(f"{ms:.2f}" for ms in compute_tenths(report.decide)),
+        ]
         for name, report in found
         if len(report.decide) >= _LONG
     ]
-    return _aligned(cells, left=2) if len(cells) > 1 else ""
+    return _align_cells(cells, left=2) if len(cells) > 1 else ""
 
 
-def gauge(found: Accuracy | None) -> str:
+def render_gauge(found: Accuracy | None) -> str:
     """Render how far the estimate is from recorded counts."""
     if found is None:
         return "gauge: no recorded usage"
@@ -75,60 +80,62 @@ def gauge(found: Accuracy | None) -> str:
     )
 
 
-def dollars(micros: int) -> str:
+def format_dollars(micros: int) -> str:
     """Format micro-dollars as dollars, rounded to a tenth of a cent."""
     mills = (micros + 500) // 1_000
     return f"${mills // 1_000:,}.{mills % 1_000:03}"
 
 
-def percent(part: int, whole: int) -> str:
+def format_percent(part: int, whole: int) -> str:
     return f"{part * 100 / whole:.1f} %" if whole else "-"
 
 
-def _kind(kind: str) -> Row:
+def _build_kind_row(kind: str) -> Row:
     return f"  {kind}", lambda report: f"{report.applied[kind]:,}"
 
 
-def _facts(name: str, shares: Callable[[Report], Shares]) -> list[Row]:
+def _build_fact_rows(name: str, shares: Callable[[Report], Shares]) -> list[Row]:
     return [
         (f"{name}", lambda report: f"{shares(report).needed:,}"),
-        ("  in view", lambda r: percent(shares(r).in_view, shares(r).needed)),
-        ("  in view or named", lambda r: percent(shares(r).named, shares(r).needed)),
-        ("  recoverable", lambda r: percent(shares(r).recoverable, shares(r).needed)),
+        ("  in view", lambda r: format_percent(shares(r).in_view, shares(r).needed)),
+        ("  in view or named", lambda r: format_percent(shares(r).named, shares(r).needed)),
+        ("  recoverable", lambda r: format_percent(shares(r).recoverable, shares(r).needed)),
     ]
 
 
-def _engine(report: Report) -> str:
-    times = spread(report.decide)
+def _format_engine_times(report: Report) -> str:
+    times = compute_spread(report.decide)
     return f"{times['mean']:.2f} / {times['p95']:.2f} / {times['max']:.1f}"
 
 
-def _fitting(show: Callable[[Report], str]) -> Callable[[Report], str]:
+def _hide_if_ended(show: Callable[[Report], str]) -> Callable[[Report], str]:
     """Show no totals that lack the calls of turns that ended because the context was full."""
     return lambda report: "-" if report.ended else show(report)
 
 
-def _share(
+def _build_share(
     shares: Callable[[Report], Shares], part: Callable[[Shares], int]
 ) -> Callable[[Report], str]:
-    return _fitting(lambda report: percent(part(shares(report)), shares(report).needed))
+    return _hide_if_ended(
+        lambda report: format_percent(part(shares(report)), shares(report).needed)
+    )
 
 
-def _row(cells: Iterable[str]) -> str:
+def _write_row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
 _MARKDOWN: list[Row] = [
-    ("input tokens", _fitting(lambda r: f"{r.tokens.input / 1e6:.1f} M")),
-    ("cost", _fitting(lambda r: dollars(r.total_cost))),
-    ("without caching", _fitting(lambda r: dollars(r.cost_uncached))),
+    ("input tokens", _hide_if_ended(lambda r: f"{r.tokens.input / 1e6:.1f} M")),
+    ("cost", _hide_if_ended(lambda r: format_dollars(r.total_cost))),
+    ("without caching", _hide_if_ended(lambda r: format_dollars(r.cost_uncached))),
     ("transformations", lambda r: f"{sum(r.applied.values()):,}"),
     ("turns ended", lambda r: f"{r.ended:,}"),
-    ("facts in view", _share(lambda r: r.facts, lambda s: s.in_view)),
-    ("or named", _share(lambda r: r.facts, lambda s: s.named)),
-    ("recoverable", _share(lambda r: r.facts, lambda s: s.recoverable)),
-    ("sole source in view", _share(lambda r: r.sole, lambda s: s.in_view)),
-    ("or named", _share(lambda r: r.sole, lambda s: s.named)),
+    ("facts in view", _build_share(lambda r: r.facts, lambda s: s.in_view)),
+    ("or named", _build_share(lambda r: r.facts, lambda s: s.named)),
+    ("recoverable", _build_share(lambda r: r.facts, lambda s: s.recoverable)),
+    ("sole source in view", _build_share(lambda r: r.sole, lambda s: s.in_view)),
+    ("or named", _build_share(lambda r: r.sole, lambda s: s.named)),
     ("violations", lambda r: f"{len(r.violations) + r.overruns:,}"),
 ]
 _TOKENS: list[Row] = [
@@ -149,18 +156,18 @@ _REST: list[Row] = [
     ("summary calls", lambda r: f"{r.summary_calls:,}"),
     ("tokens freed", lambda r: f"{r.freed:,}"),
     ("prefix breaks", lambda r: f"{r.prefix_breaks:,}"),
-    ("cost", lambda r: dollars(r.total_cost)),
-    ("  of it summaries", lambda r: dollars(r.summary_cost)),
-    ("cost without caching", lambda r: dollars(r.cost_uncached)),
-    *_facts("facts needed", lambda r: r.facts),
-    *_facts("sole-source facts", lambda r: r.sole),
+    ("cost", lambda r: format_dollars(r.total_cost)),
+    ("  of it summaries", lambda r: format_dollars(r.summary_cost)),
+    ("cost without caching", lambda r: format_dollars(r.cost_uncached)),
+    *_build_fact_rows("facts needed", lambda r: r.facts),
+    *_build_fact_rows("sole-source facts", lambda r: r.sole),
     ("rule violations", lambda r: f"{len(r.violations):,}"),
     ("window overruns", lambda r: f"{r.overruns:,}"),
-    ("engine ms mean/p95/max", _engine),
+    ("engine ms mean/p95/max", _format_engine_times),
 ]
 
 
-def _aligned(cells: list[list[str]], left: int = 1) -> str:
+def _align_cells(cells: list[list[str]], left: int = 1) -> str:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = []
     for row in cells:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from conversations.context.pipeline import CompactionReply, CompactionWanted, SummaryWanted
 from conversations.context.steps.api_clearing import CLEARED
-from conversations.context.steps.summary_input import fenced, told
+from conversations.context.steps.summary_input import fence_text, render_messages
 from conversations.context.view import wire
 from conversations.context.view.view import Block, Message, View
 from conversations.lab.summarizer import Summarizer
@@ -16,7 +16,7 @@ from conversations.lab.summarizer import Summarizer
 _MOST_WORDS = 4_096
 
 
-class Editing:
+class ContextEditing:
     """Context editing of one conversation."""
 
     def __init__(self) -> None:
@@ -32,12 +32,12 @@ class Editing:
             self._of, self._seen, self._ids = view.head(0), View(), ids
         known = frozenset(ids)
         for message in view.trail.messages[self._of.length : view.length]:
-            self._seen = self._seen.append(_cleared(message, known))
+            self._seen = self._seen.append(_clear_results(message, known))
         self._of = view
         return self._seen
 
 
-def _cleared(message: Message, ids: frozenset[str]) -> Message:
+def _clear_results(message: Message, ids: frozenset[str]) -> Message:
     if not any(result.id in ids for result in message.shape.results):
         return message
     blocks = tuple(
@@ -49,7 +49,7 @@ def _cleared(message: Message, ids: frozenset[str]) -> Message:
     return Message.of(message.seq, message.kind, blocks)
 
 
-def compacted(wanted: CompactionWanted, summarizer: Summarizer) -> CompactionReply | None:
+def simulate_compaction(wanted: CompactionWanted, summarizer: Summarizer) -> CompactionReply | None:
     """Let the summarizer write the API's compaction; None when its call fails."""
     messages = wanted.view.messages
     before = [
@@ -57,8 +57,10 @@ def compacted(wanted: CompactionWanted, summarizer: Summarizer) -> CompactionRep
         for block in messages[0].blocks
         if block.type == "compaction"
     ]
-    parts = [fenced("previous_summary", text) for text in before]
-    parts.append(fenced("transcript", "\n\n".join(one.text for one in told(messages))))
+    parts = [fence_text("previous_summary", text) for text in before]
+    parts.append(
+        fence_text("transcript", "\n\n".join(one.text for one in render_messages(messages)))
+    )
     reply = summarizer(SummaryWanted("", "\n\n".join(parts), _MOST_WORDS))
     if reply is None or reply.stop_reason != "end_turn":
         return None

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from conversations.context.pipeline import SummaryReply, SummaryWanted
-from conversations.context.text.facts_in_text import names
-from conversations.context.tokens.estimate import text_tokens
+from conversations.context.text.facts_in_text import count_names
+from conversations.context.tokens.estimate import estimate_text
 
 Summarizer = Callable[[SummaryWanted], SummaryReply | None]
 #: A stand-in for the model: takes system, text and max_tokens; gives text and stop reason, or None.
@@ -29,13 +29,13 @@ _DECISION = re.compile(
 _LONGEST_LINE = 240
 
 
-def nobody(wanted: SummaryWanted) -> SummaryReply | None:
+def fail_summary(wanted: SummaryWanted) -> SummaryReply | None:
     """Fail like a call that gives no answer."""
     del wanted
     return None
 
 
-def standing_in(stand_in: StandIn) -> Summarizer:
+def use_stand_in(stand_in: StandIn) -> Summarizer:
     """Let a stand-in for the model write the summaries."""
 
     def ask(wanted: SummaryWanted) -> SummaryReply | None:
@@ -45,32 +45,32 @@ def standing_in(stand_in: StandIn) -> Summarizer:
     return ask
 
 
-def extractive(wanted: SummaryWanted) -> SummaryReply:
+def extract_summary(wanted: SummaryWanted) -> SummaryReply:
     """Return an extract of at most a quarter of the transcript."""
-    room = min(wanted.max_tokens * 3 // 4, text_tokens(wanted.text) // 4)
+    room = min(wanted.max_tokens * 3 // 4, estimate_text(wanted.text) // 4)
     kept: list[str] = []
-    for heading, share, lines in _parts(wanted.text):
-        part = list(_within(lines, room * share // 100))
+    for heading, share, lines in _list_parts(wanted.text):
+        part = list(_fit_lines(lines, room * share // 100))
         if part:
             kept += [heading, *part]
     return SummaryReply("\n".join(kept) or "Nothing to keep.", "end_turn")
 
 
-def _parts(text: str) -> Iterator[tuple[str, int, Iterable[str]]]:
+def _list_parts(text: str) -> Iterator[tuple[str, int, Iterable[str]]]:
     """Yield headings, shares of the room in percent, and lines, the most important first."""
-    sections = _sections(text)
+    sections = _read_sections(text)
     told = sections.get("transcript", "")
     asked = "\n".join(match[1] for found in (_KEEP, _LEFT_OUT) for match in found.finditer(text))
     yield "Names still in use:", 100, dict.fromkeys(asked.splitlines())
     yield "Before:", 30, sections.get("previous_summary", "").splitlines()
-    yield "The user said:", 20, _said(told, "[user]")
+    yield "The user said:", 20, _list_said(told, "[user]")
     decisions = (line for line in told.splitlines() if _DECISION.search(line))
     yield "Decided and found:", 20, (line for line in decisions if not line.startswith("[result"))
-    counted = names(told).most_common()
+    counted = count_names(told).most_common()
     yield "Names:", 30, (f"- {name}" for name, _ in counted)
 
 
-def _sections(text: str) -> dict[str, str]:
+def _read_sections(text: str) -> dict[str, str]:
     found = {}
     for match in _SECTION.finditer(text):
         end = text.find(f"\n</{match[1]}>", match.end())
@@ -78,7 +78,7 @@ def _sections(text: str) -> dict[str, str]:
     return found
 
 
-def _said(told: str, who: str) -> Iterator[str]:
+def _list_said(told: str, who: str) -> Iterator[str]:
     """Yield the first line of each message of one side, without results."""
     for part in told.split("\n\n"):
         speaker, _, words = part.partition("\n")
@@ -86,10 +86,10 @@ def _said(told: str, who: str) -> Iterator[str]:
             yield words.partition("\n")[0]
 
 
-def _within(lines: Iterable[str], room: int) -> Iterator[str]:
+def _fit_lines(lines: Iterable[str], room: int) -> Iterator[str]:
     for line in lines:
         short = line[:_LONGEST_LINE].strip()
-        room -= text_tokens(short) + 1
+        room -= estimate_text(short) + 1
         if room < 0:
             return
         if short:

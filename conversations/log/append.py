@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from django.db import transaction
 
-from conversations.context.policy.policy import Policy, snapshot
+from conversations.context.policy.policy import Policy, dump_policy
 from conversations.context.view import attachment_refs, edits, wire
 from conversations.context.view.edits import Transformation as Change
 from conversations.log.chain import append, locked
@@ -86,8 +86,8 @@ def append_change(
         threshold=change.trigger.threshold,
         source=change.trigger.source,
         setting=change.trigger.setting,
-        edits=edits.dump(_named(conversation, change)),
-        policy=wire.encode(snapshot(policy)),
+        edits=edits.dump_edits(_named(conversation, change)),
+        policy=wire.encode(dump_policy(policy)),
         tokens_before=change.tokens_before,
         tokens_after=change.tokens_after,
         bytes_before=change.bytes_before,

@@ -22,5 +22,5 @@ def texts_named(conversation_id: int, digests: Iterable[str]) -> dict[str, str]:
 
 def whole(conversation_id: int, content: str) -> str:
     """Give the content of one prompt with its files in it; raises MissingFile."""
-    digests = [one.digest for one in attachment_refs.named(content)]
-    return attachment_refs.expand(content, texts_named(conversation_id, digests))
+    digests = [one.digest for one in attachment_refs.list_references(content)]
+    return attachment_refs.expand_references(content, texts_named(conversation_id, digests))

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import cast
 
-from conversations.agent.job import Loaded
-from conversations.agent.usage import usage_from
-from conversations.context.policy.gauge import Report, anchored
+from conversations.agent.job import LoadedConversation
+from conversations.agent.usage import read_usage
+from conversations.context.policy.gauge import Report, anchor_report
 from conversations.context.steps import api_clearing, api_compaction
 from conversations.context.view import attachment_refs, edits, wire
 from conversations.context.view.edits import TransformationKind
@@ -68,11 +68,11 @@ def _with_files(conversation: Conversation, found: Entries) -> Entries:
         parent, entry = found[seq]
         if isinstance(entry, Message):
             whole: Message | Change = replace(
-                entry, content=attachment_refs.expand(entry.content, texts)
+                entry, content=attachment_refs.expand_references(entry.content, texts)
             )
         else:
-            put = attachment_refs.expand_edits(edits.load(entry.edits), texts)
-            whole = replace(entry, edits=edits.dump(put))
+            put = attachment_refs.expand_edits(edits.load_edits(entry.edits), texts)
+            whole = replace(entry, edits=edits.dump_edits(put))
         found[seq] = (parent, whole)
     return found
 
@@ -80,13 +80,16 @@ def _with_files(conversation: Conversation, found: Entries) -> Entries:
 def _names(entry: Message | Change) -> list[str]:
     if isinstance(entry, Message):
         return (
-            [one.digest for one in attachment_refs.named(entry.content)]
+            [one.digest for one in attachment_refs.list_references(entry.content)]
             if entry.kind == "prompt"
             else []
         )
-    if not attachment_refs.may_name(entry.edits):
+    if not attachment_refs.may_hold_reference(entry.edits):
         return []
-    return [one.digest for one in attachment_refs.names_in(edits.load(entry.edits))]
+    return [
+        one.digest
+        for one in attachment_refs.list_references_in_edits(edits.load_edits(entry.edits))
+    ]
 
 
 def path(conversation: Conversation, tip: int | None = None) -> list[Message | Change]:
@@ -108,7 +111,7 @@ def step(view: View, entry: Message | Change) -> View:
         return view.expecting(tuple(entry.reason.split()))
     if entry.outcome != "applied":
         return view
-    return edits.apply(view, entry.kind, edits.load(entry.edits))
+    return edits.apply(view, entry.kind, edits.load_edits(entry.edits))
 
 
 def views(entries: list[Message | Change]) -> Iterator[tuple[int, View]]:
@@ -119,7 +122,7 @@ def views(entries: list[Message | Change]) -> Iterator[tuple[int, View]]:
         yield entry.seq, view
 
 
-def state(conversation: Conversation, model: str) -> Loaded:
+def state(conversation: Conversation, model: str) -> LoadedConversation:
     """Give what a turn starts from: the view, the last report, and rejected summaries."""
     entries = path(conversation)
     view = View()
@@ -130,7 +133,7 @@ def state(conversation: Conversation, model: str) -> Loaded:
     if last is not None and last.call.model == model:
         # Another model's is no report, and nothing that it sent is in this model's prompt cache.
         report, called_at = _report(last, entries), last.call.sent_at.timestamp()
-    return Loaded(
+    return LoadedConversation(
         view,
         report,
         last.call.binding if last else "",
@@ -176,7 +179,7 @@ def _last_reply(conversation: Conversation, end: int, numbers: set[int]) -> ApiR
 
 def _compacted_by(conversation: Conversation, entries: list[Message | Change], view: View) -> str:
     """Name the model that made the block in view: it stands where its transformation put it."""
-    if not api_clearing.holds_block(view):
+    if not api_clearing.has_compaction_block(view):
         return ""
     changes = (entry for entry in reversed(entries) if isinstance(entry, Change))
     put = next((one.seq for one in changes if _puts_block(one)), 0)
@@ -189,7 +192,7 @@ def _compacted_by(conversation: Conversation, entries: list[Message | Change], v
 
 def _puts_block(change: Change) -> bool:
     is_summary = change.kind == "summary" and change.outcome == "applied"
-    return is_summary and api_compaction.puts_block(edits.load(change.edits))
+    return is_summary and api_compaction.inserts_block(edits.load_edits(change.edits))
 
 
 def _report(result: ApiResult, entries: list[Message | Change]) -> Report | None:
@@ -199,7 +202,7 @@ def _report(result: ApiResult, entries: list[Message | Change]) -> Report | None
     seq, call = result.answer.seq, result.call
     messages = (entry for entry in entries if isinstance(entry, Message))
     answer = next(message for message in messages if message.seq == seq)
-    usage = usage_from(wire.decode(result.usage))
+    usage = read_usage(wire.decode(result.usage))
     context = (
         result.input_tokens
         + (result.cache_read_tokens or 0)
@@ -212,7 +215,7 @@ def _report(result: ApiResult, entries: list[Message | Change]) -> Report | None
     # What the API cleared for itself is in the figure all the same.
     context += usage.cleared
     seen = call.view_tokens + answer.tokens
-    return anchored(Report(context, seen, call.overhead_tokens, call.view_edits), answer)
+    return anchor_report(Report(context, seen, call.overhead_tokens, call.view_edits), answer)
 
 
 def _rejected(entries: list[Message | Change]) -> int:

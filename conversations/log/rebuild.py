@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from conversations.context.errors import ContextError
 from conversations.context.view import wire
-from conversations.context.view.envelope import body
+from conversations.context.view.envelope import join_body
 from conversations.context.view.view import View
 from conversations.log.path import path, step
 from conversations.models import ApiCall
@@ -31,7 +31,7 @@ def rebuilt(call: ApiCall, view: View | None = None) -> Rebuilt:
     `view` is what the path folds to, where that is known already.
     """
     try:
-        text = body(call.envelope.text, _messages(call) if view is None else view.body)
+        text = join_body(call.envelope.text, _messages(call) if view is None else view.body)
     except DAMAGE as error:
         return Rebuilt(problem=f"{type(error).__name__}: {error}")
     return Rebuilt(text, wire.digest(text), len(text.encode()))

@@ -125,7 +125,9 @@ def rebuild_index() -> int:
 def _said(conversation: Conversation, row: Message) -> str:
     """Give what a message says, the names of its files and the texts among them included."""
     digests = (
-        [one.digest for one in attachment_refs.named(row.content)] if row.kind == "prompt" else []
+        [one.digest for one in attachment_refs.list_references(row.content)]
+        if row.kind == "prompt"
+        else []
     )
     said = spoken(row.content)
     if not digests:

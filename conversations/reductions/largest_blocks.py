@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from conversations.context.steps.recall_list import message_id
-from conversations.context.steps.shorten_results import calls
+from conversations.context.steps.shorten_results import index_calls
 from conversations.context.steps.summary_zone import OURS
 from conversations.context.view.view import THINKING, Block, Message
 from conversations.log.path import state
@@ -40,7 +40,7 @@ def list_largest_blocks(conversation: Conversation) -> tuple[LargeBlock, ...]:
         if block.type not in THINKING
     ]
     found.sort(key=lambda row: row[0], reverse=True)
-    labels = {call.id: call.label for call in calls(view).values()}
+    labels = {call.id: call.label for call in index_calls(view).values()}
     held = list_pins(conversation)
     return tuple(
         LargeBlock(

@@ -14,10 +14,10 @@ from typing import Literal
 from django.db import transaction
 
 from conversations.context.steps import by_hand
-from conversations.context.steps.exclude import exclude
+from conversations.context.steps.exclude import exclude_targets
 from conversations.context.steps.pinned import Pin as Target
-from conversations.context.steps.summary_checks import Flawed
-from conversations.context.steps.summary_versions import EDIT, reworded
+from conversations.context.steps.summary_checks import SummaryFlaw
+from conversations.context.steps.summary_versions import EDIT, reword_summary
 from conversations.context.view import edits
 from conversations.context.view.edits import SpliceBlocks, SpliceMessages, Trigger
 from conversations.context.view.edits import Transformation as Change
@@ -36,7 +36,7 @@ from conversations.reductions.record_change import (
 from conversations.reductions.removed_originals import UNDO
 from conversations.reductions.working_view import build_desk, find_summary
 
-_STEPS = {"results": by_hand.results, "turns": by_hand.turns}
+_STEPS = {"results": by_hand.compact_by_hand, "turns": by_hand.drop_turns_by_hand}
 _MOVED = "The conversation went on since then, so this can no longer be taken back."
 _INSTEAD = {
     "restore": " Unpin what may be reduced again.",
@@ -73,7 +73,7 @@ def exclude_originals(*, conversation_id: int, actor_id: int, ids: Sequence[str]
         raise ManualChangeError(
             "pinned", "This is pinned, so it is always sent in full. Unpin it first."
         )
-    change = exclude(desk, wanted)
+    change = exclude_targets(desk, wanted)
     if change is None:
         raise ManualChangeError(
             "nothing",
@@ -114,8 +114,8 @@ def build_rewording(conversation: Conversation, seq: int, text: str, setting: st
             "signed", "The API made and signed this summary; it cannot be changed."
         )
     desk = build_desk(conversation, demand_policy(conversation))
-    change = reworded(desk, found.before, found.zone, text, setting)
-    if isinstance(change, Flawed):
+    change = reword_summary(desk, found.before, found.zone, text, setting)
+    if isinstance(change, SummaryFlaw):
         missing = f": {', '.join(change.missing[:5])}" if change.missing else ""
         raise ManualChangeError(
             "flawed", f"These words are not accepted: {change.reason}{missing}."
@@ -171,7 +171,7 @@ def _replay_to(conversation: Conversation, tip: int) -> View:
 def _list_restored(row: Transformation) -> frozenset[Target]:
     """Return the targets that a restore put back."""
     found: set[Target] = set()
-    for edit in edits.load(row.edits):
+    for edit in edits.load_edits(row.edits):
         match edit:
             case SpliceBlocks():
                 found |= {edit.seq, *(Block(text).id for text in edit.blocks)}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
-from conversations.context.steps.pinned import originals, pin_of
+from conversations.context.steps.pinned import find_originals, find_pin
 from conversations.context.steps.summary_zone import OURS
 from conversations.context.view.view import THINKING, Message, View
 from conversations.log.path import path, step
@@ -27,14 +27,14 @@ def read_original_state(conversation: Conversation, id: str) -> OriginalState | 
     """Return the state of an original; None when the shown path holds nothing with that id."""
     entries = path(conversation)
     log = [entry for entry in entries if isinstance(entry, Message)]
-    pin = pin_of(log, id)
+    pin = find_pin(log, id)
     if pin is None:
         return None
     view = View()
     for entry in entries:
         view = step(view, entry)
     present = {message.seq: message for message in view.messages}
-    wanted = originals(view, log, [pin])
+    wanted = find_originals(view, log, [pin])
     keep = PinState(id, pin in list_pins(conversation))
     if any(message.seq not in present for message in wanted):
         return OriginalState(keep, is_reduced=True, text=_("not sent to the model any more"))

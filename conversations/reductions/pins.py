@@ -16,8 +16,8 @@ from django.db import transaction
 from conversations import models
 from conversations.conf import conf
 from conversations.context.errors import RuleError
-from conversations.context.steps.pinned import Pin, originals, pin_of, weight
-from conversations.context.steps.restore import restore
+from conversations.context.steps.pinned import Pin, estimate_pins, find_originals, find_pin
+from conversations.context.steps.restore import build_restore
 from conversations.context.view.view import Message, View
 from conversations.log.chain import append, locked
 from conversations.log.path import path, step
@@ -54,7 +54,7 @@ def restore_originals(
         view = step(view, entry)
     log = [entry for entry in entries if isinstance(entry, Message)]
     try:
-        change = restore(view, *originals(view, log, wanted))
+        change = build_restore(view, *find_originals(view, log, wanted))
     except RuleError as error:
         raise ManualChangeError(
             "illegal", f"The model cannot be given this part without the rest: {error}"
@@ -80,7 +80,7 @@ def parse_targets(log: list[Message], ids: Sequence[str]) -> frozenset[Pin]:
     """Parse the ids of a request; raises ManualChangeError for ids that the log does not hold."""
     if not ids or len(ids) > MOST_AT_ONCE:
         raise ManualChangeError("unknown", "There is nothing of that name in this conversation.")
-    found = [pin_of(log, name) for name in ids]
+    found = [find_pin(log, name) for name in ids]
     known = frozenset(target for target in found if target is not None)
     if len(known) < len(set(found)):
         raise ManualChangeError("unknown", "There is nothing of that name in this conversation.")
@@ -91,7 +91,7 @@ def demand_pin_room(conversation: Conversation, log: list[Message], wanted: Iter
     """Raise ManualChangeError when pins would fill more than their share of the window."""
     model = ApiModel.objects.filter(pk=conversation.model).first()
     most = limit_pinned_tokens(model.window) if model else 0
-    tokens = weight(log, wanted)
+    tokens = estimate_pins(log, wanted)
     if tokens > most:
         raise ManualChangeError(
             "full",

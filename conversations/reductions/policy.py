@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from conversations.conf import PREFIX, conf, site_overrides
-from conversations.context.policy.allowed import Allowed, allowed_from, within
+from conversations.context.policy.allowed import Allowed, clamp_policy, read_allowed
 from conversations.context.policy.policy import (
     POLICY_FIELDS,
     PRESETS,
     Policy,
     PolicyError,
-    policy_from,
+    build_policy,
 )
 from conversations.models import Conversation, User
 from conversations.toolbox.toolset import list_known_tools
@@ -50,12 +50,12 @@ def effective_numbers(conversation: Conversation) -> Policy:
     """Return the policy with rules for built-in tools only; raises PolicyError."""
     owner = conversation.owner
     policy, allowed = policy_of(owner.policy, conversation.policy), allowed_of(owner)
-    return within(policy, policy_of(owner.policy), allowed) if allowed.ranges else policy
+    return clamp_policy(policy, policy_of(owner.policy), allowed) if allowed.ranges else policy
 
 
 def allowed_of(owner: User) -> Allowed:
     """Return the ranges that the owner's conversations may choose from; raises PolicyError."""
-    return allowed_from(owner.policy_limits)
+    return read_allowed(owner.policy_limits)
 
 
 def policy_of(*overrides: Mapping[str, Any], preset: str = "") -> Policy:
@@ -65,9 +65,9 @@ def policy_of(*overrides: Mapping[str, Any], preset: str = "") -> Policy:
         raise PolicyError("policy", "must be an object")
     start = preset or preset_of(*overrides)
     numbers = [{name: level[name] for name in level if name != PRESET} for level in levels]
-    policy = policy_from(start, *numbers)
+    policy = build_policy(start, *numbers)
     rules = [
-        policy_from(start, {RULES: level[RULES]}).tool_policies
+        build_policy(start, {RULES: level[RULES]}).tool_policies
         for level in numbers
         if RULES in level
     ]
@@ -148,7 +148,7 @@ def inherited_policy(conversation: Conversation) -> Policy:
     own = conversation.policy if isinstance(conversation.policy, dict) else {}
     preset = {name: own[name] for name in own if name == PRESET}
     base = first_valid_policy((owner.policy,), ())
-    return within(
+    return clamp_policy(
         first_valid_policy((owner.policy, preset), (owner.policy,), ()), base, allowed_of(owner)
     )
 

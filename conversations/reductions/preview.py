@@ -18,9 +18,9 @@ from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.context.steps import by_hand
 from conversations.context.steps.protocol import SummaryWanted
-from conversations.context.steps.summary_versions import in_view
-from conversations.context.steps.summary_zone import zone_of
-from conversations.context.steps.working_view import Desk
+from conversations.context.steps.summary_versions import read_summary
+from conversations.context.steps.summary_zone import find_zone
+from conversations.context.steps.working_view import WorkingView
 from conversations.context.view import wire
 from conversations.context.view.edits import Transformation
 from conversations.models import LIVE, ApiCall, Conversation, Proposal
@@ -106,11 +106,14 @@ def build_offer(conversation: Conversation, wanted: str) -> Offer:
     match wanted:
         case "results":
             made = _offer_change(
-                made, desk, by_hand.results(desk), _("No old tool result is left to shorten.")
+                made,
+                desk,
+                by_hand.compact_by_hand(desk),
+                _("No old tool result is left to shorten."),
             )
         case "turns":
             made = _offer_change(
-                made, desk, by_hand.turns(desk), _("There is no older turn to drop.")
+                made, desk, by_hand.drop_turns_by_hand(desk), _("There is no older turn to drop.")
             )
         case _:
             made = _offer_summary(made, conversation, desk)
@@ -119,13 +122,15 @@ def build_offer(conversation: Conversation, wanted: str) -> Offer:
     return made
 
 
-def _offer_change(made: Offer, desk: Desk, change: Transformation | None, nothing: str) -> Offer:
+def _offer_change(
+    made: Offer, desk: WorkingView, change: Transformation | None, nothing: str
+) -> Offer:
     if change is None:
         return replace(made, problem=nothing)
     return replace(made, preview=build_preview(desk, change))
 
 
-def build_preview(desk: Desk, change: Transformation) -> Preview:
+def build_preview(desk: WorkingView, change: Transformation) -> Preview:
     """Build the preview of a change that was not made yet."""
     shown = list_changes(desk.view, change.edits)
     gauge = desk.gauge
@@ -153,12 +158,12 @@ def _shorten(change: Change) -> Change:
     )
 
 
-def _describe_costs(desk: Desk, change: Transformation) -> tuple[tuple[str, str], ...]:
+def _describe_costs(desk: WorkingView, change: Transformation) -> tuple[tuple[str, str], ...]:
     """Return what the change means for the prompt cache and for the price of later calls."""
     found = change.decision
     if found is None:
         return ()
-    again = by_hand.rewritten(desk, change.made) * desk.gauge.permille // 1000
+    again = by_hand.count_rewritten(desk, change.made) * desk.gauge.permille // 1000
     if desk.situation.is_cold:
         cache = _("nothing: nothing of it is in the cache any more")
     else:
@@ -180,20 +185,22 @@ def _describe_costs(desk: Desk, change: Transformation) -> tuple[tuple[str, str]
     return tuple(costs)
 
 
-def _offer_summary(made: Offer, conversation: Conversation, desk: Desk) -> Offer:
+def _offer_summary(made: Offer, conversation: Conversation, desk: WorkingView) -> Offer:
     known = Proposal.objects.filter(conversation=conversation).select_related("call").first()
     if known is not None:
         return replace(made, proposed=show_proposal(conversation, desk, known))
-    asked = by_hand.questions(by_hand.summary(desk))
+    asked = by_hand.list_summary_requests(by_hand.summarise_by_hand(desk))
     if not asked:
         return replace(made, problem=_("There is too little to summarise yet."))
     return replace(made, price=_estimate_price(conversation, desk, asked))
 
 
-def _estimate_price(conversation: Conversation, desk: Desk, asked: list[SummaryWanted]) -> Price:
+def _estimate_price(
+    conversation: Conversation, desk: WorkingView, asked: list[SummaryWanted]
+) -> Price:
     model = conf.summary_model or conversation.model
     prices = price_list(model, timezone.now())
-    reads = by_hand.read_by(asked)
+    reads = by_hand.estimate_input(asked)
     writes = sum(one.max_tokens for one in asked)
     padded = reads * (100 + _MARGIN) // 100
     try:
@@ -202,11 +209,11 @@ def _estimate_price(conversation: Conversation, desk: Desk, asked: list[SummaryW
         most = dollars(2 * prices.worst(padded, writes))
     except PriceMissing:
         about = most = ""
-    zone = zone_of(desk.view, desk.policy)
+    zone = find_zone(desk.view, desk.policy)
     return Price(model, len(asked), reads, len(zone.messages) if zone else 0, about, most)
 
 
-def show_proposal(conversation: Conversation, desk: Desk, known: Proposal) -> Proposed:
+def show_proposal(conversation: Conversation, desk: WorkingView, known: Proposal) -> Proposed:
     """Return the requested summary for the page; one that came too late says so."""
     spent = ApiCall.objects.filter(
         conversation=conversation, purpose="summary", sent_at__gte=known.created_at
@@ -218,7 +225,7 @@ def show_proposal(conversation: Conversation, desk: Desk, known: Proposal) -> Pr
             preview = build_preview(desk, build_change(conversation, known))
         except ManualChangeError as error:
             reason = error.text
-        pieces = compare_texts(in_view(desk.view), known.text, DiffBudget())
+        pieces = compare_texts(read_summary(desk.view), known.text, DiffBudget())
     model = known.call.model if known.call else ""
     return Proposed(
         known.is_asking, reason, known.text, known.target, model, micros, preview, pieces

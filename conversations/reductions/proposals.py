@@ -19,9 +19,9 @@ from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.context.steps import by_hand, summary_versions
 from conversations.context.steps.summary import Summarising
-from conversations.context.steps.summary_checks import Flawed
+from conversations.context.steps.summary_checks import SummaryFlaw
 from conversations.context.view.edits import Transformation as Change
-from conversations.context.view.edits import unapplied
+from conversations.context.view.edits import build_unapplied
 from conversations.log.append import append_change
 from conversations.log.chain import locked
 from conversations.log.leases import Lease
@@ -70,7 +70,7 @@ def request_summary(*, conversation_id: int, actor_id: int, target: int = 0) -> 
         if known.is_asking and not _is_expired(known):
             raise ManualChangeError("asking", "A summary is being written; wait until it is done.")
         known.delete()
-    if not by_hand.questions(_build_steps(conversation, target)):
+    if not by_hand.list_summary_requests(_build_steps(conversation, target)):
         raise ManualChangeError("nothing", "There is too little to summarise yet.")
     made = Proposal.objects.create(
         conversation=conversation, tip=conversation.tip, target=target, actor_id=actor_id
@@ -143,8 +143,8 @@ def discard_proposal(*, conversation_id: int) -> None:
         return
     if proposal.text:
         desk = build_desk(conversation, demand_policy(conversation))
-        trigger = by_hand.asked(desk)
-        change = unapplied(desk.view, "summary", trigger, "rejected", _DISCARDED)
+        trigger = by_hand.build_trigger(desk)
+        change = build_unapplied(desk.view, "summary", trigger, "rejected", _DISCARDED)
         _record_rejection(conversation, proposal, change)
     proposal.delete()
 
@@ -158,10 +158,10 @@ def build_change(conversation: Conversation, proposal: Proposal) -> Change:
             conversation, proposal.target, proposal.text, summary_versions.REBUILD
         )
     else:
-        found = by_hand.summary_of(
+        found = by_hand.replace_by_hand(
             build_desk(conversation, demand_policy(conversation)), proposal.text
         )
-        if isinstance(found, Flawed):
+        if isinstance(found, SummaryFlaw):
             raise ManualChangeError("flawed", f"The settings changed, and now {found.reason}.")
         made = found
     if made is None:
@@ -195,11 +195,11 @@ def _demand_ready(conversation: Conversation) -> Proposal:
 def _build_steps(conversation: Conversation, target: int) -> Summarising:
     desk = build_desk(conversation, demand_policy(conversation))
     if not target:
-        return by_hand.summary(desk)
+        return by_hand.summarise_by_hand(desk)
     found = find_summary(conversation)
     if found is None or found.zone is None or found.current != target:
         raise ManualChangeError("replaced", "This is not the newest version of the summary in use.")
-    return summary_versions.rebuild(found.before, found.zone, desk.gauge, desk.policy)
+    return summary_versions.request_again(found.before, found.zone, desk.gauge, desk.policy)
 
 
 def _record_rejection(conversation: Conversation, proposal: Proposal, change: Change) -> None:

@@ -10,10 +10,10 @@ from django.http import Http404
 from conversations.context.steps.api_compaction import NUMBER
 from conversations.context.steps.pinned import Pin
 from conversations.context.steps.recall_list import message_id
-from conversations.context.tokens.media_words import described, text_of
+from conversations.context.tokens.media_words import describe_block, read_text
 from conversations.context.view import wire
-from conversations.context.view.blocks import result_text
-from conversations.context.view.edits import Edit, SpliceBlocks, SpliceMessages, load
+from conversations.context.view.blocks import read_result_text
+from conversations.context.view.edits import Edit, SpliceBlocks, SpliceMessages, load_edits
 from conversations.context.view.view import Block, Message, View
 from conversations.log.path import path, step
 from conversations.models import Conversation, Transformation
@@ -52,7 +52,7 @@ def read_reduction(conversation: Conversation, seq: int) -> Reduction:
     row = get_transformation(conversation, seq)
     call = row.summary_call
     result = getattr(call, "result", None)
-    edits = load(row.edits)
+    edits = load_edits(row.edits)
     shown = list_changes(_view_before(conversation, row), edits, row.kind, list_pins(conversation))
     known = explain_change(conversation, row)
     is_left = any(change.keep and not change.keep.is_pinned for change in shown)
@@ -147,13 +147,13 @@ def format_block_text(block: dict[str, Any]) -> str:
         case "compaction":
             return str(block.get("content") or "")
         case "tool_result":
-            return result_text(block.get("content", ""))
+            return read_result_text(block.get("content", ""))
         case "tool_use":
             return f"{block['name']} {json.dumps(block['input'], ensure_ascii=False, indent=2)}"
-        case "document" if (text := text_of(block)) is not None:
-            return f"{described(block)}\n{text}"
+        case "document" if (text := read_text(block)) is not None:
+            return f"{describe_block(block)}\n{text}"
         case _:
-            return described(block)
+            return describe_block(block)
 
 
 def _summary(edits: tuple[Edit, ...]) -> str:

@@ -10,7 +10,7 @@ from conversations.context.steps.exclude import EXCLUDE
 from conversations.context.steps.recall_list import message_id
 from conversations.context.steps.summary_versions import EDIT, REBUILD
 from conversations.context.steps.summary_zone import OURS
-from conversations.context.view.edits import Edit, SpliceBlocks, load
+from conversations.context.view.edits import Edit, SpliceBlocks, load_edits
 from conversations.context.view.view import Block, Message
 from conversations.log.path import path
 from conversations.log.tree import on_path
@@ -64,7 +64,7 @@ def list_excluded(conversation: Conversation) -> frozenset[str]:
         if edits == "[]":
             # Everything after its parent was undone.
             bound = parent
-        for name in _list_named(load(edits)):
+        for name in _list_named(load_edits(edits)):
             found.setdefault(name, kind != "restore")
     return frozenset(name for name, is_out in found.items() if is_out)
 
@@ -85,7 +85,7 @@ def list_removed(conversation: Conversation, row: Transformation) -> list[str]:
         return []
     log = [entry.seq for entry in path(conversation, row.parent) if isinstance(entry, Message)]
     found: list[str] = []
-    for edit in load(row.edits):
+    for edit in load_edits(row.edits):
         if isinstance(edit, SpliceBlocks):
             found += [name_original(edit.seq, Block(text), row.kind) for text in edit.blocks]
         else:

@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from conversations.context.steps.api_compaction import puts_block
-from conversations.context.steps.recall_list import carried
-from conversations.context.steps.summary_versions import EDIT, REBUILD, said
+from conversations.context.steps.api_compaction import inserts_block
+from conversations.context.steps.recall_list import read_lines
+from conversations.context.steps.summary_versions import EDIT, REBUILD, strip_markers
 from conversations.context.view import wire
-from conversations.context.view.edits import SpliceBlocks, SpliceMessages, load
+from conversations.context.view.edits import SpliceBlocks, SpliceMessages, load_edits
 from conversations.context.view.view import Block, Message
 from conversations.log.path import path
 from conversations.models import LIVE, ApiCall, Conversation, Transformation
@@ -72,7 +72,7 @@ def build_summary_card(conversation: Conversation, row: Transformation) -> Summa
     if row.kind != "summary" or row.outcome != "applied" or row.edits == "[]":
         return None
     block = _block(row)
-    text = said(str(block.value.get("text", ""))) if block else ""
+    text = strip_markers(str(block.value.get("text", ""))) if block else ""
     before = [e for e in path(conversation, row.parent) if isinstance(e, Message)]
     covered = _covered(conversation, row, [message.seq for message in before])
     calls = _calls(row)
@@ -84,7 +84,7 @@ def build_summary_card(conversation: Conversation, row: Transformation) -> Summa
     return SummaryCard(
         sections=split_sections(text),
         text=text,
-        listed=tuple(carried([block])[0]) if block else (),
+        listed=tuple(read_lines([block])[0]) if block else (),
         first=covered[0] if covered else None,
         last=covered[-1] if covered else None,
         count=len(covered),
@@ -114,10 +114,10 @@ def split_sections(text: str) -> tuple[Section, ...]:
 
 def _block(row: Transformation) -> Block | None:
     """Return the text block that a summary put into the first message."""
-    for edit in load(row.edits):
+    for edit in load_edits(row.edits):
         if isinstance(edit, SpliceBlocks) and edit.blocks:
             return Block(edit.blocks[0])
-        if isinstance(edit, SpliceMessages) and edit.messages and puts_block([edit]):
+        if isinstance(edit, SpliceMessages) and edit.messages and inserts_block([edit]):
             value = Message.parse(*edit.messages[0]).blocks[0].value
             return Block(wire.encode({"type": "text", "text": str(value.get("content") or "")}))
     return None
@@ -125,7 +125,7 @@ def _block(row: Transformation) -> Block | None:
 
 def _covered(conversation: Conversation, row: Transformation, log: list[int]) -> list[int]:
     """Return the numbers of the messages a version covers: those its first wording replaced."""
-    edits = load(row.edits)
+    edits = load_edits(row.edits)
     if row.setting in (EDIT, REBUILD):
         found = find_summary(conversation, row.seq)
         return [message.seq for message in found.zone.messages] if found and found.zone else []
@@ -157,7 +157,7 @@ def _versions(conversation: Conversation, row: Transformation) -> tuple[Version,
     purse, found, before = DiffBudget(), list[Version](), ""
     for one in rows.exclude(edits="[]").select_related("actor", "summary_call").order_by("seq"):
         block = _block(one)
-        text = said(str(block.value.get("text", ""))) if block else ""
+        text = strip_markers(str(block.value.get("text", ""))) if block else ""
         found.append(
             Version(
                 one.seq,

@@ -19,14 +19,14 @@ from conversations.agent.prices import PriceList, PriceMissing
 from conversations.agent.usage import Usage
 from conversations.budgets.prices import price_list
 from conversations.context.errors import ContextError
-from conversations.context.policy.policy import PRESETS, Policy, policy_from
+from conversations.context.policy.policy import PRESETS, Policy, build_policy
 from conversations.context.view import rules, wire
 from conversations.context.view.view import Message, View
-from conversations.lab.cache import minimum_of
-from conversations.lab.records import Reading, Record, calls
+from conversations.lab.cache import find_minimum
+from conversations.lab.records import Reading, Record, list_calls
 from conversations.lab.replay_setup import World
-from conversations.lab.report import Report, uncached
-from conversations.lab.tokens import scaled
+from conversations.lab.report import Report, strip_cache
+from conversations.lab.simulated_tokenizer import scale_estimate
 from conversations.log.entries import tip_path
 from conversations.log.path import REMEMBERED, path
 from conversations.models import ApiCall, ApiModel, ApiResult, Conversation
@@ -71,14 +71,14 @@ def build_record(conversation: Conversation) -> Record:
     """Build the record of the shown path; raises TrialError when there is nothing to replay."""
     entries = [entry for entry in path(conversation) if isinstance(entry, Message)]
     messages = tuple(entries)
-    called = calls(messages)
+    called = list_calls(messages)
     if not called:
         raise TrialError("There is no answer yet that could be replayed.")
     view = View()
     for message in messages[: called[-1]]:
         view = view.append(message)
     try:
-        rules.check(view)
+        rules.check_rules(view)
     except ContextError as error:
         raise TrialError(
             f"The messages alone make no request that the API takes: {error}"
@@ -114,8 +114,8 @@ def build_subject(conversation: Conversation) -> Subject:
             window=model.window,
             policy=policy,
             prices=prices,
-            minimum=minimum_of(model.pk),
-            tokenizer=scaled(_scale(results)),
+            minimum=find_minimum(model.pk),
+            tokenizer=scale_estimate(_scale(results)),
             recall_tools=RECALL,
             remembered=REMEMBERED,
             clears=model.clears,
@@ -137,7 +137,7 @@ def _policies(own: Policy) -> list[Policy]:
     """Return the conversation's own policy, then the other presets."""
     # Presets are compared without the site's numbers, but with the tools' rules.
     rules = {"tool_policies": list_tool_rules()}
-    return [own, *(policy_from(name, rules) for name in PRESETS if name != own.name)]
+    return [own, *(build_policy(name, rules) for name in PRESETS if name != own.name)]
 
 
 def _results(conversation: Conversation) -> list[ApiResult]:
@@ -217,7 +217,7 @@ def _actual(conversation: Conversation, prices: PriceList) -> Report:
             result.cache_write_tokens or 0,
             0,
         )
-        report.cost_uncached += prices.cost(uncached(usage))
+        report.cost_uncached += prices.cost(strip_cache(usage))
         if result.call.purpose == "reply":
             report.calls += 1
             report.tokens.add(usage)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 
 from conversations.lab.replayer import Step
-from conversations.lab.report import Report, simulate
+from conversations.lab.report import Report, simulate_record
 from conversations.reductions.trial_subject import Subject, TrialError
 
 logger = logging.getLogger("agentweb.trials")
@@ -98,7 +98,7 @@ class Trials:
         problem = ""
         try:
             for world in subject.worlds:
-                report = simulate(subject.record, world, watch)
+                report = simulate_record(subject.record, world, watch)
                 trial = replace(trial, reports=(*trial.reports, report))
                 self._put(user_id, trial)
         except _OverdueError:

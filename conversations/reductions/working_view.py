@@ -9,12 +9,12 @@ from django.utils import timezone
 from conversations.budgets.prices import price_list
 from conversations.context.policy.gauge import Report
 from conversations.context.policy.policy import Policy
-from conversations.context.steps.by_hand import at_hand
+from conversations.context.steps.by_hand import build_working_view
 from conversations.context.steps.protocol import Situation
-from conversations.context.steps.summary_versions import covered
+from conversations.context.steps.summary_versions import find_covered_zone
 from conversations.context.steps.summary_zone import Zone
-from conversations.context.steps.working_view import Desk
-from conversations.context.view.edits import SpliceMessages, load
+from conversations.context.steps.working_view import WorkingView
+from conversations.context.view.edits import SpliceMessages, load_edits
 from conversations.context.view.view import View
 from conversations.log.path import Change, path, state, step
 from conversations.models import ApiModel, Conversation
@@ -24,7 +24,7 @@ from conversations.reductions.pins import list_pins
 _WINDOW = 200_000
 
 
-def build_desk(conversation: Conversation, policy: Policy) -> Desk:
+def build_desk(conversation: Conversation, policy: Policy) -> WorkingView:
     """Return the view at the tip with its figures; pinned parts may not be changed."""
     model = ApiModel.objects.filter(pk=conversation.model).first()
     now = timezone.now()
@@ -42,7 +42,7 @@ def build_desk(conversation: Conversation, policy: Policy) -> Desk:
         cache_age=max(0, int(now.timestamp() - loaded.called_at)),
         pins=list_pins(conversation),
     )
-    return at_hand(loaded.view, known, policy)
+    return build_working_view(loaded.view, known, policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,11 @@ def find_summary(conversation: Conversation, seq: int = 0) -> CurrentSummary | N
     found: CurrentSummary | None = None
     for entry in path(conversation):
         if isinstance(entry, Change) and entry.kind == "summary" and entry.outcome == "applied":
-            edits = load(entry.edits)
+            edits = load_edits(entry.edits)
             if found is None or any(isinstance(edit, SpliceMessages) for edit in edits):
                 if found is not None and seq in {version.seq for version in found.versions}:
                     return found
-                found = CurrentSummary((entry,), view, covered(view, edits))
+                found = CurrentSummary((entry,), view, find_covered_zone(view, edits))
             else:
                 found = replace(found, versions=(*found.versions, entry))
         view = step(view, entry)

@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from conversations.agent.answer import ToolUse
-from conversations.agent.approval_rules import Ask
-from conversations.agent.job import Loaded
+from conversations.agent.approval_rules import ApprovalQuestion
+from conversations.agent.job import LoadedConversation
 from conversations.agent.ports import (
     NO_HEADERS,
     Ending,
@@ -68,10 +68,10 @@ class TurnLog:
     def __init__(self, lease: Lease, model: str) -> None:
         self._lease, self._model = lease, model
 
-    async def load(self) -> Loaded:
+    async def load(self) -> LoadedConversation:
         return await db(self._load)
 
-    def _load(self) -> Loaded:
+    def _load(self) -> LoadedConversation:
         return state(load_conversation(self._lease.conversation_id), self._model)
 
     async def pins(self) -> frozenset[str | int]:
@@ -184,10 +184,10 @@ class TurnTools:
             mail=Mailboxes(lease.user_id),
         )
 
-    async def judge(self, uses: Sequence[ToolUse]) -> dict[str, Ask | ToolDone]:
+    async def judge(self, uses: Sequence[ToolUse]) -> dict[str, ApprovalQuestion | ToolDone]:
         return await db(judge_calls, self._lease.turn_id, uses, self._tools)
 
-    async def ask(self, asks: Sequence[Ask]) -> None:
+    async def ask(self, asks: Sequence[ApprovalQuestion]) -> None:
         await db(ask_person, lease=self._lease, asks=asks)
 
     async def started(self, use: ToolUse) -> None:

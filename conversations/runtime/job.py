@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conversations.agent.job import Caps, Job
 from conversations.conf import conf
-from conversations.context.view.envelope import Envelope, envelope
+from conversations.context.view.envelope import Envelope, build_envelope
 from conversations.reductions.conversation_settings import JobFacts
 
 SYSTEM = (
@@ -21,7 +21,7 @@ def build_job(facts: JobFacts) -> Job:
     adaptive = {"type": "adaptive", "display": "summarized"}
     most = min(conf.max_output_tokens, facts.max_output)
 
-    reply = envelope(
+    reply = build_envelope(
         model=facts.model,
         max_tokens=most,
         system=system,
@@ -31,7 +31,7 @@ def build_job(facts: JobFacts) -> Job:
 
     def summary(prompt: str, max_tokens: int) -> Envelope:
         model = conf.summary_model or facts.model
-        return envelope(model=model, max_tokens=max_tokens, system=prompt, cached=False)
+        return build_envelope(model=model, max_tokens=max_tokens, system=prompt, cached=False)
 
     caps = Caps(
         facts.caps.rounds,

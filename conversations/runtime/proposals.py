@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from conversations.agent.call import ask_for_summary
+from conversations.agent.call import request_summary
 from conversations.agent.events import TurnClosed
 from conversations.agent.job import Job
 from conversations.agent.ports import Refused, Sending, Sent
@@ -77,7 +77,7 @@ async def _ask_model(
     wanted = next(request.steps)
     while True:
         envelope = work.summary_envelope(wanted.system, wanted.max_tokens)
-        reply, _ = await ask_for_summary(line, envelope, wanted.text)
+        reply, _ = await request_summary(line, envelope, wanted.text)
         try:
             wanted = request.steps.send(reply)
         except StopIteration as stop:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from conversations.agent.call import ask_for_title
+from conversations.agent.call import request_title
 from conversations.agent.events import MeterMoved, TitleChanged
 from conversations.agent.ports import Sending, Sent
 from conversations.agent.stop import Stopped, Switch
-from conversations.agent.title import MAX_TOKENS, MAX_TOKENS_THINKING, SYSTEM, quoted
-from conversations.context.view.envelope import envelope
+from conversations.agent.title import MAX_TOKENS, MAX_TOKENS_THINKING, SYSTEM, quote_beginning
+from conversations.context.view.envelope import build_envelope
 from conversations.db import db
 from conversations.live.publish import announce
 from conversations.log.leases import Lease
@@ -58,10 +58,10 @@ async def write_title(lease: Lease, claude: Claude, switch: Switch) -> None:
 
 
 async def _ask_model(found: Opening, line: SideCallLine) -> str:
-    asked = envelope(
+    asked = build_envelope(
         model=found.model,
         max_tokens=MAX_TOKENS_THINKING if found.thinks else MAX_TOKENS,
         system=SYSTEM,
         cached=False,
     )
-    return await ask_for_title(line, asked, quoted(found.prompt, found.answer))
+    return await request_title(line, asked, quote_beginning(found.prompt, found.answer))

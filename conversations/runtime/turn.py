@@ -19,7 +19,7 @@ from django.db import InterfaceError, OperationalError
 from conversations.agent.events import Event, TurnChanged, TurnClosed, TurnOpened
 from conversations.agent.loop import Runner
 from conversations.agent.ports import Finish, Ports
-from conversations.agent.resume import Begun
+from conversations.agent.resume import TurnProgress
 from conversations.agent.stop import Stopped, Switch
 from conversations.conf import conf
 from conversations.context.errors import ContextError
@@ -106,7 +106,7 @@ class TurnRun:
                 now=time.time,
             )
             # A turn that never ran checks for a stop request when its first call is opened.
-            done = Begun() if lease.is_first else await self._begun()
+            done = TurnProgress() if lease.is_first else await self._begun()
             left = max(0.0, work.caps.seconds - lease.ran_seconds)
             late = asyncio.get_running_loop().call_later(left, switch.request, "time")
             try:
@@ -124,7 +124,7 @@ class TurnRun:
             text = "Something went wrong on the server; it was logged."
             return Finish("failed", "", "internal", text)
 
-    async def _begun(self) -> Begun:
+    async def _begun(self) -> TurnProgress:
         """Read what the turn has done so far; request a stop if one was asked for meanwhile."""
         if await db(leases.renew_lease, lease=self._lease):
             self.switch.request("user")

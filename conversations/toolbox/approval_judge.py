@@ -18,7 +18,7 @@ from typing import Any, cast
 from django.db.models import Q
 
 from conversations.agent.answer import ToolUse
-from conversations.agent.approval_rules import Ask, Known, Rule, asks
+from conversations.agent.approval_rules import ApprovalQuestion, CallFacts, Rule, find_question
 from conversations.agent.ports import ToolDone
 from conversations.context.view import wire
 from conversations.models import Approval, ApprovalRule, Conversation, Decision, Message, Turn
@@ -44,7 +44,9 @@ _URL = re.compile(r"https?://[^\s<>\"'`\\]+", re.IGNORECASE)
 _PORTS = ("80", "443")
 
 
-def judge_calls(turn_id: int, uses: Sequence[ToolUse], tools: Toolset) -> dict[str, Ask | ToolDone]:
+def judge_calls(
+    turn_id: int, uses: Sequence[ToolUse], tools: Toolset
+) -> dict[str, ApprovalQuestion | ToolDone]:
     """Return for each call that may not simply run the question to ask or the refusal.
 
     Refused are also calls of a tool that the user has lost since the turn began.
@@ -58,7 +60,7 @@ def judge_calls(turn_id: int, uses: Sequence[ToolUse], tools: Toolset) -> dict[s
     conversation = Turn.objects.select_related("conversation").get(pk=turn_id).conversation
     access = read_access(conversation)
     lost = {key for key, tool in present.items() if access.denial(tool.name) == "rule"}
-    found: dict[str, Ask | ToolDone] = {key: _refuse(LOST, "lost") for key in lost}
+    found: dict[str, ApprovalQuestion | ToolDone] = {key: _refuse(LOST, "lost") for key in lost}
     if calm:
         return found
     decisions, known = _read_decisions(turn_id), _read_known(conversation)
@@ -75,8 +77,8 @@ def judge_calls(turn_id: int, uses: Sequence[ToolUse], tools: Toolset) -> dict[s
 
 
 def _judge(
-    use: ToolUse, tool: Tool, known: Known, decision: Decision | None, rule: Rule
-) -> Ask | ToolDone | None:
+    use: ToolUse, tool: Tool, known: CallFacts, decision: Decision | None, rule: Rule
+) -> ApprovalQuestion | ToolDone | None:
     if rule == "never":
         return _refuse(NEVER, "never")
     try:
@@ -86,7 +88,7 @@ def _judge(
         return None
     if decision is not None:
         return _apply_decision(use, decision)
-    return asks(
+    return find_question(
         use,
         known,
         writes=tool.effect == "write",
@@ -128,12 +130,12 @@ def _read_decisions(turn_id: int) -> dict[str, Decision]:
     return {row.approval.call.tool_use_id: row for row in rows.select_related("approval__call")}
 
 
-def _read_known(conversation: Conversation) -> Known:
+def _read_known(conversation: Conversation) -> CallFacts:
     allowed = Approval.objects.filter(
         conversation=conversation, decision__verdict=Decision.Verdict.CONVERSATION
     )
     private = list_private_sources(conversation)
-    return Known(
+    return CallFacts(
         private,
         frozenset(_list_named_hosts(conversation)) if private else frozenset(),
         frozenset(allowed.values_list("call__name", "destination")),

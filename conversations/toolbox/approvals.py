@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from conversations.agent.approval_rules import Ask
+from conversations.agent.approval_rules import ApprovalQuestion
 from conversations.agent.stop import Stopped
 from conversations.conf import conf
 from conversations.context.view import wire
@@ -37,7 +37,7 @@ class ApprovalError(Exception):
 
 
 @transaction.atomic
-def ask_person(*, lease: Lease, asks: Sequence[Ask]) -> None:
+def ask_person(*, lease: Lease, asks: Sequence[ApprovalQuestion]) -> None:
     """Store the questions and give the turn back; raises Stopped when a stop came first."""
     hold(lease, state="approval_wait")
     turn = Turn.objects.get(pk=lease.turn_id)

@@ -11,9 +11,9 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from conversations.context.tokens.media_words import described, text_of
+from conversations.context.tokens.media_words import describe_block, read_text
 from conversations.context.view import wire
-from conversations.context.view.blocks import result_images, result_text
+from conversations.context.view.blocks import list_result_images, read_result_text
 from conversations.files.attachments_shown import spelled
 from conversations.log.tree import on_path
 from conversations.models import Conversation, Message, ToolCall
@@ -53,14 +53,14 @@ def _find(rows: _Rows, id: str) -> str | None:
         message = rows.messages.filter(seq=int(number)).first()
         return None if message is None else _message_text(message)
     content = _read_output(rows.calls, id)
-    return _find_imported(rows.messages, id) if content is None else result_text(content)
+    return _find_imported(rows.messages, id) if content is None else read_result_text(content)
 
 
 def list_original_images(conversation_id: int, id: str) -> list[str]:
     """Return the images of a tool result as data URLs."""
     if "\0" in id:
         return []
-    return result_images(_read_output(_Rows.of(conversation_id).calls, id))
+    return list_result_images(_read_output(_Rows.of(conversation_id).calls, id))
 
 
 def _read_output(calls: QuerySet[ToolCall], id: str) -> Any:
@@ -75,7 +75,7 @@ def _find_imported(messages: QuerySet[Message], id: str) -> str | None:
     for message in messages.filter(kind="results", content__contains=quoted):
         for block in wire.decode(message.content):
             if block.get("tool_use_id") == id:
-                return result_text(block.get("content", ""))
+                return read_result_text(block.get("content", ""))
     return None
 
 
@@ -92,8 +92,8 @@ def _block_text(block: dict[str, Any]) -> str:
         case "text":
             return str(block["text"])
         case "tool_result":
-            return result_text(block.get("content", ""))
+            return read_result_text(block.get("content", ""))
         case _:
             # A block that is not text is replaced by a description of it.
-            text = text_of(block)
-            return described(block) if text is None else f"{described(block)}\n{text}"
+            text = read_text(block)
+            return describe_block(block) if text is None else f"{describe_block(block)}\n{text}"

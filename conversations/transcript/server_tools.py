@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from conversations.context.view.blocks import SERVER_CALLS, answers_server
+from conversations.context.view.blocks import SERVER_CALLS, is_server_result
 from conversations.rendering.links import is_allowed, read_host
 from conversations.transcript.shapes import Source, ToolCard
 from conversations.transcript.tool_cards import SHOWN, shorten_input
@@ -30,7 +30,9 @@ _WRONG = {
 
 def build_server_cards(blocks: list[dict[str, Any]]) -> list[ToolCard]:
     """Return a card for each tool call that the API ran, with its result."""
-    results = {block.get("tool_use_id"): block for block in blocks if answers_server(block["type"])}
+    results = {
+        block.get("tool_use_id"): block for block in blocks if is_server_result(block["type"])
+    }
     return [
         _build_card(block, results.get(block.get("id")))
         for block in blocks

@@ -8,7 +8,7 @@ from typing import Any
 
 from conversations.context.steps.pinned import Pin
 from conversations.context.view import wire
-from conversations.context.view.blocks import result_images, result_text
+from conversations.context.view.blocks import list_result_images, read_result_text
 from conversations.models import ToolCall
 from conversations.transcript.shapes import Round, ToolCard, Turn
 
@@ -27,7 +27,7 @@ def build_tool_card(
     content: Any = result.get("content", "") if result else ""
     if not result and call is not None and call.output is not None:
         content = wire.decode(call.output.text)
-    output = result_text(content)
+    output = read_result_text(content)
     is_error = bool(result and result.get("is_error"))
     state = "error" if is_error else "ok" if result else "planned"
     return ToolCard(
@@ -37,7 +37,7 @@ def build_tool_card(
         input=json.dumps(use["input"], ensure_ascii=False, indent=2),
         state=call.state if call is not None else state,
         output=output[:SHOWN],
-        is_cut=len(output) > SHOWN or bool(result_images(content)),
+        is_cut=len(output) > SHOWN or bool(list_result_images(content)),
         is_error=is_error or (call is not None and call.state in ("error", "denied", "unknown")),
         milliseconds=_milliseconds(call),
         is_pinned=use["id"] in held,

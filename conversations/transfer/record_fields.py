@@ -50,4 +50,4 @@ def is_image(source: Any) -> bool:
         head = base64.b64decode(data[:_HEAD], validate=True) if isinstance(data, str) else b""
     except (binascii.Error, ValueError):
         return False
-    return bool(head) and images.media_type(head) == source.get("media_type")
+    return bool(head) and images.detect_media_type(head) == source.get("media_type")

@@ -230,7 +230,7 @@ def _is_text(block: object) -> bool:
 
 def _build_entry(kind: Kind, blocks: list[dict[str, Any]], calls: Iterable[str] = ()) -> Entry:
     content = wire.join(wire.encode(block) for block in blocks)
-    attachment_refs.demand_none(content)
+    attachment_refs.demand_no_references(content)
     return Entry(kind, content, Message.parse(0, kind, content).tokens, tuple(calls))
 
 
@@ -242,7 +242,7 @@ def _demand_legal(entries: list[Entry]) -> None:
     another = Entry("prompt", '[{"type":"text","text":"?"}]', 0)
     for seq, entry in enumerate([*entries, another], 1):
         view = view.append(Message(seq, entry.kind, entry.content, entry.tokens))
-    rules.check(view)
+    rules.check_rules(view)
 
 
 def _group_exchanges(entries: list[Entry]) -> tuple[Exchange, ...]:

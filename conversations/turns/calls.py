@@ -15,7 +15,7 @@ from conversations.budgets.holds import Amounts, hold_amounts, settle, settle_in
 from conversations.budgets.prices import price_list
 from conversations.context.view import wire
 from conversations.context.view.envelope import Envelope as Parameters
-from conversations.context.view.envelope import body, searches_in
+from conversations.context.view.envelope import count_searches, join_body
 from conversations.context.view.view import Message as ViewMessage
 from conversations.log.append import append_message
 from conversations.log.chain import append, locked
@@ -49,7 +49,7 @@ def admit(*, lease: Lease, sending: Sending) -> Sent:
     conversation = locked(lease.conversation_id)
     found = admission(lease=lease, sending=sending)
     text = found.envelope.text
-    sent = body(text, sending.messages)
+    sent = join_body(text, sending.messages)
     call = _record(conversation, lease, sending, found.envelope, text, sent)
     hold_amounts(slots=found.slots, call=call, worst=found.worst, conversation=conversation)
     is_limited = found.envelope.max_tokens < sending.envelope.max_tokens
@@ -244,4 +244,4 @@ def searches_offered(call: ApiCall, paid: Usage) -> int:
     """Give how many searches of the web a call offered; it is looked up where any were made."""
     if not paid.searches:
         return 0
-    return searches_in(wire.decode(call.envelope.text))
+    return count_searches(wire.decode(call.envelope.text))

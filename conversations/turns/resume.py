@@ -6,23 +6,23 @@ from itertools import groupby
 
 from conversations.agent.answer import ToolUse
 from conversations.agent.ports import ToolDone
-from conversations.agent.resume import WRONG, Begun, OpenRound
+from conversations.agent.resume import WRONG, OpenRound, TurnProgress
 from conversations.models import ApiResult, Message, ToolCall
 
 
-def begun(turn_id: int) -> Begun:
+def begun(turn_id: int) -> TurnProgress:
     """Give where a turn stands; one that nobody has run yet has done nothing."""
     messages = list(
         Message.objects.filter(turn_id=turn_id).order_by("seq").values_list("pk", "seq", "kind")
     )
     answers = [pk for pk, _, kind in messages if kind == "answer"]
     if not answers:
-        return Begun()
+        return TurnProgress()
     calls = ToolCall.objects.filter(turn_id=turn_id)
     results = ApiResult.objects.filter(call__turn_id=turn_id, call__purpose="reply")
     opened = list(calls.filter(answer=messages[-1][0]).select_related("output"))
     before = calls.exclude(pk__in=[call.pk for call in opened])
-    return Begun(
+    return TurnProgress(
         first=messages[0][1],
         rounds=len(answers),
         tool_calls=before.count(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conversations.context.view import rules
-from conversations.context.view.envelope import body
+from conversations.context.view.envelope import join_body
 from conversations.context.view.view import Message
 from tests.agent.streams import says
 from tests.agent.twins import World, blocks
@@ -15,9 +15,9 @@ def check_log(world: World) -> None:
     assert set(calls.endings) == set(range(1, len(calls.sendings) + 1))
     for sending, sent, tip in zip(calls.sendings, calls.bodies, calls.tips, strict=True):
         if sending.view is not None:
-            assert body(sending.envelope.text, world.log.view(tip).body) == sent
+            assert join_body(sending.envelope.text, world.log.view(tip).body) == sent
     prompt = Message.parse(len(world.log.entries) + 1, "prompt", blocks("next"))
-    rules.check(world.log.view().append(prompt))
+    rules.check_rules(world.log.view().append(prompt))
 
 
 async def check_usable(world: World) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from conversations.context.policy.policy import policy_from
+from conversations.context.policy.policy import build_policy
 from conversations.context.view.cost_decision import Rates
 from tests.agent.streams import says
 from tests.agent.test_reductions import remembered
@@ -14,7 +14,7 @@ from tests.agent.twins import TwinLog, World, job
 
 pytestmark = pytest.mark.asyncio
 RATES = Rates(2_000_000, 10_000_000, 2_500_000, 100_000)
-POLICY = policy_from(
+POLICY = build_policy(
     "adaptive",
     {"low_water_tokens": 2_000, "minimum_gain_tokens": 500, "compaction_enabled": False},
 )

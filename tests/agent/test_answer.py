@@ -117,7 +117,7 @@ def streams(draw: st.DrawFn) -> Events:
 def check_blocks(answer: Answer) -> None:
     """What is kept is JSON that the API takes back, and thinking never stands last."""
     blocks = kept(answer)
-    assert rules.flaw("assistant", blocks) is None
+    assert rules.find_flaw("assistant", blocks) is None
     assert not blocks or blocks[-1]["type"] not in ("thinking", "redacted_thinking")
     assert {use.id for use in answer.tool_uses} == {
         block["id"] for block in blocks if block["type"] == "tool_use"

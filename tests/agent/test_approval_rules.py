@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from conversations.agent.answer import ToolUse
-from conversations.agent.approval_rules import Ask, Known, asks
+from conversations.agent.approval_rules import ApprovalQuestion, CallFacts, find_question
 from conversations.agent.ports import ToolDone
-from conversations.agent.resume import Begun, OpenRound
+from conversations.agent.resume import OpenRound, TurnProgress
 from conversations.agent.tool_calls import CANCELLED
 from conversations.context.view import wire
 from tests.agent.laws import check_usable
@@ -16,54 +16,54 @@ from tests.agent.test_tools import results
 from tests.agent.twins import World, job
 
 USE = ToolUse("toolu_1", "send", '{"to":"a@b"}')
-READ = Known(private=("read_mail",))
+READ = CallFacts(private=("read_mail",))
 
 
 # The rule.
 
 
 def test_what_changes_something_asks() -> None:
-    found = asks(USE, Known(), writes=True, destination=None)
-    assert found == Ask(USE, "write")
-    assert asks(USE, READ, writes=True, destination="mail:a@b") == Ask(
+    found = find_question(USE, CallFacts(), writes=True, destination=None)
+    assert found == ApprovalQuestion(USE, "write")
+    assert find_question(USE, READ, writes=True, destination="mail:a@b") == ApprovalQuestion(
         USE, "write", "mail:a@b", ("read_mail",)
     )
 
 
 def test_what_changes_nothing_and_tells_nobody_does_not_ask() -> None:
-    assert asks(USE, READ, writes=False, destination=None) is None
+    assert find_question(USE, READ, writes=False, destination=None) is None
 
 
 def test_telling_others_asks_only_after_private_data_was_read() -> None:
-    assert asks(USE, Known(), writes=False, destination="evil:443") is None
-    found = asks(USE, READ, writes=False, destination="evil:443")
-    assert found == Ask(USE, "private", "evil:443", ("read_mail",))
+    assert find_question(USE, CallFacts(), writes=False, destination="evil:443") is None
+    found = find_question(USE, READ, writes=False, destination="evil:443")
+    assert found == ApprovalQuestion(USE, "private", "evil:443", ("read_mail",))
 
 
 def test_a_destination_in_the_persons_own_words_does_not_ask() -> None:
-    known = Known(("read_mail",), frozenset({"good:443"}))
-    assert asks(USE, known, writes=False, destination="GOOD:443") is None
-    assert asks(USE, known, writes=False, destination="evil:443") is not None
+    known = CallFacts(("read_mail",), frozenset({"good:443"}))
+    assert find_question(USE, known, writes=False, destination="GOOD:443") is None
+    assert find_question(USE, known, writes=False, destination="evil:443") is not None
     # A name lets nothing be changed.
-    assert asks(USE, known, writes=True, destination="good:443") is not None
+    assert find_question(USE, known, writes=True, destination="good:443") is not None
 
 
 @pytest.mark.parametrize("destination", [None, "mail:a@b"])
 def test_what_was_allowed_for_the_conversation_does_not_ask(destination: str | None) -> None:
-    known = Known(("read_mail",), allowed=frozenset({("send", destination or "")}))
-    assert asks(USE, known, writes=True, destination=destination) is None
+    known = CallFacts(("read_mail",), allowed=frozenset({("send", destination or "")}))
+    assert find_question(USE, known, writes=True, destination=destination) is None
     other = ToolUse("toolu_2", "other", "{}")
-    assert asks(other, known, writes=True, destination=destination) is not None
-    assert asks(USE, known, writes=True, destination="mail:eve@b") is not None
+    assert find_question(other, known, writes=True, destination=destination) is not None
+    assert find_question(USE, known, writes=True, destination="mail:eve@b") is not None
 
 
 def test_the_site_may_allow_a_tool_for_good() -> None:
-    assert asks(USE, READ, writes=True, destination="evil:443", rule="allow") is None
+    assert find_question(USE, READ, writes=True, destination="evil:443", rule="allow") is None
 
 
 # The turn.
 
-QUESTION = Ask(ToolUse("toolu_2", "look", "{}"), "write")
+QUESTION = ApprovalQuestion(ToolUse("toolu_2", "look", "{}"), "write")
 
 
 async def waiting(**caps: int) -> World:
@@ -75,14 +75,14 @@ async def waiting(**caps: int) -> World:
     return world
 
 
-def decided(world: World) -> Begun:
+def decided(world: World) -> TurnProgress:
     """Give the turn as the next worker finds it."""
     done = {name: ToolDone(wire.encode("seen {}"), "ok") for name in ("toolu_1", "toolu_3")}
     names = ("toolu_1", "toolu_2", "toolu_3")
     uses = tuple(ToolUse(name, "look", "{}") for name in names)
     world.tools.log.clear()
     world.tools.ran.clear()
-    return Begun(1, 1, ids=frozenset(names), open=OpenRound(1, uses, done))
+    return TurnProgress(1, 1, ids=frozenset(names), open=OpenRound(1, uses, done))
 
 
 @pytest.mark.asyncio

@@ -7,13 +7,13 @@ import json
 import pytest
 
 from conversations.context.policy.gauge import Report
-from conversations.context.policy.policy import policy_from
+from conversations.context.policy.policy import build_policy
 from tests.agent.laws import check_log
 from tests.agent.streams import says
 from tests.agent.twins import TwinLog, World, blocks, job
 
 pytestmark = pytest.mark.asyncio
-OFF, TRIM = policy_from("off"), policy_from("gated-trim", {"max_conversation_tokens": 10_000_000})
+OFF, TRIM = build_policy("off"), build_policy("gated-trim", {"max_conversation_tokens": 10_000_000})
 
 
 def near(policy: str = "off", percent: int = 100) -> World:

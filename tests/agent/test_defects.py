@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from conversations.agent.ports import ModelFailed, ToolDone
-from conversations.context.policy.policy import Policy, policy_from
+from conversations.context.policy.policy import Policy, build_policy
 from conversations.context.view import wire
 from tests.agent.laws import check_log, check_usable
 from tests.agent.streams import ended, says, start, text, use
@@ -20,7 +20,7 @@ from tests.agent.twins import TwinLog, World, blocks, job
 
 pytestmark = pytest.mark.asyncio
 PAGE = "some words of a page that was fetched " * 80
-BUDGET = policy_from("tool-budget", {"input_token_budget": 2_000})
+BUDGET = build_policy("tool-budget", {"input_token_budget": 2_000})
 
 
 async def fetch(given: Any) -> ToolDone:
@@ -85,14 +85,14 @@ async def test_every_result_of_a_turn_is_sent_whole_in_the_very_next_request() -
 
 async def test_the_trigger_counts_what_the_cache_holds_and_the_last_call_alone() -> None:
     cached = {"cache_read_input_tokens": 1_200, "cache_creation_input_tokens": 500}
-    world = fetching(policy_from("tool-budget", {"input_token_budget": 6_000}))
+    world = fetching(build_policy("tool-budget", {"input_token_budget": 6_000}))
     await world.run(*rounds(6, input_tokens=10, **cached))
     estimates = [sending.estimated_tokens for sending in world.calls.sendings]
     # Each figure is that of one call (1,717 with its output) and what was appended since: calls
     # summed up would have passed the budget in the fourth round.
     assert all(1_700 < estimate < 6_000 for estimate in estimates[1:])
     assert world.log.recorded == []
-    tight = fetching(policy_from("tool-budget", {"input_token_budget": 1_700}))
+    tight = fetching(build_policy("tool-budget", {"input_token_budget": 1_700}))
     await tight.run(*rounds(3, input_tokens=10, **cached))
     assert {change.kind for change, _ in tight.log.recorded} == {"compaction"}
 
@@ -112,7 +112,7 @@ async def test_a_failed_summary_locks_no_conversation(script: Any) -> None:
     for number in range(8):
         log.put("prompt", blocks(f"tell me of apple {number} " * 20))
         log.put("answer", blocks(f"apple {number} is an apple like all of them " * 20))
-    policy = policy_from(
+    policy = build_policy(
         "rebuild", {"compaction_threshold_tokens": 1_000, "summary_max_tokens": 256}
     )
     world = fetching(policy, log)
@@ -128,8 +128,8 @@ async def test_a_failed_summary_locks_no_conversation(script: Any) -> None:
 
 async def test_the_cached_prefix_is_not_broken_turn_after_turn() -> None:
     policies = {
-        "adaptive": policy_from("adaptive", {"compaction_enabled": False}),
-        "gated-trim": policy_from("gated-trim", {"max_conversation_bytes": 60_000}),
+        "adaptive": build_policy("adaptive", {"compaction_enabled": False}),
+        "gated-trim": build_policy("gated-trim", {"max_conversation_bytes": 60_000}),
     }
     for policy in policies.values():
         world = fetching(policy, window=32_000)
@@ -151,7 +151,9 @@ async def test_a_window_of_a_million_is_used_and_a_smaller_one_is_checked_again(
     for number in range(160):
         log.put("prompt", blocks(f"question {number}"))
         log.put("answer", blocks(f"answer {number}: {PAGE}"))
-    wide = fetching(policy_from("gated-trim", {"max_conversation_bytes": 0}), log, window=1_000_000)
+    wide = fetching(
+        build_policy("gated-trim", {"max_conversation_bytes": 0}), log, window=1_000_000
+    )
     await wide.go_on("And now?", says("Now this."))
     assert wide.log.recorded == []
     assert wide.calls.sendings[-1].estimated_tokens > 60_000

@@ -5,10 +5,15 @@ from email.utils import format_datetime
 
 import pytest
 
-from conversations.agent.finish import failed, stopped
+from conversations.agent.finish import finish_failure, finish_stop
 from conversations.agent.ports import Refused
-from conversations.claude.errors import MOST_WAIT, broken_off, meaning, retry_after
-from conversations.claude.errors import failed as meant
+from conversations.claude.errors import (
+    MOST_WAIT,
+    classify_error,
+    classify_stream_error,
+    read_retry_after,
+)
+from conversations.claude.errors import build_failure as meant
 
 
 @pytest.mark.parametrize(
@@ -30,23 +35,23 @@ from conversations.claude.errors import failed as meant
     ],
 )
 def test_a_wait_is_read_in_every_form_or_not_at_all(text: str, seconds: float | None) -> None:
-    assert retry_after({"retry-after": text}) == seconds
+    assert read_retry_after({"retry-after": text}) == seconds
 
 
 def test_a_date_is_a_wait_until_then() -> None:
     then = datetime.now(UTC) + timedelta(seconds=40)
-    seconds = retry_after({"retry-after": format_datetime(then, usegmt=True)})
+    seconds = read_retry_after({"retry-after": format_datetime(then, usegmt=True)})
     assert seconds is not None
     assert 35 < seconds <= 40
 
 
 def test_milliseconds_are_more_exact_and_win() -> None:
-    assert retry_after({"retry-after-ms": "250", "retry-after": "1"}) == 0.25
-    assert retry_after({"retry-after-ms": "x", "retry-after": "1"}) == 1.0
+    assert read_retry_after({"retry-after-ms": "250", "retry-after": "1"}) == 0.25
+    assert read_retry_after({"retry-after-ms": "x", "retry-after": "1"}) == 1.0
 
 
 def test_no_header_is_no_wait() -> None:
-    assert retry_after({}) is None
+    assert read_retry_after({}) is None
 
 
 @pytest.mark.parametrize(
@@ -80,7 +85,7 @@ def test_no_header_is_no_wait() -> None:
     ],
 )
 def test_every_refusal_has_one_meaning(status: int, kind: str, code: str, may_retry: bool) -> None:
-    assert meaning(status, kind, "", "") == (code, may_retry)
+    assert classify_error(status, kind, "", "") == (code, may_retry)
 
 
 @pytest.mark.parametrize(
@@ -94,11 +99,11 @@ def test_every_refusal_has_one_meaning(status: int, kind: str, code: str, may_re
     ],
 )
 def test_what_has_no_code_is_told_by_its_sentence(message: str, code: str) -> None:
-    assert meaning(400, "invalid_request_error", "", message) == (code, False)
+    assert classify_error(400, "invalid_request_error", "", message) == (code, False)
 
 
 def test_a_spend_limit_is_no_rate_limit() -> None:
-    found = meaning(429, "rate_limit_error", "enforced_spend_limit_reached", "")
+    found = classify_error(429, "rate_limit_error", "enforced_spend_limit_reached", "")
     assert found == ("billing", False)
 
 
@@ -114,15 +119,19 @@ def test_a_spend_limit_is_no_rate_limit() -> None:
     ],
 )
 def test_an_error_in_mid_stream_has_one_meaning(error: object, found: tuple[str, bool]) -> None:
-    assert broken_off(error) == found
+    assert classify_stream_error(error) == found
 
 
 def test_endings_name_what_ended_the_turn() -> None:
-    assert failed("overflow", "Too long.").reason == failed("context_full", "").reason == "context"
-    assert failed("upstream", "No.").reason == ""
-    assert stopped("user").state == "cancelled"
-    assert stopped("time").code == "turn_time"
-    assert stopped("crash").state == "interrupted"
+    assert (
+        finish_failure("overflow", "Too long.").reason
+        == finish_failure("context_full", "").reason
+        == "context"
+    )
+    assert finish_failure("upstream", "No.").reason == ""
+    assert finish_stop("user").state == "cancelled"
+    assert finish_stop("time").code == "turn_time"
+    assert finish_stop("crash").state == "interrupted"
     assert str(Refused("budget", "Used up.")) == "Used up."
 
 

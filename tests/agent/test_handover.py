@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conversations.agent.ports import ModelFailed, ToolDone
-from conversations.agent.resume import Begun, OpenRound
+from conversations.agent.resume import OpenRound, TurnProgress
 from conversations.agent.stop import LEFT, Stopped, Switch
 from tests.agent.laws import check_usable
 from tests.agent.streams import calls, says
@@ -50,7 +50,7 @@ async def test_tools_that_were_asked_for_are_run_by_the_next() -> None:
     assert (finish.state, finish.reason) == LEAVES
     assert world.tools.log == []
     open_round = OpenRound(1, uses("toolu_1"))
-    begun = Begun(first=1, rounds=1, ids=frozenset({"toolu_1"}), open=open_round)
+    begun = TurnProgress(first=1, rounds=1, ids=frozenset({"toolu_1"}), open=open_round)
     assert (await world.resume(begun, says("Done."))).state == "done"
     assert len(world.tools.ran) == 1
     await check_usable(world)

@@ -10,7 +10,7 @@ import pytest
 
 from conversations.agent.answer import Answer
 from conversations.agent.ports import ModelFailed, Refused
-from conversations.context.policy.policy import policy_from
+from conversations.context.policy.policy import build_policy
 from conversations.context.steps import api_clearing
 from tests.agent.laws import check_log, check_usable
 from tests.agent.streams import Events, calls, closed, delta, ended, opened, says, start, whole
@@ -27,7 +27,7 @@ BLOCK = {"type": "compaction", "content": "They looked at apples.", "signature":
 
 
 def world(**numbers: Any) -> World:
-    made = job(policy_from("native", NUMBERS | numbers))
+    made = job(build_policy("native", NUMBERS | numbers))
     return World(replace(made, clears=True, compacts=True), log=remembered())
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from conversations.agent.ports import ModelFailed, Refused, ToolDone
 from conversations.agent.stop import Stopped
-from conversations.context.policy.policy import Policy, policy_from
+from conversations.context.policy.policy import Policy, build_policy
 from conversations.context.view import wire
 from conversations.context.view.edits import Transformation
 from tests.agent.laws import check_log, check_usable
@@ -17,7 +17,7 @@ from tests.agent.twins import Script, TwinLog, World, blocks, job
 pytestmark = pytest.mark.asyncio
 OVERFLOW = ModelFailed("overflow", "prompt is too long", 400)
 #: Every threshold low enough to act on a small conversation.
-SMALL = policy_from(
+SMALL = build_policy(
     "classic",
     {
         "input_token_budget": 900,
@@ -66,7 +66,7 @@ def summary_of(world: World) -> Script:
 
 
 async def test_a_reduction_is_recorded_once_and_what_is_sent_is_rebuilt_from_the_log() -> None:
-    w = world(policy_from("classic", {"input_token_budget": 900, "compaction_enabled": False}))
+    w = world(build_policy("classic", {"input_token_budget": 900, "compaction_enabled": False}))
     before = w.log.view().size
     finish = await w.run(says("Hi"))
     assert finish.reason == "end_turn"
@@ -141,7 +141,7 @@ async def test_a_summary_that_the_budget_refuses_never_fails_the_turn() -> None:
 
 
 async def test_after_some_rejected_summaries_none_is_asked_for() -> None:
-    w = world(policy_from("classic", {**_small(), "summary_breaker": 2}))
+    w = world(build_policy("classic", {**_small(), "summary_breaker": 2}))
     failing: Script = [ModelFailed("upstream", "No.", 500)]
     w.model.summaries = [failing] * 9
     full = start({"input_tokens": 9_000, "output_tokens": 1})
@@ -196,7 +196,7 @@ async def test_a_lease_lost_while_recording_interrupts_the_turn() -> None:
 
 
 async def test_an_overflow_reduces_harder_each_time_and_asks_again() -> None:
-    w = world(policy_from("classic"), remembered(10, 150), overflows=3)
+    w = world(build_policy("classic"), remembered(10, 150), overflows=3)
     w.model.summaries = [[ModelFailed("upstream", "No.", 500)]] * 9
     finish = await w.run([OVERFLOW], [OVERFLOW], [OVERFLOW], says("Hi"))
     assert finish.reason == "end_turn"
@@ -211,7 +211,7 @@ async def test_an_overflow_reduces_harder_each_time_and_asks_again() -> None:
 
 
 async def test_overflows_are_bounded_and_end_the_turn_for_the_context() -> None:
-    w = world(policy_from("classic"), remembered(10, 150), overflows=1)
+    w = world(build_policy("classic"), remembered(10, 150), overflows=1)
     w.model.summaries = [[ModelFailed("upstream", "No.", 500)]] * 9
     finish = await w.run([OVERFLOW], [OVERFLOW], says("Never."))
     assert (finish.state, finish.reason, finish.code) == ("failed", "context", "overflow")
@@ -227,7 +227,7 @@ async def test_when_nothing_can_be_reduced_an_overflow_ends_the_turn_for_the_con
 
 
 async def test_thinking_signed_under_another_envelope_is_dropped_and_recorded() -> None:
-    w = World(job(policy_from("classic")))
+    w = World(job(build_policy("classic")))
     await w.run([start(), *thought(0), *text(1, "So."), *ended("end_turn")])
     w.log.bound_to = "sha256:another"
     await w.go_on("More", says("Hi"))
@@ -237,7 +237,7 @@ async def test_thinking_signed_under_another_envelope_is_dropped_and_recorded() 
 
 
 async def test_the_thinking_of_a_turn_is_bound_to_the_envelope_that_was_sent() -> None:
-    policy = policy_from("classic", {"input_token_budget": 600, "compaction_enabled": False})
+    policy = build_policy("classic", {"input_token_budget": 600, "compaction_enabled": False})
     w = world(policy, remembered(3))
     round_one = [start(), *thought(0), *use(1, "toolu_1"), *ended("tool_use")]
     await w.run(round_one, says("Hi"))
@@ -247,7 +247,7 @@ async def test_the_thinking_of_a_turn_is_bound_to_the_envelope_that_was_sent() -
 
 
 async def test_a_large_result_is_shortened_before_it_is_first_sent() -> None:
-    w = World(job(policy_from("classic", {"max_tool_result_chars": 1_000})))
+    w = World(job(build_policy("classic", {"max_tool_result_chars": 1_000})))
 
     async def long(_: Any) -> ToolDone:
         return ToolDone(wire.encode("word " * 5_000), "ok")

@@ -6,7 +6,7 @@ import pytest
 
 from conversations.agent.answer import ToolUse
 from conversations.agent.ports import Refused, ToolDone
-from conversations.agent.resume import Begun, OpenRound
+from conversations.agent.resume import OpenRound, TurnProgress
 from conversations.agent.tool_calls import CUT_SHORT, FLAWED, TOO_MANY
 from conversations.context.view import wire
 from tests.agent.laws import check_usable
@@ -35,9 +35,9 @@ def uses(*names: str) -> tuple[ToolUse, ...]:
     return tuple(ToolUse(name, "look", "{}") for name in names)
 
 
-def begun(*names: str, **open: object) -> Begun:
+def begun(*names: str, **open: object) -> TurnProgress:
     found = OpenRound(1, uses(*names), **open)  # type: ignore[arg-type]
-    return Begun(first=1, rounds=1, ids=frozenset(names), open=found)
+    return TurnProgress(first=1, rounds=1, ids=frozenset(names), open=found)
 
 
 async def test_calls_that_had_not_begun_run() -> None:
@@ -99,7 +99,7 @@ async def test_when_all_calls_ended_only_their_message_is_written() -> None:
 
 async def test_a_turn_whose_results_were_stored_goes_on_with_the_next_request() -> None:
     world = await died("toolu_1", stored=True)
-    finish = await world.resume(Begun(first=1, rounds=1, tool_calls=1), says("Done."))
+    finish = await world.resume(TurnProgress(first=1, rounds=1, tool_calls=1), says("Done."))
     assert finish.reason == "end_turn"
     assert world.tools.ran == []
     assert [kind for kind, _ in world.log.said] == ["prompt", "answer", "results", "answer"]
@@ -109,14 +109,14 @@ async def test_a_turn_whose_results_were_stored_goes_on_with_the_next_request() 
 async def test_an_input_that_could_not_be_read_is_still_not_run() -> None:
     world = await died("toolu_1")
     bad = OpenRound(1, (ToolUse("toolu_1", "look", "{}", "a list"),))
-    await world.resume(Begun(1, 1, open=bad), says("Sorry."))
+    await world.resume(TurnProgress(1, 1, open=bad), says("Sorry."))
     assert world.tools.ran == []
     assert results(world)[0]["content"] == FLAWED + "a list"
 
 
 async def test_an_id_of_before_is_taken_also_when_it_left_the_view() -> None:
     world = await died("toolu_1", stored=True)
-    state = Begun(first=1, rounds=1, ids=frozenset({"toolu_9"}))
+    state = TurnProgress(first=1, rounds=1, ids=frozenset({"toolu_9"}))
     await world.resume(state, calls("toolu_9"), says("Without."))
     failure = world.calls.endings[2].failure
     assert failure is not None
@@ -126,14 +126,14 @@ async def test_an_id_of_before_is_taken_also_when_it_left_the_view() -> None:
 
 async def test_rounds_go_on_being_counted() -> None:
     world = await died("toolu_1", stored=True, world=World(job(rounds=3)))
-    finish = await world.resume(Begun(first=1, rounds=2), calls("toolu_2"), says("Never."))
+    finish = await world.resume(TurnProgress(first=1, rounds=2), calls("toolu_2"), says("Never."))
     assert (finish.state, finish.reason) == ("done", "loop_limit")
     assert len(world.calls.sendings) == 2
 
 
 async def test_tool_calls_go_on_being_counted() -> None:
     world = await died(*NAMES, world=World(job(tool_calls=5)))
-    state = Begun(1, 1, tool_calls=3, open=OpenRound(1, uses(*NAMES)))
+    state = TurnProgress(1, 1, tool_calls=3, open=OpenRound(1, uses(*NAMES)))
     finish = await world.resume(state, says("Never."))
     assert (finish.state, finish.reason) == ("done", "loop_limit")
     assert [name for name, _ in world.tools.ran] == ["toolu_1", "toolu_2"]
@@ -142,7 +142,7 @@ async def test_tool_calls_go_on_being_counted() -> None:
 
 async def test_a_turn_that_had_used_up_its_calls_ends_at_once() -> None:
     world = await died("toolu_1", stored=True, world=World(job(tool_calls=5)))
-    finish = await world.resume(Begun(first=1, rounds=1, tool_calls=6), says("Never."))
+    finish = await world.resume(TurnProgress(first=1, rounds=1, tool_calls=6), says("Never."))
     assert (finish.state, finish.reason) == ("done", "loop_limit")
     assert len(world.calls.sendings) == 1
 
@@ -150,14 +150,16 @@ async def test_a_turn_that_had_used_up_its_calls_ends_at_once() -> None:
 async def test_wrong_rounds_go_on_being_counted() -> None:
     world = await died("toolu_1")
     kept = {"toolu_1": ToolDone('"no such"', "error", is_wrong=True)}
-    state = Begun(1, 3, wrong=2, open=OpenRound(1, uses("toolu_1"), kept))
+    state = TurnProgress(1, 3, wrong=2, open=OpenRound(1, uses("toolu_1"), kept))
     finish = await world.resume(state, says("Never."))
     assert (finish.reason, finish.code) == ("loop_limit", "wrong_calls")
 
 
 async def test_pauses_and_overflows_go_on_being_counted() -> None:
     world = await died("toolu_1", stored=True, world=World(job(pauses=2)))
-    finish = await world.resume(Begun(first=1, rounds=3, pauses=2), says("Wait.", "pause_turn"))
+    finish = await world.resume(
+        TurnProgress(first=1, rounds=3, pauses=2), says("Wait.", "pause_turn")
+    )
     assert (finish.state, finish.reason) == ("done", "pause_turn")
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agentweb.emulator.model_catalogue import MODELS
 from agentweb.emulator.tokens import count_text
 from conversations.agent.answer import Answer
-from conversations.agent.tokenizer import CALL_TOKENS, NEWER, OLDER, Family, family_of
+from conversations.agent.tokenizer import CALL_TOKENS, NEWER, OLDER, Family, find_family
 from conversations.context.view import wire
 from tests.agent.streams import opened, start, text, thought
 
@@ -45,7 +45,7 @@ def test_two_implementations_of_the_law_agree(words: str, name: str) -> None:
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.id)
 def test_the_generation_in_its_name_says_the_family_of_a_model(model: object) -> None:
-    assert family_of(model.id) is FAMILIES[model.tokenizer]  # type: ignore[attr-defined]
+    assert find_family(model.id) is FAMILIES[model.tokenizer]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_the_generation_in_its_name_says_the_family_of_a_model(model: object) ->
     ],
 )
 def test_an_unknown_model_counts_as_one_of_the_newer_family(model: str, family: Family) -> None:
-    assert family_of(model) is family
+    assert find_family(model) is family
 
 
 def test_what_has_come_of_every_block_counts_thinking_and_half_a_call_too() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.agent.usage import MOST_TOKENS, usage_from
+from conversations.agent.usage import MOST_TOKENS, read_usage
 
 odd = (
     st.none()
@@ -30,7 +30,7 @@ split = st.dictionaries(st.sampled_from([HOUR, MINUTES]), odd)
 
 @given(st.dictionaries(st.sampled_from(FIGURES), odd | split))
 def test_no_figure_makes_a_count_negative_or_impossible(raw: dict[str, Any]) -> None:
-    usage = usage_from(raw)
+    usage = read_usage(raw)
     counts = (usage.input, usage.output, usage.cache_read)
     for count in (*counts, usage.cache_write_5m, usage.cache_write_1h):
         assert 0 <= count <= 2 * MOST_TOKENS
@@ -41,7 +41,7 @@ def test_no_figure_makes_a_count_negative_or_impossible(raw: dict[str, Any]) -> 
 @given(st.lists(st.integers(0, MOST_TOKENS), min_size=5, max_size=5))
 def test_possible_figures_are_taken_as_they_are(counts: list[int]) -> None:
     fresh, output, read, minutes, hour = counts
-    usage = usage_from(
+    usage = read_usage(
         {
             "input_tokens": fresh,
             "output_tokens": output,
@@ -57,18 +57,18 @@ def test_possible_figures_are_taken_as_they_are(counts: list[int]) -> None:
 
 @pytest.mark.parametrize("value", [-1, 10**15, "7", 1.5, True, False, [3]])
 def test_an_impossible_figure_is_clamped_and_flagged(value: Any) -> None:
-    usage = usage_from({"output_tokens": value})
+    usage = read_usage({"output_tokens": value})
     assert usage.output == (MOST_TOKENS if value == 10**15 else 0)
     assert usage.is_clamped
 
 
 def test_a_missing_figure_is_no_data_and_no_flag() -> None:
-    usage = usage_from({"output_tokens": None, "cache_creation": None})
+    usage = read_usage({"output_tokens": None, "cache_creation": None})
     assert (usage.context, usage.output, usage.is_clamped) == (0, 0, False)
 
 
 def test_cache_writes_without_a_split_are_those_we_asked_for() -> None:
-    usage = usage_from({"cache_creation_input_tokens": 9})
+    usage = read_usage({"cache_creation_input_tokens": 9})
     assert (usage.cache_write_5m, usage.cache_write_1h) == (9, 0)
 
 
@@ -82,7 +82,7 @@ def iteration(kind: str, fresh: int, output: int, read: int = 0) -> dict[str, An
 def test_a_compaction_is_billed_and_is_not_the_context() -> None:
     rows = [iteration("compaction", 180_000, 3_500), iteration("message", 23_000, 1_000, 50)]
     whole = {"input_tokens": 23_000, "output_tokens": 1_000, "cache_read_input_tokens": 50}
-    usage = usage_from(whole | {"iterations": rows})
+    usage = read_usage(whole | {"iterations": rows})
     assert (usage.context, usage.output) == (23_050, 1_000)
     assert [(part.input, part.output) for part in usage.billed] == [
         (180_000, 3_500),
@@ -93,32 +93,32 @@ def test_a_compaction_is_billed_and_is_not_the_context() -> None:
 
 def test_an_on_demand_compaction_has_its_bill_in_one_iteration() -> None:
     raw = {"input_tokens": 0, "output_tokens": 0, "iterations": [iteration("compaction", 9, 3, 80)]}
-    usage = usage_from(raw)
+    usage = read_usage(raw)
     assert usage.context == 0
     assert (usage.spent.input, usage.spent.output, usage.spent.cache_read) == (9, 3, 80)
 
 
 def test_of_several_messages_the_last_is_the_context() -> None:
     rows = [iteration("message", 100, 5), iteration("message", 150, 7)]
-    usage = usage_from({"input_tokens": 250, "output_tokens": 12, "iterations": rows})
+    usage = read_usage({"input_tokens": 250, "output_tokens": 12, "iterations": rows})
     assert (usage.context, len(usage.billed)) == (150, 2)
 
 
 @pytest.mark.parametrize("rows", [[iteration("message", 1, 1)], [{"type": 5}], "odd", [3]])
 def test_iterations_that_do_not_add_up_never_lower_the_bill(rows: Any) -> None:
-    usage = usage_from({"input_tokens": 250, "output_tokens": 12, "iterations": rows})
+    usage = read_usage({"input_tokens": 250, "output_tokens": 12, "iterations": rows})
     assert (usage.spent.input, usage.spent.output) == (250, 12)
 
 
 def test_what_was_cleared_is_known_apart() -> None:
     edits = [{"type": "clear", "cleared_tool_uses": 3, "cleared_input_tokens": 4_000}]
-    usage = usage_from({"input_tokens": 50, "context_management": {"applied_edits": edits}})
+    usage = read_usage({"input_tokens": 50, "context_management": {"applied_edits": edits}})
     assert (usage.context, usage.uncleared, usage.cleared_uses) == (50, 4_050, 3)
-    odd = usage_from(
+    odd = read_usage(
         {
             "input_tokens": 50,
             "context_management": {"applied_edits": [{"cleared_input_tokens": -4}]},
         }
     )
     assert (odd.uncleared, odd.is_clamped) == (50, True)
-    assert usage_from({"context_management": "x"}).cleared == 0
+    assert read_usage({"context_management": "x"}).cleared == 0

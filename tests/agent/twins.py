@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conversations.agent.answer import ToolUse
-from conversations.agent.approval_rules import Ask
+from conversations.agent.approval_rules import ApprovalQuestion
 from conversations.agent.events import Event
-from conversations.agent.job import Caps, Job, Loaded
+from conversations.agent.job import Caps, Job, LoadedConversation
 from conversations.agent.loop import Runner
 from conversations.agent.ports import (
     NO_HEADERS,
@@ -30,14 +30,14 @@ from conversations.agent.ports import (
     Sent,
     ToolDone,
 )
-from conversations.agent.resume import Begun
+from conversations.agent.resume import TurnProgress
 from conversations.agent.stop import Switch
 from conversations.context.pipeline import Veto
 from conversations.context.policy.gauge import Report
 from conversations.context.policy.policy import PRESETS, Policy
 from conversations.context.view import edits, wire
 from conversations.context.view.edits import Transformation
-from conversations.context.view.envelope import Envelope, body, envelope
+from conversations.context.view.envelope import Envelope, build_envelope, join_body
 from conversations.context.view.view import Kind, Message, View
 
 Step = dict[str, Any] | BaseException | Callable[[], Awaitable[object]]
@@ -57,10 +57,10 @@ def job(
     thinking = None if model == REPLY else {"type": "adaptive", "display": "summarized"}
 
     prefix: dict[str, Any] = {"model": model, "system": "Be brief.", "tools": TOOLS}
-    reply = envelope(max_tokens=1_000, thinking=thinking, **prefix)
+    reply = build_envelope(max_tokens=1_000, thinking=thinking, **prefix)
 
     def summary(system: str, max_tokens: int) -> Envelope:
-        return envelope(model=SUMMARY, max_tokens=max_tokens, system=system, cached=False)
+        return build_envelope(model=SUMMARY, max_tokens=max_tokens, system=system, cached=False)
 
     return Job(model, window, policy, reply, summary, Caps(**caps), max_output)
 
@@ -111,9 +111,9 @@ class TwinLog:
         """Kind and content of every message."""
         return [(e.kind, json.loads(e.content)) for e in self.entries if isinstance(e, Message)]
 
-    async def load(self) -> Loaded:
+    async def load(self) -> LoadedConversation:
         view = self.view()
-        return Loaded(view, self.report, self.bound_to, self.rejected, self.called_at)
+        return LoadedConversation(view, self.report, self.bound_to, self.rejected, self.called_at)
 
     async def pins(self) -> frozenset[str | int]:
         return self.pinned
@@ -156,7 +156,7 @@ class TwinCalls:
         number = len(self.sendings) + 1
         if number in self.refuses:
             raise self.refuses.pop(number)
-        text = body(sending.envelope.text, sending.messages)
+        text = join_body(sending.envelope.text, sending.messages)
         self.sendings.append(sending)
         self.bodies.append(text)
         self.tips.append(len(self.log.entries))
@@ -215,17 +215,17 @@ class TwinTools:
     most: int = 0
     fails: dict[str, BaseException] = field(default_factory=dict)
     #: What is said of a call before it may run, by its id; and the questions that were put.
-    verdicts: dict[str, Ask | ToolDone] = field(default_factory=dict)
-    asked: list[Ask] = field(default_factory=list)
+    verdicts: dict[str, ApprovalQuestion | ToolDone] = field(default_factory=dict)
+    asked: list[ApprovalQuestion] = field(default_factory=list)
     #: Happens before the calls of an answer are judged.
     before: Callable[[], Awaitable[object]] | None = None
 
-    async def judge(self, uses: Sequence[ToolUse]) -> Mapping[str, Ask | ToolDone]:
+    async def judge(self, uses: Sequence[ToolUse]) -> Mapping[str, ApprovalQuestion | ToolDone]:
         if self.before is not None:
             await self.before()
         return {use.id: self.verdicts[use.id] for use in uses if use.id in self.verdicts}
 
-    async def ask(self, asks: Sequence[Ask]) -> None:
+    async def ask(self, asks: Sequence[ApprovalQuestion]) -> None:
         self.asked += asks
 
     async def started(self, use: ToolUse) -> None:
@@ -321,7 +321,7 @@ class World:
             self.model.replies[:] = replies
         return await Runner(self.job, self.ports, 1).run()
 
-    async def resume(self, begun: Begun, *replies: Script) -> Finish:
+    async def resume(self, begun: TurnProgress, *replies: Script) -> Finish:
         """Go on with the turn as another worker, after this one died."""
         self.switch = Switch()
         self.model.replies[:] = replies

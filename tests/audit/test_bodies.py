@@ -12,7 +12,7 @@ from conversations.agent.ports import Finish
 from conversations.audit.bodies import Growing
 from conversations.audit.verify import Tally, verify_everything
 from conversations.context.view import cache_breakpoints, wire
-from conversations.context.view.envelope import body
+from conversations.context.view.envelope import join_body
 from conversations.context.view.view import Message, View
 from conversations.log import leases
 from conversations.log.rebuild import rebuilt
@@ -33,7 +33,7 @@ def test_a_growing_digest_is_that_of_the_body() -> None:
         view = view.append(Message(seq, kinds[seq % 3], content, 1))
         for shown in (view, branch) if seq % 4 == 0 else (view,):
             text = texts[seq % 7 == 0]
-            whole = body(text, shown.body)
+            whole = join_body(text, shown.body)
             assert growing.digest(text, shown) == (wire.digest(whole), len(whole.encode()))
 
 
@@ -45,7 +45,7 @@ def test_a_growing_digest_follows_the_marks_that_move() -> None:
         view = view.append(Message(seq, "answer" if seq % 2 == 0 else "prompt", content, 1))
         if seq % 3 == 0:
             view = view.append(Message(seq, "prompt", "[]", 1))
-        whole = body(ENVELOPE.text, view.body)
+        whole = join_body(ENVELOPE.text, view.body)
         assert growing.digest(ENVELOPE.text, view) == (wire.digest(whole), len(whole.encode()))
         moved.add(view.body.find(cache_breakpoints.MARK))
     assert len(moved) > 3

@@ -363,7 +363,7 @@ def test_the_headers_of_a_request_are_part_of_what_is_verified(
     unguarded: Callable[..., None],
 ) -> None:
     lease = people_and_turns.begun()
-    asked = api_clearing.compacting(stored_turns.ENVELOPE)
+    asked = api_clearing.build_compaction_envelope(stored_turns.ENVELOPE)
     sent = people_and_turns.opened(lease, asked)
     stored_turns.close(lease, sent.call, people_and_turns.complete())
     assert sent.headers == {"anthropic-beta": api_clearing.COMPACTION}

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from conversations.agent.ports import Ending
-from conversations.agent.usage import Usage, usage_from
+from conversations.agent.usage import Usage, read_usage
 from conversations.budgets.notices import notices
 from conversations.budgets.prices import price_list
 from conversations.budgets.status import standings
@@ -73,7 +73,7 @@ def test_a_bad_figure_never_makes_money_and_is_flagged(figures: dict[str, Any]) 
     user = people_and_turns.person()
     people_and_turns.limited(user, PLENTY)
     lease = people_and_turns.begun(user)
-    cost = play(lease, people_and_turns.complete(usage=usage_from(figures)))
+    cost = play(lease, people_and_turns.complete(usage=read_usage(figures)))
     row = ApiResult.objects.get()
     window = BudgetWindow.objects.get()
     assert (row.cost_basis, cost > 0) == ("clamped", True)

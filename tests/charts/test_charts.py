@@ -10,8 +10,8 @@ from django.utils import translation
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.charts import Limit, Mark, Series, areas, bars, lines, nice_step
-from conversations.charts.shapes import HEIGHT
+from conversations.charts import Limit, Mark, Series, choose_step, draw_areas, draw_bars, draw_lines
+from conversations.charts.elements import HEIGHT
 from tests.web.tags import elements
 
 NUMBERS = st.lists(st.integers(0, 10**12), min_size=1, max_size=40)
@@ -23,17 +23,17 @@ def drawn(chart: object, **more: object) -> str:
 
 @given(st.integers(0, 10**15))
 def test_a_step_is_round_and_the_highest_number_is_reached(highest: int) -> None:
-    step = nice_step(highest)
+    step = choose_step(highest)
     assert str(step).rstrip("0") in ("1", "2", "5")
     assert step * 4 >= highest
-    assert step == 1 or nice_step(highest - 1) <= step
+    assert step == 1 or choose_step(highest - 1) <= step
 
 
 @given(NUMBERS, NUMBERS)
 def test_stacked_bars_stand_on_each_other_within_the_drawing(a: list[int], b: list[int]) -> None:
     size = min(len(a), len(b))
     series = [Series("a", tuple(a[:size])), Series("b", tuple(b[:size]))]
-    chart = bars([str(at) for at in range(size)], series)
+    chart = draw_bars([str(at) for at in range(size)], series)
     ends: dict[str, float] = {}
     for bar in chart.bars:
         top, height = float(bar.y), float(bar.height)
@@ -44,21 +44,23 @@ def test_stacked_bars_stand_on_each_other_within_the_drawing(a: list[int], b: li
 
 
 def test_a_line_is_broken_where_nothing_is_known_and_a_lone_point_is_a_dot() -> None:
-    chart = lines(["a", "b", "c", "d"], [Series("x", (1, None, 3, 4)), Series("y", (None,) * 4)])
+    chart = draw_lines(
+        ["a", "b", "c", "d"], [Series("x", (1, None, 3, 4)), Series("y", (None,) * 4)]
+    )
     (path,) = chart.paths
     assert path.line == "M125 120h0M625 40h0L875 0"
     assert [row.cells for row in chart.rows][1] == ("–", "–")
 
 
 def test_layers_share_their_edges() -> None:
-    first, second = areas(["a", "b"], [Series("x", (1, 2)), Series("y", (3, 1))]).paths
+    first, second = draw_areas(["a", "b"], [Series("x", (1, 2)), Series("y", (3, 1))]).paths
     assert first.fill == "M250 120h0L750 80L750 160h0L250 160Z"
     assert second.fill == "M250 0h0L750 40L750 80h0L250 120Z"
-    assert len(areas(["a"], [Series("x", (0,))]).paths) == 0
+    assert len(draw_areas(["a"], [Series("x", (0,))]).paths) == 0
 
 
 def test_a_chart_is_its_table_too_with_marks_limits_and_links() -> None:
-    chart = bars(
+    chart = draw_bars(
         ["1 Nov", "2 Nov"],
         [Series("Replies", (5, None), kind=3)],
         links=["/a/", "/b/"],
@@ -76,14 +78,18 @@ def test_a_chart_is_its_table_too_with_marks_limits_and_links() -> None:
 
 
 def test_an_empty_chart_says_so() -> None:
-    for chart in (bars([], []), lines(["a"], [Series("x", (None,))]), bars(["a"], [])):
+    for chart in (
+        draw_bars([], []),
+        draw_lines(["a"], [Series("x", (None,))]),
+        draw_bars(["a"], []),
+    ):
         assert chart.is_empty
         assert "Nothing in this time." in drawn(chart)
 
 
 @pytest.mark.parametrize("language", ["de", "ar", "en"])
 def test_coordinates_are_written_alike_in_every_language(language: str) -> None:
-    chart = bars([str(at) for at in range(7)], [Series("x", (1, 2, 3, 4, 5, 6, 7))])
+    chart = draw_bars([str(at) for at in range(7)], [Series("x", (1, 2, 3, 4, 5, 6, 7))])
     with translation.override(language):
         page = drawn(chart)
     numbers = re.findall(r' (?:x|y|x1|x2|y1|y2|width|height)="([^"]*)"', page)
@@ -92,11 +98,11 @@ def test_coordinates_are_written_alike_in_every_language(language: str) -> None:
 
 
 def test_words_below_are_few_and_the_last_stays_inside() -> None:
-    chart = bars([f"day {at}" for at in range(300)], [Series("x", (1,) * 300)])
+    chart = draw_bars([f"day {at}" for at in range(300)], [Series("x", (1,) * 300)])
     assert len(chart.words) <= 6
     assert chart.words[0].text == "day 0"
-    assert {word.anchor for word in bars(["a"] * 5, []).words} == {"middle"}
-    assert bars([str(at) for at in range(20)], []).words[-1].anchor in ("middle", "end")
+    assert {word.anchor for word in draw_bars(["a"] * 5, []).words} == {"middle"}
+    assert draw_bars([str(at) for at in range(20)], []).words[-1].anchor in ("middle", "end")
     assert float(chart.bars[1].x) - float(chart.bars[0].x) == pytest.approx(
         float(chart.bars[0].width), abs=0.01
     )

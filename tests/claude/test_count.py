@@ -8,25 +8,25 @@ import pytest
 
 from agentweb.emulator.server import EmulatorServer
 from conversations.claude.client import Deadlines
-from conversations.context.view.envelope import body, envelope
+from conversations.context.view.envelope import build_envelope, join_body
 from tests.claude.wires import PATIENT, Answer, client, http, listen, raw, refuses, sends
 
 pytestmark = pytest.mark.asyncio
 QUICK = Deadlines(60, 60, 120, count=0.5)
 UNHURRIED = Deadlines(60, 60, 120, count=60)
 SILENCE = sends(b"", then=300)
-MADE = envelope(model="claude-sonnet-5-5", max_tokens=1_000, system="Be brief.")
+MADE = build_envelope(model="claude-sonnet-5-5", max_tokens=1_000, system="Be brief.")
 MESSAGES = '[{"role":"user","content":[{"type":"text","text":"Héllo"}]}]'
 
 
 async def test_the_count_is_what_the_call_is_billed_for(emulator: EmulatorServer) -> None:
     async with client(emulator.url, PATIENT) as claude:
-        counted = await claude.count(body(MADE.counting, MESSAGES))
-        heard = await listen(claude, body(MADE.text, MESSAGES))
+        counted = await claude.count(join_body(MADE.counting, MESSAGES))
+        heard = await listen(claude, join_body(MADE.text, MESSAGES))
     usage = heard.events[0]["message"]["usage"]
     assert counted == usage["input_tokens"] > 0
     asked = [row for row in emulator.emulator.log if row.path.endswith("count_tokens")]
-    assert asked[-1].body == body(MADE.counting, MESSAGES).encode()
+    assert asked[-1].body == join_body(MADE.counting, MESSAGES).encode()
 
 
 @pytest.mark.parametrize(

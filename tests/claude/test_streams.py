@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentweb.emulator.server import EmulatorServer
-from conversations.agent.call import attempt
+from conversations.agent.call import attempt_call
 from conversations.agent.ports import Sent
 from conversations.claude.client import Deadlines
 from tests.agent.streams import says
@@ -114,7 +114,9 @@ async def test_a_connection_that_stays_open_behind_the_end_is_left_by_who_listen
         asyncio.timeout(60),
     ):
         world = World(model=claude)
-        answer, message = await attempt(world.ports, Sent(1, BODY), grow=world.ports.stage.grow)
+        answer, message = await attempt_call(
+            world.ports, Sent(1, BODY), grow=world.ports.stage.grow
+        )
         assert (answer.text, answer.is_complete) == ("Hi", True)
         assert message is not None
         await server.gone.wait()

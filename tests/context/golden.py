@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from conversations.context.view import edits, wire
-from conversations.context.view.envelope import body
+from conversations.context.view.envelope import join_body
 from conversations.context.view.view import Message, View
 
 FILE = Path(__file__).parent.parent / "data" / "sessions.json"
@@ -34,14 +34,14 @@ def replayed(session: dict[str, Any]) -> dict[int, View]:
         elif what == "clearing":
             view = view.expecting(tuple(rest[0]))
         elif what:
-            view = edits.apply(view, what, edits.load(rest[0]))
+            view = edits.apply(view, what, edits.load_edits(rest[0]))
         views[number] = view
     return views
 
 
 def facts(view: View) -> list[Any]:
     """Give what must be the same wherever a view is rebuilt."""
-    return [wire.digest(body(ENVELOPE, view.body)), view.tokens, view.size, view.edits]
+    return [wire.digest(join_body(ENVELOPE, view.body)), view.tokens, view.size, view.edits]
 
 
 def different(session: dict[str, Any]) -> list[str]:
@@ -76,7 +76,7 @@ def write() -> None:
                 case None:
                     entries.append([number, parent, ""])
                 case kind, changes:
-                    entries.append([number, parent, kind, edits.dump(changes)])
+                    entries.append([number, parent, kind, edits.dump_edits(changes)])
         size = len(json.dumps(entries))
         kinds = {entry[2] for entry in entries}
         if size < _SMALL or (size < _LARGE and not kinds <= seen):

@@ -17,10 +17,10 @@ from conversations.context.errors import RuleError, WindowError
 from conversations.context.pipeline import Prepared, Situation
 from conversations.context.policy.gauge import Report
 from conversations.context.steps.protocol import CompactionReply, CompactionWanted
-from conversations.context.steps.restore import restore
+from conversations.context.steps.restore import build_restore
 from conversations.context.view import edits, wire
 from conversations.context.view.edits import Transformation
-from conversations.context.view.replay import Entry, replay
+from conversations.context.view.replay import Entry, replay_entries
 from conversations.context.view.view import Message, View
 from tests.context.doors import WINDOWS, Call, Door, Expected, Loaded, is_open
 from tests.context.signatures import Seals
@@ -92,7 +92,7 @@ class Story:
             if isinstance(entry, Expected):
                 view = view.expecting(entry.ids)
             else:
-                view = replay([entry], view)
+                view = replay_entries([entry], view)
         report, bound_to = None, ""
         for number, _ in reversed(path):
             call = self.calls.get(number)
@@ -132,7 +132,7 @@ class Story:
             self.add(message, message.seq)
             if message.kind == "prompt":
                 self.prompts.append(self.tip)
-        view = replay(messages)
+        view = replay_entries(messages)
         binding = self.door.binding
         self.seals.sign(self.witness.read(view), binding)
         self.makers["c2ln"] = self.door.model
@@ -187,7 +187,7 @@ class Story:
         elif path[at].shape.results:
             originals.insert(0, path[at - 1])
         try:
-            change = restore(view, *originals)
+            change = build_restore(view, *originals)
         except RuleError:
             return
         if change is not None:
@@ -283,7 +283,7 @@ class Story:
 
     def record(self, change: Transformation) -> None:
         if change.outcome == "applied":
-            self.add((change.kind, edits.load(edits.dump(change.edits))))
+            self.add((change.kind, edits.load_edits(edits.dump_edits(change.edits))))
             return
         self.add(Expected(change.made.cleared) if change.outcome == "expected" else None)
         if change.kind in ("summary", "rounds"):
@@ -321,7 +321,7 @@ class Story:
         for message in said[1:]:
             self.add(message, message.seq)
         return replace(
-            state, view=replay(said, view), report=report or state.report, bound_to=binding
+            state, view=replay_entries(said, view), report=report or state.report, bound_to=binding
         )
 
     def _one_answer(self, said: list[Message]) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from conversations.context.policy.policy import policy_from
-from conversations.context.policy.scaling import fitted
+from conversations.context.policy.policy import build_policy
+from conversations.context.policy.scaling import scale_policy
 from conversations.context.steps.protocol import Prepared
-from conversations.context.view.cost_decision import Rates, weigh
+from conversations.context.view.cost_decision import Rates, weigh_reduction
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import View
 from tests.context.independent import violations
@@ -29,9 +29,9 @@ from tests.context.test_defects import grown
 
 SONNET = Rates(2_000_000, 10_000_000, 2_500_000, 100_000)
 HAIKU = Rates(100_000, 500_000, 125_000, 10_000, cliff=100_000)
-ADAPTIVE = policy_from("adaptive")
-PLAIN = policy_from("adaptive", {"compaction_enabled": False})
-WHOLE = policy_from("adaptive", {"compaction_enabled": False, "max_tool_result_chars": 0})
+ADAPTIVE = build_policy("adaptive")
+PLAIN = build_policy("adaptive", {"compaction_enabled": False})
+WHOLE = build_policy("adaptive", {"compaction_enabled": False, "max_tool_result_chars": 0})
 PAGE = "some page text " * 400
 #: Many small results: shortening them is not enough.
 MANY, SMALL = 165, PAGE[:2_000]
@@ -153,7 +153,7 @@ def test_it_never_acts_for_less_than_the_minimum_gain() -> None:
     assert run(view, shell, WHOLE, window=120_000).view is view
     alone = view_of(prompt("word " * 70_000))
     assert run(alone, shell, window=120_000).view is alone
-    wanted = policy_from("adaptive", {"minimum_gain_tokens": 200_000})
+    wanted = build_policy("adaptive", {"minimum_gain_tokens": 200_000})
     long = talk(60)
     assert run(long, shell, wanted, window=1_000_000, rates=SONNET, cache_age=300).view is long
     assert shell.records == []
@@ -192,19 +192,19 @@ def test_a_veto_ends_the_attempt() -> None:
 
 
 def test_a_small_window_has_everything_in_proportion() -> None:
-    large = fitted(ADAPTIVE, 184_000, 3_000)
+    large = scale_policy(ADAPTIVE, 184_000, 3_000)
     assert large == ADAPTIVE
-    small = fitted(ADAPTIVE, 25_600, 5_600)
+    small = scale_policy(ADAPTIVE, 25_600, 5_600)
     assert small.low_water_tokens == 20_000 * ADAPTIVE.low_water_percent // 100
     assert small.minimum_gain_tokens == small.low_water_tokens
     assert small.recall_list_chars == small.low_water_tokens
     assert small.summary_max_tokens == small.low_water_tokens // 4
     assert small.max_tool_result_chars == 15_000
     # What a person set lower stays, and 0 is still never.
-    off = policy_from("adaptive", {"max_tool_result_chars": 0, "recall_list_chars": 600})
-    assert fitted(off, 25_600, 0).max_tool_result_chars == 0
-    assert fitted(off, 25_600, 0).recall_list_chars == 600
-    tiny = fitted(ADAPTIVE, 12_800, 12_800)
+    off = build_policy("adaptive", {"max_tool_result_chars": 0, "recall_list_chars": 600})
+    assert scale_policy(off, 25_600, 0).max_tool_result_chars == 0
+    assert scale_policy(off, 25_600, 0).recall_list_chars == 600
+    tiny = scale_policy(ADAPTIVE, 12_800, 12_800)
     assert tiny.max_tool_result_chars > tiny.tool_result_retention_chars
     assert (tiny.summary_max_tokens, tiny.recall_list_chars) == (256, 896)
 
@@ -254,6 +254,6 @@ def test_thirty_growing_turns_break_the_prefix_at_most_three_times() -> None:
 
 @pytest.mark.parametrize("calls", [0, 5, 500])
 def test_without_prices_nothing_is_said_of_money(calls: int) -> None:
-    found = weigh("share", 5_000, 9_000, (0, 0), None, calls)
+    found = weigh_reduction("share", 5_000, 9_000, (0, 0), None, calls)
     assert found.said == "frees about 5,000 tokens a call"
     assert not found.pays

@@ -8,23 +8,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.context.policy.allowed import Allowed, allowed_from, demand_allowed, within
-from conversations.context.policy.policy import BOUNDS, PRESETS, Policy, PolicyError, policy_from
+from conversations.context.policy.allowed import Allowed, clamp_policy, demand_allowed, read_allowed
+from conversations.context.policy.policy import BOUNDS, PRESETS, Policy, PolicyError, build_policy
 
 OWN = PRESETS["classic"]
 BUDGET = "input_token_budget"
 
 
 def chosen(**numbers: Any) -> Policy:
-    return policy_from("classic", numbers)
+    return build_policy("classic", numbers)
 
 
 def test_without_limits_everything_is_allowed() -> None:
-    free = allowed_from({})
+    free = read_allowed({})
     assert free == Allowed()
     policy = chosen(input_token_budget=0, summary_breaker=9)
     demand_allowed(policy, OWN, free)
-    assert within(policy, OWN, free) == policy
+    assert clamp_policy(policy, OWN, free) == policy
     assert free.limits("summary_breaker") == (1, 100)
     assert free.limits("compaction_enabled") is None
 
@@ -33,9 +33,9 @@ def test_without_limits_everything_is_allowed() -> None:
     ("value", "near"), [(0, 10_000), (10_000, 10_000), (40_000, 40_000), (70_000, 60_000)]
 )
 def test_a_number_stays_within_its_limits(value: int, near: int) -> None:
-    allowed = allowed_from({BUDGET: [10_000, 60_000]})
+    allowed = read_allowed({BUDGET: [10_000, 60_000]})
     policy = chosen(input_token_budget=value)
-    assert within(policy, OWN, allowed).input_token_budget == near
+    assert clamp_policy(policy, OWN, allowed).input_token_budget == near
     if value == near:
         demand_allowed(policy, OWN, allowed)
         return
@@ -48,39 +48,39 @@ def test_a_number_stays_within_its_limits(value: int, near: int) -> None:
     ("limits", "wide"), [([None, 60_000], (0, 60_000)), ([5, None], (5, 10_000_000))]
 )
 def test_an_open_end_is_that_of_the_policy(limits: Any, wide: tuple[int, int]) -> None:
-    assert allowed_from({BUDGET: limits}).limits(BUDGET) == wide
+    assert read_allowed({BUDGET: limits}).limits(BUDGET) == wide
 
 
 def test_a_limit_is_for_what_was_chosen_not_for_what_the_account_gives() -> None:
-    allowed = allowed_from({BUDGET: [None, 10_000]})
+    allowed = read_allowed({BUDGET: [None, 10_000]})
     same = chosen(summary_breaker=5)
     demand_allowed(same, OWN, allowed)
-    assert within(same, OWN, allowed) == same
+    assert clamp_policy(same, OWN, allowed) == same
 
 
 def test_a_preset_is_held_to_the_limits_too() -> None:
-    allowed = allowed_from({BUDGET: [1, None], "compaction_enabled": "fixed"})
-    assert within(PRESETS["off"], OWN, allowed).input_token_budget == 1
-    assert within(PRESETS["off"], OWN, allowed).compaction_enabled
+    allowed = read_allowed({BUDGET: [1, None], "compaction_enabled": "fixed"})
+    assert clamp_policy(PRESETS["off"], OWN, allowed).input_token_budget == 1
+    assert clamp_policy(PRESETS["off"], OWN, allowed).compaction_enabled
     with pytest.raises(PolicyError, match="for this account"):
         demand_allowed(PRESETS["off"], OWN, allowed)
 
 
 @pytest.mark.parametrize("name", ["compaction_enabled", "verbatim_tools", "summary_breaker"])
 def test_what_is_fixed_is_the_owners(name: str) -> None:
-    allowed = allowed_from({name: "fixed"})
+    allowed = read_allowed({name: "fixed"})
     assert allowed.is_fixed(name)
     numbers = {"compaction_enabled": False, "verbatim_tools": ["x"], "summary_breaker": 7}
     policy = chosen(**{name: numbers[name]})
-    assert getattr(within(policy, OWN, allowed), name) == getattr(OWN, name)
+    assert getattr(clamp_policy(policy, OWN, allowed), name) == getattr(OWN, name)
     with pytest.raises(PolicyError, match="cannot be changed for this account"):
         demand_allowed(policy, OWN, allowed)
 
 
 def test_numbers_that_the_limits_put_at_odds_leave_the_owners() -> None:
-    allowed = allowed_from({"compaction_threshold_tokens": [None, 90_000]})
+    allowed = read_allowed({"compaction_threshold_tokens": [None, 90_000]})
     policy = chosen(input_token_budget=95_000, compaction_threshold_tokens=120_000)
-    assert within(policy, OWN, allowed) == OWN
+    assert clamp_policy(policy, OWN, allowed) == OWN
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_numbers_that_the_limits_put_at_odds_leave_the_owners() -> None:
 )  # fmt: skip
 def test_what_is_no_limit_is_refused_by_its_field(data: Any, field: str) -> None:
     with pytest.raises(PolicyError) as caught:
-        allowed_from(data)
+        read_allowed(data)
     assert caught.value.field == field
 
 
@@ -108,10 +108,10 @@ def test_what_is_within_is_allowed_or_the_owners_own(data: Any) -> None:
         limits[name] = sorted((data.draw(whole), data.draw(whole)))
         numbers[name] = data.draw(whole)
     try:
-        policy = policy_from("classic", numbers)
+        policy = build_policy("classic", numbers)
     except PolicyError:
         return
-    allowed = allowed_from(limits)
-    found = within(policy, OWN, allowed)
+    allowed = read_allowed(limits)
+    found = clamp_policy(policy, OWN, allowed)
     demand_allowed(found, OWN, allowed)
-    assert within(found, OWN, allowed) == found
+    assert clamp_policy(found, OWN, allowed) == found

@@ -11,25 +11,31 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from conversations.context.errors import RuleError
-from conversations.context.policy.policy import PRESETS, policy_from
+from conversations.context.policy.policy import PRESETS, build_policy
 from conversations.context.steps.by_hand import (
-    at_hand,
+    build_working_view,
+    compact_by_hand,
+    drop_turns_by_hand,
+    estimate_input,
     is_smaller,
-    questions,
-    read_by,
-    results,
-    summary,
-    summary_of,
-    turns,
+    list_summary_requests,
+    replace_by_hand,
+    summarise_by_hand,
 )
-from conversations.context.steps.exclude import exclude, notice_of
+from conversations.context.steps.exclude import exclude_targets, write_exclusion_notice
 from conversations.context.steps.protocol import SummaryReply
 from conversations.context.steps.restore import demand_legal
 from conversations.context.steps.summary import END, START
-from conversations.context.steps.summary_checks import Flawed
-from conversations.context.steps.summary_versions import EDIT, covered, in_view, rebuild, reworded
+from conversations.context.steps.summary_checks import SummaryFlaw
+from conversations.context.steps.summary_versions import (
+    EDIT,
+    find_covered_zone,
+    read_summary,
+    request_again,
+    reword_summary,
+)
 from conversations.context.steps.summary_zone import OURS
-from conversations.context.steps.working_view import Desk
+from conversations.context.steps.working_view import WorkingView
 from conversations.context.view import edits
 from conversations.context.view.edits import SpliceBlocks, SpliceMessages, Transformation
 from conversations.context.view.view import Message, View
@@ -76,11 +82,11 @@ TALK = view_of(
     *round_of("c", LONG),
     answer("The third is bad."),
 )
-ROOMY = policy_from("off", {"protected_tail_messages": 2, "summary_max_tokens": 256})
+ROOMY = build_policy("off", {"protected_tail_messages": 2, "summary_max_tokens": 256})
 
 
-def desk_of(view: View = TALK, policy: Any = ROOMY, **more: Any) -> Desk:
-    return at_hand(view, situation(view, 50_000, **more), policy)
+def desk_of(view: View = TALK, policy: Any = ROOMY, **more: Any) -> WorkingView:
+    return build_working_view(view, situation(view, 50_000, **more), policy)
 
 
 def made(change: Transformation | None) -> View:
@@ -88,7 +94,7 @@ def made(change: Transformation | None) -> View:
     assert change is not None
     assert change.outcome == "applied"
     assert is_smaller(change)
-    return edits.apply(TALK, change.kind, edits.load(edits.dump(change.edits)))
+    return edits.apply(TALK, change.kind, edits.load_edits(edits.dump_edits(change.edits)))
 
 
 def answered(steps: Any, write: Any) -> Any:
@@ -102,7 +108,7 @@ def answered(steps: Any, write: Any) -> Any:
 
 
 def test_results_go_down_to_the_latest_batch_below_every_threshold() -> None:
-    change = results(desk_of())
+    change = compact_by_hand(desk_of())
     done = made(change)
     assert [len(str(blocks(done, at)[0]["content"])) < 700 for at in (2, 6, 10)] == [
         True, True, False,
@@ -111,26 +117,26 @@ def test_results_go_down_to_the_latest_batch_below_every_threshold() -> None:
     assert (change.trigger.threshold, change.trigger.setting) == (0, "by_hand")
     assert (change.trigger.number, change.trigger.source) == (50_000, "reported")
     assert change.note == "Compacted 2 old tool results by hand"
-    assert results(desk_of(done)) is None
-    assert results(desk_of(view_of(prompt("Hello")))) is None
-    one = results(desk_of(pins=frozenset({"a"})))
+    assert compact_by_hand(desk_of(done)) is None
+    assert compact_by_hand(desk_of(view_of(prompt("Hello")))) is None
+    one = compact_by_hand(desk_of(pins=frozenset({"a"})))
     assert one is not None
     assert one.note == "Compacted 1 old tool result by hand"
     assert blocks(one.made, 2) == blocks(TALK, 2)
 
 
 def test_the_oldest_turns_go_whole_down_to_half() -> None:
-    done = made(turns(desk_of()))
+    done = made(drop_turns_by_hand(desk_of()))
     assert [message.seq for message in done.messages] == [1, 9, 10, 11, 12]
     assert 'recall "msg_3"' in str(blocks(done, 0)[-1]["text"])
     assert blocks(done, 0)[:2] == blocks(TALK, 0)
-    assert turns(desk_of(done)) is None
-    assert turns(desk_of(view_of(prompt("Hello"), answer("Hi")))) is None
+    assert drop_turns_by_hand(desk_of(done)) is None
+    assert drop_turns_by_hand(desk_of(view_of(prompt("Hello"), answer("Hi")))) is None
     few = view_of(*[step for n in range(9) for step in (prompt(f"ask {n} " * 99), answer("ok"))])
-    left = turns(desk_of(few))
+    left = drop_turns_by_hand(desk_of(few))
     assert left is not None
     assert few.tokens * 3 < left.tokens_after * 10 <= few.tokens * 6
-    held = turns(desk_of(pins=frozenset({6})))
+    held = drop_turns_by_hand(desk_of(pins=frozenset({6})))
     assert held is not None
     assert [message.seq for message in held.made.messages] == [1, 6, 7, 9, 10, 11, 12]
 
@@ -139,47 +145,49 @@ def test_what_would_free_nothing_is_not_proposed() -> None:
     view = edits.apply(
         view_of(prompt("a"), answer("b"), prompt("c")), "trim", [SpliceBlocks(2, 0, 1)]
     )
-    assert turns(desk_of(view)) is None
+    assert drop_turns_by_hand(desk_of(view)) is None
 
 
 def test_a_summary_is_asked_for_below_every_threshold() -> None:
-    change = answered(summary(desk_of()), lambda wanted: SummaryReply(SUMMED, "end_turn"))
+    change = answered(summarise_by_hand(desk_of()), lambda wanted: SummaryReply(SUMMED, "end_turn"))
     done = made(change)
-    assert in_view(done) == SUMMED.strip()
-    assert answered(summary(desk_of(view_of(prompt("Hello")))), keeping) is None
-    assert answered(summary(desk_of(View())), keeping) is None
-    again = summary_of(desk_of(), SUMMED)
+    assert read_summary(done) == SUMMED.strip()
+    assert answered(summarise_by_hand(desk_of(view_of(prompt("Hello")))), keeping) is None
+    assert answered(summarise_by_hand(desk_of(View())), keeping) is None
+    again = replace_by_hand(desk_of(), SUMMED)
     assert isinstance(again, Transformation)
     assert again.made.body == done.body
-    assert isinstance(summary_of(desk_of(), ""), Flawed)
-    assert isinstance(summary_of(desk_of(View()), SUMMED), Flawed)
-    failed = answered(summary(desk_of()), lambda wanted: None)
+    assert isinstance(replace_by_hand(desk_of(), ""), SummaryFlaw)
+    assert isinstance(replace_by_hand(desk_of(View()), SUMMED), SummaryFlaw)
+    failed = answered(summarise_by_hand(desk_of()), lambda wanted: None)
     assert (failed.outcome, failed.made) == ("rejected", TALK)
 
 
 def test_the_questions_of_a_summary_are_known_before_any_is_asked() -> None:
-    (one,) = questions(summary(desk_of()))
+    (one,) = list_summary_requests(summarise_by_hand(desk_of()))
     assert one.max_tokens == 256
-    assert read_by([one]) > 100
-    narrow = at_hand(TALK, situation(window=1_500), replace(ROOMY, window_reserve_tokens=300))
-    assert len(questions(summary(narrow))) > 2
+    assert estimate_input([one]) > 100
+    narrow = build_working_view(
+        TALK, situation(window=1_500), replace(ROOMY, window_reserve_tokens=300)
+    )
+    assert len(list_summary_requests(summarise_by_hand(narrow))) > 2
     naming = view_of(
         prompt("Look"), *round_of("a", "see https://e.org/17 " + LONG), answer("ok"),
         prompt("open https://e.org/17"), answer("done"),
     )  # fmt: skip
-    assert len(questions(summary(desk_of(naming)))) == 1
-    assert questions(summary(desk_of(view_of(prompt("Hello"))))) == []
+    assert len(list_summary_requests(summarise_by_hand(desk_of(naming)))) == 1
+    assert list_summary_requests(summarise_by_hand(desk_of(view_of(prompt("Hello"))))) == []
 
 
 def test_what_a_change_costs_is_what_the_cache_writes_anew() -> None:
-    warm = results(desk_of(rates=RATES, overhead=3_000))
-    cold = results(desk_of(rates=RATES, cache_age=400))
+    warm = compact_by_hand(desk_of(rates=RATES, overhead=3_000))
+    cold = compact_by_hand(desk_of(rates=RATES, cache_age=400))
     assert warm is not None
     assert cold is not None
     assert warm.decision is not None
     assert cold.decision is not None
     assert (warm.decision.why, cold.decision.cost) == ("asked", 0)
-    late = exclude(desk_of(rates=RATES), {8})
+    late = exclude_targets(desk_of(rates=RATES), {8})
     assert late is not None
     assert late.decision is not None
     # Only what stands behind the first difference; system prompt and tools stand before it.
@@ -187,17 +195,19 @@ def test_what_a_change_costs_is_what_the_cache_writes_anew() -> None:
 
 
 def test_what_a_person_leaves_out_is_a_notice_that_names_it() -> None:
-    done = made(exclude(desk_of(), {"b", 5, 8}))
-    assert blocks(done, 6) == [result("b", notice_of("b"))]
-    assert blocks(done, 4) == [text(notice_of("msg_5"))]
-    assert blocks(done, 7) == [text(notice_of("msg_8"))]
+    done = made(exclude_targets(desk_of(), {"b", 5, 8}))
+    assert blocks(done, 6) == [result("b", write_exclusion_notice("b"))]
+    assert blocks(done, 4) == [text(write_exclusion_notice("msg_5"))]
+    assert blocks(done, 7) == [text(write_exclusion_notice("msg_8"))]
     assert blocks(done, 3)[0] == THOUGHT  # before the first edit
-    assert exclude(desk_of(done), {"b", 5, 8}) is None
-    assert results(desk_of(done)) is not None
-    change = exclude(desk_of(), {"b"})
+    assert exclude_targets(desk_of(done), {"b", 5, 8}) is None
+    assert compact_by_hand(desk_of(done)) is not None
+    change = exclude_targets(desk_of(), {"b"})
     assert change is not None
     assert (change.trigger.setting, change.note) == ("exclude", "Left 1 part out by hand")
-    assert blocks(made(exclude(desk_of(), {7})), 6) == [result("b", notice_of("b"))]
+    assert blocks(made(exclude_targets(desk_of(), {7})), 6) == [
+        result("b", write_exclusion_notice("b"))
+    ]
 
 
 def test_only_words_leave_an_answer_and_the_first_message_stays() -> None:
@@ -205,25 +215,25 @@ def test_only_words_leave_an_answer_and_the_first_message_stays() -> None:
         prompt("look", "[and this] " * 40), answer(THOUGHT, "a " * 90, THOUGHT, "b", use("a")),
         batch(result("a", "ok", is_error=True)), answer("Good."), prompt(IMAGE, "that? " * 40),
     )  # fmt: skip
-    change = exclude(desk_of(view), {1, 2, 4, 5, "a"})
+    change = exclude_targets(desk_of(view), {1, 2, 4, 5, "a"})
     assert change is not None
     assert blocks(change.made, 0) == blocks(view, 0)
-    assert blocks(change.made, 1) == [THOUGHT, text(notice_of("msg_2")), use("a")]
+    assert blocks(change.made, 1) == [THOUGHT, text(write_exclusion_notice("msg_2")), use("a")]
     assert blocks(change.made, 2) == blocks(view, 2)
     assert blocks(change.made, 3) == [text("Good.")]
-    assert blocks(change.made, 4) == [text(notice_of("msg_5"))]
-    assert exclude(desk_of(view), {1, 4, "a", "gone"}) is None
+    assert blocks(change.made, 4) == [text(write_exclusion_notice("msg_5"))]
+    assert exclude_targets(desk_of(view), {1, 4, "a", "gone"}) is None
 
 
 def test_a_view_that_is_not_legal_is_not_changed() -> None:
     broken = view_of(prompt("x"), *round_of("a", LONG), *round_of("b", "ok"), answer(use("c")))
     with pytest.raises(RuleError):
-        results(desk_of(broken))
+        compact_by_hand(desk_of(broken))
 
 
 def summarised(view: View = TALK) -> Transformation:
     change = answered(
-        summary(desk_of(view)),
+        summarise_by_hand(desk_of(view)),
         lambda wanted: SummaryReply(SUMMED + keeping(wanted).text, "end_turn"),
     )
     assert isinstance(change, Transformation)
@@ -232,61 +242,62 @@ def summarised(view: View = TALK) -> Transformation:
 
 def test_a_person_gives_a_summary_other_words() -> None:
     first = summarised()
-    zone = covered(TALK, first.edits)
+    zone = find_covered_zone(TALK, first.edits)
     assert zone is not None
     assert [message.seq for message in zone.messages] == [2, 3, 4, 5, 6, 7, 8]
     desk = desk_of(first.made)
     longer = SUMMED * 2 + " Rate 650."
-    change = reworded(desk, TALK, zone, longer, EDIT)
+    change = reword_summary(desk, TALK, zone, longer, EDIT)
     assert isinstance(change, Transformation)
     assert change.bytes_after > change.bytes_before
     assert (change.kind, change.trigger.setting) == ("summary", "edit")
-    assert in_view(change.made) == longer
+    assert read_summary(change.made) == longer
     whole = str(blocks(change.made, 0)[-1]["text"])
     assert (whole.startswith(START), whole.endswith(END)) == (True, True)
     assert 'recall "msg_3"' in whole
     assert change.made.messages[0].by[-1] in OURS
-    assert reworded(desk_of(change.made), TALK, zone, longer, EDIT) is None
-    assert covered(first.made, change.edits) is None
+    assert reword_summary(desk_of(change.made), TALK, zone, longer, EDIT) is None
+    assert find_covered_zone(first.made, change.edits) is None
 
 
 def test_words_are_judged_as_those_of_the_model() -> None:
     first = summarised()
-    zone = covered(TALK, first.edits)
+    zone = find_covered_zone(TALK, first.edits)
     assert zone is not None
     for bad in ("", "Error: 529", SUMMED * 999):
-        assert isinstance(reworded(desk_of(first.made), TALK, zone, bad, EDIT), Flawed)
-    assert reworded(desk_of(), TALK, zone, SUMMED, EDIT) is None
-    assert reworded(desk_of(View()), TALK, zone, SUMMED, EDIT) is None
+        assert isinstance(reword_summary(desk_of(first.made), TALK, zone, bad, EDIT), SummaryFlaw)
+    assert reword_summary(desk_of(), TALK, zone, SUMMED, EDIT) is None
+    assert reword_summary(desk_of(View()), TALK, zone, SUMMED, EDIT) is None
     put = SpliceBlocks(0, 0, 0, ('{"type":"text","text":"x"}',))
     signed = edits.apply(TALK, "summary", [SpliceMessages(0, 0, ((0, "answer", "[]"),)), put])
-    assert in_view(signed) == ""
+    assert read_summary(signed) == ""
 
 
 def test_a_summary_is_asked_for_again_over_the_same_messages() -> None:
     first = summarised()
-    zone = covered(TALK, first.edits)
+    zone = find_covered_zone(TALK, first.edits)
     assert zone is not None
     desk = desk_of(first.made)
     said = "Other words for the same things. " * 4
     again = answered(
-        rebuild(TALK, zone, desk.gauge, desk.policy), lambda wanted: SummaryReply(said, "end_turn")
+        request_again(TALK, zone, desk.gauge, desk.policy),
+        lambda wanted: SummaryReply(said, "end_turn"),
     )
-    assert covered(TALK, again.edits) == zone
-    change = reworded(desk, TALK, zone, said, "rebuild")
+    assert find_covered_zone(TALK, again.edits) == zone
+    change = reword_summary(desk, TALK, zone, said, "rebuild")
     assert isinstance(change, Transformation)
     assert change.made.body == again.made.body
 
 
 def test_only_a_summary_of_ours_has_messages_it_stands_for() -> None:
     put = SpliceBlocks(1, 2, 0, ('{"type":"text","text":"x"}',))
-    assert covered(TALK, ()) is None
-    assert covered(View(), (put,)) is None
-    assert covered(TALK, (put,)) is None
-    assert covered(TALK, (SpliceMessages(2, 3),)) is None
-    assert covered(TALK, (SpliceBlocks(2, 0, 0), SpliceMessages(3, 4))) is None
-    assert covered(TALK, (put, SpliceMessages(2, 2, ((2, "prompt", "[]"),)))) is None
-    assert covered(TALK, (put, SpliceMessages(2, 3))) is not None
+    assert find_covered_zone(TALK, ()) is None
+    assert find_covered_zone(View(), (put,)) is None
+    assert find_covered_zone(TALK, (put,)) is None
+    assert find_covered_zone(TALK, (SpliceMessages(2, 3),)) is None
+    assert find_covered_zone(TALK, (SpliceBlocks(2, 0, 0), SpliceMessages(3, 4))) is None
+    assert find_covered_zone(TALK, (put, SpliceMessages(2, 2, ((2, "prompt", "[]"),)))) is None
+    assert find_covered_zone(TALK, (put, SpliceMessages(2, 3))) is not None
 
 
 def legal(view: View) -> bool:
@@ -297,8 +308,8 @@ def legal(view: View) -> bool:
     return True
 
 
-def _summed(desk: Desk, seed: int) -> Transformation | None:
-    change: Transformation | None = answered(summary(desk), writer_from_seed(seed))
+def _summed(desk: WorkingView, seed: int) -> Transformation | None:
+    change: Transformation | None = answered(summarise_by_hand(desk), writer_from_seed(seed))
     return change
 
 
@@ -316,18 +327,18 @@ def test_whatever_is_done_by_hand_is_legal_and_shrinks_and_replays(seed: int) ->
     ids = [r.id for m in view.messages for r in m.shape.results]
     targets = {pin for pin in [*ids, *(m.seq for m in view.messages)] if chance.random() < 0.3}
     for _ in range(3):
-        desk = at_hand(view, known, policy)
+        desk = build_working_view(view, known, policy)
         made = (
-            partial(results, desk),
-            partial(turns, desk),
+            partial(compact_by_hand, desk),
+            partial(drop_turns_by_hand, desk),
             partial(_summed, desk, seed),
-            partial(exclude, desk, targets - pins),
+            partial(exclude_targets, desk, targets - pins),
         )
         change = chance.choice(made)()
         if change is None or change.outcome != "applied":
             continue
         assert is_smaller(change)
-        after = edits.apply(view, change.kind, edits.load(edits.dump(change.edits)))
+        after = edits.apply(view, change.kind, edits.load_edits(edits.dump_edits(change.edits)))
         assert after.body == change.made.body
         asked = after
         if after.messages[-1].kind == "answer":
@@ -348,13 +359,13 @@ def test_what_was_done_by_hand_is_not_done_again(seed: int) -> None:
         return
     known, policy = situation_from_seed(seed, view), policy_from_seed(seed)
     every = {found.id for message in view.messages for found in message.shape.results}
-    for step in (results, lambda desk: exclude(desk, every)):
-        change = step(at_hand(view, known, policy))
+    for step in (compact_by_hand, lambda desk: exclude_targets(desk, every)):
+        change = step(build_working_view(view, known, policy))
         if change is not None:
-            assert step(at_hand(change.made, known, policy)) is None
+            assert step(build_working_view(change.made, known, policy)) is None
 
 
 def test_presets_do_not_matter_to_a_wish() -> None:
     for policy in PRESETS.values():
-        assert results(desk_of(policy=policy)) is not None
-        assert turns(desk_of(policy=policy)) is not None
+        assert compact_by_hand(desk_of(policy=policy)) is not None
+        assert drop_turns_by_hand(desk_of(policy=policy)) is not None

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from conversations.context.errors import WindowError
-from conversations.context.policy.gauge import Report, measure
-from conversations.context.policy.policy import Policy, policy_from
+from conversations.context.policy.gauge import Report, measure_context
+from conversations.context.policy.policy import Policy, build_policy
 from conversations.context.steps.working_view import MOST_COUNTS
-from conversations.context.view.envelope import STEP, envelope
+from conversations.context.view.envelope import STEP, build_envelope
 from conversations.context.view.view import View
 from tests.context.talk import (
     THOUGHT,
@@ -24,8 +24,8 @@ from tests.context.talk import (
     view_of,
 )
 
-OFF = policy_from("off")
-TRIM = policy_from("gated-trim", {"max_conversation_tokens": 10_000_000})
+OFF = build_policy("off")
+TRIM = build_policy("gated-trim", {"max_conversation_tokens": 10_000_000})
 ROOM = 184_000
 PAGE = "some page text " * 400
 
@@ -117,17 +117,17 @@ def test_after_an_overflow_nothing_is_counted_before_it_is_reduced() -> None:
 def test_a_count_holds_for_the_view_that_was_counted() -> None:
     view = view_of(prompt("a"), answer(THOUGHT, "b"), prompt("c"))
     report = Report(1_000, view.tokens, 0, view.edits, "counted")
-    assert measure(view, 0, report, 200_000).source == "counted"
+    assert measure_context(view, 0, report, 200_000).source == "counted"
     changed = Shell()
     facts = situation(bound_to="other", overhead=180_000)
     prepared = Shell(counts=counting(170_000)).prepare(view, facts, OFF)
     assert prepared.gauge.source == "counted"
     assert changed.prepare(view, facts, OFF).gauge.source == "estimated"
-    assert measure(prepared.view, 0, reported(view, 9), 200_000).source == "estimated"
+    assert measure_context(prepared.view, 0, reported(view, 9), 200_000).source == "estimated"
 
 
 def test_a_count_asks_with_what_is_sent_but_what_concerns_the_answer() -> None:
-    made = envelope(model="m", max_tokens=9, system="s", thinking={"type": "adaptive"})
+    made = build_envelope(model="m", max_tokens=9, system="s", thinking={"type": "adaptive"})
     assert made.counting == (
         '{"model":"m","system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}],'
         '"thinking":{"type":"adaptive"},"cache_control":{"type":"ephemeral"}}'
@@ -143,7 +143,7 @@ def test_a_small_window_keeps_a_share_for_the_answer(window: int, room: int) -> 
 
 
 def test_the_limit_of_an_answer_shrinks_to_what_is_left_of_the_window() -> None:
-    made = envelope(model="m", max_tokens=16_000, system="s")
+    made = build_envelope(model="m", max_tokens=16_000, system="s")
     assert made.fitting(16_000) is made
     for left in (15_999, 6_400, STEP, 3):
         fitted = made.fitting(left)

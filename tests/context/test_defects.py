@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from conversations.context.policy.gauge import Report, measure
-from conversations.context.policy.policy import PRESETS, policy_from
-from conversations.context.steps.compaction import compaction
-from conversations.context.steps.summary_zone import zone_of
-from conversations.context.steps.trim import trim
+from conversations.context.policy.gauge import Report, measure_context
+from conversations.context.policy.policy import PRESETS, build_policy
+from conversations.context.steps.compaction import compact_results
+from conversations.context.steps.summary_zone import find_zone
+from conversations.context.steps.trim import drop_exchanges
 from conversations.context.text.shorten import shorten
 from conversations.context.view import edits
 from conversations.context.view.view import Message, View
@@ -41,8 +41,8 @@ from tests.context.talk import (
 from tests.context.test_pipeline import CLASSIC, PAGE, rounds
 from tests.context.test_steps import gauge_of
 
-BUDGET = policy_from("tool-budget")
-REBUILD = policy_from("rebuild", {"max_conversation_messages": 0})
+BUDGET = build_policy("tool-budget")
+REBUILD = build_policy("rebuild", {"max_conversation_messages": 0})
 
 
 def grown(view: View, *said: Any) -> View:
@@ -71,7 +71,7 @@ def test_the_trigger_counts_cached_tokens_and_one_call_only() -> None:
     # The report is the whole context of the last call; the figure does not grow by asking again.
     view = view_of(prompt("a"), *rounds(9))
     report = Report(41_000, view.tokens, 0, 0)
-    assert [measure(view, 0, report, 200_000).tokens for _ in range(3)] == [41_000] * 3
+    assert [measure_context(view, 0, report, 200_000).tokens for _ in range(3)] == [41_000] * 3
 
 
 def test_a_stale_figure_does_not_fire_twice() -> None:
@@ -89,7 +89,7 @@ def test_a_stale_figure_does_not_fire_twice() -> None:
 @pytest.mark.parametrize("count", range(1, 6))
 def test_a_zone_of_any_size_leaves_no_orphan_in_either_direction(tail: int, count: int) -> None:
     said = [*rounds(count), answer("so"), prompt("b"), *round_of("z", PAGE)]
-    policy = policy_from(
+    policy = build_policy(
         "rebuild", {"protected_tail_messages": tail, "max_conversation_messages": 0}
     )
     view = view_of(prompt("a"), *said)
@@ -98,13 +98,13 @@ def test_a_zone_of_any_size_leaves_no_orphan_in_either_direction(tail: int, coun
 
 
 def test_a_zone_of_one_message_is_left_alone_however_large() -> None:
-    policy = policy_from("rebuild", {"protected_tail_messages": 2, "max_conversation_messages": 0})
+    policy = build_policy("rebuild", {"protected_tail_messages": 2, "max_conversation_messages": 0})
     view = view_of(prompt("a"), answer(PAGE * 9), prompt("b"), answer("c"), prompt("d"))
     assert view.messages[1].tokens > policy.summary_max_tokens
     shell = Shell(writes=keeping)
     assert shell.prepare(view, situation(view, 90_000), policy).view.length == 3
     short = view_of(prompt("a"), answer(PAGE * 9), prompt("b"), answer("c"))
-    assert zone_of(short, policy) is None
+    assert find_zone(short, policy) is None
 
 
 def test_a_trim_keeps_the_first_request_and_every_pair() -> None:
@@ -113,7 +113,7 @@ def test_a_trim_keeps_the_first_request_and_every_pair() -> None:
         said += [prompt(f"p{n}"), *round_of(f"t{n}", PAGE), answer(f"a{n}")]
     view = view_of(*said, prompt("now"))
     for limit in range(5_000, 80_000, 5_000):
-        policy = policy_from("gated-trim", {"max_conversation_bytes": limit})
+        policy = build_policy("gated-trim", {"max_conversation_bytes": limit})
         done = Shell().prepare(view, situation(), policy).view
         assert blocks(done, 0)[0] == text("p0")
         assert violations(done.body) == []
@@ -122,7 +122,7 @@ def test_a_trim_keeps_the_first_request_and_every_pair() -> None:
 
 def test_a_view_never_starts_with_a_tool_result() -> None:
     view = view_of(prompt("a"), *rounds(60))
-    policy = policy_from("rebuild", {"compaction_enabled": False})
+    policy = build_policy("rebuild", {"compaction_enabled": False})
     done = Shell().prepare(view, situation(view, 10), policy).view
     assert done.length <= 50
     assert [message.kind for message in done.messages[:2]] == ["prompt", "answer"]
@@ -179,7 +179,7 @@ def test_the_first_messages_images_are_not_lost() -> None:
 
 def test_list_shaped_results_are_not_skipped() -> None:
     view = view_of(prompt("a"), *round_of("t1", [text(PAGE), IMAGE]), *round_of("t2", "ok"))
-    change = compaction(view, gauge_of(view, 50_000), BUDGET)
+    change = compact_results(view, gauge_of(view, 50_000), BUDGET)
     assert change is not None
     [words, stub, notice] = blocks(edits.apply(view, "compaction", change.edits), 2)[0]["content"]
     assert len(words["text"]) <= 500
@@ -192,7 +192,7 @@ def test_a_result_that_is_only_a_picture_becomes_a_stub() -> None:
     data = {"data": base64.b64encode(head).decode()}
     picture = {"type": "image", "source": IMAGE["source"] | data}  # type: ignore[operator]
     view = view_of(prompt("a"), *round_of("t1", [picture]), *round_of("t2", "ok"))
-    change = compaction(view, gauge_of(view, 50_000), BUDGET)
+    change = compact_results(view, gauge_of(view, 50_000), BUDGET)
     assert change is not None
     assert blocks(change.made, 2)[0]["content"] == [text("[image left out]")]
 
@@ -200,14 +200,14 @@ def test_a_result_that_is_only_a_picture_becomes_a_stub() -> None:
 def test_a_later_upload_does_not_make_the_newest_results_old() -> None:
     upload = prompt("look at this tool_result", IMAGE)
     view = view_of(prompt("a"), *round_of("t1", PAGE), *round_of("t2", PAGE), answer("b"), upload)
-    change = compaction(view, gauge_of(view, 50_000), BUDGET)
+    change = compact_results(view, gauge_of(view, 50_000), BUDGET)
     assert change is not None
     done = edits.apply(view, "compaction", change.edits)
     assert blocks(done, 4) == [result("t2", PAGE)]
     mixed = view_of(
         prompt("a"), *round_of("t1", PAGE), answer(use("t2")), results(result("t2", PAGE), "also"),
     )  # fmt: skip
-    change = compaction(mixed, gauge_of(mixed, 50_000), BUDGET)
+    change = compact_results(mixed, gauge_of(mixed, 50_000), BUDGET)
     assert change is not None
     assert {edit.seq for edit in change.edits if isinstance(edit, edits.SpliceBlocks)} == {3}
 
@@ -216,7 +216,7 @@ def test_a_later_upload_does_not_make_the_newest_results_old() -> None:
 def test_510_characters_do_not_grow_to_536(length: int) -> None:
     for char in "xX漢🎉 ":
         view = view_of(prompt("a"), *round_of("t1", "s" + char * length), *round_of("t2", "ok"))
-        change = compaction(view, gauge_of(view, 50_000), BUDGET)
+        change = compact_results(view, gauge_of(view, 50_000), BUDGET)
         if change is not None:
             assert change.bytes_after < change.bytes_before
             assert change.tokens_after < change.tokens_before
@@ -226,10 +226,10 @@ def test_510_characters_do_not_grow_to_536(length: int) -> None:
 def test_a_printed_marker_does_not_stop_compaction_and_adds_none() -> None:
     printed = "[truncated for context management: 1 of 2 characters shown]" + PAGE
     view = view_of(prompt("a"), *round_of("t1", printed), *round_of("t2", "ok"))
-    change = compaction(view, gauge_of(view, 50_000), BUDGET)
+    change = compact_results(view, gauge_of(view, 50_000), BUDGET)
     assert change is not None
     done = edits.apply(view, "compaction", change.edits)
-    assert compaction(done, gauge_of(done, 50_000), BUDGET) is None
+    assert compact_results(done, gauge_of(done, 50_000), BUDGET) is None
 
 
 def test_json_is_not_cut_in_the_middle_of_an_object() -> None:
@@ -249,14 +249,16 @@ def test_criteria_read_from_a_file_stay_in_view_or_can_be_recalled() -> None:
     known = situation(view, 90_000)
     done = Shell(writes=writing("They searched.")).prepare(view, known, REBUILD).view
     assert 'recall \\"msg_3\\": read_file search-prompt.txt' in done.body
-    kept = policy_from("rebuild", {"verbatim_tools": ["read_file"], "max_conversation_messages": 0})
+    kept = build_policy(
+        "rebuild", {"verbatim_tools": ["read_file"], "max_conversation_messages": 0}
+    )
     done = Shell(writes=writing("They searched.")).prepare(view, known, kept).view
     assert rubric in done.body
 
 
 def test_the_cached_prefix_is_not_broken_on_every_turn() -> None:
     view, bodies = view_of(prompt("a")), [""]
-    policy = policy_from("gated-trim", {"max_conversation_bytes": 60_000})
+    policy = build_policy("gated-trim", {"max_conversation_bytes": 60_000})
     for n in range(60):
         view = grown(view, answer(f"a{n}"), prompt(f"p{n}"), *round_of(f"t{n}", PAGE[:3_000]))
         view = Shell().prepare(view, situation(), policy).view
@@ -268,7 +270,7 @@ def test_the_cached_prefix_is_not_broken_on_every_turn() -> None:
 def test_a_switch_to_a_smaller_window_is_checked_again() -> None:
     view = view_of(prompt("a"), *rounds(40))
     for name, policy in PRESETS.items():
-        wide = Shell().prepare(view, situation(window=1_000_000), policy_from("off"))
+        wide = Shell().prepare(view, situation(window=1_000_000), build_policy("off"))
         assert wide.view is view
         if name != "off":
             narrow = Shell(writes=keeping).prepare(view, situation(window=32_000), policy)
@@ -281,11 +283,13 @@ def test_a_window_of_a_million_is_not_cut_down_to_less() -> None:
     known = situation(view, 600_000, window=1_000_000)
     for name in ("gated-trim", "adaptive", "off"):
         policy = (
-            policy_from(name) if name == "off" else policy_from(name, {"max_conversation_bytes": 0})
+            build_policy(name)
+            if name == "off"
+            else build_policy(name, {"max_conversation_bytes": 0})
         )
         assert Shell().prepare(view, known, policy).view is view
     over = situation(view, 990_000, window=1_000_000)
-    wide = Shell().prepare(view, over, policy_from("adaptive", {"compaction_enabled": False}))
+    wide = Shell().prepare(view, over, build_policy("adaptive", {"compaction_enabled": False}))
     assert 16_000 < wide.gauge.tokens <= 984_000
 
 
@@ -303,11 +307,11 @@ def test_three_fresh_results_of_a_megabyte_are_caught_before_sending() -> None:
     view = view_of(prompt("a"), answer("b"), prompt("c"), answer(*[use(f"t{n}") for n in range(3)]))
     report = Report(20_000, view.tokens, 0, 0)
     view = grown(view, fresh)
-    gauge = measure(view, 0, report, 200_000)
+    gauge = measure_context(view, 0, report, 200_000)
     assert gauge.tokens > 120_000
     for name in ("gated-trim", "classic", "tool-budget"):
         known = situation()
         prepared = Shell(writes=keeping).prepare(view, known, PRESETS[name])
         assert prepared.gauge.tokens <= 184_000
         assert blocks(prepared.view, 0) == [text("a")]
-    assert trim(view, gauge, PRESETS["gated-trim"]) is None
+    assert drop_exchanges(view, gauge, PRESETS["gated-trim"]) is None

@@ -5,7 +5,7 @@ import pytest
 from conversations.context.errors import EditError
 from conversations.context.view import edits
 from conversations.context.view.edits import SpliceBlocks, SpliceMessages
-from conversations.context.view.replay import replay
+from conversations.context.view.replay import replay_entries
 from tests.context.talk import (
     THOUGHT,
     answer,
@@ -77,15 +77,15 @@ def test_dump_and_load_are_inverse() -> None:
         SpliceBlocks(3, 0, 2, ('{"a":1.0}', "é\u0000")),
         SpliceMessages(1, 2, ((1, "prompt", "[]"),)),
     )
-    assert edits.load(edits.dump(made)) == made
+    assert edits.load_edits(edits.dump_edits(made)) == made
     with pytest.raises(EditError):
-        edits.load('[["unknown",1]]')
+        edits.load_edits('[["unknown",1]]')
 
 
 def test_replay_folds_messages_and_changes_in_order() -> None:
     view = view_of(*TALK)
     change = (SpliceMessages(2, 3),)
-    done = replay([*view.messages[:4], ("trim", change), view.messages[4]])
+    done = replay_entries([*view.messages[:4], ("trim", change), view.messages[4]])
     assert [message.seq for message in done.messages] == [1, 4, 5]
-    assert replay([], view) is view
-    assert replay([]).length == 0
+    assert replay_entries([], view) is view
+    assert replay_entries([]).length == 0

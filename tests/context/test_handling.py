@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from conversations.context.policy.policy import PolicyError, policy_from, snapshot
-from conversations.context.steps.compaction import compaction
-from conversations.context.steps.ingest import ingest
-from conversations.context.steps.shrink import shrink
-from conversations.context.steps.trim import trim
+from conversations.context.policy.policy import PolicyError, build_policy, dump_policy
+from conversations.context.steps.compaction import compact_results
+from conversations.context.steps.ingest import shape_new_results
+from conversations.context.steps.shrink import shrink_blocks
+from conversations.context.steps.trim import drop_exchanges
 from conversations.context.view import edits
 from conversations.context.view.view import View
 from tests.context.talk import (
@@ -31,7 +31,7 @@ ROWS = json.dumps([{"id": n, "name": f"row {n}"} for n in range(4_000)])
 
 
 def policy(*rules: str, **numbers: Any) -> Any:
-    return policy_from("classic", {"tool_policies": list(rules), **numbers})
+    return build_policy("classic", {"tool_policies": list(rules), **numbers})
 
 
 def shown(view: View, index: int = 2) -> str:
@@ -40,22 +40,22 @@ def shown(view: View, index: int = 2) -> str:
 
 def test_a_cap_is_the_tools_own_limit_before_sending() -> None:
     view = view_of(prompt("a"), *round_of("t1", "line\n" * 2_000, name="logs"))
-    change = ingest(view, gauge_of(view, 1), policy("logs=cap 3000"))
+    change = shape_new_results(view, gauge_of(view, 1), policy("logs=cap 3000"))
     assert change is not None
     assert change.note.endswith("10,000 characters exceeded 3,000")
     assert len(shown(after(view, change))) <= 3_000
-    assert ingest(view, gauge_of(view, 1), policy("other=cap 3000")) is None
+    assert shape_new_results(view, gauge_of(view, 1), policy("other=cap 3000")) is None
 
 
 def test_json_keeps_its_structure_unless_the_tool_says_it_is_text() -> None:
     view = view_of(prompt("a"), *round_of("t1", ROWS, name="query"))
-    done = after(view, ingest(view, gauge_of(view, 1), policy("query=json")))
+    done = after(view, shape_new_results(view, gauge_of(view, 1), policy("query=json")))
     assert json.loads(shown(done))[0] == {"id": 0, "name": "row 0"}
-    done = after(view, ingest(view, gauge_of(view, 1), policy("query=head_tail")))
+    done = after(view, shape_new_results(view, gauge_of(view, 1), policy("query=head_tail")))
     assert shown(done).startswith('[{"id": 0, "name": "row 0"}, ')
     assert shown(done).endswith('recall "t1" for the rest]')
     small = view_of(prompt("a"), *round_of("t1", [text(ROWS), text("[1]")], name="query"))
-    done = after(small, ingest(small, gauge_of(small, 1), policy("query=head_tail")))
+    done = after(small, shape_new_results(small, gauge_of(small, 1), policy("query=head_tail")))
     assert blocks(done, 2)[0]["content"][1] == text("[1]")
 
 
@@ -63,12 +63,12 @@ def test_kept_results_are_whole_until_they_are_dropped() -> None:
     said = [*round_of("t1", "x" * 50_000, name="plan"), *round_of("t2", LONG), *exchanges(9, 9_000)]
     view = view_of(prompt("a"), *said, prompt("now"))
     rules = policy("plan=keep", max_conversation_bytes=40_000)
-    assert ingest(view_of(prompt("a"), *said[:2]), gauge_of(view, 1), rules) is None
-    done = after(view, compaction(view, gauge_of(view, 50_000), rules))
+    assert shape_new_results(view_of(prompt("a"), *said[:2]), gauge_of(view, 1), rules) is None
+    done = after(view, compact_results(view, gauge_of(view, 50_000), rules))
     assert shown(done, 2) == "x" * 50_000
     assert len(shown(done, 4)) < 700
     assert 3 not in [
-        m.seq for m in after(view, trim(view, gauge_of(view, 150_000), rules)).messages
+        m.seq for m in after(view, drop_exchanges(view, gauge_of(view, 150_000), rules)).messages
     ]
 
 
@@ -79,7 +79,7 @@ def test_compaction_can_keep_the_structure() -> None:
         *round_of("t3", listed), *round_of("t4", "ok"),
     )  # fmt: skip
     rules = policy("query=head_tail", structure_kept=True)
-    done = after(view, compaction(view, gauge_of(view, 50_000), rules))
+    done = after(view, compact_results(view, gauge_of(view, 50_000), rules))
     assert json.loads(shown(done, 2))[0] == {"id": 0, "name": "row 0"}
     assert "characters left out" in shown(done, 4)
     assert [block["type"] for block in blocks(done, 6)[0]["content"]] == ["text", "text"]
@@ -89,7 +89,7 @@ def test_verbatim_is_a_promise_with_a_size() -> None:
     said = [m for n in range(6) for m in round_of(f"r{n}", "y" * 7_000, name="criteria")]
     big = round_of("big", "z" * 9_000, name="criteria")
     view = view_of(prompt("a"), *said, *big, *round_of("last", "ok"))
-    done = after(view, compaction(view, gauge_of(view, 50_000), policy("criteria=verbatim")))
+    done = after(view, compact_results(view, gauge_of(view, 50_000), policy("criteria=verbatim")))
     lengths = [len(shown(done, 2 * n)) for n in range(1, 8)]
     # Four times 8,000 characters in all hold the first four; one over 8,000 is never held.
     assert [length > 6_000 for length in lengths] == [True] * 4 + [False] * 3
@@ -101,7 +101,7 @@ def test_a_verbatim_result_that_was_cut_is_no_longer_verbatim() -> None:
     view = edits.apply(view, "compaction", [cut])
     rules = policy("criteria=verbatim", max_conversation_bytes=20_000)
     assert 3 not in [
-        m.seq for m in after(view, trim(view, gauge_of(view, 150_000), rules)).messages
+        m.seq for m in after(view, drop_exchanges(view, gauge_of(view, 150_000), rules)).messages
     ]
 
 
@@ -111,34 +111,34 @@ def test_no_step_touches_what_is_pinned(pins: frozenset[str | int]) -> None:
     view = view_of(prompt("a"), *said, prompt("now"))
     for name in ("classic", "tool-budget", "rebuild", "gated-trim", "structured", "adaptive"):
         known = situation(view, 150_000, pins=pins)
-        done = Shell(writes=keeping).prepare(view, known, policy_from(name)).view
+        done = Shell(writes=keeping).prepare(view, known, build_policy(name)).view
         assert next(m for m in done.messages if m.seq == 3) == view.messages[2]
     fresh = view_of(prompt("a"), *round_of("pin", "x" * 50_000))
-    assert Shell().prepare(fresh, situation(pins=pins), policy_from("classic")).view is fresh
+    assert Shell().prepare(fresh, situation(pins=pins), build_policy("classic")).view is fresh
 
 
 def test_a_pinned_prompt_is_not_shrunk() -> None:
     view = view_of(prompt("p" * 50_000), *round_of("t1", "r" * 50_000))
-    rules = policy_from("classic", {"max_conversation_bytes": 20_000})
+    rules = build_policy("classic", {"max_conversation_bytes": 20_000})
     whole = Shell().prepare(view, situation(pins=frozenset({1, 3})), rules).view
     assert whole is view
-    assert shrink(view, gauge_of(view, 150_000), rules) is not None
+    assert shrink_blocks(view, gauge_of(view, 150_000), rules) is not None
 
 
 @pytest.mark.parametrize("rule", ["x", "x=", "x=cap", "x=cap 9", "x=drop", "a b=keep", 7])
 def test_a_rule_that_is_none_is_refused(rule: Any) -> None:
     with pytest.raises(PolicyError):
-        policy_from("classic", {"tool_policies": [rule]})
+        build_policy("classic", {"tool_policies": [rule]})
 
 
 def test_rules_come_as_words_or_as_a_mapping() -> None:
-    given = policy_from("classic", {"tool_policies": {"a": "keep", "b": "cap 500"}})
+    given = build_policy("classic", {"tool_policies": {"a": "keep", "b": "cap 500"}})
     assert given.tool_policies == ("a=keep", "b=cap 500")
-    assert policy_from("classic", {"tool_policies": given.tool_policies}) == given
-    assert json.loads(json.dumps(snapshot(given)))["pins"] == []
+    assert build_policy("classic", {"tool_policies": given.tool_policies}) == given
+    assert json.loads(json.dumps(dump_policy(given)))["pins"] == []
     with pytest.raises(PolicyError):
-        policy_from("classic", {"structure_kept": 1})
+        build_policy("classic", {"structure_kept": 1})
     with pytest.raises(PolicyError):
-        policy_from("adaptive", {"low_water_percent": 90})
+        build_policy("adaptive", {"low_water_percent": 90})
     with pytest.raises(PolicyError):
-        policy_from("classic", {"pins": []})
+        build_policy("classic", {"pins": []})

@@ -89,7 +89,7 @@ def test_a_veto_leaves_the_view_as_it_was(seed: int) -> None:
 @given(seed=seeds)
 def test_cutting_at_a_cut_is_legal_and_elsewhere_is_not(seed: int) -> None:
     messages = Maker(seed).conversation()
-    positions = rules.cuts(view_from(messages))
+    positions = rules.find_cuts(view_from(messages))
     assert positions[0] == 0
     for at in range(1, len(messages)):
         rest = view_from([messages[0], *messages[at:]]) if at > 1 else view_from(messages)
@@ -107,7 +107,7 @@ def test_the_rules_agree_with_the_second_opinion_on_damaged_lists(seed: int) -> 
         messages[at], messages[at + 1] = messages[at + 1], messages[at]
     view = view_from(messages)
     try:
-        rules.check(view)
+        rules.check_rules(view)
     except RuleError:
         assert violations(view.body) != []
     else:
@@ -127,7 +127,7 @@ def test_checking_a_grown_view_equals_checking_it_whole(seed: int) -> None:
 
 def _verdict(view: View) -> str:
     try:
-        rules.check(view)
+        rules.check_rules(view)
     except RuleError as error:
         return str(error)
     return ""

@@ -9,7 +9,7 @@ import pytest
 
 from conversations.context.view import cache_breakpoints, edits, rules, wire
 from conversations.context.view.edits import SpliceBlocks
-from conversations.context.view.envelope import body, envelope
+from conversations.context.view.envelope import build_envelope, join_body
 from conversations.context.view.view import Message, View
 from tests.context.talk import (
     IMAGE,
@@ -63,7 +63,7 @@ def test_behind_a_wide_round_the_end_of_the_request_before_is_marked() -> None:
     view = view_of(prompt("a"), *parallel(2), *parallel(9, "u"))
     assert marked(view) == [(2, 1)]
     assert view.body.replace(cache_breakpoints.MARK, "") == stored(view)
-    rules.check(view)
+    rules.check_rules(view)
 
 
 def test_many_prompts_behind_one_answer_are_as_far_as_many_results() -> None:
@@ -120,19 +120,21 @@ def test_a_mark_is_in_no_message_and_follows_the_view_alone() -> None:
 
 
 def test_tools_and_system_prompt_end_with_a_mark_that_binds_nothing() -> None:
-    both = envelope(model="m", max_tokens=9, system="s", tools=[TOOL, TOOL])
-    tools = envelope(model="m", max_tokens=9, system="  ", tools=[TOOL, TOOL])
-    sent = [json.loads(body(made.text, "[]")) for made in (both, tools)]
+    both = build_envelope(model="m", max_tokens=9, system="s", tools=[TOOL, TOOL])
+    tools = build_envelope(model="m", max_tokens=9, system="  ", tools=[TOOL, TOOL])
+    sent = [json.loads(join_body(made.text, "[]")) for made in (both, tools)]
     assert [found["system"] for found in sent] == [[text("s") | MARK], "  "]
     assert [found["tools"] for found in sent] == [[TOOL, TOOL], [TOOL, TOOL | MARK]]
     assert [found["cache_control"] for found in sent] == [MARK["cache_control"]] * 2
     for made, system in ((both, "s"), (tools, "  ")):
-        plain = envelope(model="m", max_tokens=9, system=system, tools=[TOOL, TOOL], cached=False)
+        plain = build_envelope(
+            model="m", max_tokens=9, system=system, tools=[TOOL, TOOL], cached=False
+        )
         assert "cache_control" not in plain.text
         assert (plain.binding, plain.overhead) == (made.binding, made.overhead)
 
 
 def test_without_tools_and_system_prompt_only_the_end_is_marked() -> None:
-    assert envelope(model="m", max_tokens=9, system="").text == (
+    assert build_envelope(model="m", max_tokens=9, system="").text == (
         '{"model":"m","max_tokens":9,"stream":true,"cache_control":{"type":"ephemeral"}}'
     )

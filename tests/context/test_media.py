@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.context.steps.summary_input import told
+from conversations.context.steps.summary_input import render_messages
 from conversations.context.tokens import images, media, pdf
-from conversations.context.tokens.estimate import IMAGE, PAGE, block_tokens
-from conversations.context.tokens.media import Media, MediaError, look
-from conversations.context.tokens.media_words import described, text_of
+from conversations.context.tokens.estimate import IMAGE, PAGE, estimate_block
+from conversations.context.tokens.media import Media, MediaError, identify_media
+from conversations.context.tokens.media_words import describe_block, read_text
 from conversations.context.view import wire
 from conversations.context.view.view import Kind, Message
 from tests.context.talk import result, text
@@ -22,7 +22,7 @@ from tests.support import small_files
 
 def code(data: bytes, *, is_typed: bool = False) -> str:
     with pytest.raises(MediaError) as caught:
-        look(data, is_typed=is_typed)
+        identify_media(data, is_typed=is_typed)
     return caught.value.code
 
 
@@ -43,13 +43,13 @@ def code(data: bytes, *, is_typed: bool = False) -> str:
     ],
 )
 def test_a_file_is_what_its_bytes_say(data: bytes, found: Media) -> None:
-    assert look(data) == found
+    assert identify_media(data) == found
 
 
 def test_what_a_camera_writes_before_the_frame_is_passed_over() -> None:
     long = b"\xff\xe1\xff\xff" + b"x" * 65_533
     data = small_files.jpeg(4_032, 3_024, before=long * 3 + b"\xff")
-    assert look(data) == Media("image/jpeg", 4_032, 3_024)
+    assert identify_media(data) == Media("image/jpeg", 4_032, 3_024)
 
 
 @pytest.mark.parametrize(
@@ -90,14 +90,14 @@ def test_anything_else_is_refused_by_a_code(data: bytes, reason: str) -> None:
 
 
 def test_a_text_that_a_person_typed_may_be_markup() -> None:
-    assert look(b"<html>of mine", is_typed=True).text == "<html>of mine"
+    assert identify_media(b"<html>of mine", is_typed=True).text == "<html>of mine"
     assert code(b"\0", is_typed=True) == "type"
 
 
 @given(st.binary(max_size=400))
 def test_no_bytes_break_the_look(data: bytes) -> None:
     try:
-        found = look(data)
+        found = identify_media(data)
     except MediaError as error:
         assert error.code  # noqa: PT017 - either is an answer
     else:
@@ -109,22 +109,22 @@ def test_no_head_breaks_the_look(kind: str, rest: bytes, data: st.DataObject) ->
     whole = getattr(small_files, kind)()
     cut = data.draw(st.integers(0, len(whole)))
     head = whole[:cut] + rest
-    size = images.pixels(head)
+    size = images.read_size(head)
     assert size is None or len(size) == 2
-    assert pdf.pages(head) >= 1
+    assert pdf.count_pages(head) >= 1
 
 
 def test_packed_objects_are_followed_up_to_a_bound_and_no_further(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     one = small_files.pdf(2, packed=True)
-    assert pdf.pages(one + one[8:]) == 4
+    assert pdf.count_pages(one + one[8:]) == 4
     broken = one.replace(b"stream\n", b"stream\nxx", 1)
-    assert pdf.pages(broken + one) == 2
+    assert pdf.count_pages(broken + one) == 2
     bomb = zlib.compress(b"/Type /Page " * 100_000)
     head = b"%PDF-1.5 << /Type /ObjStm >> stream\n"
     monkeypatch.setattr(pdf, "MOST_UNPACKED", 1_200)
-    assert pdf.pages(head + bomb + b" " + head + bomb) == 100
+    assert pdf.count_pages(head + bomb + b" " + head + bomb) == 100
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_packed_objects_are_followed_up_to_a_bound_and_no_further(
 )
 def test_a_file_that_was_made_to_be_slow_is_not(data: bytes) -> None:
     try:
-        look(data)
+        identify_media(data)
     except MediaError:
         assert data.startswith(b"%PDF-")
 
@@ -157,31 +157,33 @@ def source(data: bytes, media_type: str) -> dict[str, str]:
 
 def test_a_file_weighs_by_its_pixels_and_its_pages() -> None:
     picture = {"type": "image", "source": source(small_files.webp(b"VP8X", 750, 100), "image/webp")}
-    assert block_tokens(picture) == 4 + 100
-    assert block_tokens({"type": "image", "source": source(b"?", "image/webp")}) == 4 + IMAGE
+    assert estimate_block(picture) == 4 + 100
+    assert estimate_block({"type": "image", "source": source(b"?", "image/webp")}) == 4 + IMAGE
     paper = {
         "type": "document",
         "source": source(small_files.pdf(5, packed=True), "application/pdf"),
     }
-    assert block_tokens(paper) == 4 + 5 * PAGE
+    assert estimate_block(paper) == 4 + 5 * PAGE
 
 
 def test_a_file_is_told_in_words() -> None:
     picture = {"type": "image", "source": source(small_files.png(64, 48), "image/png")}
-    assert described(picture) == "[image, PNG 64 × 48]"
-    assert described({"type": "image", "source": source(b"?", "image/png")}) == "[image]"
+    assert describe_block(picture) == "[image, PNG 64 × 48]"
+    assert describe_block({"type": "image", "source": source(b"?", "image/png")}) == "[image]"
     paper = {
         "type": "document",
         "source": source(small_files.pdf(2), "application/pdf"),
         "title": "a",
     }
-    assert described(paper) == '[document, "a", 2 pages]'
-    assert described({**paper, "source": source(b"%PDF-", "application/pdf")}).endswith(", 1 page]")
+    assert describe_block(paper) == '[document, "a", 2 pages]'
+    assert describe_block({**paper, "source": source(b"%PDF-", "application/pdf")}).endswith(
+        ", 1 page]"
+    )
     plain = {"type": "text", "media_type": "text/plain", "data": "words"}
-    assert described({"type": "document", "source": plain}) == "[document]"
-    assert text_of({"type": "document", "source": plain}) == "words"
-    assert text_of(paper) is None
-    assert [text_of({"type": "document"}), described({"type": "image"})] == [None, "[image]"]
+    assert describe_block({"type": "document", "source": plain}) == "[document]"
+    assert read_text({"type": "document", "source": plain}) == "words"
+    assert read_text(paper) is None
+    assert [read_text({"type": "document"}), describe_block({"type": "image"})] == [None, "[image]"]
 
 
 def test_a_summary_is_told_of_files_what_it_can_be_told() -> None:
@@ -189,7 +191,7 @@ def test_a_summary_is_told_of_files_what_it_can_be_told() -> None:
     plain = {"type": "text", "media_type": "text/plain", "data": "First line. " * 400}
     blocks = [picture, {"type": "document", "source": plain, "title": "notes.txt"}, text("Look.")]
     inside = result("t", [picture, text("seen")])
-    [said, seen] = told([parsed(1, "prompt", *blocks), parsed(2, "results", inside)])
+    [said, seen] = render_messages([parsed(1, "prompt", *blocks), parsed(2, "results", inside)])
     assert said.text.startswith(
         '[user]\n[image, PNG 64 × 48 left out]\n[document, "notes.txt"] First'
     )

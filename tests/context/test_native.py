@@ -16,7 +16,7 @@ from agentweb.emulator.context_editing import edit_context
 from agentweb.emulator.model_catalogue import MODELS
 from agentweb.emulator.prompt_units import Unit, total_tokens
 from conversations.context.policy.gauge import Gauge
-from conversations.context.policy.policy import PRESETS, Policy, PolicyError, policy_from
+from conversations.context.policy.policy import PRESETS, Policy, PolicyError, build_policy
 from conversations.context.steps import api_clearing
 from conversations.context.steps.api_clearing import (
     Cleared,
@@ -24,10 +24,10 @@ from conversations.context.steps.api_clearing import (
     choose_clearing,
     predict_cleared,
 )
-from conversations.context.steps.restore import restore
-from conversations.context.steps.working_view import Desk
-from conversations.context.tokens.estimate import FRAME, block_tokens
-from conversations.context.view.envelope import digest_of, envelope
+from conversations.context.steps.restore import build_restore
+from conversations.context.steps.working_view import WorkingView
+from conversations.context.tokens.estimate import FRAME, estimate_block
+from conversations.context.view.envelope import build_envelope, digest_envelope
 from conversations.context.view.view import Message, View
 from tests.context.strategies import Maker, seeds, view_from
 from tests.context.talk import (
@@ -87,7 +87,7 @@ class Estimating:
     def count_units(self, body: Any, tokenizer: str) -> list[Unit]:
         del tokenizer
         blocks = [block for message in body["messages"] for block in message["content"]]
-        count = sum(map(block_tokens, blocks)) + FRAME * len(body["messages"])
+        count = sum(map(estimate_block, blocks)) + FRAME * len(body["messages"])
         return [Unit("messages", b"", count, None)] if blocks else []
 
 
@@ -191,7 +191,7 @@ def test_a_vetoed_change_of_what_is_cleared_leaves_nothing_said_to_be_cleared() 
 
 
 def test_what_to_clear_is_chosen_once_for_a_view() -> None:
-    desk = Desk(view_of(prompt("a"), *rounds(6)), situation(clears=True), NATIVE, 0)
+    desk = WorkingView(view_of(prompt("a"), *rounds(6)), situation(clears=True), NATIVE, 0)
     chosen = desk.clearing
     assert chosen[1].ids
     assert desk.gauge.cleared == chosen[1].tokens
@@ -203,7 +203,7 @@ def test_what_to_clear_is_chosen_once_for_a_view() -> None:
 def test_under_another_policy_nothing_is_cleared_any_more_and_that_is_said() -> None:
     view = view_of(prompt("a"), *rounds(6)).expecting(("t0", "t1"))
     shell = Shell()
-    prepared = shell.prepare(view, situation(clears=True), policy_from("off"))
+    prepared = shell.prepare(view, situation(clears=True), build_policy("off"))
     assert (prepared.clearing, prepared.cleared) == (None, ())
     assert [record.note for record in shell.records] == ["The API clears no tool results any more"]
     assert prepared.view.cleared == ()
@@ -242,7 +242,7 @@ def test_pins_keep_rules_and_what_was_restored_spare_their_tools() -> None:
         assert clearing.exclude_tools == ("fetch_url",)
     shell = Shell()
     cut = shell.prepare(view, situation(), replace(NATIVE, server_side=False)).view
-    change = restore(cut, view.messages[2])
+    change = build_restore(cut, view.messages[2])
     assert change is not None
     clearing, _ = choose_clearing(change.made, gauge, NATIVE)
     assert clearing.exclude_tools == ("fetch_url",)
@@ -272,25 +272,25 @@ def test_the_window_is_judged_by_what_the_model_sees() -> None:
 
 
 def test_the_headers_are_part_of_an_envelopes_name_where_there_are_any() -> None:
-    plain = envelope(model="m", max_tokens=9, system="s")
-    assert (plain.headers, plain.digest) == ({}, digest_of(plain.text, "{}"))
+    plain = build_envelope(model="m", max_tokens=9, system="s")
+    assert (plain.headers, plain.digest) == ({}, digest_envelope(plain.text, "{}"))
     view = view_of(prompt("a"))
-    assert api_clearing.asked(plain, view, None) == plain
-    asked = api_clearing.asked(plain, view, Clearing())
+    assert api_clearing.build_reply_envelope(plain, view, None) == plain
+    asked = api_clearing.build_reply_envelope(plain, view, Clearing())
     assert asked.headers == {"anthropic-beta": api_clearing.EDITING}
     assert dict(asked.parameters)["context_management"] == Clearing().parameters
-    assert asked.digest != digest_of(asked.text, "{}")
+    assert asked.digest != digest_envelope(asked.text, "{}")
     assert (asked.binding, asked.overhead) == (plain.binding, plain.overhead)
-    compacting = api_clearing.compacting(plain)
+    compacting = api_clearing.build_compaction_envelope(plain)
     assert compacting.headers == {"anthropic-beta": api_clearing.COMPACTION}
     assert dict(compacting.parameters)["compaction"] == {"type": "summarize"}
 
 
 def test_the_numbers_are_validated_like_the_others() -> None:
-    policy = policy_from("native", {"clear_keep_results": 5, "server_side": False})
+    policy = build_policy("native", {"clear_keep_results": 5, "server_side": False})
     assert (policy.clear_keep_results, policy.server_side) == (5, False)
     with pytest.raises(PolicyError, match="server_side: must be true or false"):
-        policy_from("native", {"server_side": 1})
+        build_policy("native", {"server_side": 1})
     with pytest.raises(PolicyError, match="clear_keep_results: must be from 0 to 1,000"):
-        policy_from("native", {"clear_keep_results": -1})
+        build_policy("native", {"clear_keep_results": -1})
     assert isinstance(PRESETS["native"], Policy)

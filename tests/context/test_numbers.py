@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from conversations.context.policy.gauge import Report, measure
-from conversations.context.policy.policy import PRESETS, PolicyError, policy_from, snapshot
-from conversations.context.tokens.estimate import IMAGE, PAGE, block_tokens, text_tokens
-from conversations.context.view.envelope import body, envelope
+from conversations.context.policy.gauge import Report, measure_context
+from conversations.context.policy.policy import PRESETS, PolicyError, build_policy, dump_policy
+from conversations.context.tokens.estimate import IMAGE, PAGE, estimate_block, estimate_text
+from conversations.context.view.envelope import build_envelope, join_body
 from conversations.context.view.view import Message
 from tests.context.talk import content, prompt, result, text, use, view_of
 
@@ -20,16 +20,16 @@ from tests.context.talk import content, prompt, result, text, use, view_of
 def test_the_figure_is_the_last_report_moved_by_the_estimated_difference() -> None:
     view = view_of(prompt("x" * 4_000))
     report = Report(2 * (view.tokens + 10), view.tokens, 10, 0)
-    assert measure(view, 10, report, 200_000).tokens == report.tokens
+    assert measure_context(view, 10, report, 200_000).tokens == report.tokens
     grown = view.append(Message.parse(2, "prompt", content(["y" * 4_000])))
-    gauge = measure(grown, 10, report, 200_000)
+    gauge = measure_context(grown, 10, report, 200_000)
     assert gauge.tokens == report.tokens + 2 * grown.messages[1].tokens
     assert (gauge.source, gauge.has_report) == ("reported", True)
 
 
 def test_no_report_is_no_data_and_not_zero() -> None:
     view = view_of(prompt("hello"))
-    gauge = measure(view, 100, None, 200_000)
+    gauge = measure_context(view, 100, None, 200_000)
     assert gauge.tokens == 100 + view.tokens
     assert (gauge.source, gauge.has_report) == ("estimated", False)
 
@@ -37,12 +37,12 @@ def test_no_report_is_no_data_and_not_zero() -> None:
 def test_after_a_transformation_the_figure_is_an_estimate_until_the_next_report() -> None:
     view = view_of(prompt("hello"))
     report = Report(100, view.tokens, 0, 0)
-    assert measure(replace(view, edits=1), 0, report, 1_000).source == "estimated"
+    assert measure_context(replace(view, edits=1), 0, report, 1_000).source == "estimated"
 
 
 def test_a_threshold_fires_when_the_figure_is_greater_than_it() -> None:
     view = view_of(prompt("hello"))
-    gauge = measure(view, 0, None, 200_000)
+    gauge = measure_context(view, 0, None, 200_000)
     assert gauge.passes(view.tokens, "n") is None
     assert gauge.passes(0, "n") is None
     found = gauge.passes(view.tokens - 1, "n")
@@ -52,21 +52,21 @@ def test_a_threshold_fires_when_the_figure_is_greater_than_it() -> None:
 
 def test_a_threshold_above_the_room_gives_way_to_it() -> None:
     view = view_of(prompt("hello " * 500))
-    tight = measure(view, 0, None, 200_000, room=10)
+    tight = measure_context(view, 0, None, 200_000, room=10)
     found = tight.passes_or_room(80_000, "n")
     assert found is not None
     assert (found.threshold, found.setting) == (10, "window_reserve_tokens")
     assert tight.passes_or_room(0, "n") is None
     assert tight.excess == tight.tokens - 10 + 1
-    assert measure(view, 0, None, 200_000).excess == 0
+    assert measure_context(view, 0, None, 200_000).excess == 0
 
 
 def test_kinds_of_text_weigh_by_their_characters() -> None:
-    assert text_tokens("") == 0
-    assert text_tokens("a") == 1
-    assert text_tokens("漢" * 100) == 100
-    assert 15 <= text_tokens("plain words of english prose, nothing else in here at all") <= 30
-    assert text_tokens("🎉" * 10) == 31
+    assert estimate_text("") == 0
+    assert estimate_text("a") == 1
+    assert estimate_text("漢" * 100) == 100
+    assert 15 <= estimate_text("plain words of english prose, nothing else in here at all") <= 30
+    assert estimate_text("🎉" * 10) == 31
 
 
 def picture(head: bytes) -> dict[str, Any]:
@@ -80,18 +80,18 @@ def test_an_image_weighs_by_its_pixels() -> None:
     jpeg = (
         b"\xff\xd8\xff\xe0\x00\x04ab\xff\xc0\x00\x11\x08" + struct.pack(">HH", 100, 750) + b"\x03"
     )
-    assert {block_tokens(picture(head)) for head in (png, gif, jpeg)} == {104}
+    assert {estimate_block(picture(head)) for head in (png, gif, jpeg)} == {104}
     huge = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + struct.pack(">II", 15_680, 15_680)
-    assert block_tokens(picture(huge)) == 4 + 1568 * 1568 // 750
+    assert estimate_block(picture(huge)) == 4 + 1568 * 1568 // 750
     unknown = [picture(b"BM"), picture(b"\xff\xd8\xff\xda\x00\x02aaaaaaaa"), {"type": "image"}]
     unknown.append({"type": "image", "source": {"type": "base64", "data": "é"}})
     unknown.append(picture(b"\xff\xd8\xff\xc4\x00\x02\xff"))
-    assert [block_tokens(block) for block in unknown] == [4 + IMAGE] * 5
+    assert [estimate_block(block) for block in unknown] == [4 + IMAGE] * 5
 
 
 def test_a_document_weighs_by_its_pages_or_its_text() -> None:
     def document(source: object) -> int:
-        return block_tokens({"type": "document", "source": source}) - 4
+        return estimate_block({"type": "document", "source": source}) - 4
 
     pdf = base64.b64encode(b"/Type /Page x /Type /Page").decode()
     assert document({"type": "base64", "data": pdf}) == 2 * PAGE
@@ -101,20 +101,20 @@ def test_a_document_weighs_by_its_pages_or_its_text() -> None:
 
 
 def test_blocks_weigh_by_what_is_in_them() -> None:
-    assert block_tokens(result("t", "漢字")) == 12 + 2
-    assert block_tokens(result("t", [text("漢字")])) == 12 + 4 + 2
-    assert block_tokens({"type": "thinking", "thinking": "漢字"}) == 4 + 2
-    assert block_tokens(use("t", "n", a=[1, {"b": None}])) > 12
-    assert block_tokens({"type": "search_result", "title": "x"}) > 4
+    assert estimate_block(result("t", "漢字")) == 12 + 2
+    assert estimate_block(result("t", [text("漢字")])) == 12 + 4 + 2
+    assert estimate_block({"type": "thinking", "thinking": "漢字"}) == 4 + 2
+    assert estimate_block(use("t", "n", a=[1, {"b": None}])) > 12
+    assert estimate_block({"type": "search_result", "title": "x"}) > 4
 
 
 def test_a_policy_is_a_preset_with_overrides_the_later_ones_winning() -> None:
-    policy = policy_from("classic", {"input_token_budget": 1}, {"input_token_budget": 2})
+    policy = build_policy("classic", {"input_token_budget": 1}, {"input_token_budget": 2})
     assert policy.input_token_budget == 2
-    assert policy_from("rebuild", {"compaction_enabled": False}).compaction_enabled is False
-    assert policy_from("classic", {"verbatim_tools": ["a"]}).verbatim_tools == ("a",)
-    assert snapshot(policy)["name"] == "classic"
-    assert all(policy_from(name) == preset for name, preset in PRESETS.items())
+    assert build_policy("rebuild", {"compaction_enabled": False}).compaction_enabled is False
+    assert build_policy("classic", {"verbatim_tools": ["a"]}).verbatim_tools == ("a",)
+    assert dump_policy(policy)["name"] == "classic"
+    assert all(build_policy(name) == preset for name, preset in PRESETS.items())
 
 
 @pytest.mark.parametrize(
@@ -133,23 +133,23 @@ def test_a_policy_is_a_preset_with_overrides_the_later_ones_winning() -> None:
 )
 def test_a_policy_is_validated_as_a_whole(field: str, value: object) -> None:
     with pytest.raises(PolicyError) as caught:
-        policy_from("classic", {field: value})
+        build_policy("classic", {field: value})
     assert caught.value.code == "policy"
 
 
 def test_an_unknown_preset_is_refused() -> None:
     with pytest.raises(PolicyError):
-        policy_from("nonsense")
+        build_policy("nonsense")
 
 
 def test_a_body_is_the_envelope_with_the_messages_put_in() -> None:
-    made = envelope(model="m", max_tokens=10, system="s", tools=[{"name": "t"}])
-    assert body(made.text, "[]") == (
+    made = build_envelope(model="m", max_tokens=10, system="s", tools=[{"name": "t"}])
+    assert join_body(made.text, "[]") == (
         '{"model":"m","max_tokens":10,"stream":true,'
         '"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}],'
         '"tools":[{"name":"t"}],"cache_control":{"type":"ephemeral"},"messages":[]}'
     )
     assert made.limited(5).max_tokens == 5
     assert made.limited(5).binding == made.binding
-    assert made.binding != envelope(model="m", max_tokens=10, system="").binding
+    assert made.binding != build_envelope(model="m", max_tokens=10, system="").binding
     assert made.overhead > 0

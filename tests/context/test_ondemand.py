@@ -13,7 +13,7 @@ from conversations.context.pipeline import CompactionReply, CompactionWanted
 from conversations.context.policy.policy import PRESETS
 from conversations.context.steps import api_compaction
 from conversations.context.view import edits, rules, wire
-from conversations.context.view.replay import replay
+from conversations.context.view.replay import replay_entries
 from conversations.context.view.view import Message, View
 from tests.context.talk import (
     THOUGHT,
@@ -80,11 +80,11 @@ def test_the_first_messages_become_one_block_and_the_rest_stays() -> None:
     assert 'recall "msg_3"' in first[1]["text"]
     assert not any(message.has_thinking for message in after.messages)
     change = shell.applied[0]
-    stored = edits.load(edits.dump(change.edits))
-    assert replay([*view.messages, ("summary", stored)]) == after
-    assert api_compaction.puts_block(stored)
+    stored = edits.load_edits(edits.dump_edits(change.edits))
+    assert replay_entries([*view.messages, ("summary", stored)]) == after
+    assert api_compaction.inserts_block(stored)
     assert "The API compacted 8 messages into about" in change.note
-    rules.check(after)
+    rules.check_rules(after)
 
 
 def test_thinking_of_another_envelope_is_not_sent_to_be_compacted_for_a_veto() -> None:
@@ -108,7 +108,7 @@ def test_a_long_turn_is_compacted_behind_its_prompt() -> None:
     assert wanted.view.messages[-1].kind == "results"
     assert after.messages[0].kind == "answer"
     assert after.messages[1].kind == "answer"
-    rules.check(after)
+    rules.check_rules(after)
 
 
 def test_a_later_compaction_takes_the_block_in() -> None:
@@ -199,7 +199,7 @@ def test_the_first_kept_has_another_role_than_the_last_compacted() -> None:
     _, (wanted,), after = asked(view)
     roles = [message.role for message in view.messages]
     assert roles[wanted.view.length - 1] != roles[wanted.view.length]
-    rules.check(after)
+    rules.check_rules(after)
 
 
 def test_thinking_of_another_envelope_goes_before_the_api_is_asked() -> None:
@@ -224,7 +224,7 @@ def test_a_model_that_does_not_take_the_block_is_given_its_words(known: dict[str
     assert (after.messages[0].seq, after.messages[0].kind) == (0, "prompt")
     assert after.messages[0].by == ("summary",)
     assert after.size < compacted.size
-    rules.check(after)
+    rules.check_rules(after)
 
 
 def test_a_block_from_elsewhere_gives_its_words_and_leaves_the_rest() -> None:
@@ -271,8 +271,10 @@ def test_the_same_model_keeps_its_block_under_any_policy() -> None:
 )
 def test_a_block_anywhere_but_first_is_a_broken_rule(said: list[Any]) -> None:
     with pytest.raises(RuleError):
-        rules.check(view_of(*said))
+        rules.check_rules(view_of(*said))
 
 
 def test_an_unsigned_block_may_stand_later() -> None:
-    rules.check(view_of(prompt("a"), answer({"type": "compaction", "content": "x"}), prompt("b")))
+    rules.check_rules(
+        view_of(prompt("a"), answer({"type": "compaction", "content": "x"}), prompt("b"))
+    )

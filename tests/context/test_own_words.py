@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conversations.context.errors import WindowError
-from conversations.context.policy.policy import policy_from
+from conversations.context.policy.policy import build_policy
 from conversations.context.steps.summary_zone import OURS
 from conversations.context.view import edits, wire
 from conversations.context.view.edits import SpliceBlocks
@@ -19,7 +19,7 @@ WORDS = wire.encode(text("what was decided and why " * 800))
 def test_a_summary_and_a_notice_are_not_shortened_as_a_large_block(kind: str, harder: int) -> None:
     view = view_of(prompt("a"), answer("b"), prompt("c"))
     view = edits.apply(view, kind, [SpliceBlocks(1, 1, 0, (WORDS,))])  # type: ignore[arg-type]
-    policy = policy_from("classic", {"compaction_enabled": False})
+    policy = build_policy("classic", {"compaction_enabled": False})
     shell = Shell()
     with pytest.raises(WindowError):
         shell.prepare(view, situation(view, 40_000, window=16_000), policy, harder=harder)

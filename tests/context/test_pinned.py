@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conversations.context.errors import RuleError
-from conversations.context.steps.pinned import Pin, originals, pin_of, weight
-from conversations.context.steps.restore import restore
+from conversations.context.steps.pinned import Pin, estimate_pins, find_originals, find_pin
+from conversations.context.steps.restore import build_restore
 from conversations.context.view import edits, wire
 from conversations.context.view.edits import SpliceBlocks, SpliceMessages
 from conversations.context.view.view import View
@@ -40,26 +40,26 @@ DROPPED = edits.apply(
 
 
 def brought_back(view: View, *pins: Pin) -> View:
-    change = restore(view, *originals(view, LOG, pins))
+    change = build_restore(view, *find_originals(view, LOG, pins))
     assert change is not None
     asked = change.made.append(view_of(*[prompt("x")] * 99).messages[-1])
     assert violations(asked.body) == []
-    return edits.apply(view, change.kind, edits.load(edits.dump(change.edits)))
+    return edits.apply(view, change.kind, edits.load_edits(edits.dump_edits(change.edits)))
 
 
 def test_a_pin_is_named_as_recall_names_it() -> None:
-    assert pin_of(LOG, "a") == "a"
-    assert pin_of(LOG, "msg_3") == pin_of(LOG, "3") == 3
+    assert find_pin(LOG, "a") == "a"
+    assert find_pin(LOG, "msg_3") == find_pin(LOG, "3") == 3
     for name in ("d", "", "msg_9", "msg_", "x" * 201, "9" * 19):
-        assert pin_of(LOG, name) is None
+        assert find_pin(LOG, name) is None
 
 
 def test_pins_weigh_what_their_originals_weigh_and_nothing_twice() -> None:
     whole, one = LOG[2].tokens, LOG[2].blocks[0].tokens
-    assert weight(LOG, ["a"]) == one
-    assert weight(LOG, [3]) == weight(LOG, [3, "a"]) == whole
-    assert weight(LOG, ["a", "c", 1]) == one + LOG[6].blocks[0].tokens + LOG[0].tokens
-    assert weight(LOG, ["gone", 99]) == weight(LOG, []) == 0
+    assert estimate_pins(LOG, ["a"]) == one
+    assert estimate_pins(LOG, [3]) == estimate_pins(LOG, [3, "a"]) == whole
+    assert estimate_pins(LOG, ["a", "c", 1]) == one + LOG[6].blocks[0].tokens + LOG[0].tokens
+    assert estimate_pins(LOG, ["gone", 99]) == estimate_pins(LOG, []) == 0
 
 
 def test_only_the_result_that_was_asked_for_comes_back() -> None:
@@ -73,8 +73,8 @@ def test_only_the_result_that_was_asked_for_comes_back() -> None:
 
 def test_what_is_there_is_not_put_back() -> None:
     for pins in (["c"], [1], [7, "c"], [8], [6], []):
-        assert restore(SHORT, *originals(SHORT, LOG, pins)) is None
-    assert restore(TALK, *LOG) is None
+        assert build_restore(SHORT, *find_originals(SHORT, LOG, pins)) is None
+    assert build_restore(TALK, *LOG) is None
 
 
 def test_a_dropped_result_comes_back_with_its_call_and_its_whole_batch() -> None:
@@ -92,7 +92,7 @@ def test_a_dropped_message_without_calls_comes_back_alone() -> None:
 
 
 def test_thinking_that_is_in_view_is_no_difference_and_what_lost_a_block_is_replaced() -> None:
-    assert restore(TALK, LOG[1]) is None
+    assert build_restore(TALK, LOG[1]) is None
     shorter = edits.apply(TALK, "shrink", [SpliceBlocks(2, 1, 1, (wire.encode(use("a", "f")),))])
     done = brought_back(shorter, 2)
     assert blocks(done, 1) == [use("a"), use("b")]
@@ -100,8 +100,8 @@ def test_thinking_that_is_in_view_is_no_difference_and_what_lost_a_block_is_repl
 
 def test_a_view_is_judged_with_what_will_be_asked_next() -> None:
     waiting = edits.apply(TALK, "trim", [SpliceMessages(8, 8)])
-    change = restore(waiting, LOG[7])
+    change = build_restore(waiting, LOG[7])
     assert change is not None
     assert change.made.messages[-1] == LOG[7]
     with pytest.raises(RuleError):
-        restore(DROPPED, LOG[2])
+        build_restore(DROPPED, LOG[2])

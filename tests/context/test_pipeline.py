@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conversations.context.errors import RuleError, WindowError
-from conversations.context.policy.policy import policy_from
+from conversations.context.policy.policy import build_policy
 from conversations.context.view import edits
 from conversations.context.view.edits import SpliceMessages
 from tests.context.independent import violations
@@ -26,8 +26,8 @@ from tests.context.talk import (
 )
 
 PAGE = "some page text " * 400
-CLASSIC = policy_from("classic")
-OFF = policy_from("off")
+CLASSIC = build_policy("classic")
+OFF = build_policy("off")
 
 
 def rounds(count: int, size: str = PAGE) -> list[Any]:
@@ -77,7 +77,7 @@ def test_what_cannot_be_made_to_fit_ends_before_sending() -> None:
 def test_each_attempt_after_an_overflow_reduces_more() -> None:
     said = [*rounds(20), *round_of("t98", "y " * 9_000), *round_of("t99", "z " * 9_000)]
     view = view_of(prompt("a"), *said)
-    policy = policy_from("rebuild", {"max_conversation_messages": 0})
+    policy = build_policy("rebuild", {"max_conversation_messages": 0})
     sizes, kinds = [], []
     for harder in (0, 1, 2, 3):
         shell = Shell(writes=keeping)
@@ -103,7 +103,7 @@ def test_the_last_attempt_takes_the_largest_blocks_even_of_the_first_message() -
 def test_a_failed_summary_of_an_overflow_is_followed_by_trimming() -> None:
     view = view_of(prompt("a"), *rounds(20), prompt("b"), *round_of("t98", PAGE))
     shell = Shell(writes=writing(None))
-    policy = policy_from("rebuild", {"max_conversation_messages": 0})
+    policy = build_policy("rebuild", {"max_conversation_messages": 0})
     shell.prepare(view, situation(view, 70_000), policy, harder=1)
     assert shell.kinds == ["summary rejected", "trim applied"]
     assert len(shell.wanted) == 1
@@ -129,12 +129,12 @@ def test_trimming_goes_on_when_thinking_was_in_the_way() -> None:
     long = {**THOUGHT, "thinking": "hm " * 2_000}
     said = [part for n in range(3) for part in (prompt(f"p{n}"), answer(long, f"a{n}"))]
     view = view_of(*said, prompt("now"))
-    policy = policy_from("gated-trim", {"max_conversation_bytes": 900})
+    policy = build_policy("gated-trim", {"max_conversation_bytes": 900})
     shell = Shell()
     prepared = shell.prepare(view, situation(bound_to="other"), policy)
     assert shell.kinds == ["rebind applied"]
     assert prepared.view.size < 900
-    wide = policy_from("gated-trim", {"max_conversation_bytes": 500})
+    wide = build_policy("gated-trim", {"max_conversation_bytes": 500})
     pages = view_of(*said[:-1], answer(long, PAGE[:200]), prompt("now"))
     again = Shell()
     again.prepare(pages, situation(bound_to="other"), wide)

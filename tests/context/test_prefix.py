@@ -6,7 +6,7 @@ import pytest
 
 from conversations.context.view import edits
 from conversations.context.view.edits import SpliceBlocks, SpliceMessages
-from conversations.context.view.prefix import Kept, kept
+from conversations.context.view.prefix import CommonPrefix, compare_prefix
 from conversations.context.view.view import Message, View
 from tests.context.talk import answer, content, prompt, result, results, use, view_of
 
@@ -17,9 +17,9 @@ TALK = view_of(
 
 def test_a_view_that_only_grew_keeps_all_of_the_one_before() -> None:
     grown = TALK.append(Message.parse(9, "prompt", content(["more"])))
-    assert kept(TALK, grown) == Kept(5, TALK.tokens)
-    assert kept(grown, TALK) == Kept(5, TALK.tokens)
-    assert kept(View(), TALK) == Kept(0, 0)
+    assert compare_prefix(TALK, grown) == CommonPrefix(5, TALK.tokens)
+    assert compare_prefix(grown, TALK) == CommonPrefix(5, TALK.tokens)
+    assert compare_prefix(View(), TALK) == CommonPrefix(0, 0)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_an_edit_ends_the_prefix_where_it_stands(
     edit: SpliceBlocks | SpliceMessages, blocks: int
 ) -> None:
     after = edits.apply(TALK, "compaction", [edit])
-    found = kept(TALK, after)
+    found = compare_prefix(TALK, after)
     assert found.blocks == blocks
     sent = [block for message in after.messages for block in message.blocks]
     assert 0 <= found.tokens <= TALK.tokens
@@ -45,6 +45,6 @@ def test_an_edit_ends_the_prefix_where_it_stands(
 
 def test_messages_without_blocks_are_not_sent_and_do_not_count() -> None:
     bare = edits.apply(TALK, "trim", [SpliceBlocks(4, 0, 1)])
-    assert kept(TALK, bare).blocks == 4
+    assert compare_prefix(TALK, bare).blocks == 4
     grown = bare.append(Message.parse(9, "prompt", content(["more"])))
-    assert kept(bare, grown).blocks == 4
+    assert compare_prefix(bare, grown).blocks == 4

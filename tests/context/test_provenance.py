@@ -7,11 +7,11 @@ from collections import Counter
 import pytest
 
 from conversations.context.errors import EditError
-from conversations.context.steps.meter_parts import PARTS, Scales, part_of
-from conversations.context.steps.restore import restore
+from conversations.context.steps.meter_parts import PARTS, PartCounter, find_part
+from conversations.context.steps.restore import build_restore
 from conversations.context.view import edits
 from conversations.context.view.edits import Edit, SpliceBlocks, SpliceMessages, TransformationKind
-from conversations.context.view.provenance import Provenance, Step, trace
+from conversations.context.view.provenance import Provenance, Step, trace_blocks
 from conversations.context.view.view import Block, Kind, Message, View
 from tests.context.doors import Expected
 from tests.context.story import Story
@@ -98,11 +98,11 @@ def test_every_original_of_a_story_is_in_one_state_at_every_call(part: int) -> N
 
         def seen(view: View, story: Story = story) -> None:
             entries = told(story)
-            found = trace(entries)
+            found = trace_blocks(entries)
             lawful(found, entries)
             assert found.view == view
             met.update(states(found).values())
-            weights = Scales().messages(view.messages)
+            weights = PartCounter().messages(view.messages)
             assert weights.total() == view.tokens
 
         story.sends = seen
@@ -111,15 +111,15 @@ def test_every_original_of_a_story_is_in_one_state_at_every_call(part: int) -> N
 
 
 def test_within_budget_everything_is_verbatim() -> None:
-    found = trace(messages(TALK))
+    found = trace_blocks(messages(TALK))
     lawful(found, [*messages(TALK)])
     assert {*states(found).values()} == {"verbatim"}
     assert {one.step for one in found.sent} == {0}
-    assert trace([]) == Provenance(View(), (), (), 0)
+    assert trace_blocks([]) == Provenance(View(), (), (), 0)
 
 
 def test_a_shortened_result_stands_for_its_original_and_thinking_behind_it_goes() -> None:
-    found = trace([*messages(TALK), changed(SpliceBlocks(3, 0, 1, (SHORT,)))])
+    found = trace_blocks([*messages(TALK), changed(SpliceBlocks(3, 0, 1, (SHORT,)))])
     lawful(found, [*messages(TALK)])
     assert states(found)[3, 0] == "shortened"
     assert states(found)[3, 1] == states(found)[2, 0] == "verbatim"
@@ -131,7 +131,7 @@ def test_a_shortened_result_stands_for_its_original_and_thinking_behind_it_goes(
 
 def test_what_a_summary_replaces_is_in_it_and_what_it_adds_was_put_in() -> None:
     words = content([text("[CONTEXT SUMMARY]")])[1:-1]
-    found = trace(
+    found = trace_blocks(
         [
             *messages(TALK),
             changed(SpliceBlocks(1, 1, 0, (words,)), SpliceMessages(2, 3), kind="summary"),
@@ -140,7 +140,7 @@ def test_what_a_summary_replaces_is_in_it_and_what_it_adds_was_put_in() -> None:
     assert [one.state for one in found.sent] == ["verbatim", "put in", "verbatim", "verbatim"]
     assert Counter(gone.fate for gone in found.gone) == {"summary": 5, "thinking": 1}
     newer = content([text("[CONTEXT SUMMARY] and more")])[1:-1]
-    again = trace(
+    again = trace_blocks(
         [
             *messages(TALK),
             changed(SpliceBlocks(1, 1, 0, (words,)), SpliceMessages(2, 3), kind="summary"),
@@ -155,11 +155,11 @@ def test_what_a_summary_replaces_is_in_it_and_what_it_adds_was_put_in() -> None:
 def test_what_was_dropped_is_left_out_until_it_is_brought_back() -> None:
     log = messages(TALK)
     dropped = changed(SpliceMessages(2, 3), kind="trim")
-    before = trace([*log, dropped])
+    before = trace_blocks([*log, dropped])
     assert {gone.fate for gone in before.gone} == {"left out", "thinking"}
-    change = restore(before.view, log[1], log[2])
+    change = build_restore(before.view, log[1], log[2])
     assert change is not None
-    after = trace([*log, dropped, Step(12, change.kind, change.edits)])
+    after = trace_blocks([*log, dropped, Step(12, change.kind, change.edits)])
     lawful(after, [*log])
     assert [one.state for one in after.sent] == [
         "verbatim",
@@ -170,15 +170,17 @@ def test_what_was_dropped_is_left_out_until_it_is_brought_back() -> None:
     assert {one.step for one in after.sent if one.state == "restored"} == {12}
     # The thinking does not come back.
     assert {gone.original.key for gone in after.gone} == {(2, 0), (4, 0)}
-    assert {one.state for one in trace([*log, dropped, Step(12, change.kind, change.edits)]).sent}
+    assert {
+        one.state for one in trace_blocks([*log, dropped, Step(12, change.kind, change.edits)]).sent
+    }
 
 
 def test_a_shortened_block_is_brought_back_in_its_place() -> None:
     log = messages(TALK)
     short = changed(SpliceBlocks(3, 0, 1, (SHORT,)))
-    change = restore(trace([*log, short]).view, log[2])
+    change = build_restore(trace_blocks([*log, short]).view, log[2])
     assert change is not None
-    found = trace([*log, short, Step(12, change.kind, change.edits)])
+    found = trace_blocks([*log, short, Step(12, change.kind, change.edits)])
     assert states(found)[3, 0] == "restored"
 
 
@@ -186,41 +188,43 @@ def test_blocks_that_a_step_writes_again_unchanged_stay_what_they_were() -> None
     twin = content([text("same"), text("same"), text("other")])
     log = [Message.parse(1, "prompt", twin)]
     put = Message.parse(1, "prompt", content([text("same"), text("same"), text("oth")]))
-    found = trace(
+    found = trace_blocks(
         [*log, changed(SpliceMessages(1, 1, ((1, "prompt", put.content),)), kind="shrink")]
     )
     lawful(found, [*log])
     assert [one.original.at for one in found.sent if one.original] == [0, 1, 2]
     assert [one.state for one in found.sent] == ["verbatim", "verbatim", "shortened"]
     longer = changed(SpliceBlocks(1, 2, 1, (content(["other words"])[1:-1],)), kind="shrink")
-    assert [one.state for one in trace([*log, longer]).sent][2] == "changed"
+    assert [one.state for one in trace_blocks([*log, longer]).sent][2] == "changed"
 
 
 def test_thinking_that_a_rebind_drops_is_gone_as_thinking() -> None:
-    found = trace([*messages(TALK), changed(SpliceBlocks(2, 0, 1), kind="rebind")])
+    found = trace_blocks([*messages(TALK), changed(SpliceBlocks(2, 0, 1), kind="rebind")])
     assert [gone.fate for gone in found.gone] == ["thinking", "thinking"]
-    tail = trace([*messages(TALK), changed(SpliceBlocks(2, 0, 0), kind="rebind")])
+    tail = trace_blocks([*messages(TALK), changed(SpliceBlocks(2, 0, 0), kind="rebind")])
     assert [gone.original.key for gone in tail.gone] == [(2, 0), (4, 0)]
 
 
 def test_what_the_api_clears_is_sent_and_cleared() -> None:
     log = messages(TALK)
-    found = trace([*log, Step(9, "clearing", cleared=("t1",))])
+    found = trace_blocks([*log, Step(9, "clearing", cleared=("t1",))])
     assert states(found)[3, 0] == "cleared"
     assert states(found)[2, 1] == "verbatim"
     assert found.view.cleared == ("t1",)
-    again = trace([*log, Step(9, "clearing", cleared=("t1",)), Step(10, "clearing", cleared=())])
+    again = trace_blocks(
+        [*log, Step(9, "clearing", cleared=("t1",)), Step(10, "clearing", cleared=())]
+    )
     assert states(again)[3, 0] == "verbatim"
 
 
 def test_an_edit_that_does_not_fit_is_refused_as_by_the_fold_itself() -> None:
     with pytest.raises(EditError):
-        trace([*messages(TALK), changed(SpliceBlocks(7, 0, 1))])
+        trace_blocks([*messages(TALK), changed(SpliceBlocks(7, 0, 1))])
 
 
 def test_the_parts_of_a_message_are_told_apart_and_add_up() -> None:
     def part(kind: Kind, value: dict[str, object], by: str = "") -> str:
-        return part_of(kind, Block(content([value])[1:-1], by))
+        return find_part(kind, Block(content([value])[1:-1], by))
 
     assert part("prompt", text("a")) == "prompts"
     assert part("prompt", text("a"), "summary") == "summary"
@@ -232,11 +236,11 @@ def test_the_parts_of_a_message_are_told_apart_and_add_up() -> None:
     assert part("answer", {"type": "compaction", "content": "a"}) == "summary"
     assert part("answer", {"type": "web_search_tool_result", "tool_use_id": "s"}) == "results"
     assert part("results", result("t1")) == "results"
-    scales, view = Scales(), view_of(*TALK)
+    scales, view = PartCounter(), view_of(*TALK)
     parts = scales.messages(view.messages)
     assert scales.messages(view.messages) == parts
     assert parts.total() == view.tokens
     assert parts.keys() <= {*PARTS}
     bare = edits.apply(view, "trim", [SpliceBlocks(5, 0, 1), SpliceBlocks(4, 0, 2)])
-    weights = Scales().messages(bare.messages)
+    weights = PartCounter().messages(bare.messages)
     assert weights.total() == bare.tokens

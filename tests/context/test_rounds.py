@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from conversations.context.errors import RuleError
-from conversations.context.policy.policy import policy_from
+from conversations.context.policy.policy import build_policy
 from conversations.context.steps.protocol import SummaryReply, SummaryWanted
-from conversations.context.steps.restore import restore
-from conversations.context.steps.summary_parts import Told, parts
+from conversations.context.steps.restore import build_restore
+from conversations.context.steps.summary_parts import RenderedMessage, split_messages
 from conversations.context.view import edits, replay, wire
 from conversations.context.view.view import Message, View
 from tests.context.independent import violations
@@ -33,7 +33,7 @@ from tests.context.talk import (
 from tests.context.test_defects import grown
 from tests.context.test_pipeline import PAGE, rounds
 
-ROUNDS = policy_from("structured", {"input_token_budget": 0, "max_conversation_tokens": 0})
+ROUNDS = build_policy("structured", {"input_token_budget": 0, "max_conversation_tokens": 0})
 START = [prompt("first"), answer("hello"), prompt("do it")]
 
 
@@ -69,7 +69,7 @@ def test_a_failed_working_memory_is_tried_again_only_after_as_many_rounds() -> N
         asked += [n for _ in shell.wanted]
     assert asked == [5, 10]
     assert shell.kinds == []
-    off = policy_from("structured", {"compaction_enabled": False})
+    off = build_policy("structured", {"compaction_enabled": False})
     shell = Shell(writes=keeping)
     run(view_of(*START, *rounds(5)), shell, off)
     assert shell.wanted == []
@@ -77,7 +77,7 @@ def test_a_failed_working_memory_is_tried_again_only_after_as_many_rounds() -> N
 
 def test_nothing_is_replaced_where_no_two_messages_may_go() -> None:
     shell = Shell(writes=keeping)
-    often = policy_from("structured", {"round_summary_every": 1})
+    often = build_policy("structured", {"round_summary_every": 1})
     view = view_of(*START, *rounds(1, "small"))
     assert run(view, shell, often) is view
     assert shell.wanted == []
@@ -88,7 +88,7 @@ def test_a_working_memory_goes_into_the_summary_and_its_names_into_a_notice() ->
     assert [block.by for block in view.messages[0].blocks] == ["", "rounds"]
     more = [prompt("next"), *[m for n in range(9) for m in round_of(f"u{n}", PAGE)], prompt("so")]
     shell = Shell(writes=keeping)
-    rebuild = policy_from("rebuild", {"max_conversation_messages": 0})
+    rebuild = build_policy("rebuild", {"max_conversation_messages": 0})
     done = shell.prepare(grown(view, *more), situation(view, 90_000), rebuild).view
     assert "<previous_summary>\n(WORKING MEMORY)\nThey worked on:" in shell.wanted[0].text
     assert [block.by for block in done.messages[0].blocks] == ["", "summary"]
@@ -96,7 +96,7 @@ def test_a_working_memory_goes_into_the_summary_and_its_names_into_a_notice() ->
 
     view = run(view_of(*START, *rounds(5)), Shell(writes=keeping))
     more = [prompt("next"), *[m for n in range(9) for m in round_of(f"u{n}", PAGE)], prompt("so")]
-    limits = policy_from("gated-trim", {"max_conversation_bytes": 30_000})
+    limits = build_policy("gated-trim", {"max_conversation_bytes": 30_000})
     done = Shell().prepare(grown(view, *more), situation(), limits).view
     assert "https://e.org/0" in blocks(done, 0)[1]["text"]
 
@@ -104,7 +104,7 @@ def test_a_working_memory_goes_into_the_summary_and_its_names_into_a_notice() ->
 def test_a_budget_of_tokens_is_kept_by_trimming() -> None:
     view = view_of(prompt("go"), *[prompt("word " * 2_000), answer("ok")] * 30, prompt("now"))
     shell = Shell()
-    policy = policy_from("structured", {"round_summary_every": 0})
+    policy = build_policy("structured", {"round_summary_every": 0})
     done = run(view, shell, policy)
     assert shell.kinds == ["trim applied"]
     assert shell.records[0].trigger.setting == "max_conversation_tokens"
@@ -112,7 +112,7 @@ def test_a_budget_of_tokens_is_kept_by_trimming() -> None:
 
 
 def staged(view: View, shell: Shell) -> View:
-    policy = policy_from("rebuild", {"max_conversation_messages": 0, "summary_max_tokens": 2_000})
+    policy = build_policy("rebuild", {"max_conversation_messages": 0, "summary_max_tokens": 2_000})
     return shell.prepare(view, situation(view, view.tokens, window=32_000), policy).view
 
 
@@ -150,36 +150,39 @@ def test_a_stage_that_fails_rejects_the_summary(reply: Any, reason: str) -> None
 
 
 def test_parts_are_equal_and_never_part_a_call_from_its_result() -> None:
-    told = [Told("user", "word " * 500, follows=bool(n % 2)) for n in range(40)]
-    found = parts(told, 10_000)
+    told = [RenderedMessage("user", "word " * 500, follows=bool(n % 2)) for n in range(40)]
+    found = split_messages(told, 10_000)
     sizes = [len(part) for part in found]
     assert len(found) > 2
     assert max(sizes[:-1]) - min(sizes[:-1]) <= 2 * 2_502
     assert all(part.count("word") % 1_000 == 0 for part in found)
-    large = [Told("user", "word " * 2_500, follows=False) for _ in range(6)]
-    assert len(parts(large, 10_000)) == 6
-    huge = [Told("user", "word " * 9_000, follows=False), Told("assistant", "ok", follows=False)]
-    [note] = parts(huge, 10_000)
+    large = [RenderedMessage("user", "word " * 2_500, follows=False) for _ in range(6)]
+    assert len(split_messages(large, 10_000)) == 6
+    huge = [
+        RenderedMessage("user", "word " * 9_000, follows=False),
+        RenderedMessage("assistant", "ok", follows=False),
+    ]
+    [note] = split_messages(huge, 10_000)
     assert note.startswith("[user]\n[a message of about ")
-    assert parts([], 10_000) == []
+    assert split_messages([], 10_000) == []
 
 
 def test_an_original_is_brought_back_and_stays() -> None:
     view = view_of(prompt("go"), *rounds(9))
-    small = Shell().prepare(view, situation(view, 50_000), policy_from("tool-budget")).view
-    change = restore(small, view.messages[2], view.messages[1])
+    small = Shell().prepare(view, situation(view, 50_000), build_policy("tool-budget")).view
+    change = build_restore(small, view.messages[2], view.messages[1])
     assert change is not None
     assert (change.kind, change.note) == ("restore", "Brought back 1 original message")
     done = edits.apply(small, change.kind, change.edits)
     assert done.messages[2].content == view.messages[2].content
     again = Shell()
-    assert again.prepare(done, situation(done, 50_000), policy_from("tool-budget")).view == done
-    assert restore(done, view.messages[2]) is None
+    assert again.prepare(done, situation(done, 50_000), build_policy("tool-budget")).view == done
+    assert build_restore(done, view.messages[2]) is None
     stored: list[replay.Entry] = [
         *small.messages,
-        (change.kind, edits.load(edits.dump(change.edits))),
+        (change.kind, edits.load_edits(edits.dump_edits(change.edits))),
     ]
-    assert replay.replay(stored).messages == done.messages
+    assert replay.replay_entries(stored).messages == done.messages
 
 
 def test_what_was_dropped_comes_back_with_its_pair_and_without_thinking() -> None:
@@ -188,7 +191,7 @@ def test_what_was_dropped_comes_back_with_its_pair_and_without_thinking() -> Non
     gone = edits.apply(
         view, "summary", [edits.SpliceBlocks(1, 1, 0, (summary,)), edits.SpliceMessages(2, 3)]
     )
-    change = restore(gone, *view.messages[:3])
+    change = build_restore(gone, *view.messages[:3])
     assert change is not None
     assert change.note == "Brought back 2 original messages"
     done = edits.apply(gone, "restore", change.edits)
@@ -196,13 +199,13 @@ def test_what_was_dropped_comes_back_with_its_pair_and_without_thinking() -> Non
     assert blocks(done, 2) == [result("a", PAGE)]
     assert blocks(done, 0) == [text("go"), text("[CONTEXT SUMMARY]")]
     with pytest.raises(RuleError):
-        restore(gone, view.messages[2])
+        build_restore(gone, view.messages[2])
 
 
 def test_what_was_learned_is_carried_over_an_edit_that_keeps_the_structure() -> None:
     view = view_of(prompt("go"), *rounds(9))
-    Shell().prepare(view, situation(view, 10), policy_from("tool-budget"))
-    small = Shell().prepare(view, situation(view, 50_000), policy_from("tool-budget")).view
+    Shell().prepare(view, situation(view, 10), build_policy("tool-budget"))
+    small = Shell().prepare(view, situation(view, 50_000), build_policy("tool-budget")).view
     assert {"rules", "calls"} >= set(small.trail.learned) & {"rules", "calls"}
     assert small.trail.learned["rules"][0] == small.length
     fewer = edits.apply(small, "trim", [edits.SpliceMessages(2, 3)])

@@ -49,7 +49,7 @@ GOT = results(result("t1"))
     ],
 )
 def test_what_the_api_takes_passes(talk: Talk) -> None:
-    rules.check(view_of(*talk))
+    rules.check_rules(view_of(*talk))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_what_the_api_takes_passes(talk: Talk) -> None:
 )  # fmt: skip
 def test_what_the_api_refuses_is_named(rule: str, talk: Talk) -> None:
     with pytest.raises(RuleError) as caught:
-        rules.check(view_of(*talk))
+        rules.check_rules(view_of(*talk))
     assert caught.value.rule == rule
     assert caught.value.where.startswith("messages")
 
@@ -115,11 +115,11 @@ def test_content_that_is_no_array_and_messages_without_end_are_refused(
 ) -> None:
     for content in ('{"a":1}', '[{"type":1}]', "[1]"):
         with pytest.raises(RuleError) as caught:
-            rules.check(View().append(Message(1, "prompt", content, 1)))
+            rules.check_rules(View().append(Message(1, "prompt", content, 1)))
         assert caught.value.rule == "content"
     monkeypatch.setattr(rules, "MOST_MESSAGES", 1)
     with pytest.raises(RuleError) as caught:
-        rules.check(view_of(prompt("a"), prompt("b")))
+        rules.check_rules(view_of(prompt("a"), prompt("b")))
     assert caught.value.rule == "count"
 
 
@@ -127,7 +127,7 @@ def test_a_broken_rule_is_found_again() -> None:
     view = view_of(prompt("a"), GOT)
     for _ in range(2):
         with pytest.raises(RuleError):
-            rules.check(view)
+            rules.check_rules(view)
 
 
 def test_cuts_never_part_a_call_from_its_result() -> None:
@@ -135,9 +135,9 @@ def test_cuts_never_part_a_call_from_its_result() -> None:
         prompt("a"), answer(use("t1"), use("t2")), results(result("t1"), result("t2")),
         answer(SEARCH), answer(FOUND), prompt("b"), answer(use("t3")),
     )  # fmt: skip
-    assert rules.cuts(view) == [0, 1, 3, 5, 6]
+    assert rules.find_cuts(view) == [0, 1, 3, 5, 6]
 
 
 def test_a_message_without_blocks_is_not_judged() -> None:
     view = view_of(prompt("a")).append(Message(2, "answer", "[]", 4))
-    rules.check(view)
+    rules.check_rules(view)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conversations.context.text import graphemes
-from conversations.context.text.shorten import cut, cut_tail, preview, shorten
+from conversations.context.text.shorten import cut_head, cut_tail, preview_text, shorten
 from tests.context.test_wire import values
 from tools.html.to_compact_text import html_to_compact_text, is_html
 
@@ -151,19 +151,23 @@ def test_text_is_never_longer_and_clusters_stay_whole(pieces: list[str], limit: 
 def test_a_cluster_is_cut_before_or_after_and_never_inside(cluster: str) -> None:
     text = "x" + cluster + "x"
     inside = range(2, 1 + len(cluster))
-    assert all(graphemes.before(text, at) == 1 for at in inside)
-    assert all(graphemes.after(text, at) == 1 + len(cluster) for at in inside)
-    assert graphemes.before(text, 99) == graphemes.after(text, len(text)) == len(text)
-    assert graphemes.after(text, -1) == 0
+    assert all(graphemes.find_cut_before(text, at) == 1 for at in inside)
+    assert all(graphemes.find_cut_after(text, at) == 1 + len(cluster) for at in inside)
+    assert (
+        graphemes.find_cut_before(text, 99)
+        == graphemes.find_cut_after(text, len(text))
+        == len(text)
+    )
+    assert graphemes.find_cut_after(text, -1) == 0
 
 
 def test_flags_are_cut_in_pairs_and_surrogates_not_at_all() -> None:
     flags = "🇩🇪🇫🇷🇯🇵"
-    assert [graphemes.before(flags, at) for at in range(7)] == [0, 0, 2, 2, 4, 4, 6]
-    assert graphemes.before("a\ud83d\ude00", 2) == 1
-    assert graphemes.before("\u1100\u1100\u1161", 1) == 0
-    assert graphemes.before("🇩漢", 1) == 1
-    assert graphemes.before("각\u11a8", 1) == 0
+    assert [graphemes.find_cut_before(flags, at) for at in range(7)] == [0, 0, 2, 2, 4, 4, 6]
+    assert graphemes.find_cut_before("a\ud83d\ude00", 2) == 1
+    assert graphemes.find_cut_before("\u1100\u1100\u1161", 1) == 0
+    assert graphemes.find_cut_before("🇩漢", 1) == 1
+    assert graphemes.find_cut_before("각\u11a8", 1) == 0
     assert unicodedata.combining("\u0301")
 
 
@@ -173,15 +177,15 @@ def test_head_and_tail_end_on_lines_and_words() -> None:
     head, _, tail = short.partition("\n[… ")
     assert lines.startswith(head + "\n")
     assert lines.endswith("\n" + tail.partition("…]\n")[2])
-    assert cut("some words in a row", 12) == "some words"
-    assert cut("x" * 50, 10) == "x" * 10
+    assert cut_head("some words in a row", 12) == "some words"
+    assert cut_head("x" * 50, 10) == "x" * 10
     assert cut_tail("some words in a row", 6) == "a row"
     assert cut_tail("x" * 50, 10) == "x" * 10
     assert cut_tail("one\ntwo\nthree", 7) == "three"
-    assert cut("short", 9) == cut_tail("short", 9) == "short"
+    assert cut_head("short", 9) == cut_tail("short", 9) == "short"
     assert shorten("word " * 50, 20) == "word word word word "
-    assert preview("x" * 700, 500, 200) == "x" * 700
-    assert len(preview("x" * 7_000, 500, 200)) < 760
+    assert preview_text("x" * 700, 500, 200) == "x" * 700
+    assert len(preview_text("x" * 7_000, 500, 200)) < 760
 
 
 def test_a_log_keeps_the_lines_that_speak_of_errors() -> None:

@@ -84,8 +84,8 @@ def test_json_texts_are_cut_between_clusters_too() -> None:
 def test_no_cluster_may_be_cut_inside(cluster: str) -> None:
     text = "x" + cluster + "x"
     for at in range(2, 1 + len(cluster)):
-        assert graphemes.before(text, at) == 1
-        assert graphemes.after(text, at) == 1 + len(cluster)
+        assert graphemes.find_cut_before(text, at) == 1
+        assert graphemes.find_cut_after(text, at) == 1 + len(cluster)
 
 
 def test_marks_of_direction_stay_with_a_text_that_is_json() -> None:

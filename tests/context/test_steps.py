@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from conversations.context.policy.gauge import Gauge, measure
-from conversations.context.policy.policy import Policy, policy_from
-from conversations.context.steps.compaction import compaction
-from conversations.context.steps.ingest import ingest
-from conversations.context.steps.rebind import rebind
-from conversations.context.steps.shorten_results import kept_head, shortened
-from conversations.context.steps.shrink import shrink
-from conversations.context.steps.trim import trim, trim_rounds
+from conversations.context.policy.gauge import Gauge, measure_context
+from conversations.context.policy.policy import Policy, build_policy
+from conversations.context.steps.compaction import compact_results
+from conversations.context.steps.ingest import shape_new_results
+from conversations.context.steps.rebind import drop_unbound_thinking
+from conversations.context.steps.shorten_results import keep_head, shorten_texts
+from conversations.context.steps.shrink import shrink_blocks
+from conversations.context.steps.trim import drop_exchanges, drop_rounds
 from conversations.context.view import edits
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import View
@@ -34,12 +34,12 @@ from tests.context.talk import (
     view_of,
 )
 
-CLASSIC = policy_from("classic")
+CLASSIC = build_policy("classic")
 LONG = "lorem ipsum " * 300
 
 
 def gauge_of(view: View, tokens: int, *, window: int = 200_000, room: int = 0) -> Gauge:
-    return measure(view, 0, reported(view, tokens), window, room)
+    return measure_context(view, 0, reported(view, tokens), window, room)
 
 
 def after(view: View, change: Transformation | None) -> View:
@@ -50,7 +50,7 @@ def after(view: View, change: Transformation | None) -> View:
 
 
 def policy(**numbers: Any) -> Policy:
-    return policy_from("classic", numbers)
+    return build_policy("classic", numbers)
 
 
 def test_ingest_shortens_only_what_was_never_sent_and_keeps_the_pairing() -> None:
@@ -60,7 +60,7 @@ def test_ingest_shortens_only_what_was_never_sent_and_keeps_the_pairing() -> Non
         prompt("a"), *round_of("t0", long), answer(use("t1"), use("t2"), use("t3")),
         results(result("t1", long, is_error=True), result("t2", rows), result("t3", "short")),
     )  # fmt: skip
-    change = ingest(view, gauge_of(view, 10), CLASSIC)
+    change = shape_new_results(view, gauge_of(view, 10), CLASSIC)
     done = after(view, change)
     assert change is not None
     assert (
@@ -73,40 +73,40 @@ def test_ingest_shortens_only_what_was_never_sent_and_keeps_the_pairing() -> Non
     assert len(first["content"]) <= 40_000
     assert json.loads(second["content"])[0] == {"n": 0}
     assert third == blocks(view, 4)[2]
-    assert ingest(done, gauge_of(done, 10), CLASSIC) is None
+    assert shape_new_results(done, gauge_of(done, 10), CLASSIC) is None
 
 
 def test_ingest_shares_the_limit_among_the_texts_of_a_list() -> None:
     content = [text("x" * 50_000), IMAGE, text("short")]
     view = view_of(prompt("a"), *round_of("t1", content))
-    change = ingest(view, gauge_of(view, 10), CLASSIC)
+    change = shape_new_results(view, gauge_of(view, 10), CLASSIC)
     found = blocks(after(view, change), 2)[0]["content"]
     assert [len(block.get("text", "")) for block in found] == [39_995, 0, 5]
     assert change is not None
     assert change.note.startswith("Shortened 1 tool result before")
-    many = shortened([text("y" * 100)] * 300 + [IMAGE], "t1", 1_000)
+    many = shorten_texts([text("y" * 100)] * 300 + [IMAGE], "t1", 1_000)
     assert isinstance(many, list)
     assert [block["type"] for block in many] == ["text", "image"]
     assert len(many[0]["text"]) <= 1_000
-    assert shortened([text("a"), text("b")], "t1", 1_000) == [text("a"), text("b")]
+    assert shorten_texts([text("a"), text("b")], "t1", 1_000) == [text("a"), text("b")]
 
 
 def test_ingest_leaves_verbatim_tools_and_can_be_off() -> None:
     view = view_of(prompt("a"), *round_of("t1", "x" * 50_000, name="read_file"))
     assert (
-        ingest(
+        shape_new_results(
             view, gauge_of(view, 1), policy(verbatim_tools=["read_file"], verbatim_max_chars=60_000)
         )
         is None
     )
-    assert ingest(view, gauge_of(view, 1), policy(max_tool_result_chars=0)) is None
-    assert ingest(view_of(prompt("a")), gauge_of(view, 1), CLASSIC) is None
+    assert shape_new_results(view, gauge_of(view, 1), policy(max_tool_result_chars=0)) is None
+    assert shape_new_results(view_of(prompt("a")), gauge_of(view, 1), CLASSIC) is None
     # A result that could not become smaller is left alone.
     tight = policy(max_tool_result_chars=65, tool_result_retention_chars=64)
     odd = view_of(prompt("a"), *round_of("t2", '"' + "漢" * 90))
-    assert ingest(odd, gauge_of(odd, 1), tight) is not None
+    assert shape_new_results(odd, gauge_of(odd, 1), tight) is not None
     plain = view_of(prompt("a"), *round_of("t2", "x" * 66))
-    assert ingest(plain, gauge_of(plain, 1), tight) is None
+    assert shape_new_results(plain, gauge_of(plain, 1), tight) is None
 
 
 def test_compaction_keeps_the_head_and_says_where_the_rest_is() -> None:
@@ -116,7 +116,7 @@ def test_compaction_keeps_the_head_and_says_where_the_rest_is() -> None:
         *round_of("t3", long), prompt("b"), *round_of("t4", long),
     )  # fmt: skip
     gauge = gauge_of(view, 45_231)
-    change = compaction(view, gauge, CLASSIC)
+    change = compact_results(view, gauge, CLASSIC)
     done = after(view, change)
     assert change is not None
     assert change.note == (
@@ -131,12 +131,12 @@ def test_compaction_keeps_the_head_and_says_where_the_rest_is() -> None:
     )
     assert blocks(done, 2)[1] == result("t2", "ok")
     assert blocks(done, 7) == blocks(view, 7)
-    assert compaction(done, gauge, CLASSIC) is None
-    assert compaction(view, gauge_of(view, 40_000), CLASSIC) is None
-    everything = compaction(done, gauge_of(done, 99, room=50), CLASSIC, everything=True)
+    assert compact_results(done, gauge, CLASSIC) is None
+    assert compact_results(view, gauge_of(view, 40_000), CLASSIC) is None
+    everything = compact_results(done, gauge_of(done, 99, room=50), CLASSIC, everything=True)
     assert everything is not None
     assert everything.note.startswith("Compacted 1 tool result: ")
-    assert compaction(done, gauge_of(done, 9, room=50), CLASSIC, everything=True) is None
+    assert compact_results(done, gauge_of(done, 9, room=50), CLASSIC, everything=True) is None
 
 
 def test_compaction_never_touches_errors_verbatim_tools_and_what_was_restored() -> None:
@@ -148,7 +148,7 @@ def test_compaction_never_touches_errors_verbatim_tools_and_what_was_restored() 
     restored = json.dumps(result("t3", LONG))
     view = edits.apply(view, "restore", [edits.SpliceBlocks(3, 2, 1, (restored,))])
     assert (
-        compaction(
+        compact_results(
             view,
             gauge_of(view, 50_000),
             policy(verbatim_tools=["read_file"], verbatim_max_chars=60_000),
@@ -159,9 +159,9 @@ def test_compaction_never_touches_errors_verbatim_tools_and_what_was_restored() 
 
 def test_compaction_counts_on_from_what_ingest_left() -> None:
     view = view_of(prompt("a"), *round_of("t1", "x" * 50_000))
-    view = after(view, ingest(view, gauge_of(view, 1), CLASSIC))
+    view = after(view, shape_new_results(view, gauge_of(view, 1), CLASSIC))
     view = view_of_more(view, *round_of("t2", "ok"))
-    done = after(view, compaction(view, gauge_of(view, 50_000), CLASSIC))
+    done = after(view, compact_results(view, gauge_of(view, 50_000), CLASSIC))
     assert "[truncated for context management: 500 of more than " in blocks(done, 2)[0]["content"]
 
 
@@ -173,13 +173,13 @@ def view_of_more(view: View, *said: Any) -> View:
 
 def test_a_list_keeps_its_first_texts_and_stubs_for_what_is_no_text() -> None:
     content = [IMAGE, text("x" * 400), text(" "), text("y" * 400), text("z" * 400)]
-    kept = kept_head(content, "t1", 500, is_whole=True)
+    kept = keep_head(content, "t1", 500, is_whole=True)
     assert kept == [
         text("[image left out]"), text("x" * 400), text("y" * 100),
         text('[truncated for context management: 500 of 1,201 characters shown; recall "t1" for'
              " the rest]"),
     ]  # fmt: skip
-    assert kept_head([IMAGE, text("a")], "t1", 500, is_whole=True) == [
+    assert keep_head([IMAGE, text("a")], "t1", 500, is_whole=True) == [
         text("[image left out]"),
         text("a"),
     ]
@@ -196,7 +196,7 @@ def exchanges(count: int, size: int) -> list[Any]:
 def test_trim_drops_the_oldest_exchanges_whole_and_names_what_can_be_recalled() -> None:
     view = view_of(*exchanges(10, 1_000), prompt("now"))
     limits = policy(max_conversation_bytes=10_000, input_token_budget=0)
-    change = trim(view, gauge_of(view, 150_000), limits)
+    change = drop_exchanges(view, gauge_of(view, 150_000), limits)
     done = after(view, change)
     assert change is not None
     assert change.note == f"Dropped the 19 oldest messages: {view.size:,} bytes exceeded 10,000"
@@ -207,9 +207,9 @@ def test_trim_drops_the_oldest_exchanges_whole_and_names_what_can_be_recalled() 
     assert 'recall "msg_3": fetch_url https://e.org/0\n' in words["text"] + "\n"
     assert blocks(done, 1) == [text("request 5")]
     assert done.size <= 8_000
-    assert trim(done, gauge_of(done, 150_000), limits) is None
+    assert drop_exchanges(done, gauge_of(done, 150_000), limits) is None
     # The list is carried over when more is dropped.
-    again = trim(done, gauge_of(done, 150_000), policy(max_conversation_bytes=6_000))
+    again = drop_exchanges(done, gauge_of(done, 150_000), policy(max_conversation_bytes=6_000))
     words = blocks(after(done, again), 0)[1]
     assert 'recall "msg_31"' in words["text"]
     assert "(and 6 older ones)" in words["text"]
@@ -218,15 +218,15 @@ def test_trim_drops_the_oldest_exchanges_whole_and_names_what_can_be_recalled() 
 def test_trim_has_a_gate_and_no_report_opens_it() -> None:
     view = view_of(*exchanges(10, 1_000), prompt("now"))
     limits = policy(max_conversation_bytes=10_000)
-    assert trim(view, gauge_of(view, 119_999), limits) is None
-    assert trim(view, measure(view, 0, None, 200_000), limits) is not None
-    assert trim_rounds(view, gauge_of(view, 1), limits) is None
-    assert shrink(view, gauge_of(view, 1), limits) is None
+    assert drop_exchanges(view, gauge_of(view, 119_999), limits) is None
+    assert drop_exchanges(view, measure_context(view, 0, None, 200_000), limits) is not None
+    assert drop_rounds(view, gauge_of(view, 1), limits) is None
+    assert shrink_blocks(view, gauge_of(view, 1), limits) is None
 
 
 def test_a_number_of_messages_is_a_backstop() -> None:
     view = view_of(*exchanges(10, 10), prompt("now"))
-    change = trim(view, gauge_of(view, 10), policy(max_conversation_messages=30))
+    change = drop_exchanges(view, gauge_of(view, 10), policy(max_conversation_messages=30))
     done = after(view, change)
     assert done.length <= 24
     assert change is not None
@@ -235,33 +235,33 @@ def test_a_number_of_messages_is_a_backstop() -> None:
 
 def test_few_dropped_words_are_not_replaced_by_more() -> None:
     view = view_of(prompt("a"), answer("b"), prompt("c"), answer("d"), prompt("e"))
-    change = trim(view, gauge_of(view, 10), policy(max_conversation_messages=4))
+    change = drop_exchanges(view, gauge_of(view, 10), policy(max_conversation_messages=4))
     done = after(view, change)
     assert [message.seq for message in done.messages] == [1, 4, 5]
     assert blocks(done, 0) == [text("a")]
     hopeless = policy(max_conversation_messages=1)
-    assert trim(done, gauge_of(done, 10), hopeless) is None
-    assert trim_rounds(done, gauge_of(done, 10), hopeless) is None
+    assert drop_exchanges(done, gauge_of(done, 10), hopeless) is None
+    assert drop_rounds(done, gauge_of(done, 10), hopeless) is None
 
 
 def test_rounds_of_one_long_exchange_are_dropped_when_nothing_else_can() -> None:
     said = [part for n in range(30) for part in round_of(f"t{n}", "x" * 900)]
     view = view_of(prompt("one request"), *said)
     gauge = gauge_of(view, view.tokens, room=view.tokens // 2)
-    assert trim(view, gauge, CLASSIC) is None
-    assert shrink(view, gauge, CLASSIC) is None
-    done = after(view, trim_rounds(view, gauge, CLASSIC))
+    assert drop_exchanges(view, gauge, CLASSIC) is None
+    assert shrink_blocks(view, gauge, CLASSIC) is None
+    done = after(view, drop_rounds(view, gauge, CLASSIC))
     assert blocks(done, 0)[0] == text("one request")
     assert done.messages[-1] == view.messages[-1]
     nothing = gauge_of(view, view.tokens, room=10)
-    assert [m.seq for m in after(view, trim_rounds(view, nothing, CLASSIC)).messages] == [1, 60, 61]
+    assert [m.seq for m in after(view, drop_rounds(view, nothing, CLASSIC)).messages] == [1, 60, 61]
 
 
 def test_trim_keeps_the_results_of_verbatim_tools() -> None:
     said = [*round_of("r", "the rubric", name="read_file"), *exchanges(10, 1_000)]
     view = view_of(prompt("first"), *said, prompt("now"))
     limits = policy(max_conversation_bytes=8_000, verbatim_tools=["read_file"])
-    done = after(view, trim(view, gauge_of(view, 150_000), limits))
+    done = after(view, drop_exchanges(view, gauge_of(view, 150_000), limits))
     assert [message.seq for message in done.messages[:3]] == [1, 2, 3]
     assert done.length < 20
 
@@ -274,7 +274,7 @@ def test_the_largest_blocks_are_shortened_as_far_as_needed() -> None:
         results(result("t1", rows), result("t2", "small"), result("t3", [IMAGE, text(LONG * 9)])),
     )  # fmt: skip
     limits = policy(max_conversation_bytes=40_000)
-    change = shrink(view, gauge_of(view, 150_000), limits)
+    change = shrink_blocks(view, gauge_of(view, 150_000), limits)
     done = after(view, change)
     assert change is not None
     assert change.note.startswith("Shortened the ")
@@ -285,7 +285,7 @@ def test_the_largest_blocks_are_shortened_as_far_as_needed() -> None:
     assert blocks(done, 4)[2]["content"][0] == text("[image left out]")
     assert 'recall "msg_3"' in blocks(done, 2)[1]["text"]
     assert len(blocks(done, 3)[1]["input"]["content"]) < 30_000
-    assert shrink(done, gauge_of(done, 150_000), limits) is None
+    assert shrink_blocks(done, gauge_of(done, 150_000), limits) is None
 
 
 def test_what_cannot_be_reached_is_not_begun_unless_the_window_demands_it() -> None:
@@ -294,9 +294,9 @@ def test_what_cannot_be_reached_is_not_begun_unless_the_window_demands_it() -> N
     limits = policy(
         max_conversation_bytes=40_000, verbatim_tools=["read_file"], verbatim_max_chars=60_000
     )
-    assert shrink(view, gauge_of(view, 150_000), limits) is None
+    assert shrink_blocks(view, gauge_of(view, 150_000), limits) is None
     gauge = gauge_of(view, view.tokens, room=1_000)
-    change = shrink(view, gauge, limits)
+    change = shrink_blocks(view, gauge, limits)
     done = after(view, change)
     assert change is not None
     assert change.note.startswith("Shortened the largest block: ")
@@ -306,9 +306,9 @@ def test_what_cannot_be_reached_is_not_begun_unless_the_window_demands_it() -> N
 def test_the_first_messages_text_is_taken_last() -> None:
     view = view_of(prompt(IMAGE, "p" * 50_000), *round_of("t1", "r" * 50_000))
     kind = gauge_of(view, 150_000)
-    done = after(view, shrink(view, kind, policy(max_conversation_bytes=70_000)))
+    done = after(view, shrink_blocks(view, kind, policy(max_conversation_bytes=70_000)))
     assert blocks(done, 0) == blocks(view, 0)
-    done = after(view, shrink(view, kind, policy(max_conversation_bytes=40_000)))
+    done = after(view, shrink_blocks(view, kind, policy(max_conversation_bytes=40_000)))
     assert blocks(done, 0)[0] == IMAGE
     assert len(blocks(done, 0)[1]["text"]) < 40_000
 
@@ -318,7 +318,9 @@ def test_a_call_whose_input_is_no_object_when_shortened_is_left_alone() -> None:
     for _ in range(150):
         deep = {"deep and deeper still": deep}
     view = view_of(prompt("a"), answer(use("t1", a=deep, b="x" * 20_000)), results(result("t1")))
-    assert shrink(view, gauge_of(view, 150_000), policy(max_conversation_bytes=9_000)) is None
+    assert (
+        shrink_blocks(view, gauge_of(view, 150_000), policy(max_conversation_bytes=9_000)) is None
+    )
 
 
 def test_rebind_drops_thinking_that_another_envelope_signed() -> None:
@@ -326,17 +328,17 @@ def test_rebind_drops_thinking_that_another_envelope_signed() -> None:
         prompt("a"), answer(THOUGHT, use("t1")), results(result("t1")), answer(THOUGHT, "x"),
         prompt("b"),
     )  # fmt: skip
-    change = rebind(view, situation(bound_to="old"))
+    change = drop_unbound_thinking(view, situation(bound_to="old"))
     done = after(view, change)
     assert change is not None
     assert change.note == (
         "Dropped 2 thinking blocks: the model, the system prompt or the tools have changed"
     )
     assert not any(message.has_thinking for message in done.messages)
-    assert rebind(done, situation(bound_to="old")) is None
+    assert drop_unbound_thinking(done, situation(bound_to="old")) is None
 
 
 @pytest.mark.parametrize("bound", ["", "e"])
 def test_thinking_that_is_still_bound_stays(bound: str) -> None:
     view = view_of(prompt("a"), answer(THOUGHT, "x"), prompt("b"))
-    assert rebind(view, situation(bound_to=bound)) is None
+    assert drop_unbound_thinking(view, situation(bound_to=bound)) is None

@@ -4,12 +4,17 @@ from typing import Any
 
 import pytest
 
-from conversations.context.policy.policy import Policy, policy_from
+from conversations.context.policy.policy import Policy, build_policy
 from conversations.context.steps.protocol import SummaryReply
-from conversations.context.steps.recall_list import carried, lines, listed, neutral
-from conversations.context.steps.summary import END, START, summarise
-from conversations.context.steps.trim import trim
-from conversations.context.text.facts_in_text import names, required
+from conversations.context.steps.recall_list import (
+    list_lines,
+    neutralise_markers,
+    read_lines,
+    write_list,
+)
+from conversations.context.steps.summary import END, START, summarise_middle
+from conversations.context.steps.trim import drop_exchanges
+from conversations.context.text.facts_in_text import count_names, find_required_names
 from conversations.context.view import edits, wire
 from conversations.context.view.edits import SpliceBlocks
 from conversations.context.view.view import Block, View
@@ -33,7 +38,7 @@ from tests.context.talk import (
 from tests.context.test_steps import gauge_of, view_of_more
 
 LONG = "some page text " * 400
-REBUILD = policy_from("rebuild", {"max_conversation_messages": 0})
+REBUILD = build_policy("rebuild", {"max_conversation_messages": 0})
 GOOD = "They looked for jobs, see https://e.org/1 and notes.md, rate 650."
 
 
@@ -164,21 +169,21 @@ def test_a_zone_of_fewer_than_two_messages_or_of_few_words_is_left_alone() -> No
         [prompt("a"), answer("b" * 9_000), prompt("c")],
         [prompt("a"), *[prompt("b")] * 40],
     ):
-        steps = summarise(view_of(*said), gauge_of(view_of(*said), 90_000), REBUILD)
+        steps = summarise_middle(view_of(*said), gauge_of(view_of(*said), 90_000), REBUILD)
         with pytest.raises(StopIteration) as stop:
             next(steps)
         assert stop.value.value is None
-    off = policy_from("rebuild", {"compaction_enabled": False})
+    off = build_policy("rebuild", {"compaction_enabled": False})
     view = view_of(*talk())
     with pytest.raises(StopIteration):
-        next(summarise(view, gauge_of(view, 90_000), off))
+        next(summarise_middle(view, gauge_of(view, 90_000), off))
 
 
 def test_the_latest_prompt_and_verbatim_results_stay_word_for_word() -> None:
     said: list[Any] = [prompt("a"), *round_of("r", "rubric " * 9, name="read_file")]
     said += [m for n in range(6) for m in round_of(f"t{n}", LONG)]
     said += [prompt("the task of now")] + [m for n in range(9) for m in round_of(f"u{n}", LONG)]
-    policy = policy_from(
+    policy = build_policy(
         "rebuild", {"verbatim_tools": ["read_file"], "max_conversation_messages": 0}
     )
     done = run(view_of(*said), Shell(writes=keeping), policy)
@@ -192,8 +197,8 @@ def test_a_trim_notice_is_taken_into_the_summary() -> None:
     for n in range(8):
         said += [prompt(f"p{n}"), *round_of(f"t{n}", LONG, path=f"f{n}.txt"), answer(f"done {n}")]
     view = view_of(*said, prompt("now"))
-    limits = policy_from("classic", {"max_conversation_bytes": 40_000})
-    change = trim(view, gauge_of(view, 150_000), limits)
+    limits = build_policy("classic", {"max_conversation_bytes": 40_000})
+    change = drop_exchanges(view, gauge_of(view, 150_000), limits)
     assert change is not None
     trimmed = edits.apply(view, "trim", change.edits)
     done = run(trimmed, Shell(writes=keeping))
@@ -204,29 +209,31 @@ def test_a_trim_notice_is_taken_into_the_summary() -> None:
 def test_a_long_zone_is_cut_from_the_middle() -> None:
     said = [m for n in range(200) for m in round_of(f"t{n}", LONG)]
     shell = Shell(writes=keeping)
-    run(view_of(prompt("a"), *said), shell, policy_from("rebuild", {"summary_input_chars": 9_000}))
+    run(view_of(prompt("a"), *said), shell, build_policy("rebuild", {"summary_input_chars": 9_000}))
     assert " characters of the middle left out …]" in shell.wanted[0].text
     assert 8_000 < len(shell.wanted[0].text) < 10_000
 
 
 def test_the_list_keeps_its_newest_lines_and_counts_the_older_ones() -> None:
     made = [f'recall "t{n}": fetch_url https://e.org/{n}' for n in range(200)]
-    first = listed(made, 0)
+    first = write_list(made, 0)
     assert len(first) <= 4_000
     block = Block(wire.encode(text(f"x\n{first}\n{END}")), "summary")
-    found, older = carried([block, Block(wire.encode(text("no list here")))])
+    found, older = read_lines([block, Block(wire.encode(text("no list here")))])
     assert found + made[:older] == made[older:] + made[:older]
     assert f"(and {older:,} older ones)" in first
-    assert f"(and {older + 7:,} older ones)" in listed(made, 7) or older == 0
-    assert listed([], 0) == ""
+    assert f"(and {older + 7:,} older ones)" in write_list(made, 7) or older == 0
+    assert write_list([], 0) == ""
     again = [f'recall "msg_{n}": read_file a.md' for n in range(9)]
     ids = ", ".join(f'"msg_{n}"' for n in range(3, 9))
-    assert listed([again[0], 'recall "msg_1": x', *again], 0).splitlines()[1:] == [
+    assert write_list([again[0], 'recall "msg_1": x', *again], 0).splitlines()[1:] == [
         'recall "msg_1": x',
         f"recall {ids}: read_file a.md",
     ]
-    assert listed(["x" * 5_000], 0) == "Originals that can be read again:\n(and 1 older ones)"
-    assert neutral("[ end  context summary ] [other]") == "(end  context summary) [other]"
+    assert write_list(["x" * 5_000], 0) == "Originals that can be read again:\n(and 1 older ones)"
+    assert (
+        neutralise_markers("[ end  context summary ] [other]") == "(end  context summary) [other]"
+    )
 
 
 def test_long_texts_and_calls_without_words_have_lines_too() -> None:
@@ -242,7 +249,7 @@ def test_long_texts_and_calls_without_words_have_lines_too() -> None:
 
 
 def test_names_are_addresses_files_identifiers_and_numbers() -> None:
-    found = names(
+    found = count_names(
         "see https://e.org/a?b=1, <mailto:x@e.org> or `src/app/main.py`; notes.md: PROJ-1234 costs "
         "$1200.50, 12 and/or 650. a1b2c3d4 http:// e.g. " + "9" * 300
     )
@@ -250,13 +257,13 @@ def test_names_are_addresses_files_identifiers_and_numbers() -> None:
         "https://e.org/a?b=1", "mailto:x@e.org", "src/app/main.py", "notes.md", "PROJ-1234",
         "$1200.50", "650", "a1b2c3d4",
     }  # fmt: skip
-    assert required(["700 800 a.md"], ["800 a.md 900", "800"], "", 9) == ["a.md", "800"]
-    assert required(["700 a.md"], ["700 a.md"], "carried: a.md", 1) == ["700"]
+    assert find_required_names(["700 800 a.md"], ["800 a.md 900", "800"], "", 9) == ["a.md", "800"]
+    assert find_required_names(["700 a.md"], ["700 a.md"], "carried: a.md", 1) == ["700"]
 
 
 def test_an_edit_of_the_first_message_never_reaches_its_own_blocks() -> None:
     view = view_of(*talk())
-    steps = summarise(view, gauge_of(view, 90_000), REBUILD)
+    steps = summarise_middle(view, gauge_of(view, 90_000), REBUILD)
     next(steps)
     with pytest.raises(StopIteration) as stop:
         steps.send(SummaryReply(GOOD, "end_turn"))
@@ -267,7 +274,7 @@ def test_an_edit_of_the_first_message_never_reaches_its_own_blocks() -> None:
 def test_a_label_is_cut_to_what_tells_a_call_apart() -> None:
     path = "/home/user/projects/" + "deep/" * 9 + "main.py"
     said: list[Any] = [*round_of("t1", LONG, path=path), *round_of("t2", LONG, command="ls " * 30)]
-    found = lines(view_of(prompt("a"), *said), view_of(prompt("a"), *said).messages)
+    found = list_lines(view_of(prompt("a"), *said), view_of(prompt("a"), *said).messages)
     assert found[0].startswith('recall "msg_3": fetch_url …')
     assert found[0].endswith("deep/main.py")
     assert found[1] == f'recall "msg_5": fetch_url {"ls " * 13}l…'
@@ -279,12 +286,12 @@ def test_lines_of_short_results_give_way_to_those_of_long_ones() -> None:
         *[m for n in range(40) for m in round_of(f"s{n}", "done", url=f"https://e.org/{n}")],
     ]
     view = view_of(prompt("a"), *said)
-    found = lines(view, view.messages)
+    found = list_lines(view, view.messages)
     assert found[0] == 'recall "msg_3": fetch_url https://e.org/long'
     assert found[1].endswith("https://e.org/0 (short)")
-    every = listed(found, 0, 10_000)
+    every = write_list(found, 0, 10_000)
     assert every.splitlines()[1:] == found
-    few = listed(found, 0, 600).splitlines()
+    few = write_list(found, 0, 600).splitlines()
     assert few[1] == found[0]
     assert few[-2] == found[-1]
     assert few[-1] == f"(and {len(found) - len(few) + 2} older ones)"

@@ -9,19 +9,19 @@ import pytest
 
 from conversations.context.view import cache_breakpoints, edits, rules
 from conversations.context.view.edits import SpliceBlocks
-from conversations.context.view.envelope import Envelope, body, envelope
+from conversations.context.view.envelope import Envelope, build_envelope, join_body
 from tests.context.talk import answer, prompt, result, results, round_of, text, use, view_of
 from tests.emulator.samples import TOOL
 
 LONG = "The quick brown fox jumps over the lazy dog, again and again. " * 200
 MODEL = "claude-sonnet-5-5"
-HEAD = envelope(model=MODEL, max_tokens=500, system=LONG, tools=[TOOL])
+HEAD = build_envelope(model=MODEL, max_tokens=500, system=LONG, tools=[TOOL])
 Split = tuple[int, int, int]
 
 
 def split(ask: Any, made: Envelope, messages: str) -> Split:
     """Give the fresh, read and written tokens of a request."""
-    answered = ask(body(made.text, messages).encode())
+    answered = ask(join_body(made.text, messages).encode())
     assert answered.status == 200, answered.body
     usage = answered.events[0][1]["message"]["usage"]
     return (
@@ -48,12 +48,12 @@ def test_a_round_of_parallel_calls_still_reads_the_whole_prefix(ask: Any, count:
     fresh, _, written = split(ask, HEAD, first.body)
     assert fresh == 0
     second = view_of(*said, *wide(count))
-    assert (cache_breakpoints.place(second.messages) is not None) == (count > 8)
+    assert (cache_breakpoints.choose_breakpoint(second.messages) is not None) == (count > 8)
     fresh, read, added = split(ask, HEAD, second.body)
     assert (fresh, read) == (0, written)
     third = view_of(*said, *wide(count), *wide(count, "v"))
     assert split(ask, HEAD, third.body)[1] == written + added
-    rules.check(third)
+    rules.check_rules(third)
 
 
 def test_without_its_mark_the_same_round_pays_for_the_prefix_again(ask: Any) -> None:
@@ -74,7 +74,9 @@ def test_after_a_compaction_tools_and_system_prompt_are_still_read(ask: Any) -> 
     assert fresh == 0
     assert 1_024 < head == read < written
     assert again < written - read
-    bare = envelope(model=MODEL, max_tokens=500, system="", tools=[TOOL | {"description": LONG}])
+    bare = build_envelope(
+        model=MODEL, max_tokens=500, system="", tools=[TOOL | {"description": LONG}]
+    )
     split(ask, bare, view.body)
     assert split(ask, bare, compacted.body)[1] > 1_024
 
@@ -85,9 +87,9 @@ def test_what_binds_thinking_is_the_same_with_marks_and_without(ask: Any) -> Non
         "model": "claude-fable-5-2", "max_tokens": 2_000, "system": LONG, "tools": [TOOL],
         "thinking": thinking,
     }  # fmt: skip
-    before, after = envelope(**parts, cached=False), envelope(**parts)
+    before, after = build_envelope(**parts, cached=False), build_envelope(**parts)
     assert before.binding == after.binding
-    asked = json.loads(body(before.text, view_of(prompt("Hello")).body)) | {"stream": False}
+    asked = json.loads(join_body(before.text, view_of(prompt("Hello")).body)) | {"stream": False}
     content = ask(asked).json["content"]
     assert content[0]["type"] == "thinking"
     said = [prompt("Hello"), answer(*content, *[text(str(n)) for n in range(20)]), prompt("More")]
@@ -95,12 +97,12 @@ def test_what_binds_thinking_is_the_same_with_marks_and_without(ask: Any) -> Non
     assert view.body.count("cache_control") == 1
     # This model refuses thinking whose prefix has changed.
     split(ask, after, view.body)
-    changed = envelope(**(parts | {"system": LONG + "!"}))
-    assert ask(body(changed.text, view.body).encode()).status == 400
+    changed = build_envelope(**(parts | {"system": LONG + "!"}))
+    assert ask(join_body(changed.text, view.body).encode()).status == 400
 
 
 def test_a_summary_call_writes_nothing_to_the_cache(ask: Any) -> None:
-    made = envelope(model=MODEL, max_tokens=500, system=LONG, cached=False)
+    made = build_envelope(model=MODEL, max_tokens=500, system=LONG, cached=False)
     for _ in range(2):
         fresh, read, written = split(ask, made, view_of(prompt(LONG)).body)
         assert (read, written) == (0, 0)

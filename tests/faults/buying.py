@@ -10,13 +10,13 @@ from random import Random
 
 from agentweb.emulator.clock import VirtualClock
 from conversations.agent.answer import Answer
-from conversations.agent.call import ask_for_summary, attempt
+from conversations.agent.call import attempt_call, request_summary
 from conversations.agent.ports import NO_HEADERS, Head, Headers, ModelFailed, Piece, Ports, Sending
 from conversations.agent.stop import Stopped, Switch
 from conversations.claude.client import Claude, Deadlines
-from conversations.context.tokens.estimate import text_tokens
+from conversations.context.tokens.estimate import estimate_text
 from conversations.context.view import wire
-from conversations.context.view.envelope import Envelope, envelope
+from conversations.context.view.envelope import Envelope, build_envelope
 from conversations.log.leases import Lease
 from conversations.runtime.adapters import TurnCalls
 from tests.agent.twins import TwinLog, TwinStage, TwinTools
@@ -107,9 +107,9 @@ class Buyer:
 
     async def summarise(self, talk: Talk) -> None:
         """Ask for a summary as the context engine does."""
-        made = envelope(model=talk.model, max_tokens=1_000, system=SUMMARISE)
+        made = build_envelope(model=talk.model, max_tokens=1_000, system=SUMMARISE)
         said = "\n".join(str(message["content"]) for message in talk.messages[-6:])
-        await ask_for_summary(self.ports("", 1), made, said)
+        await request_summary(self.ports("", 1), made, said)
 
     async def compact(self, talk: Talk, chosen: str) -> None:
         """Have the API compact the talk, and go on from its block."""
@@ -125,7 +125,7 @@ class Buyer:
     ) -> Answer | None:
         """Make a call; once more, a few times, where the runner would."""
         messages = wire.encode(talk.messages)
-        size = made.overhead + text_tokens(messages)
+        size = made.overhead + estimate_text(messages)
         for number in range(1, 4):
             ports = self.ports(chosen, number)
             sending = Sending("summary", made, messages, size, None, number)
@@ -134,7 +134,7 @@ class Buyer:
             if compacts:
                 self.compactions.add(sent.call)
             try:
-                return (await attempt(ports, sent))[0]
+                return (await attempt_call(ports, sent))[0]
             except Stopped:
                 return None
             except ModelFailed as failure:

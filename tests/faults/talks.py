@@ -14,7 +14,7 @@ from agentweb.emulator.scenes.view import Request
 from conversations.context.steps import api_clearing
 from conversations.context.steps.api_clearing import Clearing
 from conversations.context.view import wire
-from conversations.context.view.envelope import Envelope, envelope
+from conversations.context.view.envelope import Envelope, build_envelope
 
 WORDS = "The quick brown fox jumps over the lazy dog and looks for the number of its order. "
 SAMPLES = (
@@ -60,7 +60,7 @@ class Talk:
 
     def envelope(self, max_tokens: int) -> Envelope:
         adaptive = {"type": "adaptive", "display": "summarized"}
-        made = envelope(
+        made = build_envelope(
             model=self.model,
             max_tokens=max_tokens,
             system=self.system,
@@ -74,7 +74,7 @@ class Talk:
         return made.under([*self.betas, *([api_clearing.EDITING] if self.uses else [])])
 
     def compacting(self) -> Envelope:
-        return api_clearing.compacting(replace(self, uses=0).envelope(400))
+        return api_clearing.build_compaction_envelope(replace(self, uses=0).envelope(400))
 
     def say(self, text: str) -> None:
         if self.messages and self.messages[-1]["role"] == "user":

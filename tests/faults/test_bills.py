@@ -38,8 +38,8 @@ from agentweb.emulator.scenes import SCENES
 from agentweb.emulator.server import EmulatorServer
 from agentweb.emulator.state import Bill
 from conversations.agent.ports import Head, Sending
-from conversations.agent.tokenizer import NEWER, OLDER, family_of
-from conversations.agent.usage import Usage, usage_from
+from conversations.agent.tokenizer import NEWER, OLDER, find_family
+from conversations.agent.usage import Usage, read_usage
 from conversations.audit.verify import Tally, verify_everything
 from conversations.budgets.prices import price_list
 from conversations.context.view import wire
@@ -197,7 +197,7 @@ def check_variety(rows: list[ApiResult], seen: Counter[str]) -> None:
     assert all(any(getattr(row, kind) for row in rows) for kind in kinds)
     cut = [row for row in rows if row.cost_basis == "estimated"]
     for family in (OLDER, NEWER):
-        ours = [row for row in cut if family_of(row.call.model) is family]
+        ours = [row for row in cut if find_family(row.call.model) is family]
         assert any(row.cost_micros > cost_as_announced(row) for row in ours)
     sizes = [announced(row).context for row in rows if "haiku-5" in row.call.model]
     assert min(sizes) < 100_000 < max(sizes)
@@ -206,7 +206,7 @@ def check_variety(rows: list[ApiResult], seen: Counter[str]) -> None:
 
 
 def announced(row: ApiResult) -> Usage:
-    return usage_from(wire.decode(row.usage))
+    return read_usage(wire.decode(row.usage))
 
 
 def cost_as_announced(row: ApiResult) -> int:

@@ -157,7 +157,7 @@ def test_a_name_reaches_no_file_of_another_conversation(user: User) -> None:
     started(user, kept(user))
     other = started(user)
     digest = Attachment.objects.get().data_id
-    content = wire.join([attachment_refs.block("image/png", digest, "")])
+    content = wire.join([attachment_refs.write_block("image/png", digest, "")])
     with pytest.raises(MissingFile):
         named_texts.whole(other.conversation_id, content)
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from conversations.audit import verify
 from conversations.context.policy.policy import Policy
-from conversations.context.steps.restore import restore
+from conversations.context.steps.restore import build_restore
 from conversations.context.view import edits
 from conversations.context.view.edits import SpliceMessages, Trigger
 from conversations.context.view.view import Message as ViewMessage
@@ -69,13 +69,13 @@ def test_a_prompt_put_back_is_named_in_the_record_and_whole_in_the_view(user: Us
     people_and_turns.answered(people_and_turns.claimed(turn))
     lease = people_and_turns.next_turn(turn.conversation)
     view = stored_turns.loaded(lease).view
-    trim = edits.transformation(
+    trim = edits.build_transformation(
         view, "trim", Trigger(1, 0, "estimated"), (SpliceMessages(1, 2),), "gone"
     )
     append.record_transformation(lease=lease, change=trim, policy=Policy(), summary_call=None)
     whole = [entry for entry in path(chat(turn)) if isinstance(entry, ViewMessage)]
     short = stored_turns.loaded(lease).view
-    change = restore(short, whole[0])
+    change = build_restore(short, whole[0])
     assert change is not None
     row = append.record_transformation(
         lease=lease, change=change, policy=Policy(), summary_call=None

@@ -60,7 +60,7 @@ def summarised() -> tuple[Conversation, Lease]:
     people_and_turns.answered(lease)
     lease = people_and_turns.next_turn(people_and_turns.conversation_of(lease))
     view = stored_turns.loaded(lease).view
-    change = edits.transformation(
+    change = edits.build_transformation(
         view,
         "summary",
         Trigger(81_000, 80_000, "reported", "compaction_threshold_tokens"),
@@ -175,7 +175,12 @@ def test_a_compaction_of_the_api_is_a_request_of_its_own() -> None:
     sent = calls.open_call(
         lease=lease_again(lease),
         sending=Sending(
-            "summary", api_clearing.compacting(stored_turns.ENVELOPE), view.body, 100, None, 1
+            "summary",
+            api_clearing.build_compaction_envelope(stored_turns.ENVELOPE),
+            view.body,
+            100,
+            None,
+            1,
         ),
     )
     page = page_of(people_and_turns.conversation_of(lease), 2)
@@ -198,7 +203,7 @@ def test_what_the_api_was_expected_to_clear_is_sent_and_said() -> None:
     stored_turns.close(lease, people_and_turns.opened(lease).call, people_and_turns.asks("t1"))
     append.store_results(lease=lease, content=people_and_turns.results("t1"), estimate=20)
     view = stored_turns.loaded(lease).view
-    change = api_clearing.expectation(
+    change = api_clearing.build_expectation(
         view,
         api_clearing.Gauge(120_000, "reported", 200_000),
         api_clearing.Clearing(),

@@ -52,7 +52,7 @@ def test_a_shortened_result_is_one_altered_block_with_its_words() -> None:
     shorter = '{"type":"tool_result","tool_use_id":"toolu_1","content":"one four"}'
     edit = SpliceBlocks(view.messages[2].seq, 0, 1, (shorter,))
     trigger = Trigger(41_000, 40_000, "estimated", "input_token_budget")
-    change = edits.transformation(view, "compaction", trigger, (edit,), "note")
+    change = edits.build_transformation(view, "compaction", trigger, (edit,), "note")
     append.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
     append.store_results(lease=lease, content=people_and_turns.results("toolu_2"), estimate=20)
     stored_turns.close(lease, people_and_turns.opened(lease).call, people_and_turns.complete())

@@ -8,7 +8,7 @@ from typing import Any
 
 from conversations.agent.prices import PriceList
 from conversations.context.policy.policy import PRESETS, Policy
-from conversations.lab.records import Record, record_from
+from conversations.lab.records import Record, read_record
 from conversations.lab.replay_setup import World
 
 PRICES = PriceList(
@@ -64,7 +64,7 @@ def reading(rounds: int, page: str = PAGE, prompts: int = 1) -> list[dict[str, A
 
 
 def record(messages: list[dict[str, Any]], **fields: Any) -> Record:
-    return record_from({"id": "talk", "tools": [TOOL], "messages": messages} | fields)
+    return read_record({"id": "talk", "tools": [TOOL], "messages": messages} | fields)
 
 
 def line(messages: list[dict[str, Any]], **fields: Any) -> str:

@@ -13,12 +13,12 @@ from agentweb.emulator.app import create_app
 from agentweb.emulator.clock import VirtualClock
 from conversations.context.view import envelope as envelopes
 from conversations.context.view.view import View
-from conversations.lab.cache import PromptCache, minimum_of
-from conversations.lab.cache_blocks import Liner
-from conversations.lab.call_times import PAUSES, call_times
+from conversations.lab.cache import PromptCache, find_minimum
+from conversations.lab.cache_blocks import BlockReader
+from conversations.lab.call_times import PAUSES, schedule_calls
 from conversations.lab.records import Record
 from conversations.lab.replayer import Replayer, Step
-from conversations.lab.tokens import Tokenizer, scaled
+from conversations.lab.simulated_tokenizer import Tokenizer, scale_estimate
 from tests.lab.talks import PAGE, answer, call, reading, record, result, text, user, world
 
 HEADERS = ((b"x-api-key", b"sk-test"), (b"anthropic-version", b"2023-06-01"))
@@ -129,12 +129,12 @@ SESSIONS = {
 def test_the_simulator_bills_what_the_emulator_bills(name: str) -> None:
     messages, policy, shows = SESSIONS[name]
     one, witness = record(messages), Witness()
-    times = call_times(one)
+    times = schedule_calls(one)
     seen = set()
     for step in Replayer(one, world(policy, tokenizer=EMULATED)).steps():
         usage = step.usage
         assert usage is not None
-        body = envelopes.body(step.envelope.text, step.messages).encode()
+        body = envelopes.join_body(step.envelope.text, step.messages).encode()
         billed = (usage.input, usage.cache_read, usage.cache_write)
         assert billed == witness.split(body, times.pop(step.at))
         seen |= {change.kind for change in step.changes}
@@ -160,7 +160,7 @@ def test_what_a_call_costs_is_fresh_read_and_written_once_each() -> None:
         assert step.usage is not None
         assert step.prepared is not None
         view, envelope = step.prepared.view, step.envelope
-        line = Liner(scaled()).line(envelope, view)
+        line = BlockReader(scale_estimate()).line(envelope, view)
         assert step.usage.context == line.tokens
 
 
@@ -176,7 +176,7 @@ def test_recorded_times_are_the_clock() -> None:
     messages = reading(1, prompts=2)
     stamps = [f"2026-11-21T10:{minute:02}:00+00:00" for minute in range(len(messages))]
     stamped = [m | {"timestamp": s} for m, s in zip(messages, stamps, strict=True)]
-    times = call_times(record(stamped))
+    times = schedule_calls(record(stamped))
     assert [round(at - times[1]) for at in times.values()] == [0, 120, 240, 360]
 
 
@@ -203,12 +203,12 @@ def test_below_the_minimum_nothing_is_cached() -> None:
 
 def test_a_mark_on_the_system_prompt_outlives_changed_messages() -> None:
     marked = text(PAGE) | {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
-    envelope = envelopes.envelope(model="m", max_tokens=9, system="x")
+    envelope = envelopes.build_envelope(model="m", max_tokens=9, system="x")
     parameters = tuple(
         (name, [marked] if name == "system" else value) for name, value in envelope.parameters
     )
     head = envelopes.Envelope(parameters, "", 0)
-    liner, cache = Liner(scaled()), PromptCache(minimum_of("claude-sonnet-5-5"))
+    liner, cache = BlockReader(scale_estimate()), PromptCache(find_minimum("claude-sonnet-5-5"))
     bills = []
     for words in (f"one {PAGE}", f"two {PAGE}"):
         view = View().append(record([user(words), answer("Hi")]).messages[0])

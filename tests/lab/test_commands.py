@@ -12,9 +12,9 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from conversations.context.policy.policy import PRESETS
-from conversations.lab.call_times import call_times
-from conversations.lab.records import record_from
-from conversations.lab.report import simulate
+from conversations.lab.call_times import schedule_calls
+from conversations.lab.records import read_record
+from conversations.lab.report import simulate_record
 from conversations.reductions.trial_subject import RECALL
 from tests.lab.talks import PAGE, answer, line, reading, user, world
 from tests.support.recorded_conversations import recorded_files
@@ -92,8 +92,8 @@ def test_requests_are_written_as_they_would_be_sent(talk: str, tmp_path: Path) -
     code, _, _ = run("simulate", talk, "--policy", "off", "--dump-requests", f"{tmp_path}/out")
     assert code == 0
     written = sorted((tmp_path / "out" / "off" / "talk").iterdir())
-    one = record_from(json.loads(line(reading(20))))
-    assert [int(path.stem) for path in written] == list(call_times(one))
+    one = read_record(json.loads(line(reading(20))))
+    assert [int(path.stem) for path in written] == list(schedule_calls(one))
     last = json.loads(written[-1].read_text(encoding="utf-8"))
     assert last["messages"] == reading(20)[:-1]
     assert last["model"] == "claude-sonnet-5-5"
@@ -167,8 +167,8 @@ def test_recorded_conversations_are_replayed_without_a_violation(policy: str) ->
 def test_the_command_says_what_the_lab_says(talk: str) -> None:
     _, out, _ = run("simulate", talk, "--policy", "off", "--limit", "1", "--json")
     told = json.loads(out)["totals"][0]
-    one = record_from(json.loads(line(reading(20))))
-    found = simulate(one, world("off", window=1_000_000, recall_tools=RECALL))
+    one = read_record(json.loads(line(reading(20))))
+    found = simulate_record(one, world("off", window=1_000_000, recall_tools=RECALL))
     assert told["cost_micros"] == found.total_cost
     assert told["peak_input_tokens"] == found.peak
 

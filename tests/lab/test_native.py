@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from conversations.context.policy.policy import PRESETS
-from conversations.lab.legality import Judge
+from conversations.lab.legality import LegalityCheck
 from conversations.lab.replayer import Replayer, Step
-from conversations.lab.report import simulate
-from conversations.lab.summarizer import nobody
+from conversations.lab.report import simulate_record
+from conversations.lab.summarizer import fail_summary
 from tests.lab.talks import record, user, world
 from tests.lab.test_simulation import telling
 
@@ -43,11 +43,11 @@ def test_a_request_is_billed_after_the_clearing_and_gauged_before_it() -> None:
 
 def test_what_was_cleared_is_not_in_view_and_can_be_recalled() -> None:
     talk = telling(16)
-    found = simulate(talk, world(NATIVE, clears=True))
+    found = simulate_record(talk, world(NATIVE, clears=True))
     assert (found.sole.needed, found.sole.in_view, found.sole.recoverable) == (1, 0, 1)
     assert found.applied["clearing"] > 0
     assert found.is_clean
-    whole = simulate(talk, world("off"))
+    whole = simulate_record(talk, world("off"))
     assert whole.sole.in_view == 1
 
 
@@ -63,7 +63,7 @@ def test_a_compaction_reads_the_prefix_of_the_replies_from_the_cache() -> None:
 
 def test_without_a_summarizer_the_call_is_paid_and_our_own_steps_go_on() -> None:
     policy = replace(NATIVE, compaction_threshold_tokens=30_000)
-    steps = played(20, policy=policy, summarizer=nobody)
+    steps = played(20, policy=policy, summarizer=fail_summary)
     changes = [change.outcome for step in steps for change in step.changes]
     assert "rejected" in changes
     assert any(step.summaries for step in steps)
@@ -81,5 +81,7 @@ def test_where_the_model_offers_neither_our_own_steps_do_it() -> None:
 def test_the_judge_takes_a_block_that_comes_first_and_no_other() -> None:
     block = {"type": "compaction", "content": "x", "signature": "c2ln"}
     said = record([user("a"), {"role": "assistant", "content": [block]}, user("b")]).messages
-    assert Judge().violations(said[1:]) == []
-    assert Judge().violations(said) == ["a signed compaction block that does not come first"]
+    assert LegalityCheck().violations(said[1:]) == []
+    assert LegalityCheck().violations(said) == [
+        "a signed compaction block that does not come first"
+    ]

@@ -13,10 +13,10 @@ from django.core.management import call_command
 from conversations.context.policy.policy import PRESETS
 from conversations.context.view import wire
 from conversations.lab import report_table
-from conversations.lab.accuracy import accuracy, errors
+from conversations.lab.accuracy import measure_errors, summarise_errors
 from conversations.lab.records import Record, read_records
 from conversations.lab.replayer import Replayer
-from conversations.lab.report import Report, simulate
+from conversations.lab.report import Report, simulate_record
 from tests.lab.talks import world
 from tests.support.recorded_conversations import recorded_files
 
@@ -57,7 +57,7 @@ def test_a_short_conversation_is_sent_as_it_is_stored(name: str) -> None:
 
 
 def test_the_gauge_is_as_near_to_recorded_counts_as_promised() -> None:
-    found = accuracy(chain.from_iterable(map(errors, records("dev", "coding"))))
+    found = summarise_errors(chain.from_iterable(map(measure_errors, records("dev", "coding"))))
     assert found is not None
     assert found.calls > 100
     assert found.reported_median <= 10
@@ -71,7 +71,7 @@ def test_adaptive_costs_no_more_than_the_classics_and_names_what_left(window: in
     for name in (*CLASSIC, "adaptive"):
         found[name] = Report(name, window)
         for one in records("long", "bccb77bb88fa1"):
-            found[name].merge(simulate(one, world(name, window=window)))
+            found[name].merge(simulate_record(one, world(name, window=window)))
     cheapest = min(found[name].total_cost for name in CLASSIC if not found[name].ended)
     adaptive = found["adaptive"]
     assert adaptive.total_cost * 100 <= cheapest * 105
@@ -82,7 +82,7 @@ def test_adaptive_costs_no_more_than_the_classics_and_names_what_left(window: in
 
 
 def test_the_readme_has_the_table_of_the_command() -> None:
-    header = report_table.markdown([]).splitlines()
+    header = report_table.render_markdown([]).splitlines()
     lines = readme().splitlines()
     assert header[0] in lines
     start = lines.index(header[0])

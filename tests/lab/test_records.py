@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from conversations.lab.records import Record, RecordError, calls, read_records
+from conversations.lab.records import Record, RecordError, list_calls, read_records
 from tests.lab.talks import answer, call, line, reading, record, result, text, user
 
 
@@ -49,7 +49,7 @@ def test_messages_keep_their_places_and_texts_become_blocks() -> None:
 
 def test_an_answer_behind_an_answer_is_no_call() -> None:
     one = record([user("Hello"), answer("Hi"), answer("there"), user("Bye"), answer("Bye")])
-    assert calls(one.messages) == (1, 4)
+    assert list_calls(one.messages) == (1, 4)
 
 
 BAD: dict[str, Any] = {

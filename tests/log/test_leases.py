@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 def _record(lease: Lease) -> None:
     view = stored_turns.loaded(lease).view
     trigger = Trigger(2, 1, "estimated", "input_token_budget")
-    change = edits.unapplied(view, "summary", trigger, "rejected", "longer")
+    change = edits.build_unapplied(view, "summary", trigger, "rejected", "longer")
     append.record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
 
 

@@ -7,11 +7,11 @@ from uuid import uuid4
 import pytest
 
 from conversations.agent.ports import Ending
-from conversations.agent.usage import Usage, usage_from
+from conversations.agent.usage import Usage, read_usage
 from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.policy import PRESETS
 from conversations.context.steps import api_clearing
-from conversations.context.view.edits import SpliceMessages, Trigger, transformation
+from conversations.context.view.edits import SpliceMessages, Trigger, build_transformation
 from conversations.context.view.view import Message as ViewMessage
 from conversations.log import append
 from conversations.log.path import Change, path, state, views
@@ -118,7 +118,7 @@ def test_what_the_api_was_expected_to_clear_is_known_and_changes_nothing_that_is
     played = stored_turns.played()
     conversation = played.conversation
     before = state(conversation, stored_turns.MODEL)
-    change = api_clearing.expectation(
+    change = api_clearing.build_expectation(
         before.view,
         Gauge(9, "reported", 99),
         api_clearing.Clearing(),
@@ -144,7 +144,7 @@ def test_the_model_that_made_a_block_is_named_by_its_call() -> None:
     view = state(conversation, stored_turns.MODEL).view
     block = '{"type":"compaction","content":"x","signature":"c2ln"}'
     put = SpliceMessages(0, view.messages[-2].seq, ((0, "answer", f"[{block}]"),))
-    change = transformation(view, "summary", Trigger(9, 1, "counted"), [put], "note")
+    change = build_transformation(view, "summary", Trigger(9, 1, "counted"), [put], "note")
     append.record_transformation(
         lease=lease, change=change, policy=PRESETS["native"], summary_call=call
     )
@@ -154,7 +154,7 @@ def test_the_model_that_made_a_block_is_named_by_its_call() -> None:
 
 def test_what_was_cleared_counts_in_the_report() -> None:
     lease = people_and_turns.begun()
-    usage = usage_from(
+    usage = read_usage(
         {
             "input_tokens": 900,
             "output_tokens": 50,
@@ -174,7 +174,7 @@ def test_of_several_iterations_the_last_is_the_context_as_in_the_turn_itself() -
         return {"type": kind, "input_tokens": read, "output_tokens": 25}
 
     rows = [part("compaction", 7_000), part("message", 900), part("message", 1_100)]
-    usage = usage_from({"input_tokens": 2_000, "output_tokens": 50, "iterations": rows})
+    usage = read_usage({"input_tokens": 2_000, "output_tokens": 50, "iterations": rows})
     lease = people_and_turns.begun()
     stored_turns.close(
         lease, people_and_turns.opened(lease).call, people_and_turns.complete(usage=usage)

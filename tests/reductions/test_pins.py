@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from conversations.audit.verify import Tally, verify_everything
 from conversations.context.pipeline import Situation, prepare
-from conversations.context.policy.policy import policy_from
+from conversations.context.policy.policy import build_policy
 from conversations.context.view import wire
 from conversations.context.view.view import View
 from conversations.log.path import path, state, step
@@ -129,7 +129,7 @@ def test_a_restored_original_outlives_the_next_reductions(played: Played) -> Non
     found = state(now(played), stored_turns.MODEL)
     pinned = list_pins(now(played))
     assert pinned == {"toolu_1"}
-    tight = policy_from(
+    tight = build_policy(
         "classic",
         {"input_token_budget": 1_000, "max_conversation_bytes": 4_000, "tool_policies": []},
     )

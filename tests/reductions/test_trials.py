@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from conversations.context.policy.policy import PRESETS
 from conversations.lab.report import Report
-from conversations.lab.summarizer import nobody
+from conversations.lab.summarizer import fail_summary
 from conversations.models import ApiModel, Conversation, Message, ModelPrice
 from conversations.reductions import trials as module
 from conversations.reductions.trial_subject import TrialError, build_record, build_subject
@@ -157,9 +157,11 @@ def test_a_person_has_one_trial_at_a_time_and_few_wait(monkeypatch: pytest.Monke
 
     def held(*args: Any) -> Any:
         gate.wait(30)
-        return nobody(*args)
+        return fail_summary(*args)
 
-    monkeypatch.setattr(module, "simulate", lambda record, world, watch: held(None) or _none())
+    monkeypatch.setattr(
+        module, "simulate_record", lambda record, world, watch: held(None) or _none()
+    )
     begun = trials.start(7, conversation.pk, 1, subject)
     with pytest.raises(TrialError, match="still running"):
         trials.start(7, conversation.pk, 1, subject)
@@ -184,7 +186,7 @@ def _none() -> Report:
 def test_old_trials_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     conversation = played()
     monkeypatch.setattr(module, "MOST_KEPT", 2)
-    monkeypatch.setattr(module, "simulate", lambda record, world, watch: _none())
+    monkeypatch.setattr(module, "simulate_record", lambda record, world, watch: _none())
     trials = Trials()
     for user in range(5):
         trials.start(user, conversation.pk, 1, build_subject(conversation)).result(60)
@@ -195,7 +197,7 @@ def test_old_trials_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_replay_that_fails_is_told_and_does_not_block(monkeypatch: pytest.MonkeyPatch) -> None:
     conversation = played()
     trials = Trials()
-    monkeypatch.setattr(module, "simulate", None)
+    monkeypatch.setattr(module, "simulate_record", None)
     assert "failed on the server" in ran(conversation, trials).problem
     monkeypatch.undo()
     assert ran(conversation, trials).problem == ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from conversations.agent.answer import ToolUse
-from conversations.agent.approval_rules import Ask
+from conversations.agent.approval_rules import ApprovalQuestion
 from conversations.agent.ports import Ending, ToolDone
 from conversations.context.view import wire
 from conversations.log import append
@@ -47,7 +47,7 @@ def calling(lease: Lease, *given: Given) -> tuple[ToolUse, ...]:
     return found
 
 
-def judge(lease: Lease, found: tuple[ToolUse, ...]) -> dict[str, Ask | ToolDone]:
+def judge(lease: Lease, found: tuple[ToolUse, ...]) -> dict[str, ApprovalQuestion | ToolDone]:
     return judge_calls(lease.turn_id, found, Toolset(TOOLS))
 
 
@@ -67,5 +67,7 @@ def asked(*given: Given, text: str = "Hello") -> tuple[Lease, list[Approval]]:
 
 def ask(lease: Lease, *given: Given) -> list[Approval]:
     found = judge(lease, calling(lease, *given))
-    approvals.ask_person(lease=lease, asks=[one for one in found.values() if isinstance(one, Ask)])
+    approvals.ask_person(
+        lease=lease, asks=[one for one in found.values() if isinstance(one, ApprovalQuestion)]
+    )
     return list(Approval.objects.filter(call__turn_id=lease.turn_id, decision=None).order_by("pk"))

@@ -89,4 +89,4 @@ def is_valid(conversation: Conversation) -> None:
     from conversations.log.path import state
 
     view = state(Conversation.objects.get(pk=conversation.pk), stored_turns.MODEL).view
-    rules.check(view.append(Message.parse(10_000, "prompt", '[{"type":"text","text":"On"}]')))
+    rules.check_rules(view.append(Message.parse(10_000, "prompt", '[{"type":"text","text":"On"}]')))

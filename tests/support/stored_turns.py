@@ -12,7 +12,7 @@ from conversations.agent.usage import Usage
 from conversations.context.policy.policy import Policy
 from conversations.context.view import edits, wire
 from conversations.context.view.edits import SpliceBlocks, Trigger
-from conversations.context.view.envelope import envelope
+from conversations.context.view.envelope import build_envelope
 from conversations.log import append, leases
 from conversations.log.leases import Lease
 from conversations.log.path import state
@@ -22,7 +22,7 @@ from conversations.turns.calls import Timing
 from tests.support import replayed_turns
 
 MODEL = "claude-sonnet-5-5"
-ENVELOPE = envelope(model=MODEL, max_tokens=2_000, system="Be brief.")
+ENVELOPE = build_envelope(model=MODEL, max_tokens=2_000, system="Be brief.")
 LONG = "A line of the file with the number of the order, 4711-ÄÖ.\n" * 40
 
 
@@ -107,7 +107,7 @@ def compact(lease: Lease, note: str = "1 old tool result compacted") -> Transfor
     shorter = '{"type":"tool_result","tool_use_id":"toolu_1","content":"short"}'
     edit = SpliceBlocks(view.messages[-1].seq, 0, 1, (shorter,))
     trigger = Trigger(41_000, 40_000, "estimated", "input_token_budget")
-    change = edits.transformation(view, "compaction", trigger, (edit,), note)
+    change = edits.build_transformation(view, "compaction", trigger, (edit,), note)
     return append.record_transformation(
         lease=lease, change=change, policy=Policy(), summary_call=None
     )
@@ -122,7 +122,9 @@ def summarise(lease: Lease, text: str = "They asked for the order.") -> Transfor
     close(lease, sent.call, Ending("complete", Usage(300, 20, 0, 0, 0), "end_turn"))
     view = loaded(lease).view
     trigger = Trigger(81_000, 80_000, "reported", "compaction_threshold_tokens")
-    change = edits.unapplied(view, "summary", trigger, "rejected", "longer than what it replaces")
+    change = edits.build_unapplied(
+        view, "summary", trigger, "rejected", "longer than what it replaces"
+    )
     return append.record_transformation(
         lease=lease, change=change, policy=Policy(), summary_call=sent.call
     )

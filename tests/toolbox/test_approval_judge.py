@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import Group
 
-from conversations.agent.approval_rules import Ask
+from conversations.agent.approval_rules import ApprovalQuestion
 from conversations.agent.ports import Finish, ToolDone
 from conversations.context.view import wire
 from conversations.files.attachments import store_attachment
@@ -40,8 +40,8 @@ def test_what_writes_asks_and_what_reads_does_not() -> None:
     found = calling(lease, FIRE, ("k", "peek", {}), ("u", "put", {}), VISIT, POST)
     verdicts = judge(lease, found)
     assert verdicts == {
-        "f": Ask(found[0], "write"),
-        "p": Ask(found[4], "write", "mail:a@b.example"),
+        "f": ApprovalQuestion(found[0], "write"),
+        "p": ApprovalQuestion(found[4], "write", "mail:a@b.example"),
     }
 
 
@@ -51,7 +51,7 @@ def test_telling_a_host_asks_once_something_private_was_read() -> None:
     done(lease, "d", is_private=True)
     (visit,) = calling(lease, VISIT)
     assert judge(lease, (visit,)) == {
-        "v": Ask(visit, "private", "evil.example:443", ("read_diary",))
+        "v": ApprovalQuestion(visit, "private", "evil.example:443", ("read_diary",))
     }
 
 
@@ -100,7 +100,7 @@ def test_a_private_reading_counts_in_a_copy_of_the_conversation() -> None:
     copy = people_and_turns.next_turn(forks.fork_conversation(turn=people_and_turns.turn_of(lease)))
     (visit,) = calling(copy, VISIT)
     assert judge(copy, (visit,)) == {
-        "v": Ask(visit, "private", "evil.example:443", ("read_diary",))
+        "v": ApprovalQuestion(visit, "private", "evil.example:443", ("read_diary",))
     }
 
 
@@ -121,7 +121,7 @@ def test_results_that_came_with_an_import_count_as_private(*, has_results: bool)
     found = import_recording(user=people_and_turns.person(), recording=record, model=MODEL)
     lease = people_and_turns.next_turn(found)
     (visit,) = calling(lease, VISIT)
-    ask = Ask(visit, "private", "evil.example:443", ("imported results",))
+    ask = ApprovalQuestion(visit, "private", "evil.example:443", ("imported results",))
     assert judge(lease, (visit,)) == ({"v": ask} if has_results else {})
     assert has_read_privately(people_and_turns.conversation_of(lease)) is has_results
 
@@ -188,7 +188,7 @@ def test_a_destination_that_cannot_be_told_is_nobodys_that_was_named(monkeypatch
     monkeypatch.setitem(TOOLS, "visit", replace(toy_tools.visit, destination=broken))
     lease = people_and_turns.begun(text="https://evil.example/")
     found = judge(lease, calling(lease, DIARY, VISIT))
-    assert isinstance(found["v"], Ask)
+    assert isinstance(found["v"], ApprovalQuestion)
 
 
 def test_calls_that_cannot_run_ask_nobody() -> None:
@@ -210,4 +210,4 @@ def test_the_site_has_a_rule_for_a_tool(rule: str) -> None:
             assert isinstance(verdict, ToolDone)
             assert (verdict.state, wire.decode(verdict.content)) == ("denied", NEVER)
         case _:
-            assert isinstance(found["f"], Ask)
+            assert isinstance(found["f"], ApprovalQuestion)

@@ -12,7 +12,7 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from conversations.agent.answer import ToolUse
-from conversations.agent.approval_rules import Ask
+from conversations.agent.approval_rules import ApprovalQuestion
 from conversations.agent.ports import ToolDone
 from conversations.agent.stop import Stopped
 from conversations.audit import verify
@@ -340,7 +340,7 @@ def test_a_question_that_was_put_is_not_put_twice() -> None:
     Turn.objects.update(state="tool_wait")
     fresh = again(lease)
     verdict = judge(fresh, uses(FIRE))["f"]
-    assert isinstance(verdict, Ask)
+    assert isinstance(verdict, ApprovalQuestion)
     approvals.ask_person(lease=fresh, asks=[verdict])
     assert list(Approval.objects.all()) == [question]
     assert people_and_turns.turn_of(fresh).state == "approval_wait"

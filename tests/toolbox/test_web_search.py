@@ -9,9 +9,9 @@ import pytest
 
 from conversations.agent.ports import Ending, Refused, Sending
 from conversations.agent.prices import PriceList
-from conversations.agent.usage import Usage, usage_from
+from conversations.agent.usage import Usage, read_usage
 from conversations.budgets.admission import SEARCH_TOKENS
-from conversations.context.view.envelope import Envelope, envelope
+from conversations.context.view.envelope import Envelope, build_envelope
 from conversations.log.chain import locked
 from conversations.log.leases import Lease
 from conversations.models import (
@@ -156,7 +156,7 @@ def test_the_turn_is_run_with_it(played: Played) -> None:
 
 
 def searching() -> Envelope:
-    return envelope(
+    return build_envelope(
         model=stored_turns.MODEL, max_tokens=2_000, system="Be brief.", tools=[build_definition()]
     )
 
@@ -179,7 +179,7 @@ def settled(call: int) -> ApiResult:
 
 def usage(searches: object, **more: Any) -> Usage:
     figures = {"input_tokens": 100, "output_tokens": 10, **more}
-    return usage_from(figures | {"server_tool_use": {"web_search_requests": searches}})
+    return read_usage(figures | {"server_tool_use": {"web_search_requests": searches}})
 
 
 def cost(tokens: Usage) -> int:

@@ -72,7 +72,7 @@ def test_what_came_and_went_since_is_counted_and_said_to_be_an_estimate() -> Non
     view = stored_turns.loaded(lease).view
     shorter = '{"type":"tool_result","tool_use_id":"toolu_2","content":"s"}'
     edit = SpliceBlocks(view.messages[-1].seq, 0, 1, (shorter,))
-    change = edits.transformation(
+    change = edits.build_transformation(
         view, "compaction", Trigger(2, 1, "estimated", "x"), (edit,), "shorter"
     )
     full = meter(lease)

@@ -104,7 +104,7 @@ def test_a_record_that_names_a_stored_file_is_refused(user: User) -> None:
     assert not Conversation.objects.exists()
     said = json.dumps({"type": "image", "source": source})
     copy = imported(user, {"type": "text", "text": said}, {"type": "image", "source": source})
-    assert not attachment_refs.named(copy.messages.get(kind="prompt").content)
+    assert not attachment_refs.list_references(copy.messages.get(kind="prompt").content)
     assert DATA not in body_of(copy)
     assert name in body_of(copy)
 

@@ -70,7 +70,7 @@ def may_go_on(conversation: Conversation) -> str:
     """Give the messages array of the next request, which breaks no rule."""
     view = state(conversation, MODEL).view
     view = view.append(ViewMessage.parse(10**6, "prompt", '[{"type":"text","text":"Go on"}]'))
-    rules.check(view)
+    rules.check_rules(view)
     assert view.tokens == sum(message.tokens for message in view.messages)
     return view.body
 

@@ -10,9 +10,9 @@ from django.test.utils import CaptureQueriesContext
 
 from conversations.agent.ports import Ending, Finish, ModelFailed, Refused, Sending, ToolDone
 from conversations.agent.stop import Stopped
-from conversations.agent.usage import Usage, usage_from
+from conversations.agent.usage import Usage, read_usage
 from conversations.context.view import wire
-from conversations.context.view.envelope import envelope
+from conversations.context.view.envelope import build_envelope
 from conversations.log import append
 from conversations.log.leases import Lease
 from conversations.log.rebuild import rebuilt
@@ -84,7 +84,7 @@ def test_attempts_are_numbered_within_their_turn() -> None:
 def test_a_model_without_a_price_is_refused_even_without_a_budget() -> None:
     ApiModel.objects.create(id="unpriced", window=200_000, max_output=8_000, thinking="adaptive")
     lease = people_and_turns.begun()
-    unpriced = envelope(model="unpriced", max_tokens=10, system="")
+    unpriced = build_envelope(model="unpriced", max_tokens=10, system="")
     before = people_and_turns.everything()
     with pytest.raises(Refused) as refused:
         people_and_turns.opened(lease, unpriced)
@@ -191,7 +191,7 @@ def test_a_cut_answer_that_told_its_iterations_is_billed_for_what_came_too() -> 
         {"type": "compaction", "input_tokens": 500, "output_tokens": 30},
         {"type": "message", "input_tokens": 1_000, "output_tokens": 1},
     ]
-    usage = usage_from({"input_tokens": 1_000, "output_tokens": 1, "iterations": rows})
+    usage = read_usage({"input_tokens": 1_000, "output_tokens": 1, "iterations": rows})
     row = closed(lease, Ending("truncated", usage, received_tokens=400))
     full = closed(lease, Ending("complete", Usage(1_500, 430, 0, 0, 0), "end_turn"))
     assert row.cost_micros == full.cost_micros

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from conversations.agent.ports import Finish, ToolDone
-from conversations.agent.resume import Begun
+from conversations.agent.resume import TurnProgress
 from conversations.agent.stop import Stopped
 from conversations.log import append, leases
 from conversations.log.leases import Lease, claim_turn
@@ -145,7 +145,7 @@ def test_wrong_rounds_in_a_row_are_counted_over_a_takeover() -> None:
 
 
 def test_a_turn_that_nobody_has_run_has_done_nothing() -> None:
-    assert begun(people_and_turns.queued(people_and_turns.person()).pk) == Begun()
+    assert begun(people_and_turns.queued(people_and_turns.person()).pk) == TurnProgress()
 
 
 @pytest.mark.parametrize("effect", ["read", "keyed", "write"])

@@ -16,7 +16,7 @@ from conversations.agent.ports import Ending, Finish, Refused, Sending, Sent
 from conversations.agent.usage import Usage
 from conversations.audit import verify
 from conversations.context.view import wire
-from conversations.context.view.envelope import Envelope, envelope
+from conversations.context.view.envelope import Envelope, build_envelope
 from conversations.library import erase
 from conversations.library.conversations import (
     delete_conversation,
@@ -45,7 +45,9 @@ from tests.support import people_and_turns, stored_turns
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HAIKU = "claude-haiku-5-5"
-ASKED = envelope(model=HAIKU, max_tokens=titles.MAX_TOKENS, system=titles.SYSTEM, cached=False)
+ASKED = build_envelope(
+    model=HAIKU, max_tokens=titles.MAX_TOKENS, system=titles.SYSTEM, cached=False
+)
 SAID = Ending("complete", Usage(400, 12, 0, 0, 0), "end_turn")
 
 
@@ -61,7 +63,7 @@ def answered(text: str = "How do I bake bread?") -> Lease:
 
 
 def sending(asked: Envelope = ASKED) -> Sending:
-    text = titles.quoted("How do I bake bread?", "Here you are.")
+    text = titles.quote_beginning("How do I bake bread?", "Here you are.")
     messages = wire.encode([{"role": "user", "content": [{"type": "text", "text": text}]}])
     return Sending("title", asked, messages, 500, None, 1)
 
@@ -96,12 +98,12 @@ def is_whole() -> bool:
     ],
 )
 def test_of_an_answer_one_clean_line_is_taken_or_nothing(text: str, title: str) -> None:
-    assert titles.title_of(text, "end_turn") == title
+    assert titles.read_title(text, "end_turn") == title
 
 
 @given(st.text(), st.sampled_from(["end_turn", "stop_sequence", "max_tokens", "refusal", ""]))
 def test_whatever_the_model_says_a_title_is_short_and_plain(text: str, reason: str) -> None:
-    title = titles.title_of(text, reason)
+    title = titles.read_title(text, reason)
     assert len(title) <= titles.MOST_CHARS
     assert title == " ".join(title.split())
     assert "\0" not in title
@@ -110,14 +112,14 @@ def test_whatever_the_model_says_a_title_is_short_and_plain(text: str, reason: s
 
 
 def test_a_long_title_ends_between_words() -> None:
-    title = titles.title_of("bread " * 40, "end_turn")
+    title = titles.read_title("bread " * 40, "end_turn")
     assert title == "bread " * 12 + "bread…"
-    assert len(titles.title_of("x" * 200, "end_turn")) == titles.MOST_CHARS
+    assert len(titles.read_title("x" * 200, "end_turn")) == titles.MOST_CHARS
 
 
 @given(st.text(), st.text())
 def test_what_is_quoted_is_two_strings_of_bounded_length(prompt: str, answer: str) -> None:
-    found = wire.decode(titles.quoted(prompt, answer))
+    found = wire.decode(titles.quote_beginning(prompt, answer))
     assert set(found) <= {"person", "assistant"}
     assert len(found.get("person", "")) <= titles.PROMPT_CHARS + 1
     assert len(found.get("assistant", "")) <= titles.ANSWER_CHARS + 1

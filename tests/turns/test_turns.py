@@ -50,7 +50,7 @@ def contents(lease: Lease) -> list[tuple[str, Any]]:
 def still_valid(lease: Lease) -> None:
     """Check the history with another message behind it, and the record of it."""
     prompt = ViewMessage.parse(10_000, "prompt", '[{"type":"text","text":"Go on."}]')
-    rules.check(stored_turns.loaded(lease).view.append(prompt))
+    rules.check_rules(stored_turns.loaded(lease).view.append(prompt))
     key = people_and_turns.conversation_of(lease).public_id
     assert list(verify.verify_conversation(key, verify.Tally())) == []
 

@@ -10,7 +10,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from conversations.agent.prices import PriceList
-from conversations.agent.usage import MOST_TOKENS, usage_from
+from conversations.agent.usage import MOST_TOKENS, read_usage
 from conversations.budgets.status import standings
 from conversations.budgets.usage.sums import FLAGGED, is_flagged
 from conversations.context.errors import WireError
@@ -37,7 +37,7 @@ def settled(usage: dict[str, Any] | None) -> ApiResult:
     people_and_turns.limited(user, budget_rows.PLENTY)
     lease = people_and_turns.begun(user)
     sent = people_and_turns.opened(lease)
-    said = usage_from(usage) if usage is not None else None
+    said = read_usage(usage) if usage is not None else None
     stored_turns.close(lease, sent.call, people_and_turns.complete(usage=said))
     return ApiResult.objects.get(call=sent.call)
 
@@ -75,11 +75,11 @@ def test_what_is_flagged_is_counted_on_the_overview_and_found_in_the_list() -> N
     stored_turns.close(
         lease,
         people_and_turns.opened(lease).call,
-        people_and_turns.complete(usage=usage_from(GOOD)),
+        people_and_turns.complete(usage=read_usage(GOOD)),
     )
     client = superuser()
     assert "Flagged figures 0" in words(client.get(reverse("admin:overview")))
-    odd = people_and_turns.complete(usage=usage_from({"input_tokens": -1}))
+    odd = people_and_turns.complete(usage=read_usage({"input_tokens": -1}))
     stored_turns.close(lease, people_and_turns.opened(lease).call, odd)
     page = client.get(reverse("admin:overview"))
     assert "Flagged figures 1" in words(page)
@@ -111,7 +111,7 @@ def test_a_price_that_cannot_be_is_refused_by_the_database(rate: int) -> None:
 
 def test_the_dearest_bill_fits_the_database() -> None:
     names = ("input_tokens", "output_tokens", "cache_read_input_tokens")
-    usage = usage_from(dict.fromkeys((*names, "cache_creation_input_tokens"), 10**30))
+    usage = read_usage(dict.fromkeys((*names, "cache_creation_input_tokens"), 10**30))
     kinds = ("input", "output", "cache_write_5m", "cache_write_1h", "cache_read")
     prices = PriceList("m", ((0, dict.fromkeys(kinds, MOST_RATE)),))
     assert prices.cost(usage) < 2**63

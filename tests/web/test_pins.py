@@ -146,7 +146,7 @@ def test_what_was_dropped_is_said_and_comes_back(client: Client) -> None:
     gone = view.messages[2], view.messages[3]
     trigger = edits.Trigger(9, 1, "counted", "max_conversation_messages")
     edit = edits.SpliceMessages(gone[0].seq, gone[1].seq)
-    change = edits.transformation(view, "trim", trigger, (edit,), "Dropped 2")
+    change = edits.build_transformation(view, "trim", trigger, (edit,), "Dropped 2")
     row = append.record_transformation(
         lease=lease, change=change, policy=Policy(), summary_call=None
     )

@@ -7,7 +7,7 @@ import re
 import pytest
 from django.test import Client
 
-from conversations.context.view.edits import load
+from conversations.context.view.edits import load_edits
 from conversations.live.hub import hub
 from conversations.models import Conversation, Proposal, Transformation
 from conversations.reductions import manual_changes, proposals
@@ -212,7 +212,7 @@ def test_the_why_card_says_where_each_number_came_from(client: Client, played: P
     given = fields(html_of(client, f"{chat_path(played)}/compact/preview/"))
     press(client, f"{chat_path(played)}/compact/preview/", **given)
     row = played.conversation.transformations.latest("seq")
-    assert load(row.edits)
+    assert load_edits(row.edits)
     people_and_turns.answered(
         people_and_turns.next_turn(Conversation.objects.get(pk=played.conversation.pk))
     )

@@ -27,7 +27,7 @@ def reduced(decision: Decision | None) -> Transformation:
     short = wire.encode({"type": "text", "text": "words"})
     edit = edits.SpliceBlocks(view.messages[0].seq, 0, 1, (short,))
     trigger = edits.Trigger(9, 1, "estimated", "low_water_tokens")
-    change = edits.transformation(view, "shrink", trigger, (edit,), "Shortened", decision)
+    change = edits.build_transformation(view, "shrink", trigger, (edit,), "Shortened", decision)
     return append.record_transformation(
         lease=lease, change=change, policy=Policy(), summary_call=None
     )

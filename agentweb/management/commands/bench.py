@@ -80,13 +80,17 @@ class Command(BaseCommand):
         policy = PRESETS[options["policy"]]
         rows: list[engine_times.Row] = []
         for size in options["sizes"]:
-            rows.append(engine_times.measure(size, policy, options["window"], options["runs"]))
+            rows.append(
+                engine_times.measure_length(size, policy, options["window"], options["runs"])
+            )
             for line in _context_lines(rows[-1]):
                 self._say(line)
-        orders = (f"{name} {order:.2f}" for name, order in engine_times.growth(rows).items())
+        orders = (
+            f"{name} {order:.2f}" for name, order in engine_times.compute_growth(rows).items()
+        )
         self._say("growth order (0 constant, 1 linear): " + ", ".join(orders))
         named = {"policy": policy.name, "window": options["window"], "runs": options["runs"]}
-        return named | engine_times.data(rows)
+        return named | engine_times.dump_rows(rows)
 
     def _render(self, options: dict[str, Any]) -> dict[str, Any]:
         from agentweb.bench import made_markdown, own_database, rendering_cost

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from conversations.budgets.usage.days import Span
 from conversations.budgets.usage.groups import Group
-from conversations.charts import Chart, Series, bars
+from conversations.charts import Chart, Series, draw_bars
 from conversations.rendering.numbers import dollars, tokens
 
 #: Series that are told apart; the least ones share the last.
@@ -41,7 +41,7 @@ def tokens_by_day(span: Span, groups: Iterable[Group]) -> Chart:
         for group, count in zip(rows, counts, strict=True):
             found[group.day] += count
         series.append(Series(name, tuple(found[day] for day in span.days)))
-    return bars(labels(span), series, show=tokens)
+    return draw_bars(labels(span), series, show=tokens)
 
 
 def columns(span: Span, shares: Shares, *, show: Callable[[int], str]) -> Chart:
@@ -57,7 +57,7 @@ def columns(span: Span, shares: Shares, *, show: Callable[[int], str]) -> Chart:
     if rest := names[len(alone) :]:
         values = (sum(cells[day, name] for name in rest) for day in span.days)
         series.append(Series(_("Others"), tuple(values)))
-    return bars(labels(span), series, show=show)
+    return draw_bars(labels(span), series, show=show)
 
 
 def money(micros: int) -> str:
@@ -88,4 +88,4 @@ def turns_by_day(span: Span, turns: Iterable[tuple[str, str, int]]) -> Chart:
         Series(name, tuple(cells[day, name] for day in span.days), kind)
         for name, kind in (kinds | {live: 2}).items()
     ]
-    return bars(labels(span), [one for one in series if any(one.values)])
+    return draw_bars(labels(span), [one for one in series if any(one.values)])

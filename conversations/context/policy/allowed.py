@@ -17,7 +17,7 @@ from conversations.context.policy.policy import (
     POLICY_FIELDS,
     Policy,
     PolicyError,
-    consistent,
+    demand_consistent,
 )
 
 #: Stands for a number that a conversation may not change at all.
@@ -49,21 +49,21 @@ class Allowed:
         return own if found is None else min(max(value, found[0]), found[1])
 
 
-def allowed_from(data: object) -> Allowed:
+def read_allowed(data: object) -> Allowed:
     """Read {number: [lowest, highest] or "fixed"}, either end None; raises PolicyError."""
     if not isinstance(data, Mapping):
         raise PolicyError("policy_limits", "must be an object")
-    return Allowed({name: _range(name, given) for name, given in data.items()})
+    return Allowed({name: _read_range(name, given) for name, given in data.items()})
 
 
-def _range(name: str, given: object) -> tuple[int | None, int | None]:
+def _read_range(name: str, given: object) -> tuple[int | None, int | None]:
     if name not in POLICY_FIELDS:
         raise PolicyError(name, "is no number of the context policy")
     if given == FIXED:
         return None, None
     if name not in BOUNDS or not isinstance(given, (list, tuple)) or len(given) != 2:
         raise PolicyError(name, 'is limited by [lowest, highest] or by "fixed"')
-    least, most = (_end(name, value) for value in given)
+    least, most = (_read_end(name, value) for value in given)
     if least is None and most is None:
         raise PolicyError(name, "needs a lowest or a highest value")
     if least is not None and most is not None and least > most:
@@ -71,7 +71,7 @@ def _range(name: str, given: object) -> tuple[int | None, int | None]:
     return least, most
 
 
-def _end(name: str, value: object) -> int | None:
+def _read_end(name: str, value: object) -> int | None:
     lowest, highest = BOUNDS[name]
     if value is None:
         return None
@@ -93,13 +93,13 @@ def demand_allowed(policy: Policy, own: Policy, allowed: Allowed) -> None:
         raise PolicyError(name, f"must be from {least:,} to {most:,} for this account")
 
 
-def within(policy: Policy, own: Policy, allowed: Allowed) -> Policy:
+def clamp_policy(policy: Policy, own: Policy, allowed: Allowed) -> Policy:
     """Return the policy a conversation runs with, from the one it chose and its owner's."""
     near = {
         name: allowed.nearest(name, getattr(policy, name), getattr(own, name))
         for name in allowed.ranges
     }
     try:
-        return consistent(replace(policy, **near))
+        return demand_consistent(replace(policy, **near))
     except PolicyError:
         return own

@@ -78,7 +78,7 @@ class Gauge:
         return over * 1000 // self.permille + 1 if over > 0 else 0
 
 
-def anchored(report: Report, answer: Message) -> Report:
+def anchor_report(report: Report, answer: Message) -> Report:
     """Return the report, at least the estimate for an answer in which the API ran tools.
 
     Results of such tools are in the answer, but not always in the figures of its call.
@@ -88,7 +88,9 @@ def anchored(report: Report, answer: Message) -> Report:
     return replace(report, tokens=max(report.tokens, report.view_tokens + report.overhead))
 
 
-def measure(view: View, overhead: int, report: Report | None, window: int, room: int = 0) -> Gauge:
+def measure_context(
+    view: View, overhead: int, report: Report | None, window: int, room: int = 0
+) -> Gauge:
     """Measure how full the context would be if the view were sent now."""
     if report is None:
         return Gauge(overhead + view.tokens, "estimated", window, has_report=False, room=room)

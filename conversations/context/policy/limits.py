@@ -39,7 +39,7 @@ class Goal:
         return f"{number:,} {unit} exceeded {threshold:,}"
 
 
-def goal(view: View, gauge: Gauge, policy: Policy, percent: int = 100) -> Goal | None:
+def find_goal(view: View, gauge: Gauge, policy: Policy, percent: int = 100) -> Goal | None:
     """Return the bounds to reach, or None when the view is within its limits."""
     triggers: list[Trigger] = []
     # A measure without a limit may stay as it is, plus a short list.

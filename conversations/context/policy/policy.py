@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from conversations.context.errors import ContextError
-from conversations.context.policy.tool_rules import parsed
+from conversations.context.policy.tool_rules import parse_tool_rule
 
 
 class PolicyError(ContextError):
@@ -158,24 +158,24 @@ _FLAGS = ("compaction_enabled", "structure_kept", "server_side")
 POLICY_FIELDS = tuple(field.name for field in fields(Policy) if field.name not in ("name", "pins"))
 
 
-def policy_from(preset: str, *overrides: Mapping[str, Any]) -> Policy:
+def build_policy(preset: str, *overrides: Mapping[str, Any]) -> Policy:
     """Make a policy from a preset and overrides, later ones winning; raises PolicyError."""
     if preset not in PRESETS:
         raise PolicyError("policy", f"{preset!r} is none of {', '.join(PRESETS)}")
     policy = PRESETS[preset]
     for values in overrides:
         for field, value in values.items():
-            policy = replace(policy, **{field: _checked(field, value)})
-    return consistent(policy)
+            policy = replace(policy, **{field: _check_value(field, value)})
+    return demand_consistent(policy)
 
 
-def _checked(field: str, value: object) -> Any:
+def _check_value(field: str, value: object) -> Any:
     if field in _FLAGS:
         if isinstance(value, bool):
             return value
         raise PolicyError(field, "must be true or false")
     if field in ("verbatim_tools", "tool_policies"):
-        return _words(field, value)
+        return _check_names(field, value)
     if field not in BOUNDS:
         raise PolicyError(field, "is no number of the context policy")
     lowest, highest = BOUNDS[field]
@@ -186,20 +186,20 @@ def _checked(field: str, value: object) -> Any:
     return value
 
 
-def _words(field: str, value: object) -> tuple[str, ...]:
+def _check_names(field: str, value: object) -> tuple[str, ...]:
     if field == "tool_policies" and isinstance(value, Mapping):
         value = [f"{tool}={rule}" for tool, rule in value.items()]
     if not isinstance(value, (list, tuple)) or not all(isinstance(word, str) for word in value):
         raise PolicyError(field, "must be a list of tool names")
     if field == "tool_policies":
         try:
-            dict(map(parsed, value))
+            dict(map(parse_tool_rule, value))
         except ValueError as error:
             raise PolicyError(field, str(error)) from error
     return tuple(value)
 
 
-def consistent(policy: Policy) -> Policy:
+def demand_consistent(policy: Policy) -> Policy:
     """Return the policy unchanged; raises PolicyError when its numbers contradict each other."""
     budget, threshold = policy.input_token_budget, policy.compaction_threshold_tokens
     if policy.compaction_enabled and budget and threshold <= budget:
@@ -221,6 +221,6 @@ def consistent(policy: Policy) -> Policy:
     return policy
 
 
-def snapshot(policy: Policy) -> dict[str, Any]:
+def dump_policy(policy: Policy) -> dict[str, Any]:
     """Return the policy's numbers as data, for the record."""
     return asdict(policy) | {"pins": sorted(policy.pins, key=str)}

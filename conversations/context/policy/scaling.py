@@ -21,7 +21,7 @@ _LEAST_ROOM = 25
 _LEAST_WORDS, _LEAST_LIST = 256, 500
 
 
-def fitted(policy: Policy, room: int, overhead: int) -> Policy:
+def scale_policy(policy: Policy, room: int, overhead: int) -> Policy:
     """Return the policy for messages beside `overhead` tokens of system prompt and tools."""
     free = max(room - overhead, room * _LEAST_ROOM // 100)
     share = free * policy.low_water_percent // 100

@@ -20,7 +20,7 @@ class Rule:
     cap: int = 0
 
 
-def parsed(text: str) -> tuple[str, Rule]:
+def parse_tool_rule(text: str) -> tuple[str, Rule]:
     """Parse `tool=rule`; raises ValueError when it is malformed."""
     found = _RULE.fullmatch(text.strip())
     if found is None:

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 
 from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.policy import Policy
-from conversations.context.steps.compaction import Compactable, compactable
+from conversations.context.steps.compaction import Compactable, find_compactable
 from conversations.context.steps.protocol import Situation
-from conversations.context.steps.removable_units import kept
-from conversations.context.view.cost_decision import Decision, Why, weigh
-from conversations.context.view.edits import Transformation, Trigger, transformation
-from conversations.context.view.rules import cuts
+from conversations.context.steps.removable_units import find_kept
+from conversations.context.view.cost_decision import Decision, Why, weigh_reduction
+from conversations.context.view.edits import Transformation, Trigger, build_transformation
+from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import Message, View
 
 #: Percent of the low-water mark that the newest, unchanged messages may fill.
@@ -55,7 +55,7 @@ class Plan:
             return None
         what = f"{len(edits)} old tool result{'s' if len(edits) > 1 else ''}"
         note = f"Compacted {what}: {self.said}"
-        change = transformation(view, "compaction", self.trigger, edits, note, self.decision)
+        change = build_transformation(view, "compaction", self.trigger, edits, note, self.decision)
         return self.ready.applied(change)
 
     @property
@@ -66,18 +66,18 @@ class Plan:
         )
 
 
-def plan(view: View, gauge: Gauge, policy: Policy, situation: Situation) -> Plan | None:
+def plan_reduction(view: View, gauge: Gauge, policy: Policy, situation: Situation) -> Plan | None:
     """Plan a reduction, by a quick estimate first and then by what can really be freed."""
-    mark = _low_water(view, gauge, policy)
-    reason = _reason(gauge, policy, situation, mark)
-    calls = _calls_above(view, mark)
+    mark = _find_low_water(view, gauge, policy)
+    reason = _find_reason(gauge, policy, situation, mark)
+    calls = _count_calls_above(view, mark)
     if reason is None or view.length < 2 or view.tokens - mark < policy.minimum_gain_tokens:
         return None
     why, trigger = reason
-    hoped = weigh(why, view.tokens - mark, mark, (0, 0), situation.rates, calls)
+    hoped = weigh_reduction(why, view.tokens - mark, mark, (0, 0), situation.rates, calls)
     if why == "pays" and not hoped.pays:
         return None
-    return _planned(view, policy, situation, _Aim(mark, why, trigger, calls, gauge.permille))
+    return _weigh_plan(view, policy, situation, _Aim(mark, why, trigger, calls, gauge.permille))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +91,9 @@ class _Aim:
     permille: int
 
 
-def _planned(view: View, policy: Policy, situation: Situation, aim: _Aim) -> Plan | None:
-    ready = compactable(view, policy)
-    after = _recent(view, aim.mark * RECENT_PERCENT // 100)
+def _weigh_plan(view: View, policy: Policy, situation: Situation, aim: _Aim) -> Plan | None:
+    ready = find_compactable(view, policy)
+    after = _find_recent(view, aim.mark * RECENT_PERCENT // 100)
     messages = view.trail.messages
     border = messages[after].seq
     likely: dict[int, int] = {}
@@ -102,7 +102,7 @@ def _planned(view: View, policy: Policy, situation: Situation, aim: _Aim) -> Pla
         likely[one.seq] = likely.get(one.seq, 0) + freed
     end = freed = 0
     if view.tokens - sum(likely.values()) > aim.mark:
-        end, freed = _end(view, policy, likely, aim.mark, after)
+        end, freed = _find_end(view, policy, likely, aim.mark, after)
     freed += sum(one.saved for one in ready.between(messages[end].seq, border) if one.edit)
     freed = freed * aim.permille // 1000
     if freed < policy.minimum_gain_tokens:
@@ -112,13 +112,13 @@ def _planned(view: View, policy: Policy, situation: Situation, aim: _Aim) -> Pla
     # With a cold cache nothing is rewritten that would not be written anyway.
     rewritten = 0 if aim.why == "cold" else view.tokens * aim.permille // 1000 - freed
     call = (asked, _WRITTEN if asks else 0)
-    decision = weigh(aim.why, freed, max(0, rewritten), call, situation.rates, aim.calls)
+    decision = weigh_reduction(aim.why, freed, max(0, rewritten), call, situation.rates, aim.calls)
     if aim.why == "pays" and not decision.pays:
         return None
     return Plan(aim.trigger, decision, ready, after, end)
 
 
-def _low_water(view: View, gauge: Gauge, policy: Policy) -> int:
+def _find_low_water(view: View, gauge: Gauge, policy: Policy) -> int:
     """Return the low-water mark for the messages, in estimated tokens."""
     newest = view.trail.messages[max(0, view.length - RECENT_MESSAGES) : view.length]
     recent = sum(message.tokens for message in newest) * 100 // RECENT_PERCENT
@@ -126,7 +126,7 @@ def _low_water(view: View, gauge: Gauge, policy: Policy) -> int:
     return min(wanted, max(recent, _LEAST_MARK))
 
 
-def _reason(
+def _find_reason(
     gauge: Gauge, policy: Policy, situation: Situation, mark: int
 ) -> tuple[Why, Trigger] | None:
     rates = situation.rates
@@ -145,7 +145,7 @@ def _reason(
     return ("cold" if situation.is_cold else "pays", over) if over else None
 
 
-def _recent(view: View, room: int) -> int:
+def _find_recent(view: View, room: int) -> int:
     """Return the index of the first message that is recent: within the room, or the last."""
     messages = view.trail.messages
     at, used = view.length, 0
@@ -155,12 +155,12 @@ def _recent(view: View, room: int) -> int:
     return min(at, view.length - 1)
 
 
-def _end(
+def _find_end(
     view: View, policy: Policy, likely: dict[int, int], mark: int, after: int
 ) -> tuple[int, int]:
     """Find the cut up to which messages must go to reach the mark, and the tokens that frees."""
-    positions = cuts(view)
-    stay = kept(view, positions, policy)
+    positions = find_cuts(view)
+    stay = find_kept(view, positions, policy)
     messages = view.messages
     words = min(policy.recall_list_chars // 2, mark // 3)
     left = view.tokens - sum(likely.values()) + words
@@ -190,7 +190,7 @@ class _Answers:
         self.tokens += message.tokens
 
 
-def _calls_above(view: View, mark: int) -> int:
+def _count_calls_above(view: View, mark: int) -> int:
     """Count the calls made with more than the mark in context."""
     answers = view.learn("answers", _Answers, _Answers.read)
     return len(answers.before) - bisect_right(answers.before, mark)

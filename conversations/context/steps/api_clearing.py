@@ -24,8 +24,8 @@ from typing import Any
 
 from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.policy import Policy
-from conversations.context.steps.tool_handling import tools_by, untouchable
-from conversations.context.tokens.estimate import block_tokens
+from conversations.context.steps.tool_handling import find_untouchable, list_tools
+from conversations.context.tokens.estimate import estimate_block
 from conversations.context.view.edits import Transformation, Trigger
 from conversations.context.view.envelope import Envelope
 from conversations.context.view.view import Message, View
@@ -83,7 +83,7 @@ class _Uses:
         for result in shape.results:
             block = message.blocks[result.at]
             empty = {**block.value, "content": CLEARED}
-            self.frees[result.id] = block.tokens - block_tokens(empty)
+            self.frees[result.id] = block.tokens - estimate_block(empty)
             if block.by == "restore":
                 self.restored.add(result.id)
 
@@ -100,7 +100,7 @@ def predict_cleared(view: View, gauge: Gauge, clearing: Clearing) -> Cleared:
     """Predict what the API will clear of this view, by its own rules."""
     if gauge.tokens <= clearing.trigger:
         return Cleared()
-    uses = _uses(view)
+    uses = _learn_uses(view)
     old = uses.calls[: max(0, len(uses.calls) - clearing.keep)]
     gone = tuple(call for call, name in old if name not in clearing.exclude_tools)
     freed = sum(uses.frees.get(call, 0) for call in gone) * gauge.permille // 1000
@@ -113,12 +113,12 @@ def choose_clearing(view: View, gauge: Gauge, policy: Policy) -> tuple[Clearing,
         policy.input_token_budget,
         policy.clear_keep_results,
         policy.minimum_gain_tokens,
-        _spared(view, policy),
+        _list_spared_tools(view, policy),
     )
     if gauge.tokens <= fresh.trigger:
         return fresh, Cleared()
     due = predict_cleared(view, gauge, fresh)
-    held = replace(fresh, keep=_uses(view).behind(view.cleared))
+    held = replace(fresh, keep=_learn_uses(view).behind(view.cleared))
     kept = predict_cleared(view, gauge, held)
     if not kept.ids:
         return fresh, due
@@ -127,7 +127,9 @@ def choose_clearing(view: View, gauge: Gauge, policy: Policy) -> tuple[Clearing,
     return (fresh, due) if is_due or left > gauge.room else (held, kept)
 
 
-def expectation(view: View, gauge: Gauge, clearing: Clearing, cleared: Cleared) -> Transformation:
+def build_expectation(
+    view: View, gauge: Gauge, clearing: Clearing, cleared: Cleared
+) -> Transformation:
     """Build the record of what the API will clear from now on; it changes nothing that is sent."""
     count = len(cleared.ids)
     freed = cleared.tokens * 1000 // gauge.permille
@@ -146,27 +148,27 @@ def expectation(view: View, gauge: Gauge, clearing: Clearing, cleared: Cleared) 
     )  # fmt: skip
 
 
-def expected_ids(view: View) -> tuple[str, ...]:
+def list_expected_ids(view: View) -> tuple[str, ...]:
     """Return the ids last expected to be cleared that are still in view."""
-    frees = _uses(view).frees if view.cleared else {}
+    frees = _learn_uses(view).frees if view.cleared else {}
     return tuple(call for call in view.cleared if call in frees)
 
 
-def asked(envelope: Envelope, view: View, clearing: Clearing | None) -> Envelope:
+def build_reply_envelope(envelope: Envelope, view: View, clearing: Clearing | None) -> Envelope:
     """Return the envelope of a reply with the parameters this view and this clearing need."""
-    betas = [COMPACTION] if holds_block(view) else []
+    betas = [COMPACTION] if has_compaction_block(view) else []
     if clearing is not None:
         envelope = envelope.adding("context_management", clearing.parameters)
         betas.append(EDITING)
     return envelope.under(betas)
 
 
-def compacting(envelope: Envelope) -> Envelope:
+def build_compaction_envelope(envelope: Envelope) -> Envelope:
     """Return the envelope of an on-demand compaction; it keeps the prefix of the replies."""
     return envelope.adding("compaction", {"type": "summarize"}).under([COMPACTION])
 
 
-def holds_block(view: View) -> bool:
+def has_compaction_block(view: View) -> bool:
     """Return whether the view has a compaction block of the API."""
     return view.learn("compaction blocks", list[int], _read_blocks) != []
 
@@ -176,17 +178,17 @@ def _read_blocks(found: list[int], message: Message) -> None:
         found.append(message.seq)
 
 
-def _uses(view: View) -> _Uses:
+def _learn_uses(view: View) -> _Uses:
     return view.learn("tool uses", _Uses, _Uses.read)
 
 
-def _spared(view: View, policy: Policy) -> tuple[str, ...]:
+def _list_spared_tools(view: View, policy: Policy) -> tuple[str, ...]:
     """List the tools that must be excluded because one of their results must stay.
 
     The API can exclude a tool, not a single result.
     """
-    uses = _uses(view)
-    ids = untouchable(view, policy) | uses.restored
+    uses = _learn_uses(view)
+    ids = find_untouchable(view, policy) | uses.restored
     return tuple(
-        sorted(tools_by(policy, "keep") | {name for call, name in uses.calls if call in ids})
+        sorted(list_tools(policy, "keep") | {name for call, name in uses.calls if call in ids})
     )

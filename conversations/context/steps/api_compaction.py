@@ -25,7 +25,7 @@ from conversations.context.steps.protocol import (
     CompactionWanted,
     Situation,
 )
-from conversations.context.steps.removable_units import dropping, latest_unit, pinned
+from conversations.context.steps.removable_units import build_drops, find_latest_unit, find_pinned
 from conversations.context.steps.summary import END, START
 from conversations.context.steps.summary_zone import OURS
 from conversations.context.view import rules, wire
@@ -35,8 +35,8 @@ from conversations.context.view.edits import (
     SpliceMessages,
     Transformation,
     Trigger,
-    transformation,
-    unapplied,
+    build_transformation,
+    build_unapplied,
 )
 from conversations.context.view.view import Block, Kind, Message, View
 
@@ -50,20 +50,20 @@ _FAILED = "The API gave no compaction: "
 Compacting = Generator[CompactionWanted, CompactionReply | None, Transformation | None]
 
 
-def due(gauge: Gauge, policy: Policy) -> Trigger | None:
+def find_trigger(gauge: Gauge, policy: Policy) -> Trigger | None:
     """Return the trigger when the uncleared view has passed its threshold."""
     if not policy.compaction_enabled:
         return None
     return gauge.passes_or_room(policy.compaction_threshold_tokens, _SETTING)
 
 
-def end_of(view: View, gauge: Gauge, policy: Policy, overhead: int) -> int:
+def find_end(view: View, gauge: Gauge, policy: Policy, overhead: int) -> int:
     """Find how many messages to compact; 0 when none can be or it is not worth a call.
 
     Whole exchanges are compacted, unless a single long turn fills the context.
     """
-    messages, positions = view.messages, rules.cuts(view)
-    stay = pinned(view, positions, policy)
+    messages, positions = view.messages, rules.find_cuts(view)
+    stay = find_pinned(view, positions, policy)
     if any(messages[at].shape.compactions for at in stay):
         return 0
     sums, frees = [0], [0]
@@ -71,7 +71,9 @@ def end_of(view: View, gauge: Gauge, policy: Policy, overhead: int) -> int:
         is_gone = at not in stay and message.shape.first != "compaction"
         sums.append(sums[-1] + message.tokens)
         frees.append(frees[-1] + message.tokens * is_gone)
-    last = min(len(messages) - policy.protected_tail_messages, latest_unit(view, positions).start)
+    last = min(
+        len(messages) - policy.protected_tail_messages, find_latest_unit(view, positions).start
+    )
     least = policy.minimum_gain_tokens * 1000 // gauge.permille
     most = gauge.room * 1000 // gauge.permille - overhead
     found = [
@@ -96,24 +98,26 @@ def _changes_role(messages: tuple[Message, ...], at: int, stay: set[int]) -> boo
     return bool(last and first) and last != first
 
 
-def compact(view: View, end: int, trigger: Trigger, gauge: Gauge, policy: Policy) -> Compacting:
+def compact_prefix(
+    view: View, end: int, trigger: Trigger, gauge: Gauge, policy: Policy
+) -> Compacting:
     """Request a compaction of the first `end` messages, and put its block in their place."""
     prefix = view.head(end)
     rules.check_head(prefix)
     behind = view.tokens - prefix.tokens
     tokens = max(0, gauge.tokens - behind * gauge.permille // 1000)
     reply = yield CompactionWanted(prefix, tokens)
-    flaw = _flaw(reply)
+    flaw = _find_flaw(reply)
     if flaw or reply is None:
-        return unapplied(view, "summary", trigger, "rejected", _FAILED + flaw)
-    change = _replaced(view, end, trigger, reply.block, policy)
+        return build_unapplied(view, "summary", trigger, "rejected", _FAILED + flaw)
+    change = _build_change(view, end, trigger, reply.block, policy)
     if change.tokens_after >= view.tokens or change.bytes_after >= view.size:
         flaw = "it is not shorter than what it replaces"
-        return unapplied(view, "summary", trigger, "rejected", _FAILED + flaw)
+        return build_unapplied(view, "summary", trigger, "rejected", _FAILED + flaw)
     return change
 
 
-def _flaw(reply: CompactionReply | None) -> str:
+def _find_flaw(reply: CompactionReply | None) -> str:
     if not isinstance(reply, CompactionReply):
         return "the call gave no answer"
     if reply.stop_reason != "compaction":
@@ -124,12 +128,14 @@ def _flaw(reply: CompactionReply | None) -> str:
     return ""
 
 
-def _replaced(view: View, end: int, trigger: Trigger, block: str, policy: Policy) -> Transformation:
-    stay = pinned(view, rules.cuts(view), policy)
+def _build_change(
+    view: View, end: int, trigger: Trigger, block: str, policy: Policy
+) -> Transformation:
+    stay = find_pinned(view, rules.find_cuts(view), policy)
     gone = [at for at in range(end) if at not in stay and view.messages[at].seq != NUMBER]
     messages = tuple(view.messages[at] for at in gone)
     edits: list[Edit] = [SpliceMessages(NUMBER, NUMBER, ((NUMBER, "answer", wire.join([block])),))]
-    listed = _listed(view, messages, policy)
+    listed = _write_list(view, messages, policy)
     if listed:
         edits.append(SpliceBlocks(NUMBER, 1, 0, (listed,)))
     count = sum(not message.is_empty for message in messages)
@@ -138,21 +144,21 @@ def _replaced(view: View, end: int, trigger: Trigger, block: str, policy: Policy
         f"The API compacted {count} messages into about {Block(block).tokens:,} tokens, "
         f"freed about {freed:,}"
     )
-    return transformation(view, "summary", trigger, [*edits, *dropping(view, gone)], note)
+    return build_transformation(view, "summary", trigger, [*edits, *build_drops(view, gone)], note)
 
 
-def _listed(view: View, messages: tuple[Message, ...], policy: Policy) -> str:
+def _write_list(view: View, messages: tuple[Message, ...], policy: Policy) -> str:
     """Write the list of what can be recalled of these messages, and of those removed earlier."""
     first = view.messages[0]
     ours = [block for block in first.blocks if block.by in OURS and block.by != "rounds"]
-    found, older = recall_list.carried(ours)
-    found += recall_list.lines(view, messages)
+    found, older = recall_list.read_lines(ours)
+    found += recall_list.list_lines(view, messages)
     room = min(policy.recall_list_chars, sum(message.tokens for message in messages))
-    text = recall_list.listed(found, older, room)
+    text = recall_list.write_list(found, older, room)
     return wire.encode({"type": "text", "text": text}) if text else ""
 
 
-def puts_block(edits: Iterable[Edit]) -> bool:
+def inserts_block(edits: Iterable[Edit]) -> bool:
     """Return whether the edits insert a compaction block."""
     return any(
         isinstance(edit, SpliceMessages)
@@ -161,9 +167,9 @@ def puts_block(edits: Iterable[Edit]) -> bool:
     )
 
 
-def in_words(view: View, situation: Situation) -> Transformation | None:
+def replace_block_by_text(view: View, situation: Situation) -> Transformation | None:
     """Replace the compaction block by its text when this model would not accept it."""
-    if not api_clearing.holds_block(view):
+    if not api_clearing.has_compaction_block(view):
         return None
     is_same = situation.compacted_by in ("", situation.model)
     if situation.compacts and is_same and situation.bound_to != REFUSED:
@@ -175,19 +181,23 @@ def in_words(view: View, situation: Situation) -> Transformation | None:
     said = str(blocks[0].value.get("content") or "").strip()
     kept = [block.text for block in blocks[1:] if block.by not in OURS]
     lists = [str(block.value["text"]) for block in blocks[1:] if block.by in OURS]
-    words = "\n".join([recall_list.neutral(said) or "(nothing)", *lists])
-    change = _worded(view, kept, f"{START}\n{words}\n{END}")
+    words = "\n".join([recall_list.neutralise_markers(said) or "(nothing)", *lists])
+    change = _build_text_change(view, kept, f"{START}\n{words}\n{END}")
     # A block can be shorter than its text with our markers; without them nothing grows.
-    return change if change.bytes_after < change.bytes_before else _worded(view, kept, words)
+    return (
+        change
+        if change.bytes_after < change.bytes_before
+        else _build_text_change(view, kept, words)
+    )
 
 
-def _worded(view: View, kept: list[str], text: str) -> Transformation:
+def _build_text_change(view: View, kept: list[str], text: str) -> Transformation:
     """Build the change: a text, and the other blocks to keep, replace the first message."""
     first = view.messages[0]
     messages: list[tuple[int, Kind, str]] = [(NUMBER, "prompt", "[]")]
     if kept:
         messages.append((first.seq, first.kind, wire.join(kept)))
-    return transformation(
+    return build_transformation(
         view,
         "summary",
         Trigger(1, 0, "counted"),

@@ -13,19 +13,19 @@ from itertools import takewhile
 from typing import Literal
 
 from conversations.context.policy.policy import Policy
-from conversations.context.steps.compaction import compactable
+from conversations.context.steps.compaction import find_compactable
 from conversations.context.steps.protocol import Situation, SummaryReply, SummaryWanted
-from conversations.context.steps.removable_units import kept
+from conversations.context.steps.removable_units import find_kept
 from conversations.context.steps.restore import demand_legal
-from conversations.context.steps.summary import Summarising, replace_zone, worded
-from conversations.context.steps.summary_checks import Flawed
-from conversations.context.steps.summary_zone import zone_of
-from conversations.context.steps.trim import drop
-from conversations.context.steps.working_view import Desk
-from conversations.context.tokens.estimate import text_tokens
-from conversations.context.view.cost_decision import weigh
-from conversations.context.view.edits import Transformation, Trigger, transformation
-from conversations.context.view.rules import cuts
+from conversations.context.steps.summary import Summarising, replace_by_text, replace_zone
+from conversations.context.steps.summary_checks import SummaryFlaw
+from conversations.context.steps.summary_zone import find_zone
+from conversations.context.steps.trim import drop_messages
+from conversations.context.steps.working_view import WorkingView
+from conversations.context.tokens.estimate import estimate_text
+from conversations.context.view.cost_decision import weigh_reduction
+from conversations.context.view.edits import Transformation, Trigger, build_transformation
+from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import View
 
 #: The setting of a trigger that is a person's request.
@@ -37,35 +37,35 @@ _HALF = 50
 _STAND_IN = SummaryReply("x", "end_turn")
 
 
-def at_hand(view: View, situation: Situation, policy: Policy) -> Desk:
+def build_working_view(view: View, situation: Situation, policy: Policy) -> WorkingView:
     """Return the working view for a person's change, with the pins."""
-    return Desk(view, situation, replace(policy, pins=policy.pins | situation.pins), 0)
+    return WorkingView(view, situation, replace(policy, pins=policy.pins | situation.pins), 0)
 
 
-def asked(desk: Desk, setting: str = BY_HAND) -> Trigger:
+def build_trigger(working: WorkingView, setting: str = BY_HAND) -> Trigger:
     """Build the trigger of a person's request: the present figure, and no threshold."""
-    return Trigger(desk.gauge.tokens, 0, desk.gauge.source, setting)
+    return Trigger(working.gauge.tokens, 0, working.gauge.source, setting)
 
 
-def results(desk: Desk) -> Transformation | None:
+def compact_by_hand(working: WorkingView) -> Transformation | None:
     """Compact every old tool result, down to the latest batch; None when none would shrink."""
-    ready = compactable(desk.view, desk.policy)
+    ready = find_compactable(working.view, working.policy)
     edits = [one.edit for one in ready.old if one.edit]
     if not edits:
         return None
     note = f"Compacted {len(edits)} old tool result{'s' if len(edits) > 1 else ''} by hand"
-    change = transformation(desk.view, "compaction", asked(desk), edits, note)
-    return decided(desk, ready.applied(change))
+    change = build_transformation(working.view, "compaction", build_trigger(working), edits, note)
+    return add_decision(working, ready.applied(change))
 
 
-def turns(desk: Desk) -> Transformation | None:
+def drop_turns_by_hand(working: WorkingView) -> Transformation | None:
     """Drop the oldest turns, whole, down to half of the tokens; None when there are none to drop.
 
     Where half is out of reach all but the last turn are dropped.
     """
-    view = desk.view
-    positions = cuts(view)
-    messages, stay = view.messages, kept(view, positions, desk.policy)
+    view = working.view
+    positions = find_cuts(view)
+    messages, stay = view.messages, find_kept(view, positions, working.policy)
     left, dropped, start = view.tokens, list[int](), 0
     for end in positions[1:-1]:
         if messages[end].kind != "prompt" or left * 100 <= view.tokens * _HALF:
@@ -76,28 +76,30 @@ def turns(desk: Desk) -> Transformation | None:
         start = end
     if not dropped:
         return None
-    words = desk.policy.recall_list_chars
-    change = drop(view, dropped, asked(desk), "asked for by hand", words)
-    return decided(desk, change) if is_smaller(change) else None
+    words = working.policy.recall_list_chars
+    change = drop_messages(view, dropped, build_trigger(working), "asked for by hand", words)
+    return add_decision(working, change) if is_smaller(change) else None
 
 
-def summary(desk: Desk) -> Summarising:
+def summarise_by_hand(working: WorkingView) -> Summarising:
     """Request a summary of all but the protected tail; None when that is not worth a call."""
-    zone = zone_of(desk.view, desk.policy) if desk.view.length else None
-    change = yield from replace_zone(desk.view, zone, asked(desk), desk.gauge, desk.policy)
-    return decided(desk, change) if change is not None and change.edits else change
+    zone = find_zone(working.view, working.policy) if working.view.length else None
+    change = yield from replace_zone(
+        working.view, zone, build_trigger(working), working.gauge, working.policy
+    )
+    return add_decision(working, change) if change is not None and change.edits else change
 
 
-def summary_of(desk: Desk, text: str) -> Transformation | Flawed:
+def replace_by_hand(working: WorkingView, text: str) -> Transformation | SummaryFlaw:
     """Replace all but the protected tail by this text, or return why it is rejected."""
-    zone = zone_of(desk.view, desk.policy) if desk.view.length else None
+    zone = find_zone(working.view, working.policy) if working.view.length else None
     if zone is None:
-        return Flawed("there is nothing to summarise any more")
-    change = worded(desk.view, zone, asked(desk), desk.policy, text)
-    return change if isinstance(change, Flawed) else decided(desk, change)
+        return SummaryFlaw("there is nothing to summarise any more")
+    change = replace_by_text(working.view, zone, build_trigger(working), working.policy, text)
+    return change if isinstance(change, SummaryFlaw) else add_decision(working, change)
 
 
-def questions(steps: Summarising) -> list[SummaryWanted]:
+def list_summary_requests(steps: Summarising) -> list[SummaryWanted]:
     """Return what a summary would request of the model at its first attempt, part by part."""
     found: list[SummaryWanted] = []
     reply: SummaryReply | None = None
@@ -113,9 +115,9 @@ def questions(steps: Summarising) -> list[SummaryWanted]:
         reply = _STAND_IN
 
 
-def read_by(questions: list[SummaryWanted]) -> int:
+def estimate_input(questions: list[SummaryWanted]) -> int:
     """Estimate the tokens the model reads for these requests."""
-    return sum(text_tokens(one.system) + text_tokens(one.text) for one in questions)
+    return sum(estimate_text(one.system) + estimate_text(one.text) for one in questions)
 
 
 def is_smaller(change: Transformation) -> bool:
@@ -123,18 +125,20 @@ def is_smaller(change: Transformation) -> bool:
     return fewer and change.bytes_after < change.bytes_before
 
 
-def decided(desk: Desk, change: Transformation) -> Transformation:
+def add_decision(working: WorkingView, change: Transformation) -> Transformation:
     """Add what the change frees and costs; raises RuleError when the result is not legal."""
     demand_legal(change.made)
-    permille = desk.gauge.permille
+    permille = working.gauge.permille
     saved = max(0, change.tokens_before - change.tokens_after) * permille // 1000
-    again = 0 if desk.situation.is_cold else rewritten(desk, change.made) * permille // 1000
-    found = weigh("asked", saved, again, (0, 0), desk.situation.rates, 0)
+    again = (
+        0 if working.situation.is_cold else count_rewritten(working, change.made) * permille // 1000
+    )
+    found = weigh_reduction("asked", saved, again, (0, 0), working.situation.rates, 0)
     return replace(change, decision=found)
 
 
-def rewritten(desk: Desk, after: View) -> int:
+def count_rewritten(working: WorkingView, after: View) -> int:
     """Estimate the tokens behind the first difference, which the prompt cache must write again."""
-    pairs = zip(desk.view.messages, after.messages, strict=False)
+    pairs = zip(working.view.messages, after.messages, strict=False)
     same = sum(1 for _ in takewhile(lambda pair: pair[0].content == pair[1].content, pairs))
     return sum(message.tokens for message in after.messages[same:])

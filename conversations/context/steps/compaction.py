@@ -14,16 +14,21 @@ from functools import cached_property, partial
 
 from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.policy import Policy
-from conversations.context.steps.shorten_results import Rewrite, kept_head, plain, rewritten
-from conversations.context.steps.tool_handling import tools_by, untouchable
-from conversations.context.view.edits import SpliceBlocks, Transformation, transformation
+from conversations.context.steps.shorten_results import (
+    Rewrite,
+    keep_head,
+    rewrite_result,
+    shorten_to_text,
+)
+from conversations.context.steps.tool_handling import find_untouchable, list_tools
+from conversations.context.view.edits import SpliceBlocks, Transformation, build_transformation
 from conversations.context.view.message_shape import Result
 from conversations.context.view.view import Message, View
 
 _DONE = ("compaction", "restore")
 
 
-def compaction(
+def compact_results(
     view: View, gauge: Gauge, policy: Policy, *, everything: bool = False
 ) -> Transformation | None:
     """Shorten every tool result but the latest batch once the input exceeds its budget.
@@ -37,7 +42,7 @@ def compaction(
         trigger = gauge.passes_or_room(budget, "input_token_budget")
     if trigger is None:
         return None
-    ready = compactable(view, policy)
+    ready = find_compactable(view, policy)
     edits = [one.edit for one in (ready.found if everything else ready.old) if one.edit]
     if not edits:
         return None
@@ -47,11 +52,11 @@ def compaction(
         f"Compacted {what}: input tokens {trigger.number:,} "
         f"exceeded the budget of {trigger.threshold:,}"
     )
-    return ready.applied(transformation(view, "compaction", trigger, edits, note))
+    return ready.applied(build_transformation(view, "compaction", trigger, edits, note))
 
 
 @dataclass(eq=False)
-class Shorter:
+class CompactableResult:
     """A result that can be compacted; its new text is made once, when first needed."""
 
     message: Message
@@ -62,7 +67,7 @@ class Shorter:
     def edit(self) -> SpliceBlocks | None:
         """The edit that compacts it, or None when that would not make it smaller."""
         block = self.message.blocks[self.result.at]
-        new = rewritten(block, self.rewrite, "compaction")
+        new = rewrite_result(block, self.rewrite, "compaction")
         self.saved = block.tokens - new.tokens if new else 0
         return SpliceBlocks(self.message.seq, self.result.at, 1, (new.text,)) if new else None
 
@@ -82,17 +87,17 @@ class Shorter:
 class Compactable:
     """All results that can be compacted, and the number of the latest results message."""
 
-    found: list[Shorter]
+    found: list[CompactableResult]
     latest: int
     key: Hashable
     state: _Found
 
     @property
-    def old(self) -> list[Shorter]:
+    def old(self) -> list[CompactableResult]:
         """All but the latest batch."""
         return [one for one in self.found if one.seq != self.latest]
 
-    def between(self, first: int, last: int) -> list[Shorter]:
+    def between(self, first: int, last: int) -> list[CompactableResult]:
         """Return those from message number `first` to before `last`, without the latest batch."""
         return [one for one in self.old if first <= one.seq < last]
 
@@ -103,13 +108,13 @@ class Compactable:
         return change
 
 
-def compactable(view: View, policy: Policy) -> Compactable:
+def find_compactable(view: View, policy: Policy) -> Compactable:
     """Find what can be compacted; each result is read once."""
     limit, structured = policy.tool_result_retention_chars, policy.structure_kept
-    keeps, texts = tools_by(policy, "keep"), tools_by(policy, "head_tail")
+    keeps, texts = list_tools(policy, "keep"), list_tools(policy, "head_tail")
     key = ("compaction", limit, structured, keeps, texts)
     state = view.learn(key, lambda: _Found(limit, structured, keeps, texts), _Found.read)
-    stays = untouchable(view, policy)
+    stays = find_untouchable(view, policy)
     found = [one for one in state.ready if one.result.id not in stays]
     return Compactable(found, state.latest, key, state)
 
@@ -123,7 +128,7 @@ class _Found:
     keeps: frozenset[str]
     texts: frozenset[str]
     latest: int = 0
-    ready: list[Shorter] = field(default_factory=list)
+    ready: list[CompactableResult] = field(default_factory=list)
     #: Ids of calls of tools whose results are kept, and of those that are always treated as text.
     kept: set[str] = field(default_factory=set)
     textual: set[str] = field(default_factory=set)
@@ -154,7 +159,7 @@ class _Found:
             return
         if self.structured:
             is_text = result.id in self.textual
-            rewrite: Rewrite = partial(plain, limit=self.limit, is_text=is_text)
+            rewrite: Rewrite = partial(shorten_to_text, limit=self.limit, is_text=is_text)
         else:
-            rewrite = partial(kept_head, limit=self.limit, is_whole=by != "ingest")
-        self.ready.append(Shorter(message, result, rewrite))
+            rewrite = partial(keep_head, limit=self.limit, is_whole=by != "ingest")
+        self.ready.append(CompactableResult(message, result, rewrite))

@@ -9,14 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from conversations.context.steps.by_hand import asked, decided, is_smaller
+from conversations.context.steps.by_hand import add_decision, build_trigger, is_smaller
 from conversations.context.steps.pinned import Pin
 from conversations.context.steps.recall_list import message_id
-from conversations.context.steps.shorten_results import Content, rewritten
+from conversations.context.steps.shorten_results import Content, rewrite_result
 from conversations.context.steps.summary_zone import OURS
-from conversations.context.steps.working_view import Desk
+from conversations.context.steps.working_view import WorkingView
 from conversations.context.view import wire
-from conversations.context.view.edits import Edit, SpliceBlocks, Transformation, transformation
+from conversations.context.view.edits import (
+    Edit,
+    SpliceBlocks,
+    Transformation,
+    build_transformation,
+)
 from conversations.context.view.view import Message
 
 #: The setting of such a change's trigger.
@@ -24,34 +29,38 @@ EXCLUDE = "exclude"
 _OWN = (*OURS, "compaction")
 
 
-def exclude(desk: Desk, targets: Collection[Pin]) -> Transformation | None:
+def exclude_targets(working: WorkingView, targets: Collection[Pin]) -> Transformation | None:
     """Replace each target by a notice; None when nothing would become smaller."""
     found: list[Edit] = []
     count = 0
-    for at, message in enumerate(desk.view.messages):
-        parts = list(_of(message, targets, is_first=at == 0))
+    for at, message in enumerate(working.view.messages):
+        parts = list(_list_edits(message, targets, is_first=at == 0))
         count += sum(1 for part in parts if part.blocks)
         found += parts
     if not found:
         return None
     note = f"Left {count} part{'s' if count > 1 else ''} out by hand"
-    change = transformation(desk.view, "compaction", asked(desk, EXCLUDE), found, note)
-    return decided(desk, change) if is_smaller(change) else None
+    change = build_transformation(
+        working.view, "compaction", build_trigger(working, EXCLUDE), found, note
+    )
+    return add_decision(working, change) if is_smaller(change) else None
 
 
-def _of(message: Message, targets: Collection[Pin], *, is_first: bool) -> Iterator[SpliceBlocks]:
+def _list_edits(
+    message: Message, targets: Collection[Pin], *, is_first: bool
+) -> Iterator[SpliceBlocks]:
     """Yield the edits for one message."""
     is_whole = message.seq in targets
     for result in message.shape.results:
         if is_whole or result.id in targets:
-            new = rewritten(message.blocks[result.at], _left_out, "compaction")
+            new = rewrite_result(message.blocks[result.at], _rewrite_as_notice, "compaction")
             if new is not None:
                 yield SpliceBlocks(message.seq, result.at, 1, (new.text,))
     if is_whole and message.kind != "results" and not is_first:
-        yield from _words(message)
+        yield from _replace_texts(message)
 
 
-def _words(message: Message) -> Iterator[SpliceBlocks]:
+def _replace_texts(message: Message) -> Iterator[SpliceBlocks]:
     """Replace the texts of a message by one notice; calls and thinking are left alone."""
     kinds = ("text",) if message.kind == "answer" else ("text", "image", "document")
     said = [
@@ -59,7 +68,7 @@ def _words(message: Message) -> Iterator[SpliceBlocks]:
         for at, block in enumerate(message.blocks)
         if block.type in kinds and block.by not in _OWN
     ]
-    notice = wire.encode({"type": "text", "text": notice_of(message_id(message.seq))})
+    notice = wire.encode({"type": "text", "text": write_exclusion_notice(message_id(message.seq))})
     size = sum(len(message.blocks[at].text.encode()) for at in said)
     if len(notice.encode()) < size:
         # Last first: an edit does not move the blocks before it.
@@ -67,10 +76,10 @@ def _words(message: Message) -> Iterator[SpliceBlocks]:
             yield SpliceBlocks(message.seq, at, 1, (notice,) if at == said[0] else ())
 
 
-def notice_of(id: str) -> str:
+def write_exclusion_notice(id: str) -> str:
     """Write the text that replaces an original that was left out."""
     return f'[left out at the user\'s wish; recall "{id}" for the original]'
 
 
-def _left_out(_content: Content, recall: str) -> Content:
-    return notice_of(recall)
+def _rewrite_as_notice(_content: Content, recall: str) -> Content:
+    return write_exclusion_notice(recall)

@@ -11,29 +11,34 @@ from functools import partial
 
 from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.policy import Policy
-from conversations.context.steps.shorten_results import rewritten, shortened
-from conversations.context.steps.tool_handling import rule_of, untouchable
-from conversations.context.view.edits import SpliceBlocks, Transformation, Trigger, transformation
+from conversations.context.steps.shorten_results import rewrite_result, shorten_texts
+from conversations.context.steps.tool_handling import find_rule, find_untouchable
+from conversations.context.view.edits import (
+    SpliceBlocks,
+    Transformation,
+    Trigger,
+    build_transformation,
+)
 from conversations.context.view.view import Message, View
 
 
-def ingest(view: View, gauge: Gauge, policy: Policy) -> Transformation | None:
+def shape_new_results(view: View, gauge: Gauge, policy: Policy) -> Transformation | None:
     """Shorten new results over the limit; errors too, but never those of verbatim tools."""
     if not policy.max_tool_result_chars:
         return None
     edits: list[SpliceBlocks] = []
     longest = most = 0
-    for message in _unsent(view):
+    for message in _list_unsent(view):
         for result in message.shape.results:
-            rule = rule_of(view, result.id, policy)
+            rule = find_rule(view, result.id, policy)
             limit = rule.cap or policy.max_tool_result_chars
             block = message.blocks[result.at] if result.chars > limit else None
             if block is None or block.by or rule.way == "keep":
                 continue
-            if result.id in untouchable(view, policy):
+            if result.id in find_untouchable(view, policy):
                 continue
-            rewrite = partial(shortened, limit=limit, is_text=rule.way == "head_tail")
-            new = rewritten(block, rewrite, "ingest")
+            rewrite = partial(shorten_texts, limit=limit, is_text=rule.way == "head_tail")
+            new = rewrite_result(block, rewrite, "ingest")
             if new is not None:
                 longest, most = max((longest, most), (result.chars, limit))
                 edits.append(SpliceBlocks(message.seq, result.at, 1, (new.text,)))
@@ -42,10 +47,10 @@ def ingest(view: View, gauge: Gauge, policy: Policy) -> Transformation | None:
     trigger = Trigger(longest, most, "counted", "max_tool_result_chars")
     what = "1 tool result" if len(edits) == 1 else f"{len(edits)} tool results"
     note = f"Shortened {what} before sending: {longest:,} characters exceeded {most:,}"
-    return transformation(view, "ingest", trigger, edits, note)
+    return build_transformation(view, "ingest", trigger, edits, note)
 
 
-def _unsent(view: View) -> Iterator[Message]:
+def _list_unsent(view: View) -> Iterator[Message]:
     for at in range(view.length - 1, -1, -1):
         message = view.trail.messages[at]
         if message.kind == "answer":

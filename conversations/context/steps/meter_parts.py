@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from conversations.context.steps.summary_zone import OURS
-from conversations.context.view.blocks import answers_server
+from conversations.context.view.blocks import is_server_result
 from conversations.context.view.view import THINKING, Block, Kind, Message
 
 Part = Literal["system", "summary", "prompts", "answers", "thinking", "results", "attachments"]
@@ -21,20 +21,20 @@ PARTS: tuple[Part, ...] = (
 _ATTACHED = frozenset({"image", "document", "search_result", "container_upload"})
 
 
-def part_of(kind: Kind, block: Block) -> Part:
+def find_part(kind: Kind, block: Block) -> Part:
     """Return the part that a block in a message of this kind belongs to."""
     if block.by in OURS or block.type == "compaction":
         return "summary"
     if block.type in THINKING:
         return "thinking"
-    if block.type == "tool_result" or answers_server(block.type):
+    if block.type == "tool_result" or is_server_result(block.type):
         return "results"
     if block.type in _ATTACHED:
         return "attachments"
     return "answers" if kind == "answer" else "prompts"
 
 
-class Scales:
+class PartCounter:
     """Counts the parts of messages and remembers the counts."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Scales:
         frame: Part = "answers" if message.kind == "answer" else "prompts"
         blocks = message.blocks
         for block in reversed(blocks):
-            frame = part_of(message.kind, block)
+            frame = find_part(message.kind, block)
             # The tokens of a message of one block are already in the frame's sum below.
             parts[frame] += block.tokens if len(blocks) > 1 else 0
         parts[frame] += message.tokens - parts.total()

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from conversations.context.steps.summary_zone import OURS
-from conversations.context.view.rules import cuts
+from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import Block, Message, View
 
 Pin = str | int
@@ -18,39 +18,41 @@ Pin = str | int
 _LONGEST_ID, _LONGEST_NUMBER = 200, 18
 
 
-def pin_of(log: Sequence[Message], id: str) -> Pin | None:
+def find_pin(log: Sequence[Message], id: str) -> Pin | None:
     """Return the pin for an id as `recall` takes it; None when the log has no such id."""
     number = id.removeprefix("msg_")
     if number.isdecimal() and len(number) <= _LONGEST_NUMBER:
         return next((message.seq for message in log if message.seq == int(number)), None)
-    return id if 0 < len(id) <= _LONGEST_ID and _results(log, {id}) else None
+    return id if 0 < len(id) <= _LONGEST_ID and _find_results(log, {id}) else None
 
 
-def weight(log: Sequence[Message], pins: Iterable[Pin]) -> int:
+def estimate_pins(log: Sequence[Message], pins: Iterable[Pin]) -> int:
     """Estimate the tokens of the pinned originals."""
     wanted = frozenset(pins)
     total = sum(message.tokens for message in log if message.seq in wanted)
-    found = _results(log, {pin for pin in wanted if isinstance(pin, str)})
+    found = _find_results(log, {pin for pin in wanted if isinstance(pin, str)})
     return total + sum(
         block.tokens for message, block in found.values() if message.seq not in wanted
     )
 
 
-def originals(view: View, log: Sequence[Message], pins: Iterable[Pin]) -> list[Message]:
+def find_originals(view: View, log: Sequence[Message], pins: Iterable[Pin]) -> list[Message]:
     """Return the messages that must be restored for these pins, in the order of the log."""
     wanted = frozenset(pins)
-    by_id = _results(log, {pin for pin in wanted if isinstance(pin, str)})
+    by_id = _find_results(log, {pin for pin in wanted if isinstance(pin, str)})
     whole = {message.seq for message in log if message.seq in wanted}
     parts = {message.seq for message, _ in by_id.values()} - whole
     present = {message.seq: message for message in view.messages}
     found = {message.seq: message for message in log if message.seq in whole & present.keys()}
     for seq in parts & present.keys():
-        found[seq] = _with_blocks(present[seq], {name: block for name, (_, block) in by_id.items()})
-    found |= _units(log, (whole | parts) - present.keys(), present.keys())
+        found[seq] = _restore_blocks(
+            present[seq], {name: block for name, (_, block) in by_id.items()}
+        )
+    found |= _find_units(log, (whole | parts) - present.keys(), present.keys())
     return [found[seq] for seq in sorted(found)]
 
 
-def _results(log: Sequence[Message], ids: set[str]) -> dict[str, tuple[Message, Block]]:
+def _find_results(log: Sequence[Message], ids: set[str]) -> dict[str, tuple[Message, Block]]:
     """Find tool results by the ids of their calls."""
     found: dict[str, tuple[Message, Block]] = {}
     for message in log:
@@ -61,7 +63,7 @@ def _results(log: Sequence[Message], ids: set[str]) -> dict[str, tuple[Message, 
     return found
 
 
-def _with_blocks(message: Message, blocks: dict[str, Block]) -> Message:
+def _restore_blocks(message: Message, blocks: dict[str, Block]) -> Message:
     """Return the message in view with these blocks restored, without what the engine added."""
     own = (block for block in message.blocks if block.by not in OURS)
     return Message.of(
@@ -73,7 +75,9 @@ def _with_blocks(message: Message, blocks: dict[str, Block]) -> Message:
     )
 
 
-def _units(log: Sequence[Message], gone: set[int], present: Iterable[int]) -> dict[int, Message]:
+def _find_units(
+    log: Sequence[Message], gone: set[int], present: Iterable[int]
+) -> dict[int, Message]:
     """Return the whole units of messages that are not in view."""
     if not gone:
         return {}
@@ -82,7 +86,7 @@ def _units(log: Sequence[Message], gone: set[int], present: Iterable[int]) -> di
     for message in log:
         every = every.append(message)
     found: dict[int, Message] = {}
-    positions = cuts(every)
+    positions = find_cuts(every)
     for start, end in zip(positions, [*positions[1:], len(log)], strict=True):
         unit = log[start:end]
         if any(message.seq in gone for message in unit):

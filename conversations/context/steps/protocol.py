@@ -115,6 +115,6 @@ class Prepared:
     cleared: tuple[str, ...] = ()
 
 
-Wish = Transformation | SummaryWanted | CompactionWanted | CountWanted
+EngineRequest = Transformation | SummaryWanted | CompactionWanted | CountWanted
 Reply = SummaryReply | CompactionReply | Veto | int | None
-Preparation = Generator[Wish, Reply, Prepared]
+Preparation = Generator[EngineRequest, Reply, Prepared]

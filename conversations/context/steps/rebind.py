@@ -7,11 +7,16 @@ step covers a changed envelope. It runs last, when all other steps are done.
 from __future__ import annotations
 
 from conversations.context.steps.protocol import Situation
-from conversations.context.view.edits import SpliceBlocks, Transformation, Trigger, transformation
+from conversations.context.view.edits import (
+    SpliceBlocks,
+    Transformation,
+    Trigger,
+    build_transformation,
+)
 from conversations.context.view.view import THINKING, Message, View
 
 
-def rebind(view: View, situation: Situation) -> Transformation | None:
+def drop_unbound_thinking(view: View, situation: Situation) -> Transformation | None:
     """Drop all thinking when the request would not carry the envelope that signed it."""
     seqs = view.learn("thinking", list[int], _read)
     if not seqs or situation.bound_to in ("", situation.binding):
@@ -26,7 +31,7 @@ def rebind(view: View, situation: Situation) -> Transformation | None:
     what = "1 thinking block" if count == 1 else f"{count} thinking blocks"
     note = f"Dropped {what}: the model, the system prompt or the tools have changed"
     edit = SpliceBlocks(first.seq, at, 1)
-    return transformation(view, "rebind", Trigger(count, 0, "counted"), (edit,), note)
+    return build_transformation(view, "rebind", Trigger(count, 0, "counted"), (edit,), note)
 
 
 def _read(found: list[int], message: Message) -> None:

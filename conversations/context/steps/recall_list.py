@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from conversations.context.steps.shorten_results import calls
+from conversations.context.steps.shorten_results import index_calls
 from conversations.context.text import graphemes
-from conversations.context.text.shorten import cut
+from conversations.context.text.shorten import cut_head
 from conversations.context.view.view import Block, Message, View
 
 HEADER = "Originals that can be read again:"
@@ -32,7 +32,7 @@ _MARKERS = re.compile(
 )
 
 
-def neutral(text: str) -> str:
+def neutralise_markers(text: str) -> str:
     """Neutralise summary markers inside a text that is only data."""
     return _MARKERS.sub(r"(\1)", text)
 
@@ -42,25 +42,25 @@ def message_id(seq: int) -> str:
     return f"msg_{seq}"
 
 
-def lines(view: View, messages: Iterable[Message]) -> list[str]:
+def list_lines(view: View, messages: Iterable[Message]) -> list[str]:
     """Return a line for each tool result and each long text of the messages."""
-    known = calls(view)
+    known = index_calls(view)
     found: list[str] = []
     for message in messages:
         if "rounds" in message.by:
             # A working memory is removed with its prompt; the originals it listed stay listed.
-            found += carried(block for block in message.blocks if block.by == "rounds")[0]
+            found += read_lines(block for block in message.blocks if block.by == "rounds")[0]
         for result in message.shape.results:
             call = known.get(result.id)
             if call and not result.is_error and call.name != "recall":
                 mark = _SHORT if result.chars <= _SHORT_RESULT else ""
-                found.append(_line(message, _brief(call.label) + mark))
+                found.append(_write_line(message, _shorten_label(call.label) + mark))
         if message.kind != "results" and message.size > _LONG_PROMPT:
-            found.extend(_text_line(message))
+            found.extend(_list_text_lines(message))
     return found
 
 
-def carried(blocks: Iterable[Block]) -> tuple[list[str], int]:
+def read_lines(blocks: Iterable[Block]) -> tuple[list[str], int]:
     """Read the lines, and the count of older ones, from blocks this engine wrote."""
     found: list[str] = []
     older = 0
@@ -76,10 +76,10 @@ def carried(blocks: Iterable[Block]) -> tuple[list[str], int]:
     return found, older
 
 
-def listed(found: list[str], older: int, limit: int = LIMIT) -> str:
+def write_list(found: list[str], older: int, limit: int = LIMIT) -> str:
     """Write the list within `limit` characters, newest lines kept; "" when there is none."""
-    lines = _grouped(found)
-    kept = _newest(lines, limit - len(HEADER) - 40)
+    lines = _group_lines(found)
+    kept = _keep_newest(lines, limit - len(HEADER) - 40)
     older += len(lines) - len(kept)
     if not kept and not older:
         return ""
@@ -87,7 +87,7 @@ def listed(found: list[str], older: int, limit: int = LIMIT) -> str:
     return "\n".join([HEADER, *kept, *tail])
 
 
-def _newest(lines: list[str], room: int) -> list[str]:
+def _keep_newest(lines: list[str], room: int) -> list[str]:
     """Return the newest lines that fit, in order; lines of short results are added last."""
     kept: set[int] = set()
     for is_short in (False, True):
@@ -101,7 +101,7 @@ def _newest(lines: list[str], room: int) -> list[str]:
     return [lines[at] for at in sorted(kept)]
 
 
-def _grouped(found: list[str]) -> list[str]:
+def _group_lines(found: list[str]) -> list[str]:
     """Merge lines with the same label, at the position of the newest of them."""
     groups: dict[str, list[str]] = {}
     for line in found:
@@ -111,24 +111,24 @@ def _grouped(found: list[str]) -> list[str]:
     return [f"recall {', '.join(ids)}: {words}" if ids else words for words, ids in groups.items()]
 
 
-def _line(message: Message, words: str) -> str:
-    return f'recall "{message_id(message.seq)}": {neutral(words)}'
+def _write_line(message: Message, words: str) -> str:
+    return f'recall "{message_id(message.seq)}": {neutralise_markers(words)}'
 
 
-def _brief(label: str) -> str:
+def _shorten_label(label: str) -> str:
     """Cut a call's label to its distinctive part: the end of a path, the start of other text."""
     name, _, main = label.partition(" ")
     if len(main) <= _WORDS:
         return label
     if "/" in main and " " not in main:
-        return f"{name} …{main[graphemes.after(main, len(main) - _WORDS) :]}"
-    return f"{name} {main[: graphemes.before(main, _WORDS)]}…"
+        return f"{name} …{main[graphemes.find_cut_after(main, len(main) - _WORDS) :]}"
+    return f"{name} {main[: graphemes.find_cut_before(main, _WORDS)]}…"
 
 
-def _text_line(message: Message) -> Iterable[str]:
+def _list_text_lines(message: Message) -> Iterable[str]:
     texts = [str(block.value["text"]) for block in message.blocks if block.type == "text"]
     chars = sum(map(len, texts))
     if chars > (_LONG_PROMPT if message.kind == "prompt" else _LONG_ANSWER):
         who = "the user" if message.kind == "prompt" else "the assistant"
         words = " ".join(texts[0][: 4 * _QUOTE].split())
-        yield _line(message, f"{who}, {chars:,} characters: {cut(words, _QUOTE)}…")
+        yield _write_line(message, f"{who}, {chars:,} characters: {cut_head(words, _QUOTE)}…")

@@ -12,37 +12,37 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from conversations.context.policy.policy import Policy
-from conversations.context.steps.tool_handling import is_pinned, untouchable
+from conversations.context.steps.tool_handling import find_untouchable, is_pinned
 from conversations.context.view.edits import SpliceMessages
 from conversations.context.view.view import Kind, Message, View
 
 
-def kept(view: View, positions: list[int], policy: Policy) -> set[int]:
+def find_kept(view: View, positions: list[int], policy: Policy) -> set[int]:
     """Return the indexes of messages that no step may drop."""
-    stay = {0, _last(view, "prompt"), *latest_unit(view, positions)}
-    return stay | pinned(view, positions, policy)
+    stay = {0, _find_last(view, "prompt"), *find_latest_unit(view, positions)}
+    return stay | find_pinned(view, positions, policy)
 
 
-def pinned(view: View, positions: list[int], policy: Policy) -> set[int]:
+def find_pinned(view: View, positions: list[int], policy: Policy) -> set[int]:
     """Return the indexes of messages in a unit with something that must stay as it is."""
-    stays = untouchable(view, policy)
+    stays = find_untouchable(view, policy)
     found: set[int] = set()
     if stays or policy.pins:
         messages = view.messages
         for start, end in pairwise(positions):
-            if any(_stays(message, stays, policy) for message in messages[start:end]):
+            if any(_must_stay(message, stays, policy) for message in messages[start:end]):
                 found.update(range(start, end))
     return found
 
 
-def latest_unit(view: View, positions: list[int]) -> range:
+def find_latest_unit(view: View, positions: list[int]) -> range:
     """Return the indexes of the latest answer and its results."""
-    at = _last(view, "answer")
+    at = _find_last(view, "answer")
     end = bisect_right(positions, at)
     return range(positions[end - 1], positions[end] if end < len(positions) else at + 1)
 
 
-def _stays(message: Message, stays: set[str], policy: Policy) -> bool:
+def _must_stay(message: Message, stays: set[str], policy: Policy) -> bool:
     shape = message.shape
     return (
         is_pinned(message, policy)
@@ -51,13 +51,13 @@ def _stays(message: Message, stays: set[str], policy: Policy) -> bool:
     )
 
 
-def _last(view: View, kind: Kind) -> int:
+def _find_last(view: View, kind: Kind) -> int:
     """Return the index of the last message of a kind; 0 when there is none."""
     messages = view.trail.messages
     return next((at for at in range(view.length - 1, 0, -1) if messages[at].kind == kind), 0)
 
 
-def dropping(view: View, indexes: Iterable[int]) -> list[SpliceMessages]:
+def build_drops(view: View, indexes: Iterable[int]) -> list[SpliceMessages]:
     """Return the edits that remove the messages at these ascending indexes."""
     messages = view.messages
     edits: list[SpliceMessages] = []

@@ -23,7 +23,7 @@ from conversations.context.view.view import THINKING, Message, View
 _NEXT = '[{"type":"text","text":"?"}]'
 
 
-def restore(view: View, *originals: Message) -> Transformation | None:
+def build_restore(view: View, *originals: Message) -> Transformation | None:
     """Build the change that restores originals; None when all are in view. Raises RuleError."""
     present = {message.seq: message for message in view.messages}
     changes: list[Edit] = []
@@ -42,7 +42,7 @@ def restore(view: View, *originals: Message) -> Transformation | None:
         return None
     note = f"Brought back {count} original message{'s' if count > 1 else ''}"
     trigger = Trigger(count, 0, "counted")
-    change = edits.transformation(view, "restore", trigger, changes, note)
+    change = edits.build_transformation(view, "restore", trigger, changes, note)
     demand_legal(change.made)
     return change
 
@@ -66,4 +66,4 @@ def demand_legal(view: View) -> None:
     last = view.messages[-1]
     if last.kind == "answer":
         view = view.append(Message.parse(last.seq + 1, "prompt", _NEXT))
-    rules.check(view)
+    rules.check_rules(view)

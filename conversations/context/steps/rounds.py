@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.policy import Policy
-from conversations.context.steps.removable_units import kept
+from conversations.context.steps.removable_units import find_kept
 from conversations.context.steps.summary import Summarising, replace_zone
 from conversations.context.steps.summary_zone import Zone
 from conversations.context.view.edits import Trigger
-from conversations.context.view.rules import cuts
+from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import View
 
 
-def rounds(view: View, gauge: Gauge, policy: Policy) -> Summarising:
+def summarise_rounds(view: View, gauge: Gauge, policy: Policy) -> Summarising:
     """Request a working memory when the turn has had so many rounds since the last one."""
     every = policy.round_summary_every
     if not every or not policy.compaction_enabled:
@@ -32,13 +32,13 @@ def rounds(view: View, gauge: Gauge, policy: Policy) -> Summarising:
     if count < every or count % every:
         return None
     trigger = Trigger(count, every - 1, "counted", "round_summary_every")
-    zone = _zone(view, policy, prompt)
+    zone = _find_zone(view, policy, prompt)
     return (yield from replace_zone(view, zone, trigger, gauge, policy, kind="rounds"))
 
 
-def _zone(view: View, policy: Policy, prompt: int) -> Zone | None:
+def _find_zone(view: View, policy: Policy, prompt: int) -> Zone | None:
     messages = view.messages
-    stay = kept(view, cuts(view), policy)
+    stay = find_kept(view, find_cuts(view), policy)
     indexes = tuple(at for at in range(prompt + 1, view.length) if at not in stay)
     if len(indexes) < 2:
         return None

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conversations.context.text.shorten import cut, notice, shorten, shorten_text
-from conversations.context.text.water_level import water_level
+from conversations.context.text.shorten import cut_head, shorten, shorten_text, write_cut_notice
+from conversations.context.text.water_level import find_water_level
 from conversations.context.view import wire
 from conversations.context.view.message_shape import Call
 from conversations.context.view.view import Block, Message, View
@@ -21,7 +21,7 @@ Rewrite = Callable[[Content, str], Content]
 _LEAST = 64
 
 
-def calls(view: View) -> dict[str, Call]:
+def index_calls(view: View) -> dict[str, Call]:
     """Return every tool call of the view by its id."""
     return view.learn("calls", dict, _read_calls)
 
@@ -31,7 +31,7 @@ def _read_calls(known: dict[str, Call], message: Message) -> None:
         known[call.id] = call
 
 
-def rewritten(block: Block, rewrite: Rewrite, by: str) -> Block | None:
+def rewrite_result(block: Block, rewrite: Rewrite, by: str) -> Block | None:
     """Return the block with its content rewritten, or None when that does not make it smaller.
 
     Smaller in characters, in bytes and in tokens: ideographs count differently in each.
@@ -43,31 +43,31 @@ def rewritten(block: Block, rewrite: Rewrite, by: str) -> Block | None:
     return new if is_smaller and new.tokens < block.tokens else None
 
 
-def kept_head(content: Content, recall: str, limit: int, *, is_whole: bool) -> Content:
+def keep_head(content: Content, recall: str, limit: int, *, is_whole: bool) -> Content:
     """Keep the first characters and say how many there were; other blocks become a stub.
 
     `is_whole` is False when the content is no longer the original.
     """
     if isinstance(content, str):
-        head = cut(content, limit)
-        return f"{head}\n{_notice(len(head), len(content), recall, is_whole=is_whole)}"
+        head = cut_head(content, limit)
+        return f"{head}\n{_write_notice(len(head), len(content), recall, is_whole=is_whole)}"
     whole = sum(len(block["text"]) for block in content if block["type"] == "text")
     kept: list[dict[str, Any]] = []
     left = limit
     for block in content:
         if block["type"] != "text":
             kept.append({"type": "text", "text": f"[{block['type']} left out]"})
-        elif left > 0 and (head := cut(block["text"], left)).strip():
+        elif left > 0 and (head := cut_head(block["text"], left)).strip():
             kept.append({"type": "text", "text": head})
             left -= len(head) if len(head) == len(block["text"]) else left
     if whole > limit:
-        shown = sum(len(block["text"]) for block in kept) - _stubs(content)
-        text = _notice(shown, whole, recall, is_whole=is_whole)
+        shown = sum(len(block["text"]) for block in kept) - _count_stub_chars(content)
+        text = _write_notice(shown, whole, recall, is_whole=is_whole)
         kept.append({"type": "text", "text": text})
     return kept
 
 
-def shortened(content: Content, recall: str, limit: int, *, is_text: bool = False) -> Content:
+def shorten_texts(content: Content, recall: str, limit: int, *, is_text: bool = False) -> Content:
     """Shorten the texts so that together they are within `limit` characters.
 
     `is_text`: keep head and tail even of JSON.
@@ -76,7 +76,7 @@ def shortened(content: Content, recall: str, limit: int, *, is_text: bool = Fals
     if isinstance(content, str):
         return make(content, limit, recall)
     texts = [block["text"] for block in content if block["type"] == "text"]
-    level = water_level(list(map(len, texts)), limit)
+    level = find_water_level(list(map(len, texts)), limit)
     if level < _LEAST:
         others = [block for block in content if block["type"] != "text"]
         joined = make("\n".join(texts), limit, recall)
@@ -87,7 +87,7 @@ def shortened(content: Content, recall: str, limit: int, *, is_text: bool = Fals
     ]
 
 
-def plain(content: Content, recall: str, limit: int, *, is_text: bool = False) -> Content:
+def shorten_to_text(content: Content, recall: str, limit: int, *, is_text: bool = False) -> Content:
     """Shorten a result's texts; blocks that are not text become a stub."""
     if isinstance(content, list):
         content = [
@@ -96,13 +96,13 @@ def plain(content: Content, recall: str, limit: int, *, is_text: bool = False) -
             else {"type": "text", "text": f"[{block['type']} left out]"}
             for block in content
         ]
-    return shortened(content, recall, limit, is_text=is_text)
+    return shorten_texts(content, recall, limit, is_text=is_text)
 
 
-def _notice(shown: int, whole: int, recall: str, *, is_whole: bool) -> str:
-    text = notice(shown, whole, recall)
+def _write_notice(shown: int, whole: int, recall: str, *, is_whole: bool) -> str:
+    text = write_cut_notice(shown, whole, recall)
     return text if is_whole else text.replace(" of ", " of more than ", 1)
 
 
-def _stubs(content: list[dict[str, Any]]) -> int:
+def _count_stub_chars(content: list[dict[str, Any]]) -> int:
     return sum(len(f"[{block['type']} left out]") for block in content if block["type"] != "text")

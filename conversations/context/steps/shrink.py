@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from functools import partial
 
 from conversations.context.policy.gauge import Gauge
-from conversations.context.policy.limits import LOW_WATER, Goal, goal
+from conversations.context.policy.limits import LOW_WATER, Goal, find_goal
 from conversations.context.policy.policy import Policy
 from conversations.context.steps.recall_list import message_id
-from conversations.context.steps.removable_units import kept
-from conversations.context.steps.shorten_results import plain, rewritten
+from conversations.context.steps.removable_units import find_kept
+from conversations.context.steps.shorten_results import rewrite_result, shorten_to_text
 from conversations.context.steps.summary_zone import OURS
-from conversations.context.steps.tool_handling import is_pinned, untouchable
+from conversations.context.steps.tool_handling import find_untouchable, is_pinned
 from conversations.context.text.shorten import shorten
 from conversations.context.view import wire
-from conversations.context.view.edits import SpliceBlocks, Transformation, transformation
-from conversations.context.view.rules import cuts
+from conversations.context.view.edits import SpliceBlocks, Transformation, build_transformation
+from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import Block, View
 
 LARGE, MEDIUM, SMALLEST = 10_000, 1_500, 1_000
@@ -31,22 +31,22 @@ LARGE, MEDIUM, SMALLEST = 10_000, 1_500, 1_000
 _FRAME, _LEAST_CHARS = 120, 500
 
 
-def shrink(view: View, gauge: Gauge, policy: Policy) -> Transformation | None:
+def shrink_blocks(view: View, gauge: Gauge, policy: Policy) -> Transformation | None:
     """Shorten the largest blocks of the last exchange as far as the view's limits demand."""
-    hard, low = goal(view, gauge, policy), goal(view, gauge, policy, LOW_WATER)
+    hard, low = find_goal(view, gauge, policy), find_goal(view, gauge, policy, LOW_WATER)
     if hard is None or low is None:
         return None
-    messages, positions = view.messages, cuts(view)
-    stay = kept(view, positions, policy)
+    messages, positions = view.messages, find_cuts(view)
+    stay = find_kept(view, positions, policy)
     start = max((at for at in positions[:-1] if messages[at].kind == "prompt"), default=0)
     older = _Spare.of(view, stay, start)
     every = _Spare.of(view, stay, positions[-2] if len(positions) > 1 else 0)
     change = None
     for least in (LARGE, MEDIUM) if hard.is_window else (LARGE,):
-        found = list(_large(view, policy, start, least))
+        found = list(_find_large(view, policy, start, least))
         rest = [large for large in found if large.seq != messages[0].seq]
         for chosen in (rest, found):
-            change = _shrunk(view, hard, low, chosen, older) or change
+            change = _build_change(view, hard, low, chosen, older) or change
             if change and _is_enough(change, hard, every):
                 return change
     return change if hard.is_window else None
@@ -79,9 +79,9 @@ class _Large:
     size: int
 
 
-def _large(view: View, policy: Policy, start: int, least: int) -> Iterator[_Large]:
+def _find_large(view: View, policy: Policy, start: int, least: int) -> Iterator[_Large]:
     """Find what may be shortened in the first message and from `start` on."""
-    stays = untouchable(view, policy)
+    stays = find_untouchable(view, policy)
     for index, message in enumerate(view.messages):
         if message.size <= least or 0 < index < start or is_pinned(message, policy):
             continue
@@ -95,24 +95,24 @@ def _may_shrink(block: Block) -> bool:
     return block.type in ("text", "tool_result", "tool_use") and block.by not in OURS
 
 
-def _shrunk(
+def _build_change(
     view: View, hard: Goal, low: Goal, found: list[_Large], spare: _Spare
 ) -> Transformation | None:
     tokens = view.tokens - spare.tokens - low.tokens
-    level = _level(tokens, view.size - spare.size - low.size, found)
+    level = _find_level(tokens, view.size - spare.size - low.size, found)
     edits = [
         SpliceBlocks(large.seq, large.at, 1, (new.text,))
         for large in found
-        if large.size > level and (new := _shorter(large, level)) is not None
+        if large.size > level and (new := _shorten_block(large, level)) is not None
     ]
     if not edits:
         return None
     what = "largest block" if len(edits) == 1 else f"{len(edits)} largest blocks"
     note = f"Shortened the {what}: {hard.said}"
-    return transformation(view, "shrink", hard.trigger, edits, note)
+    return build_transformation(view, "shrink", hard.trigger, edits, note)
 
 
-def _level(tokens: int, size: int, found: list[_Large]) -> int:
+def _find_level(tokens: int, size: int, found: list[_Large]) -> int:
     """Find the highest size in bytes to which blocks must be cut to free that much."""
     lowest, highest = SMALLEST, max((large.size for large in found), default=SMALLEST)
     while lowest < highest:
@@ -126,13 +126,13 @@ def _level(tokens: int, size: int, found: list[_Large]) -> int:
     return lowest
 
 
-def _shorter(large: _Large, level: int) -> Block | None:
+def _shorten_block(large: _Large, level: int) -> Block | None:
     """Return the block within about `level` bytes, or None when it cannot be made smaller."""
     block, value = large.block, large.block.value
     limit = max(_LEAST_CHARS, level * len(block.text) // large.size - _FRAME)
     match block.type:
         case "tool_result":
-            return rewritten(block, partial(plain, limit=limit), "shrink")
+            return rewrite_result(block, partial(shorten_to_text, limit=limit), "shrink")
         case "tool_use":
             given = wire.decode(shorten(wire.encode(value["input"]), limit))
             if not isinstance(given, dict):

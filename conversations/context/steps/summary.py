@@ -16,22 +16,27 @@ from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.policy import Policy
 from conversations.context.steps import recall_list, summary_checks, summary_prompt
 from conversations.context.steps.protocol import SummaryReply, SummaryWanted
-from conversations.context.steps.summary_checks import Flawed
+from conversations.context.steps.summary_checks import SummaryFlaw
 from conversations.context.steps.summary_input import (
-    before,
-    fenced,
-    results,
-    spoken,
-    told,
-    transcript,
+    fence_text,
+    read_own_texts,
+    read_results,
+    render_messages,
+    write_preface,
+    write_transcript,
 )
-from conversations.context.steps.summary_parts import MARGIN, parts
-from conversations.context.steps.summary_zone import Zone, zone_of
+from conversations.context.steps.summary_parts import MARGIN, split_messages
+from conversations.context.steps.summary_zone import Zone, find_zone
 from conversations.context.text import facts_in_text
-from conversations.context.tokens.estimate import text_tokens
+from conversations.context.tokens.estimate import estimate_text
 from conversations.context.view import wire
 from conversations.context.view.cost_decision import Decision
-from conversations.context.view.edits import Transformation, Trigger, transformation, unapplied
+from conversations.context.view.edits import (
+    Transformation,
+    Trigger,
+    build_transformation,
+    build_unapplied,
+)
 from conversations.context.view.view import Block, View
 
 START, END = "[CONTEXT SUMMARY]", "[END CONTEXT SUMMARY]"
@@ -45,14 +50,14 @@ _LEAST_PART = 8
 Summarising = Generator[SummaryWanted, SummaryReply | None, Transformation | None]
 
 
-def summarise(view: View, gauge: Gauge, policy: Policy) -> Summarising:
+def summarise_middle(view: View, gauge: Gauge, policy: Policy) -> Summarising:
     """Request a summary of the zone once the input exceeds its threshold."""
     trigger = gauge.passes_or_room(
         policy.compaction_threshold_tokens, "compaction_threshold_tokens"
     )
     if trigger is None or not policy.compaction_enabled:
         return None
-    return (yield from replace_zone(view, zone_of(view, policy), trigger, gauge, policy))
+    return (yield from replace_zone(view, find_zone(view, policy), trigger, gauge, policy))
 
 
 def replace_zone(
@@ -66,47 +71,51 @@ def replace_zone(
     decision: Decision | None = None,
 ) -> Summarising:
     """Request a summary of this zone, whatever the thresholds."""
-    if zone is None or _tokens(zone) * _LEAST_PART < policy.summary_max_tokens:
+    if zone is None or _count_tokens(zone) * _LEAST_PART < policy.summary_max_tokens:
         return None
-    draft = _Draft(view, zone, trigger, _names(zone), policy.recall_list_chars, kind, decision)
-    text = yield from _asked(draft, gauge, policy)
-    if isinstance(text, Flawed):
+    draft = _Draft(view, zone, trigger, _find_names(zone), policy.recall_list_chars, kind, decision)
+    text = yield from _write_request(draft, gauge, policy)
+    if isinstance(text, SummaryFlaw):
         return draft.rejected(text)
     wanted = SummaryWanted(summary_prompt.SYSTEM, text, policy.summary_max_tokens)
     found = draft.judged((yield wanted))
-    if isinstance(found, Flawed) and found.reason != _FAILED:
-        text = summary_prompt.again(text, found.reason, found.missing)
+    if isinstance(found, SummaryFlaw) and found.reason != _FAILED:
+        text = summary_prompt.write_retry(text, found.reason, found.missing)
         found = draft.judged((yield SummaryWanted(wanted.system, text, wanted.max_tokens)))
-    return draft.rejected(found) if isinstance(found, Flawed) else found
+    return draft.rejected(found) if isinstance(found, SummaryFlaw) else found
 
 
-def worded(
+def replace_by_text(
     view: View, zone: Zone, trigger: Trigger, policy: Policy, text: str
-) -> Transformation | Flawed:
+) -> Transformation | SummaryFlaw:
     """Replace the zone by this text, or return why the text is rejected."""
-    draft = _Draft(view, zone, trigger, _names(zone), policy.recall_list_chars)
+    draft = _Draft(view, zone, trigger, _find_names(zone), policy.recall_list_chars)
     return draft.judged(SummaryReply(text, "end_turn"))
 
 
-def _asked(
+def _write_request(
     draft: _Draft, gauge: Gauge, policy: Policy
-) -> Generator[SummaryWanted, SummaryReply | None, str | Flawed]:
+) -> Generator[SummaryWanted, SummaryReply | None, str | SummaryFlaw]:
     """Write the request; a zone that does not fit the model is summarised in parts first."""
     window = max(1_000, gauge.room - policy.summary_max_tokens)
     words = policy.summary_max_tokens // 2
-    text = transcript(draft.zone, policy.summary_input_chars)
-    if text_tokens(text) * MARGIN <= window * 100:
-        return summary_prompt.request(text, draft.keep, words)
-    told_parts = parts(told(draft.zone.messages), window)
+    text = write_transcript(draft.zone, policy.summary_input_chars)
+    if estimate_text(text) * MARGIN <= window * 100:
+        return summary_prompt.write_request(text, draft.keep, words)
+    told_parts = split_messages(render_messages(draft.zone.messages), window)
     done: list[str] = []
     for number, told_part in enumerate(told_parts, start=1):
-        asked = summary_prompt.part(fenced("part", told_part), number, len(told_parts), words)
+        asked = summary_prompt.write_part_request(
+            fence_text("part", told_part), number, len(told_parts), words
+        )
         reply = yield SummaryWanted(summary_prompt.SYSTEM, asked, policy.summary_max_tokens)
-        flaw = summary_checks.judge(reply, (), "") if reply else Flawed(_FAILED)
+        flaw = summary_checks.judge_summary(reply, (), "") if reply else SummaryFlaw(_FAILED)
         if reply is None or flaw:
-            return Flawed(f"part {number} of {len(told_parts)}: {flaw.reason if flaw else ''}")
-        done.append(fenced("part", reply.text.strip()))
-    return summary_prompt.merge("\n\n".join([*before(draft.zone), *done]), draft.keep, words)
+            return SummaryFlaw(f"part {number} of {len(told_parts)}: {flaw.reason if flaw else ''}")
+        done.append(fence_text("part", reply.text.strip()))
+    return summary_prompt.write_merge_request(
+        "\n\n".join([*write_preface(draft.zone), *done]), draft.keep, words
+    )
 
 
 _FAILED = "the call gave no answer"
@@ -124,56 +133,60 @@ class _Draft:
     kind: Kind = "summary"
     decision: Decision | None = None
 
-    def rejected(self, flaw: Flawed) -> Transformation:
-        reason = f"Summary failed: {flaw.reason}{_listed(flaw.missing)}"
-        return unapplied(self.view, self.kind, self.trigger, "rejected", reason)
+    def rejected(self, flaw: SummaryFlaw) -> Transformation:
+        reason = f"Summary failed: {flaw.reason}{_list_missing(flaw.missing)}"
+        return build_unapplied(self.view, self.kind, self.trigger, "rejected", reason)
 
-    def judged(self, reply: SummaryReply | None) -> Transformation | Flawed:
+    def judged(self, reply: SummaryReply | None) -> Transformation | SummaryFlaw:
         """Return the change that replaces the zone by the reply, or why the reply is rejected."""
         if not isinstance(reply, SummaryReply):
-            return Flawed(_FAILED)
+            return SummaryFlaw(_FAILED)
         block = self._block(reply.text)
-        flaw = summary_checks.judge(reply, self.keep, block)
+        flaw = summary_checks.judge_summary(reply, self.keep, block)
         if flaw is not None:
             return flaw
         count = sum(not message.is_empty for message in self.zone.messages)
         new = Block(wire.encode({"type": "text", "text": block}))
         edits = self.zone.edits(self.view, new.text)
-        replaced = _tokens(self.zone)
-        if new.tokens >= replaced or len(new.text.encode()) >= _size(self.zone):
-            return Flawed("it was not shorter than what it replaces")
+        replaced = _count_tokens(self.zone)
+        if new.tokens >= replaced or len(new.text.encode()) >= _count_bytes(self.zone):
+            return SummaryFlaw("it was not shorter than what it replaces")
         note = (
             f"Summarised {count} messages into about {new.tokens:,} tokens, "
             f"freed about {replaced - new.tokens:,}"
         )
         if self.decision:
             note = f"{note}; {self.decision.said}"
-        return transformation(self.view, self.kind, self.trigger, edits, note, self.decision)
+        return build_transformation(self.view, self.kind, self.trigger, edits, note, self.decision)
 
     def _block(self, text: str) -> str:
-        found, older = recall_list.carried(self.zone.ours)
-        found += recall_list.lines(self.view, self.zone.messages)
-        body = recall_list.neutral(text.strip()).replace(recall_list.HEADER, "")
-        listed = recall_list.listed(found, older, min(self.list_chars, _tokens(self.zone)))
+        found, older = recall_list.read_lines(self.zone.ours)
+        found += recall_list.list_lines(self.view, self.zone.messages)
+        body = recall_list.neutralise_markers(text.strip()).replace(recall_list.HEADER, "")
+        listed = recall_list.write_list(
+            found, older, min(self.list_chars, _count_tokens(self.zone))
+        )
         start, end = (START, END) if self.kind == "summary" else (MEMORY, END_MEMORY)
         return "\n".join([start, body, *(["", listed] if listed else []), end])
 
 
-def _tokens(zone: Zone) -> int:
+def _count_tokens(zone: Zone) -> int:
     replaced = sum(message.tokens for message in zone.messages)
     return replaced + sum(block.tokens for block in zone.ours)
 
 
-def _size(zone: Zone) -> int:
+def _count_bytes(zone: Zone) -> int:
     replaced = sum(message.size for message in zone.messages)
     return replaced + sum(len(block.text.encode()) for block in zone.ours)
 
 
-def _names(zone: Zone) -> list[str]:
-    carried = "\n".join([*map(results, zone.tail), spoken(zone.first)])
-    said = [zone.previous, *map(spoken, zone.messages), *map(results, zone.messages)]
-    return facts_in_text.required(said, map(spoken, zone.tail), carried, _MOST_NAMES)
+def _find_names(zone: Zone) -> list[str]:
+    carried = "\n".join([*map(read_results, zone.tail), read_own_texts(zone.first)])
+    said = [zone.previous, *map(read_own_texts, zone.messages), *map(read_results, zone.messages)]
+    return facts_in_text.find_required_names(
+        said, map(read_own_texts, zone.tail), carried, _MOST_NAMES
+    )
 
 
-def _listed(missing: tuple[str, ...]) -> str:
+def _list_missing(missing: tuple[str, ...]) -> str:
     return f": {', '.join(missing[:5])}" if missing else ""

@@ -19,23 +19,23 @@ _LONG_ENOUGH = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Flawed:
+class SummaryFlaw:
     """Why a summary is rejected, and the required names it lacks."""
 
     reason: str
     missing: tuple[str, ...] = ()
 
 
-def judge(reply: SummaryReply, keep: Sequence[str], block: str) -> Flawed | None:
+def judge_summary(reply: SummaryReply, keep: Sequence[str], block: str) -> SummaryFlaw | None:
     """Return why a reply that would be put in view as `block` is rejected; None if accepted."""
     text = reply.text.strip().replace("’", "'")
     if reply.stop_reason != "end_turn":
-        return Flawed(f"it ended with {reply.stop_reason or 'no stop reason'}")
+        return SummaryFlaw(f"it ended with {reply.stop_reason or 'no stop reason'}")
     if not text:
-        return Flawed("it was empty")
+        return SummaryFlaw("it was empty")
     if len(text) < _LONG_ENOUGH and _NO_SUMMARY.match(text):
-        return Flawed("it was a refusal or an error, not a summary")
+        return SummaryFlaw("it was a refusal or an error, not a summary")
     missing = tuple(name for name in keep if name not in block)
     if missing:
-        return Flawed("it left out names that later messages refer to", missing)
+        return SummaryFlaw("it left out names that later messages refer to", missing)
     return None

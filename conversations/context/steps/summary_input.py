@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from conversations.context.steps.recall_list import HEADER, neutral
-from conversations.context.steps.summary_parts import Told
+from conversations.context.steps.recall_list import HEADER, neutralise_markers
+from conversations.context.steps.summary_parts import RenderedMessage
 from conversations.context.steps.summary_zone import Zone
 from conversations.context.text import graphemes
-from conversations.context.text.shorten import preview
-from conversations.context.tokens.media_words import described, text_of
+from conversations.context.text.shorten import preview_text
+from conversations.context.tokens.media_words import describe_block, read_text
 from conversations.context.view import wire
 from conversations.context.view.view import THINKING, Message
 
@@ -25,35 +25,35 @@ _FIRST = 4_000
 _FENCE = re.compile(r"<(/?)\s*(transcript|first_request|previous_summary|part)\b", re.IGNORECASE)
 
 
-def transcript(zone: Zone, limit: int) -> str:
+def write_transcript(zone: Zone, limit: int) -> str:
     """Write the zone within `limit` characters, cut in the middle if it is longer."""
-    parts = before(zone)
+    parts = write_preface(zone)
     used = sum(map(len, parts))
-    text = "\n\n".join(one.text for one in told(zone.messages))
-    parts.append(fenced("transcript", _middle_out(text, max(1_000, limit - used))))
+    text = "\n\n".join(one.text for one in render_messages(zone.messages))
+    parts.append(fence_text("transcript", _cut_middle(text, max(1_000, limit - used))))
     return "\n\n".join(parts)
 
 
-def before(zone: Zone) -> list[str]:
+def write_preface(zone: Zone) -> list[str]:
     """Write what the zone builds on: the first request, and the present summary."""
-    first = "\n".join(_lines([block.value for block in zone.own]))
-    parts = [fenced("first_request", preview(first, _FIRST, TAIL))]
+    first = "\n".join(_render_blocks([block.value for block in zone.own]))
+    parts = [fence_text("first_request", preview_text(first, _FIRST, TAIL))]
     if zone.previous:
         # The recall list is carried over without the model's help.
-        parts.append(fenced("previous_summary", zone.previous.partition(HEADER)[0].strip()))
+        parts.append(fence_text("previous_summary", zone.previous.partition(HEADER)[0].strip()))
     return parts
 
 
-def told(messages: Iterable[Message]) -> list[Told]:
+def render_messages(messages: Iterable[Message]) -> list[RenderedMessage]:
     """Render each message that is not empty."""
     return [
-        Told(message.role, _told(message), bool(message.shape.results))
+        RenderedMessage(message.role, _render_message(message), bool(message.shape.results))
         for message in messages
         if not message.is_empty
     ]
 
 
-def spoken(message: Message) -> str:
+def read_own_texts(message: Message) -> str:
     """Return a message's own texts and the inputs of its calls, without results."""
     values = [block.value for block in message.blocks]
     texts = [value["text"] for value in values if value["type"] == "text"]
@@ -61,57 +61,57 @@ def spoken(message: Message) -> str:
     return "\n".join([*texts, *inputs])
 
 
-def results(message: Message) -> str:
+def read_results(message: Message) -> str:
     """Return the texts of a message's tool results."""
     blocks = (message.blocks[result.at].value for result in message.shape.results)
-    return "\n".join(map(_content, blocks))
+    return "\n".join(map(_read_content, blocks))
 
 
-def _told(message: Message) -> str:
-    lines = _lines([block.value for block in message.blocks])
+def _render_message(message: Message) -> str:
+    lines = _render_blocks([block.value for block in message.blocks])
     return "\n".join([f"[{message.role}]", *lines])
 
 
-def _lines(blocks: list[dict[str, Any]]) -> Iterator[str]:
+def _render_blocks(blocks: list[dict[str, Any]]) -> Iterator[str]:
     for value in blocks:
         match value["type"]:
             case "text":
                 yield value["text"]
             case "tool_use":
-                given = preview(wire.encode(value["input"]), HEAD, TAIL)
+                given = preview_text(wire.encode(value["input"]), HEAD, TAIL)
                 yield f"[calls {value['name']} as {value['id']}] {given}"
             case "tool_result":
                 failed = ", an error" if value.get("is_error") else ""
-                given = preview(_content(value), HEAD, TAIL)
+                given = preview_text(_read_content(value), HEAD, TAIL)
                 yield f"[result of {value['tool_use_id']}{failed}] {given}"
             case "compaction":
                 yield str(value.get("content") or "")
-            case "document" if (text := text_of(value)) is not None:
-                yield f"{described(value)} {preview(text, HEAD, TAIL)}"
+            case "document" if (text := read_text(value)) is not None:
+                yield f"{describe_block(value)} {preview_text(text, HEAD, TAIL)}"
             case name if name not in THINKING:
-                yield f"{described(value)[:-1]} left out]"
+                yield f"{describe_block(value)[:-1]} left out]"
 
 
-def _content(value: dict[str, Any]) -> str:
+def _read_content(value: dict[str, Any]) -> str:
     content = value.get("content", "")
     if isinstance(content, str):
         return content
     return "\n".join(
-        block["text"] if block["type"] == "text" else f"{described(block)[:-1]} left out]"
+        block["text"] if block["type"] == "text" else f"{describe_block(block)[:-1]} left out]"
         for block in content
     )
 
 
-def fenced(name: str, text: str) -> str:
-    harmless = _FENCE.sub(r"(\1\2", neutral(text))
+def fence_text(name: str, text: str) -> str:
+    harmless = _FENCE.sub(r"(\1\2", neutralise_markers(text))
     return f"<{name}>\n{harmless}\n</{name}>"
 
 
-def _middle_out(text: str, limit: int) -> str:
+def _cut_middle(text: str, limit: int) -> str:
     if len(text) <= limit:
         return text
     half = (limit - 80) // 2
-    head = text[: graphemes.before(text, half)]
-    tail = text[graphemes.after(text, len(text) - half) :]
+    head = text[: graphemes.find_cut_before(text, half)]
+    tail = text[graphemes.find_cut_after(text, len(text) - half) :]
     gone = len(text) - len(head) - len(tail)
     return f"{head}\n[… {gone:,} characters of the middle left out …]\n{tail}"

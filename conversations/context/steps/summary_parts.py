@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from conversations.context.tokens.estimate import text_tokens
+from conversations.context.tokens.estimate import estimate_text
 
 #: Percent: margin of the estimate, share of the window for a part, and the least such share.
 MARGIN, SHARE, LEAST_SHARE = 120, 40, 15
@@ -21,7 +21,7 @@ _LARGE_ON_AVERAGE = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RenderedMessage:
     """One message as the summary call reads it; `follows`: it must not begin a part."""
 
     role: str
@@ -29,11 +29,11 @@ class Told:
     follows: bool
 
 
-def parts(told: Sequence[Told], window: int) -> list[str]:
+def split_messages(told: Sequence[RenderedMessage], window: int) -> list[str]:
     """Return the texts of the parts, in order."""
-    kept = [_bounded(one, window) for one in told]
-    sizes = [text_tokens(one.text) * MARGIN // 100 for one in kept]
-    most = max(1, window * _share(sizes, window) // 100)
+    kept = [_bound_message(one, window) for one in told]
+    sizes = [estimate_text(one.text) * MARGIN // 100 for one in kept]
+    most = max(1, window * _choose_share(sizes, window) // 100)
     wanted = -(-sum(sizes) // most)
     each = -(-sum(sizes) // max(1, wanted))
     found: list[list[str]] = []
@@ -47,15 +47,15 @@ def parts(told: Sequence[Told], window: int) -> list[str]:
     return ["\n\n".join(texts) for texts in found]
 
 
-def _bounded(one: Told, window: int) -> Told:
-    tokens = text_tokens(one.text)
+def _bound_message(one: RenderedMessage, window: int) -> RenderedMessage:
+    tokens = estimate_text(one.text)
     if tokens * MARGIN <= window * OVERSIZED:
         return one
     note = f"[{one.role}]\n[a message of about {tokens:,} tokens is left out]"
-    return Told(one.role, note, one.follows)
+    return RenderedMessage(one.role, note, one.follows)
 
 
-def _share(sizes: Sequence[int], window: int) -> int:
+def _choose_share(sizes: Sequence[int], window: int) -> int:
     average = sum(sizes) * 100 // max(1, len(sizes)) // max(1, window)
     if average <= _LARGE_ON_AVERAGE:
         return SHARE

@@ -24,7 +24,7 @@ _KEEP = "Later messages still refer to these; write each of them exactly:\n"
 _AGAIN = "Your previous attempt was not accepted: "
 
 
-def request(transcript: str, keep: Sequence[str], words: int) -> str:
+def write_request(transcript: str, keep: Sequence[str], words: int) -> str:
     """Request the summary of a transcript."""
     parts = [transcript]
     if keep:
@@ -33,19 +33,19 @@ def request(transcript: str, keep: Sequence[str], words: int) -> str:
     return "\n\n".join(parts)
 
 
-def again(text: str, reason: str, missing: Sequence[str]) -> str:
+def write_retry(text: str, reason: str, missing: Sequence[str]) -> str:
     """Request it once more, saying what was wrong with the first attempt."""
     lines = "".join(f"\n- {name}" for name in missing)
     return f"{text}\n\n{_AGAIN}{reason}.{lines}"
 
 
-def part(text: str, number: int, count: int, words: int) -> str:
+def write_part_request(text: str, number: int, count: int, words: int) -> str:
     """Request the summary of one part of a transcript."""
     which = f"This is part {number} of {count} of the conversation."
     return "\n\n".join([text, which, f"Write its summary now, in at most {words:,} words."])
 
 
-def merge(parts: str, keep: Sequence[str], words: int) -> str:
+def write_merge_request(parts: str, keep: Sequence[str], words: int) -> str:
     """Request one summary of the summaries of the parts."""
     asked = "Merge the summaries of the parts, preserving decisions, TODOs, open questions and "
-    return request(f"{parts}\n\n{asked}constraints.", keep, words)
+    return write_request(f"{parts}\n\n{asked}constraints.", keep, words)

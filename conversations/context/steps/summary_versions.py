@@ -11,18 +11,24 @@ from collections.abc import Sequence
 
 from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.policy import Policy
-from conversations.context.steps.by_hand import asked, decided
+from conversations.context.steps.by_hand import add_decision, build_trigger
 from conversations.context.steps.recall_list import HEADER
-from conversations.context.steps.summary import END, START, Summarising, replace_zone, worded
-from conversations.context.steps.summary_checks import Flawed
+from conversations.context.steps.summary import (
+    END,
+    START,
+    Summarising,
+    replace_by_text,
+    replace_zone,
+)
+from conversations.context.steps.summary_checks import SummaryFlaw
 from conversations.context.steps.summary_zone import Zone
-from conversations.context.steps.working_view import Desk
+from conversations.context.steps.working_view import WorkingView
 from conversations.context.view.edits import (
     Edit,
     SpliceBlocks,
     SpliceMessages,
     Trigger,
-    transformation,
+    build_transformation,
 )
 from conversations.context.view.edits import Transformation as Change
 from conversations.context.view.view import View
@@ -31,7 +37,7 @@ from conversations.context.view.view import View
 EDIT, REBUILD = "edit", "rebuild"
 
 
-def covered(view: View, edits: Sequence[Edit]) -> Zone | None:
+def find_covered_zone(view: View, edits: Sequence[Edit]) -> Zone | None:
     """Return the zone that a summary replaced in the view before it; None when not our summary.
 
     The text of a block that the API compacted and signed cannot be changed.
@@ -55,47 +61,49 @@ def covered(view: View, edits: Sequence[Edit]) -> Zone | None:
     return Zone(tuple(messages[at] for at in indexes), indexes, tail, first, put.at, ours)
 
 
-def rebuild(view: View, zone: Zone, gauge: Gauge, policy: Policy) -> Summarising:
+def request_again(view: View, zone: Zone, gauge: Gauge, policy: Policy) -> Summarising:
     """Request the summary of the zone once more, in the view it was first made of."""
     trigger = Trigger(gauge.tokens, 0, gauge.source, REBUILD)
     return (yield from replace_zone(view, zone, trigger, gauge, policy))
 
 
-def said(text: str) -> str:
+def strip_markers(text: str) -> str:
     """Return a summary's own text, without its markers and the recall list."""
     words, _, _ = text.partition(HEADER)
     return words.strip().removeprefix(START).removesuffix(END).strip()
 
 
-def in_view(view: View) -> str:
+def read_summary(view: View) -> str:
     """Return the text of the summary block in view; "" when there is none."""
-    at = _place(view)
-    return "" if at is None else said(str(view.messages[0].blocks[at].value["text"]))
+    at = _find_block(view)
+    return "" if at is None else strip_markers(str(view.messages[0].blocks[at].value["text"]))
 
 
-def reworded(
-    desk: Desk, before: View, zone: Zone, text: str, setting: str
-) -> Change | Flawed | None:
+def reword_summary(
+    working: WorkingView, before: View, zone: Zone, text: str, setting: str
+) -> Change | SummaryFlaw | None:
     """Put another text in the summary's block; None when there is no block or no change.
 
     `before` is the view that the summary was first made of, and `zone` what it replaced there.
     """
-    at = _place(desk.view)
-    judged = worded(before, zone, asked(desk, setting), desk.policy, text)
-    if isinstance(judged, Flawed) or at is None:
-        return judged if isinstance(judged, Flawed) else None
+    at = _find_block(working.view)
+    judged = replace_by_text(before, zone, build_trigger(working, setting), working.policy, text)
+    if isinstance(judged, SummaryFlaw) or at is None:
+        return judged if isinstance(judged, SummaryFlaw) else None
     put = judged.edits[0]
-    first = desk.view.messages[0]
+    first = working.view.messages[0]
     if not isinstance(put, SpliceBlocks) or put.blocks == (first.blocks[at].text,):
         return None
     edit = SpliceBlocks(first.seq, at, 1, put.blocks)
     who = "A person's words" if setting == EDIT else "New words of the model"
     note = f"{who} took the place of the summary's"
-    change = transformation(desk.view, "summary", asked(desk, setting), [edit], note)
-    return decided(desk, change)
+    change = build_transformation(
+        working.view, "summary", build_trigger(working, setting), [edit], note
+    )
+    return add_decision(working, change)
 
 
-def _place(view: View) -> int | None:
+def _find_block(view: View) -> int | None:
     """Return the index of the summary's block in the first message."""
     first = view.messages[0] if view.length else None
     if first is None or "summary" not in first.by:

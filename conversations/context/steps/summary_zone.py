@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from conversations.context.policy.policy import Policy
-from conversations.context.steps.removable_units import dropping, kept
+from conversations.context.steps.removable_units import build_drops, find_kept
 from conversations.context.view.edits import Edit, SpliceBlocks
-from conversations.context.view.rules import cuts
+from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import Block, Message, View
 
 OURS = ("summary", "trim", "rounds")
@@ -45,19 +45,21 @@ class Zone:
     def edits(self, view: View, text: str) -> list[Edit]:
         """Return the edits that replace the zone and the engine's old blocks by one new block."""
         put = SpliceBlocks(self.first.seq, self.at, len(self.ours), (text,))
-        return [put, *dropping(view, self.indexes)]
+        return [put, *build_drops(view, self.indexes)]
 
 
-def zone_of(view: View, policy: Policy) -> Zone | None:
+def find_zone(view: View, policy: Policy) -> Zone | None:
     """Find the zone, or None when there are fewer than two messages to replace."""
     last = view.length - policy.protected_tail_messages
-    return zone_before(view, policy, max((at for at in cuts(view) if at <= last), default=0))
+    return find_zone_before(
+        view, policy, max((at for at in find_cuts(view) if at <= last), default=0)
+    )
 
 
-def zone_before(view: View, policy: Policy, end: int, start: int = 1) -> Zone | None:
+def find_zone_before(view: View, policy: Policy, end: int, start: int = 1) -> Zone | None:
     """Return the zone that ends at a cut, without what must stay."""
     messages = view.messages
-    stay = kept(view, cuts(view), policy)
+    stay = find_kept(view, find_cuts(view), policy)
     indexes = tuple(at for at in range(start, end) if at not in stay)
     replaced = tuple(messages[at] for at in indexes)
     if sum(not message.is_empty for message in replaced) < 2:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from conversations.context.policy.policy import Policy
-from conversations.context.policy.tool_rules import Rule, Way, parsed
-from conversations.context.steps.shorten_results import calls
+from conversations.context.policy.tool_rules import Rule, Way, parse_tool_rule
+from conversations.context.steps.shorten_results import index_calls
 from conversations.context.view.view import Message, View
 
 #: Verbatim results together may have so many times the characters of one.
@@ -25,25 +25,25 @@ _DEFAULT = Rule("json")
 
 @lru_cache(maxsize=64)
 def _rules(policies: tuple[str, ...], verbatim: tuple[str, ...]) -> dict[str, Rule]:
-    return dict(map(parsed, policies)) | dict.fromkeys(verbatim, Rule("verbatim"))
+    return dict(map(parse_tool_rule, policies)) | dict.fromkeys(verbatim, Rule("verbatim"))
 
 
-def rule_of(view: View, result: str, policy: Policy) -> Rule:
+def find_rule(view: View, result: str, policy: Policy) -> Rule:
     """Return the rule for the result of a call."""
     rules = _rules(policy.tool_policies, policy.verbatim_tools)
-    call = calls(view).get(result) if rules else None
+    call = index_calls(view).get(result) if rules else None
     return rules.get(call.name, _DEFAULT) if call else _DEFAULT
 
 
-def tools_by(policy: Policy, way: Way) -> frozenset[str]:
+def list_tools(policy: Policy, way: Way) -> frozenset[str]:
     """Return the names of the tools with such a rule."""
     rules = _rules(policy.tool_policies, policy.verbatim_tools)
     return frozenset(name for name, rule in rules.items() if rule.way == way)
 
 
-def untouchable(view: View, policy: Policy) -> set[str]:
+def find_untouchable(view: View, policy: Policy) -> set[str]:
     """Return the ids of the results that must stay as they are: verbatim and pinned ones."""
-    tools = tools_by(policy, "verbatim")
+    tools = list_tools(policy, "verbatim")
     if not tools and not policy.pins:
         return set()
     most = policy.verbatim_max_chars

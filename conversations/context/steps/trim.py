@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from conversations.context.policy.gauge import Gauge
-from conversations.context.policy.limits import LOW_WATER, Goal, goal
+from conversations.context.policy.limits import LOW_WATER, Goal, find_goal
 from conversations.context.policy.policy import Policy
 from conversations.context.steps import recall_list
-from conversations.context.steps.removable_units import dropping, kept
+from conversations.context.steps.removable_units import build_drops, find_kept
 from conversations.context.view import wire
 from conversations.context.view.cost_decision import Decision
 from conversations.context.view.edits import (
@@ -22,40 +22,42 @@ from conversations.context.view.edits import (
     SpliceBlocks,
     Transformation,
     Trigger,
-    transformation,
+    build_transformation,
 )
-from conversations.context.view.rules import cuts
+from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import View
 
 
-def trim(view: View, gauge: Gauge, policy: Policy) -> Transformation | None:
+def drop_exchanges(view: View, gauge: Gauge, policy: Policy) -> Transformation | None:
     """Drop the oldest exchanges; the last one stays. None when that would not be enough."""
-    hard, low = goal(view, gauge, policy), goal(view, gauge, policy, LOW_WATER)
+    hard, low = find_goal(view, gauge, policy), find_goal(view, gauge, policy, LOW_WATER)
     if hard is None or low is None:
         return None
-    messages, positions = view.messages, cuts(view)
+    messages, positions = view.messages, find_cuts(view)
     ends = [at for at in positions[1:-1] if messages[at].kind == "prompt"]
-    dropped = _oldest(view, policy, hard, low, ends)
-    return _dropped(view, hard, dropped) if dropped else None
+    dropped = _find_oldest(view, policy, hard, low, ends)
+    return _build_change(view, hard, dropped) if dropped else None
 
 
-def trim_rounds(view: View, gauge: Gauge, policy: Policy) -> Transformation | None:
+def drop_rounds(view: View, gauge: Gauge, policy: Policy) -> Transformation | None:
     """Drop the oldest rounds; the last unit stays."""
-    hard, low = goal(view, gauge, policy), goal(view, gauge, policy, LOW_WATER)
+    hard, low = find_goal(view, gauge, policy), find_goal(view, gauge, policy, LOW_WATER)
     if hard is None or low is None:
         return None
-    positions = cuts(view)
-    dropped = _oldest(view, policy, hard, low, positions[1:-1])
+    positions = find_cuts(view)
+    dropped = _find_oldest(view, policy, hard, low, positions[1:-1])
     if not dropped and hard.is_window:
-        stay = kept(view, positions, policy)
+        stay = find_kept(view, positions, policy)
         dropped = [at for at in range(1, positions[-2]) if at not in stay]
-    return _dropped(view, hard, dropped) if dropped else None
+    return _build_change(view, hard, dropped) if dropped else None
 
 
-def _oldest(view: View, policy: Policy, hard: Goal, low: Goal, ends: Iterable[int]) -> list[int]:
+def _find_oldest(
+    view: View, policy: Policy, hard: Goal, low: Goal, ends: Iterable[int]
+) -> list[int]:
     """Return the indexes to drop: up to the first end that meets the low goal, else the hard."""
     messages = view.messages
-    stay = kept(view, cuts(view), policy)
+    stay = find_kept(view, find_cuts(view), policy)
     tokens, size, count = view.tokens + hard.words, view.size + 3 * hard.words, view.length
     dropped: list[int] = []
     enough = start = 0
@@ -74,11 +76,11 @@ def _oldest(view: View, policy: Policy, hard: Goal, low: Goal, ends: Iterable[in
     return dropped[:enough]
 
 
-def _dropped(view: View, hard: Goal, indexes: list[int]) -> Transformation:
-    return drop(view, indexes, hard.trigger, hard.said, hard.words)
+def _build_change(view: View, hard: Goal, indexes: list[int]) -> Transformation:
+    return drop_messages(view, indexes, hard.trigger, hard.said, hard.words)
 
 
-def drop(
+def drop_messages(
     view: View,
     indexes: list[int],
     trigger: Trigger,
@@ -87,24 +89,24 @@ def drop(
     decision: Decision | None = None,
 ) -> Transformation:
     """Drop the messages at these indexes and list them in at most `words` characters."""
-    edits: list[Edit] = [*dropping(view, indexes)]
+    edits: list[Edit] = [*build_drops(view, indexes)]
     note = f"Dropped the {len(indexes)} oldest messages: {said}"
-    put = _notice(view, indexes, words)
-    change = transformation(view, "trim", trigger, [put, *edits], note, decision)
+    put = _build_notice(view, indexes, words)
+    change = build_transformation(view, "trim", trigger, [put, *edits], note, decision)
     if change.bytes_after < change.bytes_before and change.tokens_after < change.tokens_before:
         return change
     # So little was dropped that the list of it would be longer.
-    return transformation(view, "trim", trigger, edits, note, decision)
+    return build_transformation(view, "trim", trigger, edits, note, decision)
 
 
-def _notice(view: View, indexes: list[int], limit: int) -> SpliceBlocks:
+def _build_notice(view: View, indexes: list[int], limit: int) -> SpliceBlocks:
     """Say in the first message that messages were dropped, and what of them can be recalled."""
     first = view.messages[0]
     by = first.by or ("",) * len(first.blocks)
     at = by.index("trim") if "trim" in by else len(by)
     old = first.blocks[at : at + 1]
-    found, older = recall_list.carried(old)
-    found += recall_list.lines(view, [view.messages[index] for index in indexes])
+    found, older = recall_list.read_lines(old)
+    found += recall_list.list_lines(view, [view.messages[index] for index in indexes])
     words = "[earlier messages were dropped to make room]"
-    text = "\n".join(filter(None, [words, recall_list.listed(found, older, limit)]))
+    text = "\n".join(filter(None, [words, recall_list.write_list(found, older, limit)]))
     return SpliceBlocks(first.seq, at, len(old), (wire.encode({"type": "text", "text": text}),))

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 
-from conversations.context.policy.gauge import Gauge, Report, measure
+from conversations.context.policy.gauge import Gauge, Report, measure_context
 from conversations.context.policy.policy import Policy
-from conversations.context.policy.scaling import fitted
+from conversations.context.policy.scaling import scale_policy
 from conversations.context.steps import api_clearing
 from conversations.context.steps.api_clearing import Cleared, Clearing
-from conversations.context.steps.protocol import CountWanted, Reply, Situation, Veto, Wish
+from conversations.context.steps.protocol import CountWanted, EngineRequest, Reply, Situation, Veto
 from conversations.context.view import edits
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import View
@@ -26,7 +26,7 @@ _HARDER = 25
 
 
 @dataclass
-class Desk:
+class WorkingView:
     """A view, its figures, and the policy it is reduced by."""
 
     view: View
@@ -37,7 +37,7 @@ class Desk:
     def __post_init__(self) -> None:
         self.room = self.policy.room(self.situation.window)
         if self.policy.compact_above_percent:
-            self.policy = fitted(self.policy, self.room, self.situation.overhead)
+            self.policy = scale_policy(self.policy, self.room, self.situation.overhead)
         policy = self.policy
         self.aim = self.room
         self.rejected = self.situation.rejected
@@ -63,7 +63,7 @@ class Desk:
     @property
     def _measured(self) -> Gauge:
         known = self.situation
-        return measure(self.view, known.overhead, self.report, known.window, self.aim)
+        return measure_context(self.view, known.overhead, self.report, known.window, self.aim)
 
     @property
     def clearing(self) -> tuple[Clearing | None, Cleared]:
@@ -87,7 +87,7 @@ class Desk:
         gauge = self.gauge
         return gauge.source == "estimated" and abs(gauge.seen - self.room) * 10 <= self.room
 
-    def count(self) -> Generator[Wish, Reply, bool]:
+    def count(self) -> Generator[EngineRequest, Reply, bool]:
         """Request a count, once for each view and a few times in all; return whether it came."""
         if self.counted is self.view or self.counts >= MOST_COUNTS:
             return False
@@ -102,24 +102,26 @@ class Desk:
         self.report = Report(tokens, view.tokens, overhead, view.edits, "counted")
         return True
 
-    def expect(self) -> Generator[Wish, Reply, None]:
+    def expect(self) -> Generator[EngineRequest, Reply, None]:
         """Record what the API will clear when that has changed; a veto keeps it from clearing."""
         asked, cleared = self.clearing
-        if cleared.ids == api_clearing.expected_ids(self.view):
+        if cleared.ids == api_clearing.list_expected_ids(self.view):
             return
-        change = api_clearing.expectation(self.view, self.gauge, asked or Clearing(), cleared)
+        change = api_clearing.build_expectation(self.view, self.gauge, asked or Clearing(), cleared)
         answer = yield change
         if isinstance(answer, Veto):
             self.clears = False
-            yield edits.unapplied(self.view, change.kind, change.trigger, "vetoed", answer.reason)
-            if not api_clearing.expected_ids(self.view):
+            yield edits.build_unapplied(
+                self.view, change.kind, change.trigger, "vetoed", answer.reason
+            )
+            if not api_clearing.list_expected_ids(self.view):
                 return
             # What was cleared before is not requested any more, either: no veto can change that.
-            change = api_clearing.expectation(self.view, self.gauge, Clearing(), Cleared())
+            change = api_clearing.build_expectation(self.view, self.gauge, Clearing(), Cleared())
             yield change
         self.view = change.made
 
-    def propose(self, change: Transformation | None) -> Generator[Wish, Reply, None]:
+    def propose(self, change: Transformation | None) -> Generator[EngineRequest, Reply, None]:
         """Propose a change; unless it is vetoed, the view becomes what it makes of it."""
         if change is None:
             return
@@ -129,6 +131,8 @@ class Desk:
             self.rejected = self.policy.summary_breaker
             return
         if isinstance(answer, Veto):
-            yield edits.unapplied(self.view, change.kind, change.trigger, "vetoed", answer.reason)
+            yield edits.build_unapplied(
+                self.view, change.kind, change.trigger, "vetoed", answer.reason
+            )
             return
         self.view = change.made

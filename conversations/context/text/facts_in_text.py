@@ -23,34 +23,36 @@ _EDGES = ".:!?…-–—"
 _LONGEST, _SHORTEST_ID, _LEAST_DIGITS = 200, 6, 3
 
 
-def names(text: str) -> Counter[str]:
+def count_names(text: str) -> Counter[str]:
     """Count the names in a text."""
-    return Counter(filter(None, map(_name, _PIECES.findall(text))))
+    return Counter(filter(None, map(_read_name, _PIECES.findall(text))))
 
 
-def required(zone: Iterable[str], tail: Iterable[str], carried: str, most: int) -> list[str]:
+def find_required_names(
+    zone: Iterable[str], tail: Iterable[str], carried: str, most: int
+) -> list[str]:
     """Return the zone's names that the tail refers to and no other text in view carries.
 
     At most so many: addresses and files before numbers, then those the tail uses most.
     """
     used: Counter[str] = Counter()
     for text in tail:
-        used.update(names(text))
+        used.update(count_names(text))
     wanted = {name for name in used if name not in carried}
-    known = {name for text in zone for name in _among(text, wanted)} if wanted else set()
+    known = {name for text in zone for name in _find_wanted(text, wanted)} if wanted else set()
     found = [name for name in used if name in known]
     return sorted(found, key=lambda name: (_rank(name), -used[name], name))[:most]
 
 
-def _among(text: str, wanted: set[str]) -> Iterator[str]:
+def _find_wanted(text: str, wanted: set[str]) -> Iterator[str]:
     """Yield the names of the text that are wanted; nothing else in it is examined."""
     for piece in set(_PIECES.findall(text)):
         bare = piece.strip(_EDGES)
         if bare in wanted or ("=" in bare and bare.rpartition("=")[2].strip(_EDGES) in wanted):
-            yield _name(bare)
+            yield _read_name(bare)
 
 
-def _name(piece: str) -> str:
+def _read_name(piece: str) -> str:
     piece = piece.strip(_EDGES)
     if piece.startswith(("http://", "https://")):
         return piece if 10 < len(piece) <= _LONGEST else ""

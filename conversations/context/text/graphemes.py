@@ -13,7 +13,7 @@ _ZWJ = "\u200d"
 _EXTENDS = frozenset({"Mn", "Mc", "Me"})
 
 
-def before(text: str, at: int) -> int:
+def find_cut_before(text: str, at: int) -> int:
     """Return the greatest index up to `at` where the text may be cut."""
     at = min(at, len(text))
     while 0 < at < len(text) and not _may_cut(text, at):
@@ -21,7 +21,7 @@ def before(text: str, at: int) -> int:
     return at
 
 
-def after(text: str, at: int) -> int:
+def find_cut_after(text: str, at: int) -> int:
     """Return the least index from `at` on where the text may be cut."""
     at = max(at, 0)
     while 0 < at < len(text) and not _may_cut(text, at):

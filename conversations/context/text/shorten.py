@@ -28,7 +28,7 @@ def shorten(text: str, limit: int, recall: str = "") -> str:
     """Return the text within `limit` characters, unchanged when it fits."""
     if len(text) <= limit:
         return text
-    as_json = shorten_json.shorten(text, limit, recall)
+    as_json = shorten_json.shorten_json(text, limit, recall)
     return shorten_text(text, limit, recall) if as_json is None else as_json
 
 
@@ -43,17 +43,17 @@ def shorten_text(text: str, limit: int, recall: str = "") -> str:
         if limit >= _ROOM_FOR_NOTICE and len(text) < whole:
             text = head + text
     if recall and limit >= _ROOM_FOR_NOTICE:
-        room -= len(notice(limit, whole, recall)) + 1
-        text = _ends(text, room)
-        return f"{text}\n{notice(len(text), whole, recall)}"
-    return _ends(text, room)
+        room -= len(write_cut_notice(limit, whole, recall)) + 1
+        text = _keep_ends(text, room)
+        return f"{text}\n{write_cut_notice(len(text), whole, recall)}"
+    return _keep_ends(text, room)
 
 
-def cut(text: str, limit: int) -> str:
+def cut_head(text: str, limit: int) -> str:
     """Return the head of a text up to a line or word border, within `limit` characters."""
     if len(text) <= limit:
         return text
-    end = graphemes.before(text, limit)
+    end = graphemes.find_cut_before(text, limit)
     line = text.rfind("\n", end // 2, end + 1)
     if line > 0:
         return text[:line]
@@ -65,7 +65,7 @@ def cut_tail(text: str, limit: int) -> str:
     """Return the tail of a text from a line or word border on, within `limit` characters."""
     if len(text) <= limit:
         return text
-    start = graphemes.after(text, len(text) - limit)
+    start = graphemes.find_cut_after(text, len(text) - limit)
     line = text.find("\n", start - 1, start + (len(text) - start) // 2)
     if line >= 0:
         return text[line + 1 :]
@@ -73,7 +73,7 @@ def cut_tail(text: str, limit: int) -> str:
     return text[word + 1 :] if word >= 0 else text[start:]
 
 
-def notice(shown: int, whole: int, recall: str) -> str:
+def write_cut_notice(shown: int, whole: int, recall: str) -> str:
     """Say that a text was cut and how the model gets the rest."""
     return (
         f"[truncated for context management: {shown:,} of {whole:,} characters shown; "
@@ -81,37 +81,37 @@ def notice(shown: int, whole: int, recall: str) -> str:
     )
 
 
-def preview(text: str, head: int, tail: int) -> str:
+def preview_text(text: str, head: int, tail: int) -> str:
     """Return the first `head` and last `tail` characters of a text that is longer than both."""
     if len(text) <= head + tail + 40:
         return text
-    first, last = cut(text, head), cut_tail(text, tail)
-    return f"{first}\n{_left_out(len(text) - len(first) - len(last))}\n{last}"
+    first, last = cut_head(text, head), cut_tail(text, tail)
+    return f"{first}\n{_write_gap(len(text) - len(first) - len(last))}\n{last}"
 
 
-def _left_out(count: int) -> str:
+def _write_gap(count: int) -> str:
     return f"[… {count:,} characters left out …]"
 
 
-def _ends(text: str, limit: int) -> str:
+def _keep_ends(text: str, limit: int) -> str:
     """Keep head and tail, and of the middle the lines that matter."""
     if len(text) <= limit:
         return text
-    room = limit - len(_left_out(len(text))) - 2
+    room = limit - len(_write_gap(len(text))) - 2
     if room < 16:
-        return text[: graphemes.before(text, limit)]
+        return text[: graphemes.find_cut_before(text, limit)]
     wanted = 0
     if text.count("\n") >= _MANY_LINES and _MATTERS.search(text, room // 2, len(text) - room // 4):
         wanted = room * _MATTERS_PERCENT // 100
-    head = cut(text, (room - wanted) * 2 // 3)
+    head = cut_head(text, (room - wanted) * 2 // 3)
     tail = cut_tail(text, room - wanted - len(head))
     between = text[len(head) : len(text) - len(tail)]
-    middle = _matters(between, min(wanted, room - len(head) - len(tail)))
-    left_out = _left_out(len(between) - len(middle))
+    middle = _find_error_lines(between, min(wanted, room - len(head) - len(tail)))
+    left_out = _write_gap(len(between) - len(middle))
     return f"{head}\n{left_out}\n{middle}{tail}"
 
 
-def _matters(text: str, room: int) -> str:
+def _find_error_lines(text: str, room: int) -> str:
     """Collect whole lines that speak of errors, first ones first, each with its line end."""
     kept: list[str] = []
     at = 0

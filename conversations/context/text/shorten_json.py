@@ -17,7 +17,7 @@ from json.encoder import encode_basestring
 from typing import Any
 
 from conversations.context.text import graphemes
-from conversations.context.text.water_level import water_level
+from conversations.context.text.water_level import find_water_level
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _STARTS = frozenset('{["-0123456789tfnNI')
@@ -46,7 +46,7 @@ _decoder = json.JSONDecoder(
 )
 
 
-def shorten(text: str, limit: int, recall: str = "") -> str | None:
+def shorten_json(text: str, limit: int, recall: str = "") -> str | None:
     """Return the JSON text within `limit` characters, or None when it is not JSON."""
     if text.lstrip()[:1] not in _STARTS:
         return None
@@ -55,33 +55,33 @@ def shorten(text: str, limit: int, recall: str = "") -> str | None:
         fitter = _Fitter()
         if fitter.size(value) <= limit:
             return fitter.fit(value, limit)
-        said = _said(len(text), recall, value)
+        said = _write_note(len(text), recall, value)
         if len(said) + 64 > limit:
             return fitter.fit(value, limit)
         short = fitter.fit(value, limit - len(said))
     except ValueError:
         return None
     except (_TooDeep, RecursionError):
-        return _string(text, limit)
+        return _shorten_string(text, limit)
     comma = "," if not short.startswith('"') and len(short) > 2 else ""
     return short[:-1] + (said if comma else said.removeprefix(",")) + short[-1]
 
 
-def _said(whole: int, recall: str, value: Any) -> str:
+def _write_note(whole: int, recall: str, value: Any) -> str:
     """Write as data that this is not all, to be inserted before the last character."""
     if not recall:
         return ""
     words = f'shortened from {whole:,} characters; recall "{recall}" for the rest'
     if isinstance(value, _Object):
         # Not the key that says how many keys were omitted: both must be readable.
-        key = _marker(value, _marker(value) + "…")
+        key = _choose_key(value, _choose_key(value) + "…")
         return f',"{key}":{_quote(words)}'
     if isinstance(value, list):
         return f",{_quote('… ' + words)}"
     return f" … {_quote(words)[1:-1]}"
 
 
-def _marker(pairs: _Object, marker: str = "…") -> str:
+def _choose_key(pairs: _Object, marker: str = "…") -> str:
     """Return a key for what is said about an object, different from its own keys."""
     while any(key == marker for key, _ in pairs):
         marker += "…"
@@ -97,7 +97,7 @@ class _Fitter:
     def size(self, value: Any, depth: int = 0) -> int:
         """Return the length of a value's compact text."""
         if not isinstance(value, list):
-            return len(_scalar(value))
+            return len(_write_scalar(value))
         known = self.sizes.get(id(value))
         if known is None:
             if depth > _DEEPEST:
@@ -115,20 +115,20 @@ class _Fitter:
             return "{" + self._fit_object(value, room - 2) + "}"
         if isinstance(value, list):
             return "[" + self._fit_array(value, room - 2) + "]"
-        text = _scalar(value)
+        text = _write_scalar(value)
         if len(text) <= room:
             return text
-        return _string(str(value) if isinstance(value, str) else text, room)
+        return _shorten_string(str(value) if isinstance(value, str) else text, room)
 
     def _fit_array(self, items: list[Any], room: int) -> str:
         floor = max(_ELEMENT, room // 8)
-        shown = self._share(items, [0] * len(items), room, floor, _items_left_out)
+        shown = self._share(items, [0] * len(items), room, floor, _write_items_note)
         return ",".join(shown)
 
     def _fit_object(self, pairs: _Object, room: int) -> str:
         values = [value for _, value in pairs]
         heads = [_quote(key) + ":" for key, _ in pairs]
-        marker = _marker(pairs)
+        marker = _choose_key(pairs)
 
         def left_out(count: int) -> str:
             return f'"{marker}":"{count:,} keys omitted"'
@@ -155,7 +155,7 @@ class _Fitter:
         word = ""
         if sum(needs) - 1 > room:
             word = left_out(count)
-            first, last = _choose(needs, room - len(word))
+            first, last = _count_shown(needs, room - len(word))
             word = left_out(count - first - last) if len(word) <= room else ""
             if not first and len(word) + 2 * (_VALUE + 1) <= room and not heads:
                 first, last = 1, int(count > 1)
@@ -163,7 +163,7 @@ class _Fitter:
         chosen = [*range(first), *range(count - last, count)]
         left = room - len(word) - (1 if word and chosen else 0) - max(0, len(chosen) - 1)
         left -= sum(overheads[at] for at in chosen)
-        level = water_level([self.size(values[at]) for at in chosen], left)
+        level = find_water_level([self.size(values[at]) for at in chosen], left)
         shown = [
             (heads[at] if heads else "") + self.fit(values[at], min(level, self.size(values[at])))
             for at in chosen
@@ -171,7 +171,7 @@ class _Fitter:
         return [*shown[:first], *([word] if word else []), *shown[first:]]
 
 
-def _choose(needs: list[int], room: int) -> tuple[int, int]:
+def _count_shown(needs: list[int], room: int) -> tuple[int, int]:
     """Count entries from the front, for two thirds of the room, and from the back for the rest."""
     front = bisect_right(list(accumulate(needs)), room * 2 // 3)
     used = sum(needs[:front])
@@ -181,11 +181,11 @@ def _choose(needs: list[int], room: int) -> tuple[int, int]:
     return front + more, back
 
 
-def _items_left_out(count: int) -> str:
+def _write_items_note(count: int) -> str:
     return f'"… {count:,} items omitted …"'
 
 
-def _scalar(value: Any) -> str:
+def _write_scalar(value: Any) -> str:
     if isinstance(value, _Number):
         return str(value)
     if isinstance(value, str):
@@ -200,25 +200,25 @@ def _quote(text: str) -> str:
     return quoted
 
 
-def _string(text: str, room: int) -> str:
+def _shorten_string(text: str, room: int) -> str:
     """Quote the head and the tail of a text within `room` characters."""
     word = f"… {len(text):,} characters omitted …"
     if room < len(word) + 24:
-        return _quote(_head(text, room - 3) + "…") if room > 2 else '""'
+        return _quote(_cut_head(text, room - 3) + "…") if room > 2 else '""'
     left = room - 2 - len(word)
-    head = _head(text, left * 2 // 3)
-    tail = _tail(text, left - len(_quote(head)) + 2)
+    head = _cut_head(text, left * 2 // 3)
+    tail = _cut_tail(text, left - len(_quote(head)) + 2)
     return _quote(f"{head}… {len(text) - len(head) - len(tail):,} characters omitted …{tail}")
 
 
-def _head(text: str, room: int) -> str:
+def _cut_head(text: str, room: int) -> str:
     """Return the longest head whose quoted text fits."""
     most = min(len(text), max(room, 0))
     fits = bisect_right(range(most + 1), max(room, 0) + 2, key=lambda n: len(_quote(text[:n]))) - 1
-    return text[: graphemes.before(text, fits)]
+    return text[: graphemes.find_cut_before(text, fits)]
 
 
-def _tail(text: str, room: int) -> str:
+def _cut_tail(text: str, room: int) -> str:
     """Return the longest tail whose quoted text fits."""
     most = min(len(text), max(room, 0))
     whole = len(text)
@@ -227,4 +227,4 @@ def _tail(text: str, room: int) -> str:
         return len(_quote(text[whole - count :]))
 
     fits = bisect_right(range(most + 1), max(room, 0) + 2, key=quoted) - 1
-    return text[graphemes.after(text, whole - fits) :]
+    return text[graphemes.find_cut_after(text, whole - fits) :]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def water_level(sizes: Iterable[int], room: int) -> int:
+def find_water_level(sizes: Iterable[int], room: int) -> int:
     """Return the most that each may have so that all together fit; all the rest when they do."""
     ordered = sorted(sizes)
     for at, size in enumerate(ordered):

@@ -12,7 +12,7 @@ import string
 from typing import Any
 
 from conversations.context.tokens import images, pdf
-from conversations.context.tokens.media_words import HEAD, decoded
+from conversations.context.tokens.media_words import HEAD, decode_base64
 
 LOWER = string.ascii_lowercase.encode()
 UPPER = string.ascii_uppercase.encode()
@@ -33,7 +33,7 @@ WRAP = 64
 IMAGE, PAGE = 1_600, 2_500
 
 
-def text_tokens(text: str) -> int:
+def estimate_text(text: str) -> int:
     """Estimate the tokens of a text; 0 for the empty text, at least 1 otherwise."""
     if not text:
         return 0
@@ -49,49 +49,53 @@ def text_tokens(text: str) -> int:
     return max(1, total // 100)
 
 
-def block_tokens(block: dict[str, Any]) -> int:
+def estimate_block(block: dict[str, Any]) -> int:
     """Estimate one content block, nested blocks included."""
     match block.get("type"):
         case "text":
-            return FRAME + text_tokens(str(block.get("text", "")))
+            return FRAME + estimate_text(str(block.get("text", "")))
         case "thinking":
-            return FRAME + text_tokens(str(block.get("thinking", "")))
+            return FRAME + estimate_text(str(block.get("thinking", "")))
         case "compaction":
-            return WRAP + text_tokens(str(block.get("content") or ""))
+            return WRAP + estimate_text(str(block.get("content") or ""))
         case "image":
-            return FRAME + _image_tokens(block.get("source"))
+            return FRAME + _estimate_image(block.get("source"))
         case "document":
-            return FRAME + _document_tokens(block.get("source"))
+            return FRAME + _estimate_document(block.get("source"))
         case "tool_result":
             content = block.get("content", "")
             if isinstance(content, list) and all(isinstance(nested, dict) for nested in content):
-                return 3 * FRAME + sum(map(block_tokens, content))
-            return 3 * FRAME + text_tokens(str(content))
+                return 3 * FRAME + sum(map(estimate_block, content))
+            return 3 * FRAME + estimate_text(str(content))
         case "tool_use":
-            return 3 * FRAME + text_tokens(str(block.get("name", ""))) + _value(block.get("input"))
+            return (
+                3 * FRAME
+                + estimate_text(str(block.get("name", "")))
+                + _estimate_value(block.get("input"))
+            )
         case _:
-            return FRAME + _value(block)
+            return FRAME + _estimate_value(block)
 
 
-def _value(value: object) -> int:
+def _estimate_value(value: object) -> int:
     """Estimate any JSON value by its text, however deep it is, without recursion."""
     total, left = 0, [value]
     while left:
         item = left.pop()
         if isinstance(item, dict):
-            total += sum(1 + text_tokens(str(key)) for key in item)
+            total += sum(1 + estimate_text(str(key)) for key in item)
             left.extend(item.values())
         elif isinstance(item, list):
             total += 1
             left.extend(item)
         else:
-            total += 1 + text_tokens(str(item))
+            total += 1 + estimate_text(str(item))
     return total
 
 
-def _image_tokens(source: Any) -> int:
-    head = decoded(source.get("data", ""), HEAD) if isinstance(source, dict) else b""
-    size = images.pixels(head)
+def _estimate_image(source: Any) -> int:
+    head = decode_base64(source.get("data", ""), HEAD) if isinstance(source, dict) else b""
+    size = images.read_size(head)
     if size is None:
         return IMAGE
     width, height = size
@@ -101,10 +105,10 @@ def _image_tokens(source: Any) -> int:
     return max(1, width * height // 750)
 
 
-def _document_tokens(source: Any) -> int:
+def _estimate_document(source: Any) -> int:
     if not isinstance(source, dict):
         return PAGE
     data = str(source.get("data", ""))
     if source.get("type") == "text":
-        return text_tokens(data)
-    return pdf.pages(decoded(data)) * PAGE
+        return estimate_text(data)
+    return pdf.count_pages(decode_base64(data)) * PAGE

@@ -15,27 +15,27 @@ _TYPES = (
 TYPES = tuple(name for name, _ in _TYPES)
 
 
-def media_type(head: bytes) -> str:
+def detect_media_type(head: bytes) -> str:
     """Return the type that the bytes show; "" when it is none of these."""
     return next((name for name, start in _TYPES if start.match(head)), "")
 
 
-def pixels(head: bytes) -> tuple[int, int] | None:
+def read_size(head: bytes) -> tuple[int, int] | None:
     """Return width and height; None when the head does not contain them."""
-    match media_type(head):
+    match detect_media_type(head):
         case "image/png" if head[12:16] == b"IHDR" and len(head) >= 24:
             return struct.unpack(">II", head[16:24])
         case "image/gif" if len(head) >= 10:
             return struct.unpack("<HH", head[6:10])
         case "image/jpeg":
-            return _jpeg(head)
+            return _read_jpeg_size(head)
         case "image/webp" if len(head) >= 30:
-            return _webp(head)
+            return _read_webp_size(head)
         case _:
             return None
 
 
-def _jpeg(head: bytes) -> tuple[int, int] | None:
+def _read_jpeg_size(head: bytes) -> tuple[int, int] | None:
     at = 2
     while at + 9 < len(head) and head[at] == 0xFF:
         marker, length = head[at + 1], int.from_bytes(head[at + 2 : at + 4], "big")
@@ -47,7 +47,7 @@ def _jpeg(head: bytes) -> tuple[int, int] | None:
     return None
 
 
-def _webp(head: bytes) -> tuple[int, int] | None:
+def _read_webp_size(head: bytes) -> tuple[int, int] | None:
     match head[12:16]:
         case b"VP8X":
             width, height = head[24:27], head[27:30]

@@ -52,20 +52,20 @@ class Media:
     text: str = ""
 
 
-def look(data: bytes, *, is_typed: bool = False) -> Media:
+def identify_media(data: bytes, *, is_typed: bool = False) -> Media:
     """Identify the bytes; `is_typed`: a person's own text, may be markup. Raises MediaError."""
     if not data.strip():
         raise MediaError("empty")
-    if name := images.media_type(data):
-        return _image(name, data)
+    if name := images.detect_media_type(data):
+        return _identify_image(name, data)
     if pdf.is_pdf(data):
-        return _pdf(data)
-    return _text(data, is_typed=is_typed)
+        return _identify_pdf(data)
+    return _identify_text(data, is_typed=is_typed)
 
 
-def _image(name: str, data: bytes) -> Media:
+def _identify_image(name: str, data: bytes) -> Media:
     _demand_size(data, MOST_IMAGE)
-    size = images.pixels(data)
+    size = images.read_size(data)
     if size is None or not all(size):
         raise MediaError("broken")
     if max(size) > MOST_SIDE:
@@ -73,17 +73,17 @@ def _image(name: str, data: bytes) -> Media:
     return Media(name, *size)
 
 
-def _pdf(data: bytes) -> Media:
+def _identify_pdf(data: bytes) -> Media:
     _demand_size(data, MOST_PDF)
     if pdf.is_locked(data):
         raise MediaError("locked")
-    count = pdf.pages(data)
+    count = pdf.count_pages(data)
     if count > MOST_IN_LARGE:
         raise MediaError("pages", count)
     return Media(PDF, pages=count)
 
 
-def _text(data: bytes, *, is_typed: bool) -> Media:
+def _identify_text(data: bytes, *, is_typed: bool) -> Media:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

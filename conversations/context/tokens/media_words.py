@@ -12,7 +12,7 @@ from conversations.context.tokens import images, pdf
 HEAD = 524_288
 
 
-def decoded(data: str, most: int | None = None) -> bytes:
+def decode_base64(data: str, most: int | None = None) -> bytes:
     """Decode base64, or the beginning of it; b"" when it is malformed."""
     try:
         return base64.b64decode(data[:most], validate=False)
@@ -20,18 +20,18 @@ def decoded(data: str, most: int | None = None) -> bytes:
         return b""
 
 
-def described(block: dict[str, Any]) -> str:
+def describe_block(block: dict[str, Any]) -> str:
     """Describe a block that is not text: `[image, PNG 640 × 480]`, `[document "a.pdf"]`."""
     facts = [str(block.get("type"))]
     if block.get("title"):
         facts.append(f'"{block["title"]}"')
     source = block.get("source")
     if isinstance(source, dict) and isinstance(source.get("data"), str):
-        facts += _facts(str(source.get("media_type") or ""), source["data"])
+        facts += _list_facts(str(source.get("media_type") or ""), source["data"])
     return f"[{', '.join(facts)}]"
 
 
-def text_of(block: dict[str, Any]) -> str | None:
+def read_text(block: dict[str, Any]) -> str | None:
     """Return the text of a text document; None for anything else."""
     source = block.get("source")
     if not isinstance(source, dict) or source.get("type") != "text":
@@ -39,11 +39,11 @@ def text_of(block: dict[str, Any]) -> str | None:
     return str(source.get("data") or "")
 
 
-def _facts(media_type: str, data: str) -> list[str]:
+def _list_facts(media_type: str, data: str) -> list[str]:
     if media_type.startswith("image/"):
-        size = images.pixels(decoded(data, HEAD))
+        size = images.read_size(decode_base64(data, HEAD))
         return [f"{media_type[6:].upper()} {size[0]} × {size[1]}"] if size else []
     if media_type == "application/pdf":
-        count = pdf.pages(decoded(data))
+        count = pdf.count_pages(decode_base64(data))
         return [f"{count} page" if count == 1 else f"{count} pages"]
     return []

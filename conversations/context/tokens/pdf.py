@@ -26,13 +26,13 @@ def is_locked(data: bytes) -> bool:
     return _LOCKED.search(data) is not None
 
 
-def pages(data: bytes) -> int:
+def count_pages(data: bytes) -> int:
     """Count the pages; 1 where none is found."""
     found = len(_PAGE.findall(data))
-    return found + sum(len(_PAGE.findall(part)) for part in _unpacked(data)) or 1
+    return found + sum(len(_PAGE.findall(part)) for part in _unpack_objects(data)) or 1
 
 
-def _unpacked(data: bytes) -> Iterator[bytes]:
+def _unpack_objects(data: bytes) -> Iterator[bytes]:
     left = MOST_UNPACKED
     for match in _OBJECTS.finditer(data):
         try:

@@ -48,7 +48,7 @@ class ForgedName(ContextError):
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class FileReference:
     """A file that a prompt refers to; `title` is the name the model is given for it."""
 
     digest: str
@@ -56,7 +56,7 @@ class Named:
     title: str = ""
 
 
-def block(media_type: str, digest: str, title: str) -> str:
+def write_block(media_type: str, digest: str, title: str) -> str:
     """Write the block that refers to a file; an image has no title in the API."""
     kind = "text" if media_type == TEXT else "base64"
     source = {"type": kind, "media_type": media_type, "data": f"blob:{digest}"}
@@ -65,62 +65,68 @@ def block(media_type: str, digest: str, title: str) -> str:
     return wire.encode({"type": "document", "source": source, "title": title})
 
 
-def may_name(text: str) -> bool:
+def may_hold_reference(text: str) -> bool:
     """Return whether a stored text can contain a reference, by a quick check."""
     return _HINT in text
 
 
-def named(content: str) -> tuple[Named, ...]:
+def list_references(content: str) -> tuple[FileReference, ...]:
     """Return the files that the content of a prompt refers to, in order."""
     if _HINT not in content:
         return ()
-    found = (_of(text) for text in wire.split(content))
+    found = (_read_reference(text) for text in wire.split(content))
     return tuple(one for one in found if one is not None)
 
 
-def name_of(block: Mapping[str, Any]) -> Named | None:
+def find_reference(block: Mapping[str, Any]) -> FileReference | None:
     """Return the file that a decoded block refers to."""
-    return _of(wire.encode(block)) if _is_kind(block) else None
+    return _read_reference(wire.encode(block)) if _is_kind(block) else None
 
 
-def expand(content: str, texts: Mapping[str, str]) -> str:
+def expand_references(content: str, texts: Mapping[str, str]) -> str:
     """Replace the references by their texts; raises MissingFile."""
-    return _mapped(content, lambda one: _expanded(one, texts)) if _HINT in content else content
+    return (
+        _map_blocks(content, lambda one: _expand_block(one, texts)) if _HINT in content else content
+    )
 
 
-def collapse(content: str, known: Callable[[str], bool]) -> str:
+def collapse_files(content: str, known: Callable[[str], bool]) -> str:
     """Replace texts whose digest is `known` by references; the inverse of `expand_references`."""
-    return _mapped(content, lambda one: _collapsed(one, known))
+    return _map_blocks(content, lambda one: _collapse_block(one, known))
 
 
-def sources(content: str) -> Iterator[tuple[str, str, str]]:
+def list_sources(content: str) -> Iterator[tuple[str, str, str]]:
     """Yield media type, title and text of each file whose data is in the content itself."""
     for text in wire.split(content):
-        value = _value(text)
-        if value is not None and _of(text) is None:
+        value = _decode_file_block(text)
+        if value is not None and _read_reference(text) is None:
             source = value["source"]
             yield source["media_type"], str(value.get("title") or ""), source["data"]
 
 
-def demand_none(content: str) -> None:
+def demand_no_references(content: str) -> None:
     """Refuse blocks from outside that look like references; raises ForgedName."""
-    if _HINT in content and any(map(_NAME.search, _media(wire.split(content)))):
+    if _HINT in content and any(map(_NAME.search, _list_media(wire.split(content)))):
         raise ForgedName("a block names a stored file instead of holding its data")
 
 
-def names_in(edits: Iterable[Edit]) -> tuple[Named, ...]:
-    return tuple(one for content in map(_content, edits) for one in named(content))
+def list_references_in_edits(edits: Iterable[Edit]) -> tuple[FileReference, ...]:
+    return tuple(
+        one for content in map(_read_prompt_blocks, edits) for one in list_references(content)
+    )
 
 
 def expand_edits(edits: Iterable[Edit], texts: Mapping[str, str]) -> tuple[Edit, ...]:
-    return tuple(_edited(edit, lambda content: expand(content, texts)) for edit in edits)
+    return tuple(
+        _map_edit(edit, lambda content: expand_references(content, texts)) for edit in edits
+    )
 
 
 def collapse_edits(edits: Iterable[Edit], known: Callable[[str], bool]) -> tuple[Edit, ...]:
-    return tuple(_edited(edit, lambda content: collapse(content, known)) for edit in edits)
+    return tuple(_map_edit(edit, lambda content: collapse_files(content, known)) for edit in edits)
 
 
-def _content(edit: Edit) -> str:
+def _read_prompt_blocks(edit: Edit) -> str:
     """Return the blocks that an edit puts into prompts."""
     if isinstance(edit, SpliceBlocks):
         return wire.join(edit.blocks)
@@ -133,7 +139,7 @@ def _content(edit: Edit) -> str:
     return wire.join(texts)
 
 
-def _edited(edit: Edit, change: Callable[[str], str]) -> Edit:
+def _map_edit(edit: Edit, change: Callable[[str], str]) -> Edit:
     if isinstance(edit, SpliceBlocks):
         return replace(edit, blocks=tuple(wire.split(change(wire.join(edit.blocks)))))
     put = tuple(
@@ -143,14 +149,14 @@ def _edited(edit: Edit, change: Callable[[str], str]) -> Edit:
     return replace(edit, messages=put)
 
 
-def _mapped(content: str, change: Callable[[str], str]) -> str:
+def _map_blocks(content: str, change: Callable[[str], str]) -> str:
     texts = wire.split(content)
     changed = [change(text) for text in texts]
     return content if changed == texts else wire.join(changed)
 
 
-def _expanded(text: str, texts: Mapping[str, str]) -> str:
-    one = _of(text)
+def _expand_block(text: str, texts: Mapping[str, str]) -> str:
+    one = _read_reference(text)
     if one is None:
         return text
     if one.digest not in texts:
@@ -160,9 +166,9 @@ def _expanded(text: str, texts: Mapping[str, str]) -> str:
     return _NAME.sub(lambda match: f"{match[1]}{data}}}", text)
 
 
-def _collapsed(text: str, known: Callable[[str], bool]) -> str:
-    value = _value(text) if _SOURCE in text else None
-    if value is None or _of(text) is not None:
+def _collapse_block(text: str, known: Callable[[str], bool]) -> str:
+    value = _decode_file_block(text) if _SOURCE in text else None
+    if value is None or _read_reference(text) is not None:
         return text
     digest = wire.digest(value["source"]["data"])
     if not known(digest):
@@ -171,22 +177,24 @@ def _collapsed(text: str, known: Callable[[str], bool]) -> str:
     made = wire.encode({**value, "source": source})
     # Only a reference that expands to the same bytes is kept.
     return (
-        made if _of(made) and _expanded(made, {digest: value["source"]["data"]}) == text else text
+        made
+        if _read_reference(made) and _expand_block(made, {digest: value["source"]["data"]}) == text
+        else text
     )
 
 
-def _of(text: str) -> Named | None:
+def _read_reference(text: str) -> FileReference | None:
     """Read the reference in a block's text; None when there is none."""
     if _HINT not in text or len(found := _NAME.findall(text)) != 1:
         return None
-    value = _value(text)
+    value = _decode_file_block(text)
     digest = found[0][1]
     if value is None or value["source"]["data"] != f"blob:{digest}":
         return None
-    return Named(digest, value["source"]["media_type"], str(value.get("title") or ""))
+    return FileReference(digest, value["source"]["media_type"], str(value.get("title") or ""))
 
 
-def _value(text: str) -> dict[str, Any] | None:
+def _decode_file_block(text: str) -> dict[str, Any] | None:
     """Decode a block of the kinds that can be references."""
     value = wire.decode(text)
     return value if isinstance(value, dict) and _is_kind(value) else None
@@ -204,7 +212,7 @@ def _is_kind(value: Mapping[str, Any]) -> bool:
     )
 
 
-def _media(texts: Sequence[str]) -> list[str]:
+def _list_media(texts: Sequence[str]) -> list[str]:
     return [
         text
         for text in texts

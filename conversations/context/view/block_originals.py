@@ -37,7 +37,7 @@ class Slot:
     is_back: bool = False
 
 
-def placed(
+def match_originals(
     texts: Sequence[str],
     dropped: Sequence[Slot],
     absent: Sequence[Original],
@@ -53,11 +53,11 @@ def placed(
     kept = [slot.original for slot in found if slot is not None]
     originals = [one for one in originals if not any(one is other for other in kept)]
     for at, text in enumerate(texts):
-        if found[at] is None and (original := _named(originals, text)) is not None:
+        if found[at] is None and (original := _take_original(originals, text)) is not None:
             found[at] = Slot(original.block, original, step, is_back=True)
             left = [slot for slot in left if slot.original is not original]
     return [
-        slot if slot is not None else _rewritten(step, Block(text, by), left)
+        slot if slot is not None else _match_rewritten(step, Block(text, by), left)
         for slot, text in zip(found, texts, strict=True)
     ]
 
@@ -70,7 +70,7 @@ def _take(slots: list[Slot], text: str) -> Slot | None:
     return None
 
 
-def _named(originals: list[Original], text: str) -> Original | None:
+def _take_original(originals: list[Original], text: str) -> Original | None:
     """Remove and return the first original with just this text."""
     for at, original in enumerate(originals):
         if original.block.text == text:
@@ -78,7 +78,7 @@ def _named(originals: list[Original], text: str) -> Original | None:
     return None
 
 
-def _rewritten(step: int, block: Block, left: list[Slot]) -> Slot:
+def _match_rewritten(step: int, block: Block, left: list[Slot]) -> Slot:
     """Pair a new text with the block it was made from, if there is one."""
     for at, slot in enumerate(left):
         if slot.original is not None and (slot.block.type, slot.block.id) == (block.type, block.id):

@@ -20,21 +20,21 @@ _UNMARKED = frozenset({"thinking", "redacted_thinking"})
 Flaw = tuple[str, str, str]
 
 
-def answers_server(name: str) -> bool:
+def is_server_result(name: str) -> bool:
     return name.endswith("_tool_result")
 
 
-def flaw(role: str, values: Any) -> Flaw | None:
+def find_flaw(role: str, values: Any) -> Flaw | None:
     """Return the first rule that a message's blocks break by themselves, or None.
 
     Blocks after a flaw are not checked, so a rule may rely on those before it.
     """
     if not isinstance(values, list):
         return "content", "content", "is not an array of blocks"
-    return next(_flaws(role, values), None)
+    return next(_find_flaws(role, values), None)
 
 
-def marks(value: dict[str, Any]) -> int:
+def count_breakpoints(value: dict[str, Any]) -> int:
     """Count the cache_control marks on a block and the blocks in it."""
     count = int(bool(value.get("cache_control")))
     content = value.get("content")
@@ -43,7 +43,7 @@ def marks(value: dict[str, Any]) -> int:
     return count
 
 
-def _flaws(role: str, values: list[Any]) -> Iterator[Flaw]:
+def _find_flaws(role: str, values: list[Any]) -> Iterator[Flaw]:
     for at, value in enumerate(values):
         where = f"content.{at}"
         if not isinstance(value, dict) or not isinstance(value.get("type"), str):
@@ -51,7 +51,7 @@ def _flaws(role: str, values: list[Any]) -> Iterator[Flaw]:
         elif not _suits(role, value["type"]):
             yield "kind", where, f"{value['type']} may not stand in a message of role {role}"
         else:
-            yield from _own_flaws(where, value)
+            yield from _find_own_flaws(where, value)
 
 
 def _suits(role: str, name: str) -> bool:
@@ -60,33 +60,33 @@ def _suits(role: str, name: str) -> bool:
     return name not in _USER_ONLY
 
 
-def _own_flaws(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
+def _find_own_flaws(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
     name = value["type"]
     mark = value.get("cache_control")
     if mark is not None and (name in _UNMARKED or not _is_mark(mark)):
         yield "cache_control", where, f"no such mark on {name}"
     match name:
         case "text":
-            yield from _text(where, value)
-        case "thinking" if not (_str(value, "thinking") and _str(value, "signature")):
+            yield from _check_text(where, value)
+        case "thinking" if not (_is_str(value, "thinking") and _is_str(value, "signature")):
             yield "thinking", where, "each thinking block must contain thinking and its signature"
-        case "redacted_thinking" if not _str(value, "data"):
+        case "redacted_thinking" if not _is_str(value, "data"):
             yield "thinking", where, "a redacted thinking block must contain its data"
         case "compaction" if value.get("content") is not None and not _is_said(value["content"]):
             yield "compaction", where, "the content of a compaction block is a text or null"
         case "tool_use":
-            yield from _use(where, value)
+            yield from _check_use(where, value)
         case "tool_result":
-            yield from _result(where, value)
+            yield from _check_result(where, value)
         case "image" | "document" if not isinstance(value.get("source"), dict):
             yield "source", where, f"{name} has no source"
         case _ if name in SERVER_CALLS and not _matches(_ID, value.get("id")):
             yield "id", where, f"{name} has no proper id"
-        case _ if answers_server(name) and not _matches(_ID, value.get("tool_use_id")):
+        case _ if is_server_result(name) and not _matches(_ID, value.get("tool_use_id")):
             yield "id", where, f"{name} has no proper tool_use_id"
 
 
-def _text(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
+def _check_text(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
     text = value.get("text")
     if not isinstance(text, str) or not text:
         yield "text", where, "text content blocks must be non-empty"
@@ -94,7 +94,7 @@ def _text(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
         yield "text", where, "text content blocks must contain non-whitespace text"
 
 
-def _use(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
+def _check_use(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
     if not _matches(_ID, value.get("id")):
         yield "id", where, "tool_use has no proper id"
     if not _matches(_NAME, value.get("name")):
@@ -103,25 +103,25 @@ def _use(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
         yield "input", where, "the input of a tool_use must be an object"
 
 
-def _result(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
+def _check_result(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
     if not _matches(_ID, value.get("tool_use_id")):
         yield "id", where, "tool_result has no proper tool_use_id"
     if not isinstance(value.get("is_error", False), bool):
         yield "is_error", where, "is_error must be true or false"
     content = value.get("content", "")
     if isinstance(content, list):
-        yield from _nested_flaws(where, content)
+        yield from _check_nested(where, content)
     elif not isinstance(content, str):
         yield "content", where, "the content of a tool_result is a text or an array of blocks"
 
 
-def _nested_flaws(where: str, content: list[Any]) -> Iterator[Flaw]:
+def _check_nested(where: str, content: list[Any]) -> Iterator[Flaw]:
     for at, nested in enumerate(content):
         inside = f"{where}.content.{at}"
         if not isinstance(nested, dict) or nested.get("type") not in _NESTED:
             yield "kind", inside, "may not stand in a tool_result"
         else:
-            yield from _own_flaws(inside, nested)
+            yield from _find_own_flaws(inside, nested)
 
 
 def _is_mark(mark: object) -> bool:
@@ -135,7 +135,7 @@ def _is_said(text: object) -> bool:
     return isinstance(text, str) and text != ""
 
 
-def _str(value: dict[str, Any], key: str) -> bool:
+def _is_str(value: dict[str, Any], key: str) -> bool:
     return isinstance(value.get(key), str)
 
 
@@ -143,7 +143,7 @@ def _matches(pattern: re.Pattern[str], text: object) -> bool:
     return isinstance(text, str) and pattern.fullmatch(text) is not None
 
 
-def result_text(content: Any) -> str:
+def read_result_text(content: Any) -> str:
     """Return a tool_result's content as text for people."""
     if isinstance(content, str):
         return content
@@ -153,7 +153,7 @@ def result_text(content: Any) -> str:
     )
 
 
-def result_images(content: Any) -> list[str]:
+def list_result_images(content: Any) -> list[str]:
     """Return a tool_result's images as data URLs, which our pages may show."""
     blocks = content if isinstance(content, list) else []
     sources = [block.get("source") for block in blocks if block.get("type") == "image"]

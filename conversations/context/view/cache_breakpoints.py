@@ -29,19 +29,19 @@ _MARKABLE = frozenset({"text", "image", "document", "tool_result"})
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Breakpoint:
     """Block `block` of the message at index `message`."""
 
     message: int
     block: int
 
 
-def marked(block: dict[str, Any]) -> dict[str, Any]:
+def add_breakpoint(block: dict[str, Any]) -> dict[str, Any]:
     """Return a block or a tool with a breakpoint on it."""
     return block | {"cache_control": EPHEMERAL}
 
 
-def settled(messages: Sequence[Message]) -> int:
+def find_settled(messages: Sequence[Message]) -> int:
     """Return the index of the message that ended the request before, -1 when there was none.
 
     No breakpoint is ever put before it, in these messages or in any that continue them.
@@ -54,25 +54,27 @@ def settled(messages: Sequence[Message]) -> int:
     return at
 
 
-def place(messages: Sequence[Message]) -> Place | None:
+def choose_breakpoint(messages: Sequence[Message]) -> Breakpoint | None:
     """Return the block that needs a breakpoint; None while the look-back reaches far enough."""
-    at = settled(messages)
+    at = find_settled(messages)
     if at < 0 or not _is_far(messages, at + 1):
         return None
     slices = wire.split(messages[at].content)
     for block in reversed(range(len(slices))):
         value = wire.decode(slices[block])
         if value.get("type") in _MARKABLE and "cache_control" not in value:
-            return Place(at, block)
+            return Breakpoint(at, block)
     return None
 
 
-def texts(messages: Sequence[Message], marked: Place | None, start: int = 0) -> Iterator[str]:
+def render_texts(
+    messages: Sequence[Message], marked: Breakpoint | None, start: int = 0
+) -> Iterator[str]:
     """Yield the messages from index `start` on as they are sent; empty ones are not."""
     for at in range(start, len(messages)):
         message = messages[at]
         if marked is not None and at == marked.message:
-            yield _marked_text(message, marked.block)
+            yield _render_marked(message, marked.block)
         elif not message.is_empty:
             yield message.text
 
@@ -87,7 +89,7 @@ def _is_far(messages: Sequence[Message], start: int) -> bool:
     return False
 
 
-def _marked_text(message: Message, block: int) -> str:
+def _render_marked(message: Message, block: int) -> str:
     slices = wire.split(message.content)
     slices[block] = slices[block][:-1] + MARK + "}"
     return replace(message, content=wire.join(slices)).text

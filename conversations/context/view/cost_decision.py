@@ -60,16 +60,17 @@ class Decision:
         saves = f"frees about {self.saved_tokens:,} tokens a call"
         if not self.saved_each:
             return saves
+        each = _format_dollars(self.saved_each)
         if not self.cost:
-            return f"{saves} (${_dollars(self.saved_each)}) at no cost: the prompt cache is cold"
+            return f"{saves} (${each}) at no cost: the prompt cache is cold"
         back, expected = self.pays_back_calls, self.expected_calls
         return (
-            f"{saves} (${_dollars(self.saved_each)}), costs ${_dollars(self.cost)}, "
+            f"{saves} (${each}), costs ${_format_dollars(self.cost)}, "
             f"pays back after {back:,} calls, about {expected:,} expected"
         )
 
 
-def weigh(
+def weigh_reduction(
     why: Why, saved: int, rewritten: int, summary: tuple[int, int], rates: Rates | None, calls: int
 ) -> Decision:
     """Weigh freeing `saved` tokens against rewriting; `summary`: tokens its call reads, writes."""
@@ -82,5 +83,5 @@ def weigh(
     return Decision(why, saved, each, cost, -(-cost // each), calls)
 
 
-def _dollars(micros: int) -> str:
+def _format_dollars(micros: int) -> str:
     return f"{micros // _MILLION}.{micros % _MILLION:06d}"

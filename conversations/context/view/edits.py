@@ -19,7 +19,7 @@ from conversations.context.errors import EditError
 from conversations.context.view import wire
 from conversations.context.view.cost_decision import Decision
 from conversations.context.view.view import THINKING, Block, Kind, Message, Trail, View
-from conversations.context.view.view_cache import carry
+from conversations.context.view.view_cache import carry_states
 
 #: `applied`: changed the view; `rejected`: the model's text was no use; `vetoed`: by a receiver;
 #: `expected`: the API will do it.
@@ -87,7 +87,7 @@ class Transformation:
     made: View = field(default_factory=View, compare=False, repr=False)
 
 
-def transformation(
+def build_transformation(
     view: View,
     kind: TransformationKind,
     trigger: Trigger,
@@ -104,7 +104,7 @@ def transformation(
     )  # fmt: skip
 
 
-def unapplied(
+def build_unapplied(
     view: View, kind: TransformationKind, trigger: Trigger, outcome: Outcome, reason: str
 ) -> Transformation:
     """Build the record of a change that did not happen."""
@@ -140,7 +140,7 @@ def apply(view: View, kind: TransformationKind, edits: Iterable[Edit]) -> View:
             case SpliceMessages():
                 at = first = bisect_left(messages, edit.first, key=_seq)
                 old = messages[at : bisect_left(messages, edit.last + 1, key=_seq)]
-                new = _inserted(edit)
+                new = _parse_inserted(edit)
                 is_spliced = True
             case _:
                 assert_never(edit)
@@ -151,13 +151,13 @@ def apply(view: View, kind: TransformationKind, edits: Iterable[Edit]) -> View:
     for at in range(behind, len(messages)):
         old_message = messages[at]
         if old_message.has_thinking:
-            messages[at] = _without_thinking(old_message)
+            messages[at] = _drop_thinking(old_message)
             touched.add(at)
             tokens += messages[at].tokens - old_message.tokens
             size += messages[at].size - old_message.size
     trail = Trail(messages)
     if not is_spliced:
-        carry(view, trail, touched)
+        carry_states(view, trail, touched)
     return View(trail, len(messages), tokens, size, view.edits + 1, view.cleared)
 
 
@@ -190,19 +190,19 @@ def _splice_blocks(message: Message, edit: SpliceBlocks, kind: str) -> Message:
     return Message.of(message.seq, message.kind, (*old[: edit.at], *new, *kept))
 
 
-def _inserted(edit: SpliceMessages) -> list[Message]:
+def _parse_inserted(edit: SpliceMessages) -> list[Message]:
     numbers = [number for number, _, _ in edit.messages]
     if numbers != sorted(set(numbers)) or not all(edit.first <= n <= edit.last for n in numbers):
         raise EditError(f"inserted messages must be numbered within {edit.first} to {edit.last}")
     return [Message.parse(number, kind, content) for number, kind, content in edit.messages]
 
 
-def _without_thinking(message: Message) -> Message:
+def _drop_thinking(message: Message) -> Message:
     kept = tuple(block for block in message.blocks if block.type not in THINKING)
     return Message.of(message.seq, message.kind, kept)
 
 
-def dump(edits: Iterable[Edit]) -> str:
+def dump_edits(edits: Iterable[Edit]) -> str:
     """Write edits as JSON text for storage."""
     rows: list[list[object]] = []
     for edit in edits:
@@ -216,8 +216,8 @@ def dump(edits: Iterable[Edit]) -> str:
     return wire.encode(rows)
 
 
-def load(text: str) -> tuple[Edit, ...]:
-    """Read edits back; the inverse of `dump`."""
+def load_edits(text: str) -> tuple[Edit, ...]:
+    """Read edits back; the inverse of `dump_edits`."""
     edits: list[Edit] = []
     for row in wire.decode(text):
         match row:

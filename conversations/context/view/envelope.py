@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from conversations.context.tokens.estimate import text_tokens
+from conversations.context.tokens.estimate import estimate_text
 from conversations.context.view import cache_breakpoints, wire
 
 _OF_THE_ANSWER = frozenset({"max_tokens", "stream"})
@@ -43,7 +43,7 @@ class Envelope:
 
     @property
     def digest(self) -> str:
-        return digest_of(self.text, wire.encode(self.headers))
+        return digest_envelope(self.text, wire.encode(self.headers))
 
     @property
     def counting(self) -> str:
@@ -57,7 +57,7 @@ class Envelope:
     @property
     def searches(self) -> int:
         """How often the model may search the web while it answers."""
-        return searches_in(dict(self.parameters))
+        return count_searches(dict(self.parameters))
 
     def fitting(self, left: int) -> Envelope:
         """Limit the answer to what is `left` of the window, in steps, so that few are stored.
@@ -88,7 +88,7 @@ class Envelope:
         )
 
 
-def envelope(
+def build_envelope(
     *,
     model: str,
     max_tokens: int,
@@ -100,23 +100,23 @@ def envelope(
     """Build the envelope of a streamed call; `cached` asks the API to cache its prefix."""
     optional: dict[str, Any] = {"system": system, "tools": list(tools), "thinking": thinking}
     if cached:
-        optional |= _marked(system, tools)
+        optional |= _add_breakpoint(system, tools)
     parameters: dict[str, Any] = {"model": model, "max_tokens": max_tokens, "stream": True}
     parameters |= {name: value for name, value in optional.items() if value}
     if cached:
         parameters["cache_control"] = cache_breakpoints.EPHEMERAL
     prefix = wire.encode([model, system, list(tools)])
-    return Envelope(tuple(parameters.items()), wire.digest(prefix), text_tokens(prefix))
+    return Envelope(tuple(parameters.items()), wire.digest(prefix), estimate_text(prefix))
 
 
-def _marked(system: str, tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _add_breakpoint(system: str, tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Put a breakpoint on the last block before the messages."""
     if system.strip():
-        return {"system": [cache_breakpoints.marked({"type": "text", "text": system})]}
-    return {"tools": [*tools[:-1], *map(cache_breakpoints.marked, tools[-1:])]}
+        return {"system": [cache_breakpoints.add_breakpoint({"type": "text", "text": system})]}
+    return {"tools": [*tools[:-1], *map(cache_breakpoints.add_breakpoint, tools[-1:])]}
 
 
-def searches_in(parameters: Mapping[str, Any]) -> int:
+def count_searches(parameters: Mapping[str, Any]) -> int:
     """Return how often a request lets the API search the web."""
     return sum(
         int(tool.get("max_uses") or 0)
@@ -125,11 +125,11 @@ def searches_in(parameters: Mapping[str, Any]) -> int:
     )
 
 
-def digest_of(text: str, headers: str) -> str:
+def digest_envelope(text: str, headers: str) -> str:
     """Return the digest of an envelope's text, and of its headers (a JSON object) if any."""
     return wire.digest(text if headers == "{}" else f"{text}\n{headers}")
 
 
-def body(envelope_text: str, messages: str) -> str:
+def join_body(envelope_text: str, messages: str) -> str:
     """Join an envelope and a messages array to the body of a request."""
     return envelope_text[:-1] + ',"messages":' + messages + "}"

@@ -62,23 +62,23 @@ class Shape:
     signed: tuple[int, ...] = ()
 
 
-def shape_of(role: str, content: str) -> Shape:
+def read_shape(role: str, content: str) -> Shape:
     """Read the shape of a message from its content's wire text."""
     values = wire.decode(content)
-    flaw = blocks.flaw(role, values)
+    flaw = blocks.find_flaw(role, values)
     if flaw is not None:
         return Shape(flaw)
     types = [value["type"] for value in values]
     is_result = [name == "tool_result" for name in types]
     return Shape(
         None,
-        tuple(_call(value) for value in values if value["type"] == "tool_use"),
-        tuple(_result(at, values[at]) for at, found in enumerate(is_result) if found),
+        tuple(_read_call(value) for value in values if value["type"] == "tool_use"),
+        tuple(_read_result(at, values[at]) for at, found in enumerate(is_result) if found),
         tuple(value["id"] for value in values if value["type"] in blocks.SERVER_CALLS),
-        tuple(value["tool_use_id"] for value in values if blocks.answers_server(value["type"])),
+        tuple(value["tool_use_id"] for value in values if blocks.is_server_result(value["type"])),
         not all(is_result),
         is_result != sorted(is_result, reverse=True),
-        sum(map(blocks.marks, values)),
+        sum(map(blocks.count_breakpoints, values)),
         types[0] if types else "",
         types[-1] if types else "",
         tuple(at for at, name in enumerate(types) if name == "compaction"),
@@ -90,7 +90,7 @@ def _is_signed(value: dict[str, Any]) -> bool:
     return value["type"] == "compaction" and value.get("signature") is not None
 
 
-def _result(at: int, value: dict[str, Any]) -> Result:
+def _read_result(at: int, value: dict[str, Any]) -> Result:
     content = value.get("content", "")
     is_error = value.get("is_error") is True
     if isinstance(content, str):
@@ -100,7 +100,7 @@ def _result(at: int, value: dict[str, Any]) -> Result:
     return Result(at, value["tool_use_id"], sum(map(len, texts)), media, is_error)
 
 
-def _call(value: dict[str, Any]) -> Call:
+def _read_call(value: dict[str, Any]) -> Call:
     given: dict[str, Any] = value["input"]
     main = next((given[key] for key in _MAIN if isinstance(given.get(key), str)), None)
     if main is None:

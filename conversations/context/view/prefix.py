@@ -12,31 +12,31 @@ from conversations.context.view.view import Message, View
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CommonPrefix:
     """Blocks at the front that both requests have, and their estimated tokens."""
 
     blocks: int
     tokens: int
 
 
-def kept(before: View, after: View) -> Kept:
+def compare_prefix(before: View, after: View) -> CommonPrefix:
     """Count what the messages of two requests have in common from the first block on."""
     blocks = tokens = 0
-    pairs = zip(_sent(before), _sent(after), strict=False)
+    pairs = zip(_list_sent(before), _list_sent(after), strict=False)
     for old, new in pairs:
         if old is not new and old.text != new.text:
-            same = _common(old, new)
-            return Kept(blocks + same, tokens + sum(b.tokens for b in new.blocks[:same]))
+            same = _count_common(old, new)
+            return CommonPrefix(blocks + same, tokens + sum(b.tokens for b in new.blocks[:same]))
         blocks += len(new.blocks)
         tokens += new.tokens
-    return Kept(blocks, tokens)
+    return CommonPrefix(blocks, tokens)
 
 
-def _sent(view: View) -> list[Message]:
+def _list_sent(view: View) -> list[Message]:
     return [message for message in view.messages if not message.is_empty]
 
 
-def _common(old: Message, new: Message) -> int:
+def _count_common(old: Message, new: Message) -> int:
     """Count the blocks at the front that two messages have in common."""
     if old.role != new.role:
         return 0

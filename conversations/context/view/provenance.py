@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
 from conversations.context.view import edits
-from conversations.context.view.block_originals import Original, Slot, placed
+from conversations.context.view.block_originals import Original, Slot, match_originals
 from conversations.context.view.edits import Edit, SpliceBlocks, SpliceMessages, TransformationKind
 from conversations.context.view.view import THINKING, Block, Kind, Message, View
 
@@ -69,7 +69,7 @@ class Provenance:
     messages: int
 
 
-def trace(entries: Iterable[Message | Step]) -> Provenance:
+def trace_blocks(entries: Iterable[Message | Step]) -> Provenance:
     """Fold the entries of a path, tracking where everything came from; raises EditError."""
     fold = _Fold()
     for entry in entries:
@@ -135,7 +135,7 @@ class _Fold:
         kept = [slot for slot in tail if slot.block.type not in THINKING]
         shown.slots = [*shown.slots[: edit.at], *put, *kept]
         shown.thinks = _thinks(shown.kind, shown.slots)
-        self._settle(step, dropped, put, _fate(step.kind))
+        self._settle(step, dropped, put, _find_fate(step.kind))
         self._settle(step, tail, kept, "thinking")
         return at + 1
 
@@ -150,7 +150,7 @@ class _Fold:
             new.append(_Shown(seq, kind, put, _thinks(kind, put)))
         self.shown[at:end] = new
         dropped = [slot for slots in old.values() for slot in slots]
-        self._settle(step, dropped, [s for each in new for s in each.slots], _fate(step.kind))
+        self._settle(step, dropped, [s for each in new for s in each.slots], _find_fate(step.kind))
         return at
 
     def _drop_thinking(self, step: Step, shown: _Shown) -> None:
@@ -161,7 +161,7 @@ class _Fold:
     def _put(
         self, step: Step, seq: int, texts: Sequence[str], dropped: Sequence[Slot]
     ) -> list[Slot]:
-        return placed(texts, dropped, self._absent(seq, dropped), step.seq, step.kind)
+        return match_originals(texts, dropped, self._absent(seq, dropped), step.seq, step.kind)
 
     def _absent(self, seq: int, dropped: Sequence[Slot]) -> list[Original]:
         """Return the originals of a message that could be restored here."""
@@ -184,7 +184,7 @@ class _Fold:
         cleared = frozenset(self.view.cleared)
         for message, shown in zip(self.view.messages, self.shown, strict=True):
             for at, (block, slot) in enumerate(zip(message.blocks, shown.slots, strict=True)):
-                state = _state(block, slot, cleared)
+                state = _find_state(block, slot, cleared)
                 yield Sent(message.seq, message.kind, at, block, slot.original, slot.step, state)
 
 
@@ -196,13 +196,13 @@ def _thinks(kind: Kind, slots: Iterable[Slot]) -> bool:
     return kind == "answer" and any(slot.block.type in THINKING for slot in slots)
 
 
-def _fate(kind: TransformationKind) -> Fate:
+def _find_fate(kind: TransformationKind) -> Fate:
     if kind == "rebind":
         return "thinking"
     return "summary" if kind in _SUMMARISING else "left out"
 
 
-def _state(block: Block, slot: Slot, cleared: frozenset[str]) -> State:
+def _find_state(block: Block, slot: Slot, cleared: frozenset[str]) -> State:
     if slot.original is None:
         return "put in"
     # Blocks are read only when there is something to find.

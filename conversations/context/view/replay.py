@@ -12,7 +12,7 @@ from conversations.context.view.view import Message, View
 Entry = Message | tuple[TransformationKind, tuple[Edit, ...]]
 
 
-def replay(entries: Iterable[Entry], view: View | None = None) -> View:
+def replay_entries(entries: Iterable[Entry], view: View | None = None) -> View:
     """Return the view after the entries, starting from `view` or from nothing."""
     view = View() if view is None else view
     for entry in entries:

@@ -22,7 +22,7 @@ MOST_MARKS = 1
 _SERVED = ("_tool_result", "server_tool_use", "mcp_tool_use")
 
 
-def check(view: View) -> None:
+def check_rules(view: View) -> None:
     """Raise RuleError for the first rule of the API that the view's messages break."""
     state = view.learn("rules", _Turns, _Turns.read)
     state.finish()
@@ -37,7 +37,7 @@ def check_head(view: View) -> None:
     state.require_answers("messages")
 
 
-def cuts(view: View) -> list[int]:
+def find_cuts(view: View) -> list[int]:
     """Return the positions where the messages may be cut: no call is open there.
 
     0 and the end are always among them when every call of the view is answered.
@@ -112,7 +112,7 @@ class _Turns:
         if role == "user":
             if self.server_open:
                 raise RuleError(
-                    "server_tool", where, f"{_some(self.server_open)} has no result block"
+                    "server_tool", where, f"{_list_some(self.server_open)} has no result block"
                 )
             self.is_past_results = False
         elif not self.role and shape.first != "compaction":
@@ -149,8 +149,8 @@ class _Turns:
     def require_answers(self, where: str) -> None:
         missing = self.open - self.answered
         if missing:
-            raise RuleError("unanswered", where, f"{_some(missing)} has no tool_result")
+            raise RuleError("unanswered", where, f"{_list_some(missing)} has no tool_result")
 
 
-def _some(ids: set[str]) -> str:
+def _list_some(ids: set[str]) -> str:
     return ", ".join(sorted(ids)[:3])

@@ -17,9 +17,9 @@ from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 from conversations.context.errors import WireError
-from conversations.context.tokens.estimate import FRAME, block_tokens
+from conversations.context.tokens.estimate import FRAME, estimate_block
 from conversations.context.view import cache_breakpoints, wire
-from conversations.context.view.message_shape import Shape, shape_of
+from conversations.context.view.message_shape import Shape, read_shape
 
 S = TypeVar("S")
 Kind = Literal["prompt", "answer", "results"]
@@ -63,7 +63,7 @@ class Block:
 
     @cached_property
     def tokens(self) -> int:
-        return block_tokens(self.value)
+        return estimate_block(self.value)
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Message:
 
     @cached_property
     def shape(self) -> Shape:
-        return shape_of(self.role, self.content)
+        return read_shape(self.role, self.content)
 
     @cached_property
     def has_thinking(self) -> bool:
@@ -208,7 +208,9 @@ class View:
     def body(self) -> str:
         """The `messages` array as sent; messages left without blocks are not sent."""
         messages = self.messages
-        return wire.join(cache_breakpoints.texts(messages, cache_breakpoints.place(messages)))
+        return wire.join(
+            cache_breakpoints.render_texts(messages, cache_breakpoints.choose_breakpoint(messages))
+        )
 
     def learn(self, key: Hashable, start: Callable[[], S], read: Callable[[S, Message], None]) -> S:
         """Return the state after reading every message; each is read only once per key."""

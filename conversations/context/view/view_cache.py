@@ -16,7 +16,7 @@ from conversations.context.view.view import Message, Trail, View
 STRUCTURAL = ("rules", "calls", "call ids", "thinking", "compaction blocks")
 
 
-def carry(view: View, trail: Trail, touched: Iterable[int]) -> None:
+def carry_states(view: View, trail: Trail, touched: Iterable[int]) -> None:
     """Move the structural states of `view` to a trail that differs at these indexes alone."""
     known = view.trail.learned
     keys = [key for key in STRUCTURAL if key in known and known[key][0] <= view.length]
@@ -26,10 +26,10 @@ def carry(view: View, trail: Trail, touched: Iterable[int]) -> None:
 
 def _is_alike(old: Message, new: Message) -> bool:
     is_same = old.has_thinking == new.has_thinking
-    return is_same and _structure(old.shape) == _structure(new.shape)
+    return is_same and _read_structure(old.shape) == _read_structure(new.shape)
 
 
-def _structure(shape: Shape) -> tuple[object, ...]:
+def _read_structure(shape: Shape) -> tuple[object, ...]:
     return (
         shape.flaw, shape.calls, [result.id for result in shape.results], shape.server_calls,
         shape.server_results, shape.others, shape.is_late, shape.marks, shape.first, shape.last,

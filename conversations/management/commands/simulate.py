@@ -20,17 +20,17 @@ from django.utils.module_loading import import_string
 
 from conversations.budgets.prices import price_list
 from conversations.conf import conf, site_overrides
-from conversations.context.policy.policy import PRESETS, Policy, PolicyError, policy_from
+from conversations.context.policy.policy import PRESETS, Policy, PolicyError, build_policy
 from conversations.context.view import envelope
 from conversations.lab import report, report_table
-from conversations.lab.accuracy import Accuracy, accuracy, errors
-from conversations.lab.cache import minimum_of
+from conversations.lab.accuracy import Accuracy, measure_errors, summarise_errors
+from conversations.lab.cache import find_minimum
 from conversations.lab.records import Record, RecordError, read_records
 from conversations.lab.replay_setup import World
 from conversations.lab.replayer import Step
-from conversations.lab.report import Report, simulate
-from conversations.lab.summarizer import Summarizer, extractive, nobody, standing_in
-from conversations.lab.tokens import scaled
+from conversations.lab.report import Report, simulate_record
+from conversations.lab.simulated_tokenizer import scale_estimate
+from conversations.lab.summarizer import Summarizer, extract_summary, fail_summary, use_stand_in
 from conversations.log.path import REMEMBERED
 from conversations.models import ApiModel, Conversation
 from conversations.reductions.trial_subject import RECALL, TrialError, build_record
@@ -87,9 +87,9 @@ class Command(BaseCommand):
             for world, total in zip(worlds, sums, strict=True):
                 name = f"{world.policy.name}{f'_{world.window}' * is_many}"
                 watch = _writer(dump / _file_name(name), record) if dump else None
-                found.append((record.id, simulate(record, world, watch)))
+                found.append((record.id, simulate_record(record, world, watch)))
                 total.merge(found[-1][1])
-        gauge = accuracy(chain.from_iterable(map(errors, records)))
+        gauge = summarise_errors(chain.from_iterable(map(measure_errors, records)))
         self._print(options, worlds, found, sums, gauge)
         for name, one in found:
             for violation in one.violations[:3]:
@@ -107,21 +107,21 @@ class Command(BaseCommand):
     ) -> None:
         """Write the reports in the form that was chosen."""
         if options["json"]:
-            rows = [report.data(one) | {"id": name} for name, one in found]
+            rows = [report.dump_report(one) | {"id": name} for name, one in found]
             self.stdout.write(json.dumps({
                 "model": worlds[0].model, "window": worlds[0].window,
-                "totals": [report.data(one) for one in sums],
+                "totals": [report.dump_report(one) for one in sums],
                 "gauge_permille": asdict(gauge) if gauge else None,
                 "conversations": rows,
             }))  # fmt: skip
         elif options["markdown"]:
-            self.stdout.write(report_table.markdown(sums))
+            self.stdout.write(report_table.render_markdown(sums))
         else:
             parts = [
-                report_table.each(found),
-                report_table.totals(sums),
-                report_table.pace(found),
-                report_table.gauge(gauge),
+                report_table.render_conversations(found),
+                report_table.render_totals(sums),
+                report_table.render_pace(found),
+                report_table.render_gauge(gauge),
             ]
             self.stdout.write("\n\n".join(filter(None, parts)))
 
@@ -175,9 +175,9 @@ def _worlds(options: dict[str, Any]) -> Iterator[World]:
             window=window,
             policy=_policy(name, options["numbers"]),
             prices=price_list(model.pk, datetime.now(UTC)),
-            minimum=minimum_of(model.pk),
+            minimum=find_minimum(model.pk),
             summarizer=_summarizer(options["summarizer"]),
-            tokenizer=scaled(options["scale"]),
+            tokenizer=scale_estimate(options["scale"]),
             recall_tools=RECALL,
             remembered=REMEMBERED,
             clears=model.clears,
@@ -192,7 +192,7 @@ def _policy(name: str, numbers: list[str]) -> Policy:
     try:
         # The site's own numbers count only for the site's own policy: presets are compared as such.
         site = site_overrides() if name == conf.policy else {}
-        return policy_from(name, site, dict(map(_number, numbers)))
+        return build_policy(name, site, dict(map(_number, numbers)))
     except PolicyError as error:
         raise CommandError(f"--set {error}", returncode=2) from error
 
@@ -211,11 +211,11 @@ def _number(text: str) -> tuple[str, Any]:
 def _summarizer(name: str) -> Summarizer:
     match name:
         case "emulator":
-            return standing_in(import_string(getattr(settings, "AGENTWEB_STAND_IN", STAND_IN)))
+            return use_stand_in(import_string(getattr(settings, "AGENTWEB_STAND_IN", STAND_IN)))
         case "none":
-            return nobody
+            return fail_summary
         case _:
-            return extractive
+            return extract_summary
 
 
 def _writer(folder: Path, record: Record) -> Callable[[Step], None]:
@@ -225,7 +225,7 @@ def _writer(folder: Path, record: Record) -> Callable[[Step], None]:
 
     def write(step: Step) -> None:
         if step.usage is not None:
-            body = envelope.body(step.envelope.text, step.messages)
+            body = envelope.join_body(step.envelope.text, step.messages)
             (folder / f"{step.at:06}.json").write_text(body, encoding="utf-8")
 
     return write

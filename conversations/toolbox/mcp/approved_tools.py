@@ -12,7 +12,7 @@ from django.conf import settings
 from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.context.tokens.images import TYPES
-from conversations.context.tokens.media import look
+from conversations.context.tokens.media import identify_media
 from conversations.models import Conversation, McpServer, McpTool
 from conversations.toolbox.secrets import SecretUnreadable, unseal
 from tools.framework.outside_access import WebAccess
@@ -84,7 +84,7 @@ def open_values(sealed: str) -> dict[str, str]:
 def detect_image_type(data: bytes) -> str:
     """Return the media type of an image that the API accepts; "" for anything else."""
     try:
-        found = look(data).media_type
+        found = identify_media(data).media_type
     except ContextError:
         return ""
     return found if found in TYPES else ""

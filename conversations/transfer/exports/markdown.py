@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from heapq import merge
 from typing import Any
 
-from conversations.context.tokens.media_words import described, text_of
+from conversations.context.tokens.media_words import describe_block, read_text
 from conversations.context.view import wire
 from conversations.files.attachments_shown import spelled
 from conversations.log.entries import events, messages, tip_path
@@ -67,10 +67,10 @@ def _format_block(block: dict[str, Any]) -> str:
             return f"\n{name}\n{_fence(_format_text(block.get('content')))}"
         case "thinking" | "redacted_thinking":
             return ""
-        case "document" if (text := text_of(block)) is not None:
-            return f"\n*{_flatten(described(block))}*\n{_fence(text)}"
+        case "document" if (text := read_text(block)) is not None:
+            return f"\n*{_flatten(describe_block(block))}*\n{_fence(text)}"
         case _:
-            return f"\n*{_flatten(described(block))}*\n"
+            return f"\n*{_flatten(describe_block(block))}*\n"
 
 
 def _format_text(content: object) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from conversations.context.tokens.estimate import FRAME, block_tokens, text_tokens
+from conversations.context.tokens.estimate import FRAME, estimate_block, estimate_text
 from conversations.context.view import wire
 
 Count = Callable[[dict[str, Any]], int]
@@ -26,13 +26,13 @@ class Tokenizer:
     tools: int = 0
 
 
-def scaled(percent: int = 100) -> Tokenizer:
+def scale_estimate(percent: int = 100) -> Tokenizer:
     """Return a tokenizer that counts so many percent of the engine's estimate."""
 
     def block(value: dict[str, Any]) -> int:
-        return -(-block_tokens(value) * percent // 100)
+        return -(-estimate_block(value) * percent // 100)
 
     def tool(value: dict[str, Any]) -> int:
-        return -(-text_tokens(wire.encode(value)) * percent // 100)
+        return -(-estimate_text(wire.encode(value)) * percent // 100)
 
     return Tokenizer(block, tool)

@@ -41,7 +41,7 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class Label:
     """A label under the base line."""
 
     x: str
@@ -99,7 +99,7 @@ class Chart:
     legend: tuple[Legend, ...]
     rows: tuple[Row, ...]
     ticks: tuple[Tick, ...] = ()
-    words: tuple[Word, ...] = ()
+    words: tuple[Label, ...] = ()
     bars: tuple[Bar, ...] = ()
     paths: tuple[Path, ...] = ()
     marks: tuple[Rule, ...] = ()
