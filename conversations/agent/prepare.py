@@ -26,11 +26,9 @@ from conversations.context.pipeline import (
 )
 from conversations.context.policy.gauge import Report, anchor_report
 from conversations.context.steps import api_clearing
+from conversations.context.steps.kinds import ASKS_MODEL
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import View
-
-#: Kinds of transformation that are the model's words, asked for by a call of their own.
-WORDED = ("summary", "rounds")
 
 
 class RequestPreparation:
@@ -76,10 +74,10 @@ class RequestPreparation:
                 assert_never(wish)
 
     async def _record(self, change: Transformation) -> Reply:
-        is_worded = change.kind in WORDED
-        call = self.call if is_worded else None
+        asks_model = change.kind in ASKS_MODEL
+        call = self.call if asks_model else None
         veto = await self.ports.log.record(change, self.job.policy, call)
-        if is_worded and veto is None:
+        if asks_model and veto is None:
             # Counted as in the log: rejected and vetoed ones since the last applied one.
             self.rejected = 0 if change.outcome == "applied" else self.rejected + 1
         return veto

@@ -20,11 +20,11 @@ from typing import Any
 
 from conversations.context.errors import RuleError, WindowError
 from conversations.context.policy.policy import Policy
-from conversations.context.steps import api_compaction
+from conversations.context.steps import api_compaction, kinds
 from conversations.context.steps.adaptive import Plan, plan_reduction
 from conversations.context.steps.api_compaction import Compacting
 from conversations.context.steps.compaction import compact_results
-from conversations.context.steps.ingest import shape_new_results
+from conversations.context.steps.kinds import RegisteredKind
 from conversations.context.steps.protocol import (
     CompactionReply,
     CompactionWanted,
@@ -39,11 +39,9 @@ from conversations.context.steps.protocol import (
     Veto,
 )
 from conversations.context.steps.rebind import drop_unbound_thinking
-from conversations.context.steps.rounds import summarise_rounds
-from conversations.context.steps.shrink import shrink_blocks
-from conversations.context.steps.summary import Summarising, replace_zone, summarise_middle
+from conversations.context.steps.summary import Summarising, replace_zone
 from conversations.context.steps.summary_zone import find_zone_before
-from conversations.context.steps.trim import drop_exchanges, drop_messages, drop_rounds
+from conversations.context.steps.trim import drop_messages
 from conversations.context.steps.working_view import WorkingView
 from conversations.context.view import rules
 from conversations.context.view.view import View
@@ -63,6 +61,19 @@ __all__ = [
     "prepare",
 ]
 
+#: The rows of the phases whose steps run in the order of the registry.
+_PHASES = {
+    phase: tuple(row for row in kinds.ROWS if row.phase == phase)
+    for phase in ("shape", "reduce", "limit")
+}
+#: The function of every step, by its name in the registry.
+_STEPS = {
+    name: kinds.load_step(name) for row in kinds.ROWS for name in (row.step, row.harsher) if name
+}
+#: One pass of the phase `limit`: the first step of each kind, then both of those that have two.
+_LIMITING = [_STEPS[row.step] for row in _PHASES["limit"]] + [
+    _STEPS[name] for row in _PHASES["limit"] if row.harsher for name in (row.step, row.harsher)
+]
 #: Models with a smaller window, in tokens, are refused.
 SMALLEST_WINDOW = 16_000
 
@@ -119,15 +130,14 @@ class _Pipeline(WorkingView):
 
     def reduce(self) -> Generator[EngineRequest, Reply, None]:
         """Run the steps in order."""
-        yield from self.propose(shape_new_results(self.view, self.gauge, self.policy))
+        for row in _PHASES["shape"]:
+            yield from self.run(row)
         at_once = self.policy.compact_above_percent > 0
         if at_once:
             yield from self.reduce_at_once()
         settled = self.view
-        if not self.clears:
-            yield from self.propose(compact_results(self.view, self.gauge, self.policy))
-        yield from self.summarise(summarise_rounds(self.view, self.gauge, self.policy))
-        yield from self.compact()
+        for row in _PHASES["reduce"]:
+            yield from self.run(row)
         if self.clears and self.gauge.excess:
             # What the API clears is not enough.
             yield from self.propose(compact_results(self.view, self.gauge, self.policy))
@@ -139,23 +149,33 @@ class _Pipeline(WorkingView):
             # Another limit's reduction may have made the low-water mark reachable.
             yield from self.reduce_at_once()
 
-    def compact(self) -> Generator[EngineRequest, Reply, None]:
-        """Let the API compact the beginning of the view; summarise where it cannot."""
-        gauge, policy = self.gauge, self.policy
-        trigger = api_compaction.find_trigger(gauge, policy) if self.compacts else None
-        end = 0
-        if trigger is not None and self.rejected < policy.summary_breaker:
-            end = api_compaction.find_end(self.view, gauge, policy, self.situation.overhead)
-        if trigger is None or not end:
-            yield from self.summarise(summarise_middle(self.view, gauge, policy))
+    def run(self, row: RegisteredKind) -> Generator[EngineRequest, Reply, None]:
+        """Run the step of one kind, unless the API does its work."""
+        if row.name == "compaction" and self.clears:
             return
+        if row.name == "summary" and (yield from self.compact()):
+            return
+        made = _STEPS[row.step](self.view, self.gauge, self.policy)
+        yield from self.summarise(made) if row.asks_model else self.propose(made)
+
+    def compact(self) -> Generator[EngineRequest, Reply, bool]:
+        """Let the API compact the beginning of the view; return whether no summary is needed."""
+        gauge, policy = self.gauge, self.policy
+        if not self.compacts or self.rejected >= policy.summary_breaker:
+            return False
+        trigger = api_compaction.find_trigger(gauge, policy)
+        if trigger is None:
+            return False
+        end = api_compaction.find_end(self.view, gauge, policy, self.situation.overhead)
+        if not end:
+            return False
         # The request uses a reply's envelope: thinking signed under another one must go first.
         yield from self.propose(drop_unbound_thinking(self.view, self.situation))
-        if drop_unbound_thinking(self.view, self.situation) is not None:
-            return
-        yield from self.summarise(
-            api_compaction.compact_prefix(self.view, end, trigger, self.gauge, policy)
-        )
+        if drop_unbound_thinking(self.view, self.situation) is None:
+            yield from self.summarise(
+                api_compaction.compact_prefix(self.view, end, trigger, self.gauge, policy)
+            )
+        return True
 
     def trim(self) -> Generator[EngineRequest, Reply, None]:
         """Drop and shorten until the view is within its limits, or nothing more can be done.
@@ -166,7 +186,7 @@ class _Pipeline(WorkingView):
         before = None
         while self.view is not before:
             before = self.view
-            for step in (drop_exchanges, shrink_blocks, drop_exchanges, drop_rounds):
+            for step in _LIMITING:
                 yield from self.propose(step(self.view, self.gauge, self.policy))
 
     def reduce_at_once(self) -> Generator[EngineRequest, Reply, None]:

@@ -14,8 +14,8 @@ from conversations.agent.job import LoadedConversation
 from conversations.agent.usage import read_usage
 from conversations.context.policy.gauge import Report, anchor_report
 from conversations.context.steps import api_clearing, api_compaction
+from conversations.context.steps.kinds import ASKS_MODEL, TransformationKind
 from conversations.context.view import attachment_refs, edits, wire
-from conversations.context.view.edits import TransformationKind
 from conversations.context.view.view import Kind, Message, View
 from conversations.log.named_texts import texts_named
 from conversations.log.tree import on_path
@@ -222,7 +222,7 @@ def _rejected(entries: list[Message | Change]) -> int:
     """Count the summaries refused in a row; what lies far back no longer counts."""
     count = 0
     for entry in reversed(entries[-REMEMBERED:]):
-        if isinstance(entry, Change) and entry.kind in ("summary", "rounds"):
+        if isinstance(entry, Change) and entry.kind in ASKS_MODEL:
             if entry.outcome == "applied":
                 return count
             # What a person did not want says nothing against the next one.

@@ -19,6 +19,7 @@ from collections.abc import Generator, Iterable
 from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.policy import Policy
 from conversations.context.steps import api_clearing, recall_list
+from conversations.context.steps.kinds import OURS
 from conversations.context.steps.protocol import (
     REFUSED,
     CompactionReply,
@@ -27,7 +28,6 @@ from conversations.context.steps.protocol import (
 )
 from conversations.context.steps.removable_units import build_drops, find_latest_unit, find_pinned
 from conversations.context.steps.summary import END, START
-from conversations.context.steps.summary_zone import OURS
 from conversations.context.view import rules, wire
 from conversations.context.view.edits import (
     Edit,

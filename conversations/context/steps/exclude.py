@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from conversations.context.steps.by_hand import add_decision, build_trigger, is_smaller
+from conversations.context.steps.kinds import OURS
 from conversations.context.steps.pinned import Pin
 from conversations.context.steps.recall_list import message_id
 from conversations.context.steps.shorten_results import Content, rewrite_result
-from conversations.context.steps.summary_zone import OURS
 from conversations.context.steps.working_view import WorkingView
 from conversations.context.view import wire
 from conversations.context.view.edits import (

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Literal
 
-from conversations.context.steps.summary_zone import OURS
+from conversations.context.steps.kinds import OURS
 from conversations.context.view.blocks import is_server_result
 from conversations.context.view.view import THINKING, Block, Kind, Message
 

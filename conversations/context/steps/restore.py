@@ -8,7 +8,7 @@ Thinking is not restored: its signature covers a prefix that no longer exists.
 
 from __future__ import annotations
 
-from conversations.context.steps.summary_zone import OURS
+from conversations.context.steps.kinds import OURS
 from conversations.context.view import edits, rules
 from conversations.context.view.edits import (
     Edit,

@@ -15,10 +15,10 @@ from functools import partial
 from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.limits import LOW_WATER, Goal, find_goal
 from conversations.context.policy.policy import Policy
+from conversations.context.steps.kinds import OURS
 from conversations.context.steps.recall_list import message_id
 from conversations.context.steps.removable_units import find_kept
 from conversations.context.steps.shorten_results import rewrite_result, shorten_to_text
-from conversations.context.steps.summary_zone import OURS
 from conversations.context.steps.tool_handling import find_untouchable, is_pinned
 from conversations.context.text.shorten import shorten
 from conversations.context.view import wire

@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from conversations.context.policy.policy import Policy
+from conversations.context.steps.kinds import ASKS_MODEL, OURS
 from conversations.context.steps.removable_units import build_drops, find_kept
 from conversations.context.view.edits import Edit, SpliceBlocks
 from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import Block, Message, View
-
-OURS = ("summary", "trim", "rounds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,7 @@ class Zone:
     @property
     def previous(self) -> str:
         """The text of the summary in view, "" when there is none."""
-        return "\n\n".join(str(b.value["text"]) for b in self.ours if b.by in ("summary", "rounds"))
+        return "\n\n".join(str(b.value["text"]) for b in self.ours if b.by in ASKS_MODEL)
 
     def edits(self, view: View, text: str) -> list[Edit]:
         """Return the edits that replace the zone and the engine's old blocks by one new block."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
 from conversations.context.errors import EditError
+from conversations.context.steps.kinds import TransformationKind
 from conversations.context.view import wire
 from conversations.context.view.cost_decision import Decision
 from conversations.context.view.view import THINKING, Block, Kind, Message, Trail, View
@@ -23,9 +24,6 @@ from conversations.context.view.view_cache import carry_states
 
 #: `applied`: changed the view; `rejected`: the model's text was no use; `vetoed`: by a receiver;
 #: `expected`: the API will do it.
-TransformationKind = Literal[
-    "ingest", "compaction", "rounds", "summary", "trim", "shrink", "rebind", "restore", "clearing"
-]
 Outcome = Literal["applied", "rejected", "vetoed", "expected"]
 Source = Literal["reported", "counted", "estimated"]
 

@@ -12,17 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
+from conversations.context.steps.kinds import KINDS, Fate, TransformationKind
 from conversations.context.view import edits
 from conversations.context.view.block_originals import Original, Slot, match_originals
-from conversations.context.view.edits import Edit, SpliceBlocks, SpliceMessages, TransformationKind
+from conversations.context.view.edits import Edit, SpliceBlocks, SpliceMessages
 from conversations.context.view.view import THINKING, Block, Kind, Message, View
 
 #: How a block in view relates to its original. `cleared`: sent, and then removed by the API.
 State = Literal["verbatim", "shortened", "changed", "restored", "put in", "cleared"]
-#: What became of an original that is not in view: its meaning is in a summary, it was left out, or
-#: it is thinking, which is signed over what came before it and goes when that changes.
-Fate = Literal["summary", "left out", "thinking"]
-_SUMMARISING = ("summary", "rounds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +132,7 @@ class _Fold:
         kept = [slot for slot in tail if slot.block.type not in THINKING]
         shown.slots = [*shown.slots[: edit.at], *put, *kept]
         shown.thinks = _thinks(shown.kind, shown.slots)
-        self._settle(step, dropped, put, _find_fate(step.kind))
+        self._settle(step, dropped, put, KINDS[step.kind].fate)
         self._settle(step, tail, kept, "thinking")
         return at + 1
 
@@ -150,7 +147,7 @@ class _Fold:
             new.append(_Shown(seq, kind, put, _thinks(kind, put)))
         self.shown[at:end] = new
         dropped = [slot for slots in old.values() for slot in slots]
-        self._settle(step, dropped, [s for each in new for s in each.slots], _find_fate(step.kind))
+        self._settle(step, dropped, [s for each in new for s in each.slots], KINDS[step.kind].fate)
         return at
 
     def _drop_thinking(self, step: Step, shown: _Shown) -> None:
@@ -194,12 +191,6 @@ def _seq(shown: _Shown) -> int:
 
 def _thinks(kind: Kind, slots: Iterable[Slot]) -> bool:
     return kind == "answer" and any(slot.block.type in THINKING for slot in slots)
-
-
-def _find_fate(kind: TransformationKind) -> Fate:
-    if kind == "rebind":
-        return "thinking"
-    return "summary" if kind in _SUMMARISING else "left out"
 
 
 def _find_state(block: Block, slot: Slot, cleared: frozenset[str]) -> State:

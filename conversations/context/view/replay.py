@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from conversations.context.steps.kinds import TransformationKind
 from conversations.context.view import edits
-from conversations.context.view.edits import Edit, TransformationKind
+from conversations.context.view.edits import Edit
 from conversations.context.view.view import Message, View
 
 #: A message, or a transformation that was applied.
