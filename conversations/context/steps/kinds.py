@@ -3,8 +3,8 @@
 A row says which step proposes the kind, when the pipeline runs it, what it may do and how people
 read of it. Within the phases `shape`, `reduce` and `limit` the steps run in the order of the rows.
 A name without a row, or an incomplete row, fails when this module is imported; a step that does not
-exist fails when the pipeline is imported. This module imports nothing of the engine, so every step
-can read it.
+exist fails when the pipeline is imported. This module imports no other one of the engine, so every
+step can read it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pkgutil import resolve_name
 from typing import Any, Literal, get_args
+
+from conversations.context.translation import gettext_noop
 
 #: The names as they are stored: never renamed, and none is ever removed.
 TransformationKind = Literal[
@@ -27,11 +29,6 @@ Growth = Literal["never", "by_person", "always"]
 #: What becomes of an original that it removes: its meaning is in a summary, it was left out, or it
 #: is thinking, which is signed over what came before it and goes when that changes.
 Fate = Literal["summary", "left out", "thinking"]
-
-
-def gettext_noop(message: str) -> str:
-    """Mark a text that is translated where it is shown; `makemessages` knows this name."""
-    return message
 
 
 @dataclass(frozen=True, slots=True)
