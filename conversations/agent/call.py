@@ -58,18 +58,20 @@ async def attempt_call(
     """
     shows = grow is not None
     answer = Answer(taken)
-    heard = _Response(answer)
+    response = _Response(answer)
     try:
-        await _read_stream(line, sent, heard, grow)
+        await _read_stream(line, sent, response, grow)
     except Stopped:
         if not answer.is_complete:
-            await line.calls.close(sent, _build_ending(heard, sent, "stopped", None, keeps=shows))
+            await line.calls.close(
+                sent, _build_ending(response, sent, "stopped", None, keeps=shows)
+            )
             raise
     except (StreamError, ModelFailed) as error:
         if not answer.is_complete:
             failed = _map_failure(error, answer)
             status: CallStatus = "truncated" if answer.usage else "error"
-            await line.calls.close(sent, _build_ending(heard, sent, status, failed, keeps=shows))
+            await line.calls.close(sent, _build_ending(response, sent, status, failed, keeps=shows))
             raise failed from error
     ending = Ending(
         "refused" if answer.stop_reason == "refusal" else "complete",
@@ -78,7 +80,7 @@ async def attempt_call(
         answer.blocks if shows else (),
         answer.tool_uses if shows else (),
         0 if answer.usage and answer.usage.is_final else answer.tokens(sent.model),
-        request_id=heard.request_id,
+        request_id=response.request_id,
     )
     return answer, await line.calls.close(sent, ending)
 
@@ -107,9 +109,9 @@ async def request_compaction(
     ports: Ports, envelope: Envelope, wanted: CompactionWanted
 ) -> tuple[CompactionReply | None, int | None]:
     """Request a compaction; returns None on any failure, and the deterministic steps take over."""
-    asked, messages = api_clearing.build_compaction_envelope(envelope), wanted.view.body
+    compacting, messages = api_clearing.build_compaction_envelope(envelope), wanted.view.body
     answer, call = await _make_hidden_call(
-        ports, Sending("summary", asked, messages, wanted.tokens, None, 1)
+        ports, Sending("summary", compacting, messages, wanted.tokens, None, 1)
     )
     return (CompactionReply(answer.compaction, answer.stop_reason) if answer else None), call
 
@@ -130,18 +132,20 @@ async def _make_hidden_call(line: Line, sending: Sending) -> tuple[Answer | None
 async def request_count(ports: Ports, job: Job, view: View) -> int | None:
     """Count the tokens of the request at the API; None when no count is available."""
     with ports.switch.interruptible():
-        asked = api_clearing.build_reply_envelope(job.envelope, view, None)
-        return await ports.model.count(join_body(asked.counting, view.body), asked.headers)
+        reply_envelope = api_clearing.build_reply_envelope(job.envelope, view, None)
+        return await ports.model.count(
+            join_body(reply_envelope.counting, view.body), reply_envelope.headers
+        )
 
 
-async def _read_stream(line: Line, sent: Sent, heard: _Response, grow: Grow | None) -> None:
+async def _read_stream(line: Line, sent: Sent, response: _Response, grow: Grow | None) -> None:
     """Feed the answer until it is complete; raises ModelFailed when the stream ends before that."""
-    answer = heard.answer
+    answer = response.answer
     with line.switch.interruptible():
         async with aclosing(line.model.stream(sent.body, sent.headers)) as stream:
             async for item in stream:
                 if isinstance(item, Head):
-                    heard.request_id = item.request_id
+                    response.request_id = item.request_id
                     continue
                 for event in item.events:
                     grown = answer.feed(event)
@@ -162,9 +166,9 @@ def _map_failure(error: StreamError | ModelFailed, answer: Answer) -> ModelFaile
 
 
 def _build_ending(
-    heard: _Response, sent: Sent, status: CallStatus, failure: ModelFailed | None, *, keeps: bool
+    response: _Response, sent: Sent, status: CallStatus, failure: ModelFailed | None, *, keeps: bool
 ) -> Ending:
-    answer = heard.answer
+    answer = response.answer
     return Ending(
         status,
         answer.usage,
@@ -174,5 +178,5 @@ def _build_ending(
         answer.tokens(sent.model),
         answer.searches,
         failure=failure,
-        request_id=heard.request_id or (failure.request_id if failure else ""),
+        request_id=response.request_id or (failure.request_id if failure else ""),
     )

@@ -51,16 +51,20 @@ class Runner:
     """One run of one turn."""
 
     def __init__(
-        self, job: Job, ports: Ports, turn: int, begun: TurnProgress | None = None
+        self, job: Job, ports: Ports, turn: int, progress: TurnProgress | None = None
     ) -> None:
-        begun = begun or TurnProgress()
-        self.job, self.ports, self.turn, self.open = job, ports, turn, begun.open
-        self.round, self.tool_calls, self.wrong = begun.rounds, begun.tool_calls, begun.wrong
-        self.pauses, self.overflows = begun.pauses, begun.overflows
+        progress = progress or TurnProgress()
+        self.job, self.ports, self.turn, self.open = job, ports, turn, progress.open
+        self.round, self.tool_calls, self.wrong = (
+            progress.rounds,
+            progress.tool_calls,
+            progress.wrong,
+        )
+        self.pauses, self.overflows = progress.pauses, progress.overflows
         #: Number of the first message of this turn.
-        self.first = begun.first
+        self.first = progress.first
         #: Ids of this turn's tool calls, in view or not.
-        self.ids = set(begun.ids)
+        self.ids = set(progress.ids)
         #: Length and edits of the view when the meter was last published.
         self.metered = (0, 0)
 
@@ -88,30 +92,30 @@ class Runner:
             if self.round >= self.job.caps.rounds:
                 return finish_at_limit("turn_rounds")
             self.round += 1
-            got = await self._reply(state)
-            state = got.state
-            if got.answer.tool_uses:
-                await self.ports.tell(RoundChanged(self.turn, self.round))
+            received = await self._reply(state)
+            state = received.state
+            if received.answer.tool_uses:
+                await self.ports.publish(RoundChanged(self.turn, self.round))
                 # Its tools may take long; otherwise the next call or the turn's end publishes it.
-                await self._tell_meter(state.view)
-                calls = OpenRound(got.sent.call, got.answer.tool_uses)
+                await self._publish_meter(state.view)
+                calls = OpenRound(received.sent.call, received.answer.tool_uses)
                 state, finish = await self._use_tools(state, calls)
-            elif self._goes_on(got):
+            elif self._goes_on(received):
                 self.pauses += 1
-                await self.ports.tell(RoundChanged(self.turn, self.round))
-            elif got.answer.stop_reason == "refusal":
+                await self.ports.publish(RoundChanged(self.turn, self.round))
+            elif received.answer.stop_reason == "refusal":
                 await self._leave_out(state.view)
-                return finish_refusal(got.answer.refusal)
+                return finish_refusal(received.answer.refusal)
             else:
                 # The event of the turn's end renders its last round, too.
-                return finish_answer(got.answer.stop_reason)
+                return finish_answer(received.answer.stop_reason)
         return finish
 
-    async def _tell_meter(self, view: View) -> None:
+    async def _publish_meter(self, view: View) -> None:
         """Publish how full the context is, if it has changed since the last time."""
         if self.metered != _measure(view):
             self.metered = _measure(view)
-            await self.ports.tell(MeterMoved())
+            await self.ports.publish(MeterMoved())
 
     async def _leave_out(self, view: View) -> None:
         """Record that the refused exchange is not part of the next request."""
@@ -121,12 +125,12 @@ class Runner:
             kept = edits.build_unapplied(view, change.kind, change.trigger, "vetoed", veto.reason)
             await self.ports.log.record(kept, self.job.policy, None)
 
-    def _goes_on(self, got: ReceivedAnswer) -> bool:
+    def _goes_on(self, received: ReceivedAnswer) -> bool:
         """Return whether an answer that paused is sent back to get the rest of it."""
-        if got.answer.stop_reason != "pause_turn" or self.pauses >= self.job.caps.pauses:
+        if received.answer.stop_reason != "pause_turn" or self.pauses >= self.job.caps.pauses:
             return False
         try:
-            rules.check_rules(got.state.view)
+            rules.check_rules(received.state.view)
         except RuleError:
             return False
         return True
@@ -159,18 +163,18 @@ class Runner:
         """Open a call, read it, close it; retry while nothing was shown and it may help."""
         view = prepared.view
         left = self.job.window - prepared.gauge.seen
-        envelope = self.job.envelope.fitting(left)
+        envelope = self.job.envelope.fit_window(left)
         envelope = api_clearing.build_reply_envelope(envelope, view, prepared.clearing)
         taken = self.ids | list_call_ids(view)
-        tries, asked = 1, envelope.max_tokens
-        await self._tell_meter(view)
+        tries, first_limit = 1, envelope.max_tokens
+        await self._publish_meter(view)
         while True:
             self.ports.switch.check()
             sending = Sending("reply", envelope, view.body, prepared.gauge.tokens, view, tries)
             await self.ports.stage.enter("running", attempt=tries)
             sent = await self.ports.calls.open(sending)
             state = replace(state, called_at=self.ports.now())
-            await self.ports.tell(RoundOpened(self.turn, self.round))
+            await self.ports.publish(RoundOpened(self.turn, self.round))
             try:
                 grow = self.ports.stage.grow
                 answer, message = await attempt_call(self.ports, sent, grow=grow, taken=taken)
@@ -180,9 +184,9 @@ class Runner:
                 continue
             if answer.is_cut_call and not message and not sent.is_limited:
                 # None of it can be kept: request it once more with a higher limit.
-                longest = min(LONGER_FACTOR * asked, self.job.max_output, left)
-                if envelope.max_tokens == asked < longest:
-                    envelope = envelope.limited(longest)
+                longest = min(LONGER_FACTOR * first_limit, self.job.max_output, left)
+                if envelope.max_tokens == first_limit < longest:
+                    envelope = envelope.with_limit(longest)
                     continue
             after = view.append(message) if message else view
             report = build_report(answer, after, envelope.overhead) or state.report
@@ -193,13 +197,13 @@ class Runner:
     async def _back_off(self, error: ModelFailed, tries: int) -> None:
         """Wait before the next attempt, or raise when there must be none."""
         caps = self.job.caps
-        asked = error.retry_after or 0.0
-        if not error.may_retry or tries >= caps.attempts or asked > caps.backoff_seconds:
+        requested = error.retry_after or 0.0
+        if not error.may_retry or tries >= caps.attempts or requested > caps.backoff_seconds:
             raise error
         own = min(8.0, 0.5 * 2**tries) * (0.75 + self.ports.chance() / 2)
-        wait = max(asked, min(own, caps.backoff_seconds))
+        wait = max(requested, min(own, caps.backoff_seconds))
         await self.ports.stage.enter("backoff", attempt=tries + 1, wait=wait)
-        await self.ports.tell(TurnChanged(self.turn))
+        await self.ports.publish(TurnChanged(self.turn))
         with self.ports.switch.pausing():
             await self.ports.pause(wait)
 

@@ -242,7 +242,7 @@ class Ports:
     chance: Callable[[], float]
     now: Callable[[], float]
 
-    async def tell(self, event: Event) -> None:
+    async def publish(self, event: Event) -> None:
         """Publish an event; a failure to do so must not end the turn."""
         try:
             await self.stage.tell(event)

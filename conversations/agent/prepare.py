@@ -48,30 +48,30 @@ class RequestPreparation:
         while True:
             self.ports.switch.check()
             # In a thread: shortening a huge result takes long and would block every other turn.
-            wish = await asyncio.to_thread(_advance, steps, reply)
-            if isinstance(wish, Prepared):
+            request = await asyncio.to_thread(_advance, steps, reply)
+            if isinstance(request, Prepared):
                 # Any compaction block that is left was made by this model.
-                maker = self.job.model if api_clearing.has_compaction_block(wish.view) else ""
-                return wish, replace(
-                    state, view=wish.view, rejected=self.rejected, compacted_by=maker
+                maker = self.job.model if api_clearing.has_compaction_block(request.view) else ""
+                return request, replace(
+                    state, view=request.view, rejected=self.rejected, compacted_by=maker
                 )
-            reply = await self._answer(wish)
+            reply = await self._answer(request)
 
-    async def _answer(self, wish: EngineRequest) -> Reply:
-        match wish:
+    async def _answer(self, request: EngineRequest) -> Reply:
+        match request:
             case SummaryWanted():
-                asked = self.job.summary_envelope(wish.system, wish.max_tokens)
-                words, self.call = await request_summary(self.ports, asked, wish.text)
-                return words
+                envelope = self.job.summary_envelope(request.system, request.max_tokens)
+                text, self.call = await request_summary(self.ports, envelope, request.text)
+                return text
             case CompactionWanted():
-                block, self.call = await request_compaction(self.ports, self.job.envelope, wish)
+                block, self.call = await request_compaction(self.ports, self.job.envelope, request)
                 return block
             case CountWanted():
-                return await request_count(self.ports, self.job, wish.view)
+                return await request_count(self.ports, self.job, request.view)
             case Transformation():
-                return await self._record(wish)
+                return await self._record(request)
             case _:
-                assert_never(wish)
+                assert_never(request)
 
     async def _record(self, change: Transformation) -> Reply:
         asks_model = change.kind in ASKS_MODEL

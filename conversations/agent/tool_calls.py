@@ -51,7 +51,7 @@ class ToolRuns:
 
         The flag says whether every call was invalid.
         """
-        verdicts = await self._judged(calls)
+        verdicts = await self._judge_calls(calls)
         gate = asyncio.Semaphore(self.parallel)
         tasks = [
             asyncio.create_task(self._use(use, calls, gate, verdicts.get(use.id)))
@@ -73,7 +73,7 @@ class ToolRuns:
         message = await self.ports.log.store_results(content)
         return message, all(one.is_wrong for one in ended)
 
-    async def _judged(self, calls: OpenRound) -> dict[str, ApprovalQuestion | ToolDone]:
+    async def _judge_calls(self, calls: OpenRound) -> dict[str, ApprovalQuestion | ToolDone]:
         """Return verdicts for the remaining calls that may not run, or not yet."""
         found: dict[str, ApprovalQuestion | ToolDone] = {}
         free: list[ToolUse] = []
@@ -111,7 +111,7 @@ class ToolRuns:
             else:
                 done = verdict or await self._run(use)
             await self.ports.tools.finished(use, done)
-        await self.ports.tell(self.changed)
+        await self.ports.publish(self.changed)
         return done
 
     async def _run(self, use: ToolUse) -> ToolDone:
@@ -121,7 +121,7 @@ class ToolRuns:
             switch.check()
             await self.ports.tools.started(use)
             words = STOPPED_WITHIN
-            await self.ports.tell(self.changed)
+            await self.ports.publish(self.changed)
             with switch.interruptible():
                 return await self.ports.tools.run(use)
         except Stopped:

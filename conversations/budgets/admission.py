@@ -137,4 +137,4 @@ def _affordable(
         most = prices.affordable_output(padded, money, searches)
     if tokens is not None:
         most = min(most, tokens - padded)
-    return envelope.limited(min(envelope.max_tokens, max(LEAST_OUTPUT, most)))
+    return envelope.with_limit(min(envelope.max_tokens, max(LEAST_OUTPUT, most)))

@@ -96,8 +96,8 @@ def prepare(view: View, situation: Situation, policy: Policy, *, harder: int = 0
     if working.is_over:
         raise WindowError(working.gauge.seen, working.room, situation.model)
     rules.check_rules(working.view)
-    asked, cleared = working.clearing
-    return Prepared(working.view, working.gauge, asked, cleared.ids)
+    clearing, cleared = working.clearing
+    return Prepared(working.view, working.gauge, clearing, cleared.ids)
 
 
 class _Pipeline(WorkingView):

@@ -74,7 +74,7 @@ class FactScorer:
         stubs = {name for text in said for name in find_recall_ids(text)}
         return [self._found(fact, step, said, stubs) for fact in due]
 
-    def missed(self) -> list[FactOutcome]:
+    def list_missed(self) -> list[FactOutcome]:
         """Return the facts of calls that were never reached, as not available."""
         due, self._due = self._due, {}
         return [FactOutcome(fact, False, False, False) for facts in due.values() for fact in facts]

@@ -15,7 +15,7 @@ from conversations.context.view.view import Message
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    asked: tuple[str, ...]
+    calls: tuple[str, ...]
     answered: tuple[str, ...]
     #: Whether a block other than a result stands before a result; whether there is any such block.
     is_mixed: bool
@@ -44,7 +44,7 @@ class _Turns:
             self.found.append("a signed compaction block that does not come first")
         if role != self.role:
             self._turn(role, facts)
-        for call in facts.asked:
+        for call in facts.calls:
             if call in self.seen:
                 self.found.append(f"the id {call} repeats")
             self.seen.add(call)
@@ -75,7 +75,7 @@ class LegalityCheck:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], _Facts] = {}
 
-    def violations(self, messages: Iterable[Message]) -> list[str]:
+    def find_violations(self, messages: Iterable[Message]) -> list[str]:
         """Return what the API would refuse of these messages; empty when it would accept them."""
         turns = _Turns()
         for message in messages:

@@ -10,7 +10,7 @@ from conversations.context.view.view import View
 def fold_change(view: View, change: Transformation) -> View:
     """Return the view after a change, with its edits stored and loaded again."""
     if change.outcome == "expected":
-        return view.expecting(tuple(change.reason.split()))
+        return view.with_cleared(tuple(change.reason.split()))
     if change.outcome != "applied":
         return view
     return edits.apply(view, change.kind, edits.load_edits(edits.dump_edits(change.edits)))

@@ -216,12 +216,12 @@ class Replayer:
         self, at: int, answer: Message, prepared: Prepared, seen: View, work: _Work
     ) -> Step:
         left = self._world.window - prepared.gauge.seen
-        envelope = self._envelope.fitting(left)
+        envelope = self._envelope.fit_window(left)
         envelope = api_clearing.build_reply_envelope(envelope, prepared.view, prepared.clearing)
         started = time.thread_time_ns()
         messages = prepared.view.body
         work.join_ns = time.thread_time_ns() - started
-        found = self._judge.violations(prepared.view.messages)
+        found = self._judge.find_violations(prepared.view.messages)
         work.violations += [f"messages before {at}: {what}" for what in found]
         uncleared = self._liner.line(envelope, prepared.view).tokens
         line = self._liner.line(envelope, seen)

@@ -79,7 +79,7 @@ class Report:
     decide: list[int] = field(default_factory=list)
     join: list[int] = field(default_factory=list)
 
-    def take(self, step: Step, prices: PriceList) -> None:
+    def add_step(self, step: Step, prices: PriceList) -> None:
         """Count one call."""
         self.overruns += step.overruns
         self.violations += step.violations
@@ -108,7 +108,7 @@ class Report:
         self.prefix_breaks += not step.keeps_prefix
         self.join.append(step.join_ns)
 
-    def know(self, found: FactOutcome) -> None:
+    def add_fact(self, found: FactOutcome) -> None:
         """Count one fact."""
         self.facts.add(found)
         if found.fact.is_sole:
@@ -148,13 +148,13 @@ def simulate_record(record: Record, world: World, watch: Watch | None = None) ->
     report = Report(world.policy.name, world.window, conversations=1)
     scorer = FactScorer(record)
     for step in Replayer(record, world).steps():
-        report.take(step, world.prices)
+        report.add_step(step, world.prices)
         for found in scorer.score(step):
-            report.know(found)
+            report.add_fact(found)
         if watch is not None:
             watch(step)
-    for found in scorer.missed():
-        report.know(found)
+    for found in scorer.list_missed():
+        report.add_fact(found)
     return report
 
 

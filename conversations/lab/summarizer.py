@@ -59,14 +59,14 @@ def extract_summary(wanted: SummaryWanted) -> SummaryReply:
 def _list_parts(text: str) -> Iterator[tuple[str, int, Iterable[str]]]:
     """Yield headings, shares of the room in percent, and lines, the most important first."""
     sections = _read_sections(text)
-    told = sections.get("transcript", "")
-    asked = "\n".join(match[1] for found in (_KEEP, _LEFT_OUT) for match in found.finditer(text))
-    yield "Names still in use:", 100, dict.fromkeys(asked.splitlines())
+    transcript = sections.get("transcript", "")
+    required = "\n".join(match[1] for found in (_KEEP, _LEFT_OUT) for match in found.finditer(text))
+    yield "Names still in use:", 100, dict.fromkeys(required.splitlines())
     yield "Before:", 30, sections.get("previous_summary", "").splitlines()
-    yield "The user said:", 20, _list_said(told, "[user]")
-    decisions = (line for line in told.splitlines() if _DECISION.search(line))
+    yield "The user said:", 20, _list_said(transcript, "[user]")
+    decisions = (line for line in transcript.splitlines() if _DECISION.search(line))
     yield "Decided and found:", 20, (line for line in decisions if not line.startswith("[result"))
-    counted = count_names(told).most_common()
+    counted = count_names(transcript).most_common()
     yield "Names:", 30, (f"- {name}" for name, _ in counted)
 
 
@@ -78,9 +78,9 @@ def _read_sections(text: str) -> dict[str, str]:
     return found
 
 
-def _list_said(told: str, who: str) -> Iterator[str]:
+def _list_said(transcript: str, who: str) -> Iterator[str]:
     """Yield the first line of each message of one side, without results."""
-    for part in told.split("\n\n"):
+    for part in transcript.split("\n\n"):
         speaker, _, words = part.partition("\n")
         if speaker == who and not words.startswith("[result"):
             yield words.partition("\n")[0]

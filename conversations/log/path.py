@@ -108,7 +108,7 @@ def step(view: View, entry: Message | Change) -> View:
     if isinstance(entry, Message):
         return view.append(entry)
     if entry.outcome == "expected":
-        return view.expecting(tuple(entry.reason.split()))
+        return view.with_cleared(tuple(entry.reason.split()))
     if entry.outcome != "applied":
         return view
     return edits.apply(view, entry.kind, edits.load_edits(entry.edits))

@@ -91,7 +91,7 @@ class TwinLog:
             if isinstance(entry, Message):
                 view = view.append(entry)
             elif entry.outcome == "expected":
-                view = view.expecting(tuple(entry.reason.split()))
+                view = view.with_cleared(tuple(entry.reason.split()))
             elif entry.outcome == "applied":
                 view = edits.apply(view, entry.kind, entry.edits)
         return view

@@ -32,7 +32,7 @@ def replayed(session: dict[str, Any]) -> dict[int, View]:
         if what in ("prompt", "answer", "results"):
             view = view.append(Message.parse(number, what, rest[0]))
         elif what == "clearing":
-            view = view.expecting(tuple(rest[0]))
+            view = view.with_cleared(tuple(rest[0]))
         elif what:
             view = edits.apply(view, what, edits.load_edits(rest[0]))
         views[number] = view

@@ -90,7 +90,7 @@ class Story:
         view = View()
         for _, entry in path:
             if isinstance(entry, Expected):
-                view = view.expecting(entry.ids)
+                view = view.with_cleared(entry.ids)
             else:
                 view = replay_entries([entry], view)
         report, bound_to = None, ""

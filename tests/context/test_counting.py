@@ -144,9 +144,9 @@ def test_a_small_window_keeps_a_share_for_the_answer(window: int, room: int) -> 
 
 def test_the_limit_of_an_answer_shrinks_to_what_is_left_of_the_window() -> None:
     made = build_envelope(model="m", max_tokens=16_000, system="s")
-    assert made.fitting(16_000) is made
+    assert made.fit_window(16_000) is made
     for left in (15_999, 6_400, STEP, 3):
-        fitted = made.fitting(left)
+        fitted = made.fit_window(left)
         assert fitted.max_tokens % STEP == 0
         assert fitted.max_tokens == max(STEP, left // STEP * STEP)
         assert fitted.binding == made.binding

@@ -149,7 +149,7 @@ def test_a_body_is_the_envelope_with_the_messages_put_in() -> None:
         '"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}],'
         '"tools":[{"name":"t"}],"cache_control":{"type":"ephemeral"},"messages":[]}'
     )
-    assert made.limited(5).max_tokens == 5
-    assert made.limited(5).binding == made.binding
+    assert made.with_limit(5).max_tokens == 5
+    assert made.with_limit(5).binding == made.binding
     assert made.binding != build_envelope(model="m", max_tokens=10, system="").binding
     assert made.overhead > 0

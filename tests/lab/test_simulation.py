@@ -173,7 +173,7 @@ def test_the_extract_keeps_the_names_it_is_asked_for() -> None:
 def test_the_judge_sees_what_the_api_would_refuse() -> None:
     judge = LegalityCheck()
     good = record(reading(2)).messages[:-1]
-    assert judge.violations(good) == []
+    assert judge.find_violations(good) == []
     bad = {
         "orphan": good[2:],
         "unanswered": good[:2],
@@ -183,7 +183,7 @@ def test_the_judge_sees_what_the_api_would_refuse() -> None:
         "role": (_foreign(),),
     }
     for name, messages in bad.items():
-        assert judge.violations(messages), name
+        assert judge.find_violations(messages), name
 
 
 def _mixed() -> Message:

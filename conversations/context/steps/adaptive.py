@@ -56,7 +56,7 @@ class Plan:
         what = f"{len(edits)} old tool result{'s' if len(edits) > 1 else ''}"
         note = f"Compacted {what}: {self.said}"
         change = build_transformation(view, "compaction", self.trigger, edits, note, self.decision)
-        return self.ready.applied(change)
+        return self.ready.record_applied(change)
 
     @property
     def said(self) -> str:
@@ -108,10 +108,10 @@ def _weigh_plan(view: View, policy: Policy, situation: Situation, aim: _Aim) -> 
     if freed < policy.minimum_gain_tokens:
         return None
     asks = end and policy.compaction_enabled
-    asked = min(policy.summary_input_chars // 3, view.tokens) if asks else 0
+    read = min(policy.summary_input_chars // 3, view.tokens) if asks else 0
     # With a cold cache nothing is rewritten that would not be written anyway.
     rewritten = 0 if aim.why == "cold" else view.tokens * aim.permille // 1000 - freed
-    call = (asked, _WRITTEN if asks else 0)
+    call = (read, _WRITTEN if asks else 0)
     decision = weigh_reduction(aim.why, freed, max(0, rewritten), call, situation.rates, aim.calls)
     if aim.why == "pays" and not decision.pays:
         return None

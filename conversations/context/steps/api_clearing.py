@@ -144,7 +144,7 @@ def build_expectation(
     trigger = Trigger(gauge.tokens, clearing.trigger, gauge.source, "input_token_budget")
     return Transformation(
         "clearing", trigger, (), view.tokens, max(0, view.tokens - freed), view.size, view.size,
-        note, "expected", " ".join(cleared.ids), made=view.expecting(cleared.ids),
+        note, "expected", " ".join(cleared.ids), made=view.with_cleared(cleared.ids),
     )  # fmt: skip
 
 
@@ -158,14 +158,14 @@ def build_reply_envelope(envelope: Envelope, view: View, clearing: Clearing | No
     """Return the envelope of a reply with the parameters this view and this clearing need."""
     betas = [COMPACTION] if has_compaction_block(view) else []
     if clearing is not None:
-        envelope = envelope.adding("context_management", clearing.parameters)
+        envelope = envelope.with_parameter("context_management", clearing.parameters)
         betas.append(EDITING)
-    return envelope.under(betas)
+    return envelope.with_betas(betas)
 
 
 def build_compaction_envelope(envelope: Envelope) -> Envelope:
     """Return the envelope of an on-demand compaction; it keeps the prefix of the replies."""
-    return envelope.adding("compaction", {"type": "summarize"}).under([COMPACTION])
+    return envelope.with_parameter("compaction", {"type": "summarize"}).with_betas([COMPACTION])
 
 
 def has_compaction_block(view: View) -> bool:

@@ -55,7 +55,7 @@ def compact_by_hand(working: WorkingView) -> Transformation | None:
         return None
     note = f"Compacted {len(edits)} old tool result{'s' if len(edits) > 1 else ''} by hand"
     change = build_transformation(working.view, "compaction", build_trigger(working), edits, note)
-    return add_decision(working, ready.applied(change))
+    return add_decision(working, ready.record_applied(change))
 
 
 def drop_turns_by_hand(working: WorkingView) -> Transformation | None:

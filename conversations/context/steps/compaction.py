@@ -52,7 +52,7 @@ def compact_results(
         f"Compacted {what}: input tokens {trigger.number:,} "
         f"exceeded the budget of {trigger.threshold:,}"
     )
-    return ready.applied(build_transformation(view, "compaction", trigger, edits, note))
+    return ready.record_applied(build_transformation(view, "compaction", trigger, edits, note))
 
 
 @dataclass(eq=False)
@@ -101,7 +101,7 @@ class Compactable:
         """Return those from message number `first` to before `last`, without the latest batch."""
         return [one for one in self.old if first <= one.seq < last]
 
-    def applied(self, change: Transformation) -> Transformation:
+    def record_applied(self, change: Transformation) -> Transformation:
         """Record on the view after a compaction what is left, so that it need not be read again."""
         gone = {(edit.seq, edit.at) for edit in change.edits if isinstance(edit, SpliceBlocks)}
         change.made.teach(self.key, self.state.without(gone))

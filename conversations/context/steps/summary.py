@@ -76,13 +76,13 @@ def replace_zone(
     draft = _Draft(view, zone, trigger, _find_names(zone), policy.recall_list_chars, kind, decision)
     text = yield from _write_request(draft, gauge, policy)
     if isinstance(text, SummaryFlaw):
-        return draft.rejected(text)
+        return draft.build_rejection(text)
     wanted = SummaryWanted(summary_prompt.SYSTEM, text, policy.summary_max_tokens)
-    found = draft.judged((yield wanted))
+    found = draft.judge((yield wanted))
     if isinstance(found, SummaryFlaw) and found.reason != _FAILED:
         text = summary_prompt.write_retry(text, found.reason, found.missing)
-        found = draft.judged((yield SummaryWanted(wanted.system, text, wanted.max_tokens)))
-    return draft.rejected(found) if isinstance(found, SummaryFlaw) else found
+        found = draft.judge((yield SummaryWanted(wanted.system, text, wanted.max_tokens)))
+    return draft.build_rejection(found) if isinstance(found, SummaryFlaw) else found
 
 
 def replace_by_text(
@@ -90,7 +90,7 @@ def replace_by_text(
 ) -> Transformation | SummaryFlaw:
     """Replace the zone by this text, or return why the text is rejected."""
     draft = _Draft(view, zone, trigger, _find_names(zone), policy.recall_list_chars)
-    return draft.judged(SummaryReply(text, "end_turn"))
+    return draft.judge(SummaryReply(text, "end_turn"))
 
 
 def _write_request(
@@ -102,16 +102,16 @@ def _write_request(
     text = write_transcript(draft.zone, policy.summary_input_chars)
     if estimate_text(text) * MARGIN <= window * 100:
         return summary_prompt.write_request(text, draft.keep, words)
-    told_parts = split_messages(render_messages(draft.zone.messages), window)
+    part_texts = split_messages(render_messages(draft.zone.messages), window)
     done: list[str] = []
-    for number, told_part in enumerate(told_parts, start=1):
-        asked = summary_prompt.write_part_request(
-            fence_text("part", told_part), number, len(told_parts), words
+    for number, part_text in enumerate(part_texts, start=1):
+        request = summary_prompt.write_part_request(
+            fence_text("part", part_text), number, len(part_texts), words
         )
-        reply = yield SummaryWanted(summary_prompt.SYSTEM, asked, policy.summary_max_tokens)
+        reply = yield SummaryWanted(summary_prompt.SYSTEM, request, policy.summary_max_tokens)
         flaw = summary_checks.judge_summary(reply, (), "") if reply else SummaryFlaw(_FAILED)
         if reply is None or flaw:
-            return SummaryFlaw(f"part {number} of {len(told_parts)}: {flaw.reason if flaw else ''}")
+            return SummaryFlaw(f"part {number} of {len(part_texts)}: {flaw.reason if flaw else ''}")
         done.append(fence_text("part", reply.text.strip()))
     return summary_prompt.write_merge_request(
         "\n\n".join([*write_preface(draft.zone), *done]), draft.keep, words
@@ -133,11 +133,11 @@ class _Draft:
     kind: Kind = "summary"
     decision: Decision | None = None
 
-    def rejected(self, flaw: SummaryFlaw) -> Transformation:
+    def build_rejection(self, flaw: SummaryFlaw) -> Transformation:
         reason = f"Summary failed: {flaw.reason}{_list_missing(flaw.missing)}"
         return build_unapplied(self.view, self.kind, self.trigger, "rejected", reason)
 
-    def judged(self, reply: SummaryReply | None) -> Transformation | SummaryFlaw:
+    def judge(self, reply: SummaryReply | None) -> Transformation | SummaryFlaw:
         """Return the change that replaces the zone by the reply, or why the reply is rejected."""
         if not isinstance(reply, SummaryReply):
             return SummaryFlaw(_FAILED)

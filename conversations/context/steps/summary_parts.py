@@ -29,9 +29,9 @@ class RenderedMessage:
     follows: bool
 
 
-def split_messages(told: Sequence[RenderedMessage], window: int) -> list[str]:
+def split_messages(messages: Sequence[RenderedMessage], window: int) -> list[str]:
     """Return the texts of the parts, in order."""
-    kept = [_bound_message(one, window) for one in told]
+    kept = [_bound_message(one, window) for one in messages]
     sizes = [estimate_text(one.text) * MARGIN // 100 for one in kept]
     most = max(1, window * _choose_share(sizes, window) // 100)
     wanted = -(-sum(sizes) // most)

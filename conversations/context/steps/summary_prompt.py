@@ -47,5 +47,5 @@ def write_part_request(text: str, number: int, count: int, words: int) -> str:
 
 def write_merge_request(parts: str, keep: Sequence[str], words: int) -> str:
     """Request one summary of the summaries of the parts."""
-    asked = "Merge the summaries of the parts, preserving decisions, TODOs, open questions and "
-    return write_request(f"{parts}\n\n{asked}constraints.", keep, words)
+    order = "Merge the summaries of the parts, preserving decisions, TODOs, open questions and "
+    return write_request(f"{parts}\n\n{order}constraints.", keep, words)

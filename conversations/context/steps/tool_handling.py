@@ -65,15 +65,15 @@ class _Found:
     pins: frozenset[str | int]
     ids: set[str] = field(default_factory=set)
     used: int = 0
-    asked: set[str] = field(default_factory=set)
+    calls_of_tools: set[str] = field(default_factory=set)
 
     def read(self, message: Message) -> None:
         shape = message.shape
-        self.asked.update(call.id for call in shape.calls if call.name in self.tools)
+        self.calls_of_tools.update(call.id for call in shape.calls if call.name in self.tools)
         for result in shape.results:
             if result.id in self.pins or message.seq in self.pins:
                 self.ids.add(result.id)
-            elif result.id in self.asked and result.chars <= self.most:
+            elif result.id in self.calls_of_tools and result.chars <= self.most:
                 is_whole = not message.by or message.by[result.at] in _WHOLE
                 if is_whole and self.used + result.chars <= _MOST_VERBATIM * self.most:
                     self.used += result.chars

@@ -104,10 +104,12 @@ class WorkingView:
 
     def expect(self) -> Generator[EngineRequest, Reply, None]:
         """Record what the API will clear when that has changed; a veto keeps it from clearing."""
-        asked, cleared = self.clearing
+        clearing, cleared = self.clearing
         if cleared.ids == api_clearing.list_expected_ids(self.view):
             return
-        change = api_clearing.build_expectation(self.view, self.gauge, asked or Clearing(), cleared)
+        change = api_clearing.build_expectation(
+            self.view, self.gauge, clearing or Clearing(), cleared
+        )
         answer = yield change
         if isinstance(answer, Veto):
             self.clears = False

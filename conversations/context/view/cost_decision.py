@@ -76,9 +76,9 @@ def weigh_reduction(
     """Weigh freeing `saved` tokens against rewriting; `summary`: tokens its call reads, writes."""
     if rates is None:
         return Decision(why, saved, 0, 0, 0, calls)
-    asked, written = summary
+    read, written = summary
     dearer = rewritten * max(0, rates.cache_write - rates.cache_read)
-    cost = -(-(dearer + asked * rates.input + written * rates.output) // _MILLION)
+    cost = -(-(dearer + read * rates.input + written * rates.output) // _MILLION)
     each = max(1, saved * rates.cache_read // _MILLION)
     return Decision(why, saved, each, cost, -(-cost // each), calls)
 

@@ -59,7 +59,7 @@ class Envelope:
         """How often the model may search the web while it answers."""
         return count_searches(dict(self.parameters))
 
-    def fitting(self, left: int) -> Envelope:
+    def fit_window(self, left: int) -> Envelope:
         """Limit the answer to what is `left` of the window, in steps, so that few are stored.
 
         Older models refuse a request whose input and limit together exceed the window; newer ones
@@ -67,17 +67,17 @@ class Envelope:
         """
         if self.max_tokens <= left:
             return self
-        return self.limited(max(STEP, left - left % STEP))
+        return self.with_limit(max(STEP, left - left % STEP))
 
-    def adding(self, name: str, value: Any) -> Envelope:
+    def with_parameter(self, name: str, value: Any) -> Envelope:
         """Return the same envelope with one parameter more."""
         return replace(self, parameters=(*self.parameters, (name, value)))
 
-    def under(self, betas: Sequence[str]) -> Envelope:
+    def with_betas(self, betas: Sequence[str]) -> Envelope:
         """Return the same envelope for these beta features, and no others."""
         return replace(self, betas=tuple(sorted(betas)))
 
-    def limited(self, max_tokens: int) -> Envelope:
+    def with_limit(self, max_tokens: int) -> Envelope:
         """Return the same envelope with a lower limit for the answer."""
         return replace(
             self,

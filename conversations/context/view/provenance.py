@@ -73,7 +73,7 @@ def trace_blocks(entries: Iterable[Message | Step]) -> Provenance:
         if isinstance(entry, Message):
             fold.append(entry)
         elif entry.cleared is not None:
-            fold.view = fold.view.expecting(entry.cleared)
+            fold.view = fold.view.with_cleared(entry.cleared)
         else:
             fold.view = edits.apply(fold.view, entry.kind, entry.edits)
             fold.apply(entry)

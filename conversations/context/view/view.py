@@ -193,7 +193,7 @@ class View:
             self.cleared,
         )
 
-    def expecting(self, cleared: tuple[str, ...]) -> View:
+    def with_cleared(self, cleared: tuple[str, ...]) -> View:
         """Return the same view, with the calls whose results the API is expected to clear."""
         return replace(self, cleared=cleared)
 
