@@ -1,4 +1,4 @@
-"""A request whose estimate is too near the window is counted before it is sent or given up."""
+"""A request whose estimate is near the window is counted before it is sent or given up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a request is counted: where the error of an estimate would decide, and seldom."""
+"""When a request is counted: only where the error of an estimate could decide."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conversations.context.policy.policy import Policy, build_policy
 from conversations.context.steps.working_view import MOST_COUNTS
 from conversations.context.view.envelope import STEP, build_envelope
 from conversations.context.view.view import View
-from tests.context.talk import (
+from tests.context.samples import (
     THOUGHT,
     Shell,
     answer,

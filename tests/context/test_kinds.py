@@ -20,7 +20,7 @@ from conversations.context.view.edits import (
     build_transformation,
 )
 from conversations.context.view.view import View
-from tests.context.talk import prompt, situation, view_of
+from tests.context.samples import prompt, situation, view_of
 
 
 def test_every_kind_has_one_row() -> None:

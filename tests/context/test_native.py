@@ -1,4 +1,4 @@
-"""What the API takes out by itself: foreseen, recorded, judged by the emulator's own editing."""
+"""Context editing by the API: predicted, recorded, compared with the emulator's own editing."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ from conversations.context.steps.working_view import WorkingView
 from conversations.context.tokens.estimate import FRAME, estimate_block
 from conversations.context.view.envelope import build_envelope, digest_envelope
 from conversations.context.view.view import Message, View
-from tests.context.strategies import Maker, seeds, view_from
-from tests.context.talk import (
+from tests.context.samples import (
     Shell,
     answer,
     prompt,
@@ -41,6 +40,7 @@ from tests.context.talk import (
     use,
     view_of,
 )
+from tests.context.strategies import Maker, seeds, view_from
 from tests.context.test_pipeline import PAGE, rounds
 from tests.context.test_steps import gauge_of
 

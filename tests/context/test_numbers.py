@@ -14,7 +14,7 @@ from conversations.context.policy.policy import PRESETS, PolicyError, build_poli
 from conversations.context.tokens.estimate import IMAGE, PAGE, estimate_block, estimate_text
 from conversations.context.view.envelope import build_envelope, join_body
 from conversations.context.view.view import Message
-from tests.context.talk import content, prompt, result, text, use, view_of
+from tests.context.samples import content, prompt, result, text, use, view_of
 
 
 def test_the_figure_is_the_last_report_moved_by_the_estimated_difference() -> None:

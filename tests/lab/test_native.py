@@ -1,4 +1,4 @@
-"""The stand-in for what the API does by itself: seen after the clearing, billed like the rest."""
+"""The simulation of the API's own edits: the view after clearing, and its bill."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conversations.lab.legality import LegalityCheck
 from conversations.lab.replayer import Replayer, Step
 from conversations.lab.report import simulate_record
 from conversations.lab.summarizer import fail_summary
-from tests.lab.talks import record, user, world
+from tests.lab.samples import record, user, world
 from tests.lab.test_simulation import telling
 
 NATIVE = replace(

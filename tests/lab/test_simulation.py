@@ -1,4 +1,4 @@
-"""What a simulation says: money, facts, rules, turns that end, and nothing made up."""
+"""What a simulation reports: money, facts, rules, turns that end, and nothing invented."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from conversations.lab.replayer import Replayer
 from conversations.lab.report import Report, simulate_record
 from conversations.lab.simulated_tokenizer import scale_estimate
 from conversations.lab.summarizer import extract_summary, fail_summary, use_stand_in
-from tests.lab.talks import PAGE, PRICES, answer, call, reading, record, result, user, world
+from tests.lab.samples import PAGE, PRICES, answer, call, reading, record, result, user, world
 
 AROUND = (("CODE-77-XY ", ""), ("", " CODE-77-XY"))
 #: `off` may only refuse.
