@@ -1,1 +1,1 @@
-"""The agent loop, pure: it prepares a request, asks the model and runs tools, all through ports."""
+"""The agent loop without I/O: prepares a request, calls the model and runs tools through ports."""

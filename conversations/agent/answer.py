@@ -1,8 +1,8 @@
-"""An answer put together from the events of its stream, trusting none of them.
+"""Assemble an answer from the events of its stream, validating each of them.
 
 Blocks are kept as wire text. A stream that breaks the protocol (two starts, an unknown index, an id
 that was used before) raises StreamError; unknown events and deltas are ignored, as the API asks.
-Complete means: `message_stop` was seen and a stop reason is set.
+An answer is complete once `message_stop` was received and a stop reason is set.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _EVENTS = frozenset(
         "message_stop",
     }
 )
-#: A stop reason is a word; more of it says nothing.
+#: Longest stop reason kept; the API's are single words.
 _MOST_REASON = 40
 _MOST_WORDS = 500
 #: Longest id of a tool call.
@@ -43,9 +43,9 @@ _MOST_ID = 200
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """A tool call as the model asked for it; `input` is its wire text.
+    """A tool call requested by the model; `input` is its wire text.
 
-    One with a `flaw` must not run: its input was no JSON object.
+    One with a `flaw` must not run: its input was not a JSON object.
     """
 
     id: str
@@ -56,14 +56,14 @@ class ToolUse:
 
 @dataclass(slots=True)
 class Answer:
-    """Feed it events; read what has come so far at any moment.
+    """An answer in progress: feed it events, read what has arrived at any time.
 
     `taken` are the ids of earlier tool calls: ids are unique over a whole request.
     """
 
     taken: AbstractSet[str] = frozenset()
     stop_reason: str = ""
-    #: The API's own words on why the model declined; "" when it gives none.
+    #: Why the model declined, in the API's own words; "" when it gives no explanation.
     refusal: str = ""
     is_complete: bool = False
     usage: Usage | None = None
@@ -141,7 +141,7 @@ class Answer:
         self.is_complete = True
 
     def _report(self, usage: Any, edited: Any = None) -> None:
-        # Figures are cumulative: the last one of each name counts, and none is ever added.
+        # Figures are cumulative: the last value of each field counts; they are never added up.
         if isinstance(usage, dict):
             self._usage |= {name: value for name, value in usage.items() if value is not None}
             if edited is not None:
@@ -159,13 +159,13 @@ class Answer:
         return "".join(block.grown for block in self._blocks if block.type == "thinking")
 
     def tokens(self, model: str) -> int:
-        """Count what has come so far by the model's tokenizer, thinking and calls included."""
+        """Count what has arrived so far by the model's tokenizer, thinking and calls included."""
         family = find_family(model)
         return sum(block.tokens(family) for block in self._blocks)
 
     @property
     def searches(self) -> int:
-        """Count the searches of the web that have given something so far."""
+        """Count the web searches that have returned results so far."""
         return sum(
             block.type == "web_search_tool_result" and isinstance(block.start.get("content"), list)
             for block in self._blocks
@@ -173,7 +173,7 @@ class Answer:
 
     @property
     def compaction(self) -> str:
-        """The wire text of the compaction block, where that is all there is; "" otherwise."""
+        """The wire text of the compaction block if it is the only block; "" otherwise."""
         return self._blocks[0].compaction if len(self._blocks) == 1 else ""
 
     @property
@@ -182,16 +182,16 @@ class Answer:
 
     @property
     def is_cut_call(self) -> bool:
-        """Say whether the length limit came while the model was asking for a tool."""
+        """Return whether the output limit was reached while a tool call was being written."""
         return self.stop_reason == "max_tokens" and any(block.is_call for block in self._blocks)
 
     @property
     def blocks(self) -> tuple[str, ...]:
-        """Wire texts of what may be sent back: whole blocks, and text however far it came.
+        """Wire texts of the blocks that may be sent back: complete blocks, and text even if cut.
 
-        Tool calls are there only in an answer that is complete and stopped to use tools, calls of
-        the API's own tools only with their results (or where the API paused before them). Thinking
-        is signed over what stands before it and must not come last.
+        Tool calls are included only in a complete answer that stopped to use tools; calls of the
+        API's own tools only with their results (or where the API paused before them). Thinking is
+        signed over what precedes it and must not be the last block.
         """
         texts: list[str] = []
         thoughts, is_whole = 0, True
@@ -206,7 +206,7 @@ class Answer:
         return tuple(texts[: len(texts) - thoughts])
 
     def _is_answered(self, block: BlockInProgress) -> bool:
-        """Say whether a call or a result of the API's own tools has its counterpart."""
+        """Return whether a call or a result of the API's own tools has its counterpart."""
         if block.type in blocks.SERVER_CALLS:
             answered = {
                 other.start.get("tool_use_id")
@@ -232,7 +232,7 @@ class Answer:
 
 
 def _read_refusal(details: Any) -> str:
-    """Read why a model declined; each part of it may be missing or null."""
+    """Read why the model declined; each part of the details may be missing or null."""
     if not isinstance(details, dict):
         return ""
     words, category = details.get("explanation"), details.get("category")

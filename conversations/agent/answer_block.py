@@ -1,8 +1,9 @@
-"""One block of an answer on its way, and the wire text in which it may be sent back.
+"""One content block of an answer in progress, and the wire text in which it may be sent back.
 
-A block is kept only in a form that the API takes again: what stands in the log goes into every
-later request, so one odd block would end the conversation. What cannot be sent back is left out; a
-tool call whose input is no JSON object is kept with an empty input and the flaw as its result.
+A block is kept only in a form that the API accepts again: what is in the log goes into every later
+request, so one malformed block would make the conversation unusable. What cannot be sent back is
+dropped; a tool call whose input is not a JSON object is kept with an empty input, and the flaw
+becomes its result.
 """
 
 from __future__ import annotations
@@ -14,25 +15,25 @@ from conversations.agent.tokenizer import CALL_TOKENS, Family
 from conversations.context.errors import ContextError, WireError
 from conversations.context.view import blocks, wire
 
-#: Input nested deeper than this is not read: every reader of it would need as much stack.
+#: Input nested deeper than this is rejected: every reader of it would need as much stack.
 MOST_DEPTH = 100
-#: Blocks besides text, thinking and tool calls that the API takes back.
+#: Blocks besides text, thinking and tool calls that the API accepts back.
 _TAKEN_BACK = blocks.SERVER_CALLS | {"redacted_thinking"}
-#: Fields of a compaction block, besides content and signature, that go back as they came.
+#: Fields of a compaction block, besides content and signature, that are sent back unchanged.
 _COMPACTION_FIELDS = ("encrypted_content", "tool_changes")
-#: Fields of a tool call, besides its input, that the API takes back.
+#: Fields of a tool call, besides its input, that the API accepts back.
 _CALL_FIELDS = ("type", "id", "name", "caller", "toolset_name", "server_name")
 
 
 class StreamError(ContextError):
-    """The stream is not what the API promises."""
+    """The stream does not follow the protocol."""
 
     code = "protocol_error"
 
 
 @dataclass(frozen=True, slots=True)
 class AddedText:
-    """What an event added for people to read."""
+    """Text and thinking that one event added, to be shown."""
 
     text: str = ""
     thinking: str = ""
@@ -40,7 +41,7 @@ class AddedText:
 
 @dataclass(slots=True)
 class BlockInProgress:
-    """A block as it started; `parts` are the pieces of its text, thinking or input since."""
+    """A block in progress: its start event, and the pieces of its text, thinking or input."""
 
     start: dict[str, Any]
     parts: list[str] = field(default_factory=list)
@@ -61,7 +62,7 @@ class BlockInProgress:
         return "".join(self.parts)
 
     def grow(self, delta: dict[str, Any]) -> AddedText:
-        """Take a delta; one of an unknown kind is ignored, one of another block's kind is not."""
+        """Apply a delta; ignore unknown kinds, raise StreamError for another block's kind."""
         match self.type, delta.get("type"):
             case "text", "text_delta":
                 return AddedText(text=self._add(delta["text"]))
@@ -81,19 +82,19 @@ class BlockInProgress:
         return AddedText()
 
     def _add(self, piece: str) -> str:
-        # A NUL is legal on the wire and nowhere that people read.
+        # NUL is legal in wire text, but must not reach what people read.
         text = wire.clean(piece)
         self.parts.append(text)
         return text.replace("\0", "\ufffd")
 
     def tokens(self, family: Family) -> int:
-        """Count what the model has written of it so far."""
+        """Count the tokens the model has written of this block so far."""
         if self.is_call:
             return family.count(f"{self.start['name']}{self.grown}") + CALL_TOKENS
         return family.count(self.grown)
 
     def input(self) -> tuple[str, str]:
-        """Give a call's input as the model wrote it, and what is wrong with it."""
+        """Return a call's input as wire text and ""; or "{}" and what is wrong with it."""
         text = self.grown.strip() or wire.encode(self.start.get("input") or {})
         try:
             value = demand_shallow(wire.decode(text))
@@ -104,7 +105,7 @@ class BlockInProgress:
         return text, ""
 
     def text(self, *, keeps_tools: bool) -> str:
-        """Give the block's wire text, or "" when it must not be sent back."""
+        """Return the block's wire text, or "" when it must not be sent back."""
         match self.type:
             case "text":
                 cited = {"citations": self.citations} if self.citations else {}
@@ -125,7 +126,7 @@ class BlockInProgress:
 
     @property
     def compaction(self) -> str:
-        """The wire text of a compaction block as it must be sent back, "" for any other."""
+        """The wire text of a compaction block as it must be sent back; "" for any other block."""
         if self.type != "compaction" or not self.is_closed:
             return ""
         signed = {"signature": self.signature} if self.signature else {}
@@ -134,7 +135,7 @@ class BlockInProgress:
 
 
 def start_block(start: Any) -> BlockInProgress:
-    """Begin a block; raises StreamError for a tool call that could never be answered."""
+    """Start a block; raises StreamError for a tool call that could never be answered."""
     if not isinstance(start, dict) or not isinstance(start.get("type"), str):
         raise StreamError("a block is an object with a type")
     block = BlockInProgress(dict(demand_shallow(start)))
@@ -149,7 +150,7 @@ def start_block(start: Any) -> BlockInProgress:
 
 
 def demand_shallow(value: Any) -> Any:
-    """Give the value back; raises StreamError when it is nested too deeply."""
+    """Return the value unchanged; raises StreamError when it is nested too deeply."""
     level = [value]
     for _ in range(MOST_DEPTH):
         level = [

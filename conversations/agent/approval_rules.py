@@ -1,8 +1,8 @@
-"""Why a call asks the person first: it changes something, or it could carry private data away.
+"""When a tool call needs a person's approval: it changes something, or could leak private data.
 
-Text that the model reads may tell it what to do (a mail, a page). So whoever is told something
-after private data was read must be somebody whom the person named or allowed; and what changes
-something cannot be taken back, so it is asked for each time until the person says otherwise.
+Text that the model reads (a mail, a page) may contain instructions. So after private data was read,
+a destination must be one that the person named or allowed; and a change cannot be undone, so each
+one needs approval until the person says otherwise.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Reason = Literal["write", "private"]
 
 @dataclass(frozen=True, slots=True)
 class ApprovalQuestion:
-    """A call that a person has to allow; `sources` are the private tools that ran before it."""
+    """A call that needs approval; `sources` are the private tools that ran before it."""
 
     use: ToolUse
     reason: Reason
@@ -31,8 +31,8 @@ class ApprovalQuestion:
 class CallFacts:
     """What is known before the calls of an answer are judged.
 
-    `private`: tools whose private results the model may have read. `named`: destinations in the
-    person's own words. `allowed`: tool and destination of what was allowed for the conversation.
+    `private`: tools whose private results the model may have read. `named`: destinations that occur
+    in the person's own messages. `allowed`: (tool, destination) pairs allowed in this conversation.
     """
 
     private: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class CallFacts:
 def find_question(
     use: ToolUse, known: CallFacts, *, writes: bool, destination: str | None, rule: Rule = "ask"
 ) -> ApprovalQuestion | None:
-    """Say what the person is asked before this call runs, if anything."""
+    """Return the question the person must answer before this call runs; None when it may run."""
     if rule == "allow" or (use.name, destination or "") in known.allowed:
         return None
     if writes:
@@ -54,5 +54,5 @@ def find_question(
 
 
 def _is_named(destination: str, named: AbstractSet[str]) -> bool:
-    """Say whether the person wrote it: `host:port`, or the host alone."""
+    """Return whether the person wrote the destination: `host:port`, or the host alone."""
     return destination.lower() in named

@@ -1,8 +1,8 @@
-"""One attempt at one call: listen to the stream, show it, and close the call whatever happens.
+"""One attempt at one API call: read the stream, show it, and close the call in every case.
 
-An answer counts only when it is complete; then it counts even if a stop or an error comes while the
-stream is being closed. What was shown of one that is not is kept and marked, and rules out another
-attempt by itself.
+An answer counts only when it is complete; then it counts even if a stop or an error arrives while
+the stream is being closed. An incomplete answer that was partly shown is kept and marked, and rules
+out an automatic retry.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from conversations.context.view import wire
 from conversations.context.view.envelope import Envelope, join_body
 from conversations.context.view.view import Message, View
 
-#: Takes text and thinking as they come, to show them.
+#: Receives text and thinking as they arrive, to show them.
 Grow: TypeAlias = Callable[[str, str], None]
 
 
 @dataclass(slots=True)
 class _Response:
-    """What has come of the response so far."""
+    """What has arrived of the response so far."""
 
     answer: Answer
     request_id: str = ""
@@ -51,25 +51,27 @@ class _Response:
 async def attempt_call(
     line: Line, sent: Sent, *, grow: Grow | None = None, taken: AbstractSet[str] = frozenset()
 ) -> tuple[Answer, Message | None]:
-    """Send the call and give its complete answer, stored; raises ModelFailed or Stopped.
+    """Send the call and return its complete answer and message; raises ModelFailed or Stopped.
 
-    `grow` shows the answer as it comes; one that is shown to nobody is not kept as a message.
-    `taken` are the ids of tool calls that stand in the request.
+    `grow` shows the answer as it arrives; without it the answer is not stored as a message.
+    `taken` are the ids of the tool calls in the request.
     """
     shows = grow is not None
     answer = Answer(taken)
-    heard = _Response(answer)
+    response = _Response(answer)
     try:
-        await _read_stream(line, sent, heard, grow)
+        await _read_stream(line, sent, response, grow)
     except Stopped:
         if not answer.is_complete:
-            await line.calls.close(sent, _build_ending(heard, sent, "stopped", None, keeps=shows))
+            await line.calls.close(
+                sent, _build_ending(response, sent, "stopped", None, keeps=shows)
+            )
             raise
     except (StreamError, ModelFailed) as error:
         if not answer.is_complete:
             failed = _map_failure(error, answer)
             status: CallStatus = "truncated" if answer.usage else "error"
-            await line.calls.close(sent, _build_ending(heard, sent, status, failed, keeps=shows))
+            await line.calls.close(sent, _build_ending(response, sent, status, failed, keeps=shows))
             raise failed from error
     ending = Ending(
         "refused" if answer.stop_reason == "refusal" else "complete",
@@ -78,7 +80,7 @@ async def attempt_call(
         answer.blocks if shows else (),
         answer.tool_uses if shows else (),
         0 if answer.usage and answer.usage.is_final else answer.tokens(sent.model),
-        request_id=heard.request_id,
+        request_id=response.request_id,
     )
     return answer, await line.calls.close(sent, ending)
 
@@ -86,19 +88,19 @@ async def attempt_call(
 async def request_summary(
     line: Line, envelope: Envelope, text: str
 ) -> tuple[SummaryReply | None, int | None]:
-    """Ask the model for a summary; any failure is None and the deterministic steps go on."""
+    """Request a summary; returns None on any failure, and the deterministic steps take over."""
     answer, call = await _make_hidden_call(line, _build_sending("summary", envelope, text))
     return (SummaryReply(answer.text, answer.stop_reason) if answer else None), call
 
 
 async def request_title(line: Line, envelope: Envelope, text: str) -> str:
-    """Ask the model for a title; whatever goes wrong, there is none."""
+    """Request a title; returns "" on any failure."""
     answer, _ = await _make_hidden_call(line, _build_sending("title", envelope, text))
     return title.read_title(answer.text, answer.stop_reason) if answer else ""
 
 
 def _build_sending(purpose: Purpose, envelope: Envelope, text: str) -> Sending:
-    """Make a request of one message that is no view of the log."""
+    """Build a request of one message that is not a view of the log."""
     messages = wire.encode([{"role": "user", "content": [{"type": "text", "text": text}]}])
     return Sending(purpose, envelope, messages, envelope.overhead + estimate_text(text), None, 1)
 
@@ -106,16 +108,16 @@ def _build_sending(purpose: Purpose, envelope: Envelope, text: str) -> Sending:
 async def request_compaction(
     ports: Ports, envelope: Envelope, wanted: CompactionWanted
 ) -> tuple[CompactionReply | None, int | None]:
-    """Ask the API to compact messages; any failure is None and the deterministic steps go on."""
-    asked, messages = api_clearing.build_compaction_envelope(envelope), wanted.view.body
+    """Request a compaction; returns None on any failure, and the deterministic steps take over."""
+    compacting, messages = api_clearing.build_compaction_envelope(envelope), wanted.view.body
     answer, call = await _make_hidden_call(
-        ports, Sending("summary", asked, messages, wanted.tokens, None, 1)
+        ports, Sending("summary", compacting, messages, wanted.tokens, None, 1)
     )
     return (CompactionReply(answer.compaction, answer.stop_reason) if answer else None), call
 
 
 async def _make_hidden_call(line: Line, sending: Sending) -> tuple[Answer | None, int | None]:
-    """Make a call that nobody sees; give its answer, and the call when there was one."""
+    """Make a call that is not shown; return its answer, and the call's id if one was opened."""
     try:
         sent = await line.calls.open(sending)
     except Refused:
@@ -128,20 +130,22 @@ async def _make_hidden_call(line: Line, sending: Sending) -> tuple[Answer | None
 
 
 async def request_count(ports: Ports, job: Job, view: View) -> int | None:
-    """Ask how many tokens the request has; None when that is not to be had."""
+    """Count the tokens of the request at the API; None when no count is available."""
     with ports.switch.interruptible():
-        asked = api_clearing.build_reply_envelope(job.envelope, view, None)
-        return await ports.model.count(join_body(asked.counting, view.body), asked.headers)
+        reply_envelope = api_clearing.build_reply_envelope(job.envelope, view, None)
+        return await ports.model.count(
+            join_body(reply_envelope.counting, view.body), reply_envelope.headers
+        )
 
 
-async def _read_stream(line: Line, sent: Sent, heard: _Response, grow: Grow | None) -> None:
-    """Feed the answer until it is complete; raises ModelFailed when the stream ends before."""
-    answer = heard.answer
+async def _read_stream(line: Line, sent: Sent, response: _Response, grow: Grow | None) -> None:
+    """Feed the answer until it is complete; raises ModelFailed when the stream ends before that."""
+    answer = response.answer
     with line.switch.interruptible():
         async with aclosing(line.model.stream(sent.body, sent.headers)) as stream:
             async for item in stream:
                 if isinstance(item, Head):
-                    heard.request_id = item.request_id
+                    response.request_id = item.request_id
                     continue
                 for event in item.events:
                     grown = answer.feed(event)
@@ -153,7 +157,7 @@ async def _read_stream(line: Line, sent: Sent, heard: _Response, grow: Grow | No
 
 
 def _map_failure(error: StreamError | ModelFailed, answer: Answer) -> ModelFailed:
-    """Give the failure; once something was shown there must be no attempt by itself."""
+    """Map the error to ModelFailed; once something was shown it must not be retried."""
     failed = error
     if isinstance(failed, StreamError):
         failed = ModelFailed("protocol_error", str(failed), may_retry=True)
@@ -162,9 +166,9 @@ def _map_failure(error: StreamError | ModelFailed, answer: Answer) -> ModelFaile
 
 
 def _build_ending(
-    heard: _Response, sent: Sent, status: CallStatus, failure: ModelFailed | None, *, keeps: bool
+    response: _Response, sent: Sent, status: CallStatus, failure: ModelFailed | None, *, keeps: bool
 ) -> Ending:
-    answer = heard.answer
+    answer = response.answer
     return Ending(
         status,
         answer.usage,
@@ -174,5 +178,5 @@ def _build_ending(
         answer.tokens(sent.model),
         answer.searches,
         failure=failure,
-        request_id=heard.request_id or (failure.request_id if failure else ""),
+        request_id=response.request_id or (failure.request_id if failure else ""),
     )

@@ -1,7 +1,7 @@
-"""How a turn ends, from why the model stopped, what failed or who stopped it.
+"""How a turn ends: by the model's stop reason, by a failure or by a stop.
 
 A refused exchange must not be sent again, or every later answer would be refused as well. It stays
-in the log for people; a recorded transformation takes it out of the view, like any other reduction.
+in the log for people; a recorded transformation removes it from the view, like any other reduction.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WRONG_CALLS = (
     " so the turn was ended. Say what it should do instead, or try another model."
 )
 
-#: Failures that have a reason of their own, besides their code.
+#: Finish reasons of failures, by error code; other failures have none.
 _REASONS = {
     "budget": "budget",
     "turn_money": "loop_limit",
@@ -39,12 +39,12 @@ def finish_answer(stop_reason: str) -> Finish:
 
 
 def finish_refusal(words: str) -> Finish:
-    """End a turn that the model refused to answer, with its own words where it gave any."""
+    """Finish a turn that the model refused to answer, with its explanation if it gave one."""
     return Finish("done", "refusal", "", f"{words} {LEFT_OUT}".strip())
 
 
 def finish_at_limit(code: Literal["turn_rounds", "turn_tools"]) -> Finish:
-    """End a turn that has made all the calls it may make."""
+    """Finish a turn that has made all the calls it may make."""
     return Finish("done", "loop_limit", code)
 
 
@@ -53,7 +53,7 @@ def finish_wrong_calls() -> Finish:
 
 
 def build_refusal_trim(view: View, first: int) -> Transformation:
-    """Take the exchange that began with message `first`, the last one, out of the view."""
+    """Build the change that removes the last exchange, which began with message `first`."""
     seqs = [message.seq for message in view.messages if message.seq >= first]
     count = "1 message" if len(seqs) == 1 else f"{len(seqs)} messages"
     note = f"Left out the exchange that the model refused ({count})"
@@ -80,6 +80,6 @@ def finish_stop(reason: str) -> Finish:
 
 
 def can_continue(state: str, reason: str, *, has_answer: bool) -> bool:
-    """Say whether an answer ended before its end, so that it may go on."""
+    """Return whether the answer stopped before its natural end, so that it can be continued."""
     is_cut = reason in ("max_tokens", "truncated", "pause_turn", "loop_limit", "context")
     return has_answer and (state in ("failed", "interrupted", "cancelled") or is_cut)

@@ -1,4 +1,4 @@
-"""What a run of a turn is given: its job with its caps, and the conversation as it stands."""
+"""The input of one turn's run: the job with its limits, and the conversation as loaded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Caps:
     backoff_seconds: float = 60.0
     overflows: int = 3
     pauses: int = 5
-    #: Rounds in a row in which no tool call could be run.
+    #: Consecutive rounds in which no tool call could be run.
     wrong_rounds: int = 3
     #: The whole turn.
     seconds: int = 900
@@ -31,9 +31,9 @@ class Caps:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One turn to run. `envelope` is the one of its replies.
+    """One turn to run; `envelope` is that of its replies.
 
-    `max_output` is the most the model can answer, where its limit may be raised; 0: it may not.
+    `max_output` is the model's output limit where the request's limit may be raised; 0: it may not.
     """
 
     model: str
@@ -43,7 +43,7 @@ class Job:
     summary_envelope: Callable[[str, int], Envelope]
     caps: Caps = field(default_factory=Caps)
     max_output: int = 0
-    #: Prices of the model, for what a reduction costs and saves; None: not known.
+    #: Prices of the model, used to weigh a reduction's cost and savings; None: unknown.
     rates: Rates | None = None
     #: Whether the API clears tool results and compacts on demand for this model.
     clears: bool = False
@@ -52,21 +52,21 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class LoadedConversation:
-    """The conversation as it stands: what the model sees, and what is known of the last call."""
+    """The conversation as loaded: the view, and what is known about the last call."""
 
     view: View
     report: Report | None
     bound_to: str
     rejected: int
     #: When the last call of this conversation to this model was sent, in seconds since 1970; 0:
-    #: there was none, so that nothing of it is in the prompt cache.
+    #: there was none, so nothing of it is in the prompt cache.
     called_at: float = 0.0
-    #: The model that made the compaction block in view; "" when there is none or it is not known.
+    #: The model that made the compaction block in view; "" when there is none or it is unknown.
     compacted_by: str = ""
 
 
 def list_call_ids(view: View) -> set[str]:
-    """Give the ids of all tool calls in view, the API's own among them."""
+    """Return the ids of all tool calls in view, the API's own among them."""
     ids: set[str] = view.learn("call ids", _no_ids, _read_ids)
     return ids
 

@@ -1,8 +1,8 @@
-"""The agent loop: prepare the context, ask the model, run its tools, again until it is done.
+"""The agent loop: prepare the context, call the model, run its tools, repeat until done.
 
-Pure: it knows ports, not Django, not the SDK, no clock. It decides what may be tried again and when
-a tool may run; every fact is committed through a port before the next step relies on it. It never
-starts a second attempt once text was shown, and never runs a tool whose call is not whole.
+It imports no Django, no SDK and no clock, only ports. It decides what may be retried and when a
+tool may run; every fact is committed through a port before the next step relies on it. It never
+starts a second attempt once text was shown, and never runs a tool whose call is incomplete.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from conversations.context.steps.protocol import REFUSED
 from conversations.context.view import edits, rules
 from conversations.context.view.view import View
 
-#: How much longer an answer may be whose tool call was cut by the limit.
+#: Factor by which the output limit is raised after it cut a tool call.
 LONGER_FACTOR = 4
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedAnswer:
-    """A complete answer, and the conversation with it."""
+    """A complete answer, and the conversation including it."""
 
     state: LoadedConversation
     answer: Answer
@@ -51,26 +51,30 @@ class Runner:
     """One run of one turn."""
 
     def __init__(
-        self, job: Job, ports: Ports, turn: int, begun: TurnProgress | None = None
+        self, job: Job, ports: Ports, turn: int, progress: TurnProgress | None = None
     ) -> None:
-        begun = begun or TurnProgress()
-        self.job, self.ports, self.turn, self.open = job, ports, turn, begun.open
-        self.round, self.tool_calls, self.wrong = begun.rounds, begun.tool_calls, begun.wrong
-        self.pauses, self.overflows = begun.pauses, begun.overflows
-        #: The message this turn began with.
-        self.first = begun.first
+        progress = progress or TurnProgress()
+        self.job, self.ports, self.turn, self.open = job, ports, turn, progress.open
+        self.round, self.tool_calls, self.wrong = (
+            progress.rounds,
+            progress.tool_calls,
+            progress.wrong,
+        )
+        self.pauses, self.overflows = progress.pauses, progress.overflows
+        #: Number of the first message of this turn.
+        self.first = progress.first
         #: Ids of this turn's tool calls, in view or not.
-        self.ids = set(begun.ids)
-        #: What the meter says that pages were told last: messages and changes of the view.
+        self.ids = set(progress.ids)
+        #: Length and edits of the view when the meter was last published.
         self.metered = (0, 0)
 
     async def run(self) -> Finish:
-        """Run to the end; everything that can go wrong is a Finish."""
+        """Run to the end; everything that can go wrong becomes a Finish."""
         try:
             state = await self.ports.log.load()
             last = max((message.seq for message in state.view.messages[-1:]), default=0)
             self.first = self.first or last
-            # Pages have the meter with the turn that begins, or goes on.
+            # Pages get the meter with the event that starts or resumes the turn.
             self.metered = _measure(state.view)
             return await self._loop(state)
         except Stopped as stop:
@@ -88,63 +92,63 @@ class Runner:
             if self.round >= self.job.caps.rounds:
                 return finish_at_limit("turn_rounds")
             self.round += 1
-            got = await self._reply(state)
-            state = got.state
-            if got.answer.tool_uses:
-                await self.ports.tell(RoundChanged(self.turn, self.round))
-                # Its tools may take long. Otherwise the next call tells it, or the turn's end.
-                await self._tell_meter(state.view)
-                calls = OpenRound(got.sent.call, got.answer.tool_uses)
+            received = await self._reply(state)
+            state = received.state
+            if received.answer.tool_uses:
+                await self.ports.publish(RoundChanged(self.turn, self.round))
+                # Its tools may take long; otherwise the next call or the turn's end publishes it.
+                await self._publish_meter(state.view)
+                calls = OpenRound(received.sent.call, received.answer.tool_uses)
                 state, finish = await self._use_tools(state, calls)
-            elif self._goes_on(got):
+            elif self._goes_on(received):
                 self.pauses += 1
-                await self.ports.tell(RoundChanged(self.turn, self.round))
-            elif got.answer.stop_reason == "refusal":
+                await self.ports.publish(RoundChanged(self.turn, self.round))
+            elif received.answer.stop_reason == "refusal":
                 await self._leave_out(state.view)
-                return finish_refusal(got.answer.refusal)
+                return finish_refusal(received.answer.refusal)
             else:
-                # The end of the turn shows all of it anew, its last round too.
-                return finish_answer(got.answer.stop_reason)
+                # The event of the turn's end renders its last round, too.
+                return finish_answer(received.answer.stop_reason)
         return finish
 
-    async def _tell_meter(self, view: View) -> None:
-        """Tell how full the context is, if that is not what was told before."""
+    async def _publish_meter(self, view: View) -> None:
+        """Publish how full the context is, if it has changed since the last time."""
         if self.metered != _measure(view):
             self.metered = _measure(view)
-            await self.ports.tell(MeterMoved())
+            await self.ports.publish(MeterMoved())
 
     async def _leave_out(self, view: View) -> None:
-        """Record that the refused exchange is no part of the next request."""
+        """Record that the refused exchange is not part of the next request."""
         change = build_refusal_trim(view, self.first)
         veto = await self.ports.log.record(change, self.job.policy, None)
         if veto is not None:
             kept = edits.build_unapplied(view, change.kind, change.trigger, "vetoed", veto.reason)
             await self.ports.log.record(kept, self.job.policy, None)
 
-    def _goes_on(self, got: ReceivedAnswer) -> bool:
-        """Say whether an answer that paused is sent back for the rest of it."""
-        if got.answer.stop_reason != "pause_turn" or self.pauses >= self.job.caps.pauses:
+    def _goes_on(self, received: ReceivedAnswer) -> bool:
+        """Return whether an answer that paused is sent back to get the rest of it."""
+        if received.answer.stop_reason != "pause_turn" or self.pauses >= self.job.caps.pauses:
             return False
         try:
-            rules.check_rules(got.state.view)
+            rules.check_rules(received.state.view)
         except RuleError:
             return False
         return True
 
     async def _reply(self, state: LoadedConversation) -> ReceivedAnswer:
-        """Prepare and ask; what the API cannot take is reduced, a bounded number of times."""
+        """Prepare and call; after an overflow, reduce harder, a bounded number of times."""
         harder = 0
         overflow: tuple[ModelFailed, tuple[object, ...]] | None = None
         while True:
             prepared, state = await RequestPreparation(self.job, self.ports, state).prepare(harder)
-            # What could not be made smaller is not sent again.
+            # A request that could not be made smaller is not sent again.
             sent = prepared.view.edits, prepared.cleared
             if overflow is None or sent != overflow[1]:
                 try:
                     return await self._ask_for_reply(prepared, state)
                 except ModelFailed as error:
                     if error.code == "signature" and state.bound_to != REFUSED:
-                        # Under no envelope of ours are the signatures good: all thinking goes.
+                        # No envelope of ours makes the signatures valid: drop all thinking.
                         state = replace(state, bound_to=REFUSED)
                         continue
                     if error.code != "overflow":
@@ -156,21 +160,21 @@ class Runner:
             harder += 1
 
     async def _ask_for_reply(self, prepared: Prepared, state: LoadedConversation) -> ReceivedAnswer:
-        """Open a call, listen, close it; try again while nothing was shown and it may help."""
+        """Open a call, read it, close it; retry while nothing was shown and it may help."""
         view = prepared.view
         left = self.job.window - prepared.gauge.seen
-        envelope = self.job.envelope.fitting(left)
+        envelope = self.job.envelope.fit_window(left)
         envelope = api_clearing.build_reply_envelope(envelope, view, prepared.clearing)
         taken = self.ids | list_call_ids(view)
-        tries, asked = 1, envelope.max_tokens
-        await self._tell_meter(view)
+        tries, first_limit = 1, envelope.max_tokens
+        await self._publish_meter(view)
         while True:
             self.ports.switch.check()
             sending = Sending("reply", envelope, view.body, prepared.gauge.tokens, view, tries)
             await self.ports.stage.enter("running", attempt=tries)
             sent = await self.ports.calls.open(sending)
             state = replace(state, called_at=self.ports.now())
-            await self.ports.tell(RoundOpened(self.turn, self.round))
+            await self.ports.publish(RoundOpened(self.turn, self.round))
             try:
                 grow = self.ports.stage.grow
                 answer, message = await attempt_call(self.ports, sent, grow=grow, taken=taken)
@@ -179,10 +183,10 @@ class Runner:
                 tries += 1
                 continue
             if answer.is_cut_call and not message and not sent.is_limited:
-                # Nothing of it can be kept: it is asked once more, with more room.
-                longest = min(LONGER_FACTOR * asked, self.job.max_output, left)
-                if envelope.max_tokens == asked < longest:
-                    envelope = envelope.limited(longest)
+                # None of it can be kept: request it once more with a higher limit.
+                longest = min(LONGER_FACTOR * first_limit, self.job.max_output, left)
+                if envelope.max_tokens == first_limit < longest:
+                    envelope = envelope.with_limit(longest)
                     continue
             after = view.append(message) if message else view
             report = build_report(answer, after, envelope.overhead) or state.report
@@ -191,24 +195,24 @@ class Runner:
             return ReceivedAnswer(known, answer, sent)
 
     async def _back_off(self, error: ModelFailed, tries: int) -> None:
-        """Wait before another attempt, or raise when there must be none."""
+        """Wait before the next attempt, or raise when there must be none."""
         caps = self.job.caps
-        asked = error.retry_after or 0.0
-        if not error.may_retry or tries >= caps.attempts or asked > caps.backoff_seconds:
+        requested = error.retry_after or 0.0
+        if not error.may_retry or tries >= caps.attempts or requested > caps.backoff_seconds:
             raise error
         own = min(8.0, 0.5 * 2**tries) * (0.75 + self.ports.chance() / 2)
-        wait = max(asked, min(own, caps.backoff_seconds))
+        wait = max(requested, min(own, caps.backoff_seconds))
         await self.ports.stage.enter("backoff", attempt=tries + 1, wait=wait)
-        await self.ports.tell(TurnChanged(self.turn))
+        await self.ports.publish(TurnChanged(self.turn))
         with self.ports.switch.pausing():
             await self.ports.pause(wait)
 
     async def _use_tools(
         self, state: LoadedConversation, calls: OpenRound
     ) -> tuple[LoadedConversation, Finish | None]:
-        """Answer the calls of an answer; those beyond the cap are told so.
+        """Answer the tool calls of an answer; those beyond the cap get a result that says so.
 
-        Where nobody could be told of their results, no tool runs: raises Refused.
+        When no further call could use the results, no tool runs: raises Refused.
         """
         self.ports.switch.check_leaving()
         allowed = self.job.caps.tool_calls - self.tool_calls
@@ -229,13 +233,13 @@ class Runner:
         return replace(state, view=state.view.append(message)), self._is_over()
 
     def _is_over(self) -> Finish | None:
-        """Say how the turn ends when it has used up what its tools may do."""
+        """Return how the turn ends once it has reached a tool limit; None while it may go on."""
         if self.tool_calls > self.job.caps.tool_calls:
             return finish_at_limit("turn_tools")
         return finish_wrong_calls() if self.wrong >= self.job.caps.wrong_rounds else None
 
     async def _refusal(self, call: int) -> Refused | None:
-        """Give why there can be no further call, if that is known already."""
+        """Return why no further call is possible, if that is already known."""
         try:
             await self.ports.calls.demand(Sent(call, ""))
         except Refused as refused:

@@ -1,4 +1,4 @@
-"""What the runner needs of the world, and the values that pass between them."""
+"""The ports the loop depends on, and the values that pass through them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CallStatus = Literal["complete", "stopped", "truncated", "refused", "error"]
 class Sending:
     """A request about to be sent. `messages` is the wire text of its messages array.
 
-    `view` is None when the messages are no view of the log (a summary call).
+    `view` is None when the messages are not a view of the log (a summary call).
     """
 
     purpose: Purpose
@@ -46,23 +46,23 @@ class Sending:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A call that is open: admitted, reserved and recorded. `body` is what goes on the wire.
+    """An open call: admitted, held and recorded. `body` is the request body.
 
-    `is_limited` says that the budget allowed a shorter answer than was asked for.
+    `is_limited`: the budget allowed a shorter answer than was requested.
     """
 
     call: int
     body: str
     is_limited: bool = False
-    #: Whose tokenizer counts an answer that is cut.
+    #: The model whose tokenizer counts an answer that is cut off.
     model: str = ""
-    #: What goes with the body.
+    #: Request headers that go with the body.
     headers: Headers = field(default_factory=dict)
 
 
 @dataclass(eq=False)
 class Refused(Exception):
-    """A call was not admitted: no budget, no price. `code` names why; the text is for people."""
+    """A call was not admitted (no budget, no price); `code` is the reason, `text` for people."""
 
     code: str
     text: str
@@ -73,7 +73,7 @@ class Refused(Exception):
 
 @dataclass(eq=False)
 class ModelFailed(Exception):
-    """A call failed at the API or on the way; the closed set that the rest of the app knows.
+    """A call failed at the API or on the way there; the closed set that the rest of the app knows.
 
     `code` is one of: rate_limited, overloaded, upstream, unreachable, timeout, cut, protocol_error,
     overflow, signature, invalid_request, authentication, permission, not_found, billing.
@@ -92,7 +92,7 @@ class ModelFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The answer's response has begun."""
+    """The headers of the response have arrived."""
 
     request_id: str
     http_status: int
@@ -100,21 +100,21 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Events of the stream that were read together, as the API sent them."""
+    """Stream events that were read together, as the API sent them."""
 
     events: tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a call ended. `blocks` is what is kept of the answer; empty keeps nothing."""
+    """How a call ended. `blocks` are the blocks of the answer to store; empty stores nothing."""
 
     status: CallStatus
     usage: Usage | None = None
     stop_reason: str = ""
     blocks: tuple[str, ...] = ()
     tools: tuple[ToolUse, ...] = ()
-    #: What had come of an answer that was cut, counted for its bill.
+    #: Tokens received of an answer that was cut off, for its bill.
     received_tokens: int = 0
     received_searches: int = 0
     failure: ModelFailed | None = None
@@ -123,18 +123,18 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class ToolDone:
-    """What a tool gave: `content` is the wire text of a tool_result's content."""
+    """A tool's outcome: `content` is the wire text of a tool_result's content."""
 
     content: str
     state: Literal["ok", "error", "unknown", "denied", "cancelled"]
     details: Mapping[str, Any] = field(default_factory=dict)
-    #: The call itself was wrong (no such tool, bad input), so that nothing could run.
+    #: The call itself was invalid (no such tool, bad input), so nothing ran.
     is_wrong: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """How the run ended, or for whom it is left: a person, or another worker ("running")."""
+    """How the run ended, or who continues it: a person, or another worker ("running")."""
 
     state: Literal["done", "failed", "cancelled", "interrupted", "approval_wait", "running"]
     reason: str = ""
@@ -147,13 +147,13 @@ class Log(Protocol):
 
     async def load(self) -> LoadedConversation: ...
     async def pins(self) -> frozenset[str | int]:
-        """Give what no step may touch, as it is now: ids of tool calls, numbers of messages."""
+        """Return what no step may touch now: ids of tool calls and numbers of messages."""
         ...
 
     async def record(
         self, transformation: Transformation, policy: Policy, summary_call: int | None
     ) -> Veto | None:
-        """Record it, or give the veto of a receiver instead."""
+        """Record the change, or return a receiver's veto instead."""
         ...
 
     async def store_results(self, content: str) -> Message:
@@ -162,24 +162,24 @@ class Log(Protocol):
 
 
 class Calls(Protocol):
-    """Opening and closing calls, money included: law 5."""
+    """Opens and closes calls, money included (law 5 in conversations/README.md)."""
 
     async def open(self, sending: Sending) -> Sent:
-        """Reserve and record; raises Refused."""
+        """Hold the money and record the call; raises Refused."""
         ...
 
     async def demand(self, sent: Sent) -> None:
-        """Raise Refused when no call like that one could follow it, so no tool need run."""
+        """Raise Refused when no call could follow this one, so that no tool needs to run."""
         ...
 
     async def close(self, sent: Sent, ending: Ending) -> Message | None:
-        """Settle and store what is kept of the answer, with its planned tool calls."""
+        """Settle and store the blocks to keep, with their planned tool calls."""
         ...
 
 
 class Model(Protocol):
     async def count(self, body: str, headers: Headers = NO_HEADERS) -> int | None:
-        """Ask how many tokens the request has; None when that is not to be had."""
+        """Return the number of tokens of the request; None when no count is available."""
         ...
 
     def stream(
@@ -191,19 +191,19 @@ class Model(Protocol):
 
 class Tools(Protocol):
     async def judge(self, uses: Sequence[ToolUse]) -> Mapping[str, ApprovalQuestion | ToolDone]:
-        """Say which calls a person has to allow first, and which may not run; others may."""
+        """Return which calls need approval first and which may not run; all others may."""
         ...
 
     async def ask(self, asks: Sequence[ApprovalQuestion]) -> None:
-        """Put the questions and give the turn back, in one transaction."""
+        """Store the questions and release the turn, in one transaction."""
         ...
 
     async def started(self, use: ToolUse) -> None:
-        """Commit that the call leaves, before it leaves."""
+        """Commit that the call is about to start, before it starts."""
         ...
 
     async def run(self, use: ToolUse) -> ToolDone:
-        """Run it; unknown tools, bad input and exceptions are results that say so."""
+        """Run it; an unknown tool, bad input or an exception becomes a result that says so."""
         ...
 
     async def finished(self, use: ToolUse, done: ToolDone) -> None: ...
@@ -236,14 +236,14 @@ class Ports:
     tools: Tools
     stage: Stage
     switch: Switch
-    #: Wait so many seconds; a stop interrupts it.
+    #: Waits so many seconds; a stop interrupts it.
     pause: Callable[[float], Awaitable[object]]
-    #: A number from 0 to 1, for jitter; seconds since 1970.
+    #: Returns a number from 0 to 1, for jitter; returns seconds since 1970.
     chance: Callable[[], float]
     now: Callable[[], float]
 
-    async def tell(self, event: Event) -> None:
-        """Show an event; one that cannot be shown must not end the turn."""
+    async def publish(self, event: Event) -> None:
+        """Publish an event; a failure to do so must not end the turn."""
         try:
             await self.stage.tell(event)
         except Exception:

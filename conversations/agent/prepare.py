@@ -1,6 +1,6 @@
-"""Getting a request ready: drive the pipeline, record what it proposes, ask what it wants to know.
+"""Prepare a request: drive the pipeline, record what it proposes, answer what it requests.
 
-Pure, like the runner it belongs to; every answer it needs comes through a port.
+Pure, like the loop; every answer comes through a port.
 """
 
 from __future__ import annotations
@@ -26,15 +26,13 @@ from conversations.context.pipeline import (
 )
 from conversations.context.policy.gauge import Report, anchor_report
 from conversations.context.steps import api_clearing
+from conversations.context.steps.kinds import ASKS_MODEL
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import View
 
-#: Kinds of transformation that are the model's words, asked for by a call of their own.
-WORDED = ("summary", "rounds")
-
 
 class RequestPreparation:
-    """One preparation; `call` is the last call that asked for words."""
+    """One preparation; `call` is the last call that requested a text for it."""
 
     def __init__(self, job: Job, ports: Ports, state: LoadedConversation) -> None:
         self.job, self.ports, self.state = job, ports, state
@@ -42,45 +40,45 @@ class RequestPreparation:
         self.rejected = state.rejected
 
     async def prepare(self, harder: int) -> tuple[Prepared, LoadedConversation]:
-        """Give what to send, and the conversation as it then stands; raises ContextError."""
+        """Return what to send, and the conversation as it then is; raises ContextError."""
         state = self.state
         situation = self._situation(await self.ports.log.pins())
         steps = pipeline.prepare(state.view, situation, self.job.policy, harder=harder)
         reply: Reply = None
         while True:
             self.ports.switch.check()
-            # In a thread: to shorten a huge result takes long, and every other turn waits here.
-            wish = await asyncio.to_thread(_advance, steps, reply)
-            if isinstance(wish, Prepared):
-                # Whatever block is left was made by this model.
-                maker = self.job.model if api_clearing.has_compaction_block(wish.view) else ""
-                return wish, replace(
-                    state, view=wish.view, rejected=self.rejected, compacted_by=maker
+            # In a thread: shortening a huge result takes long and would block every other turn.
+            request = await asyncio.to_thread(_advance, steps, reply)
+            if isinstance(request, Prepared):
+                # Any compaction block that is left was made by this model.
+                maker = self.job.model if api_clearing.has_compaction_block(request.view) else ""
+                return request, replace(
+                    state, view=request.view, rejected=self.rejected, compacted_by=maker
                 )
-            reply = await self._answer(wish)
+            reply = await self._answer(request)
 
-    async def _answer(self, wish: EngineRequest) -> Reply:
-        match wish:
+    async def _answer(self, request: EngineRequest) -> Reply:
+        match request:
             case SummaryWanted():
-                asked = self.job.summary_envelope(wish.system, wish.max_tokens)
-                words, self.call = await request_summary(self.ports, asked, wish.text)
-                return words
+                envelope = self.job.summary_envelope(request.system, request.max_tokens)
+                text, self.call = await request_summary(self.ports, envelope, request.text)
+                return text
             case CompactionWanted():
-                block, self.call = await request_compaction(self.ports, self.job.envelope, wish)
+                block, self.call = await request_compaction(self.ports, self.job.envelope, request)
                 return block
             case CountWanted():
-                return await request_count(self.ports, self.job, wish.view)
+                return await request_count(self.ports, self.job, request.view)
             case Transformation():
-                return await self._record(wish)
+                return await self._record(request)
             case _:
-                assert_never(wish)
+                assert_never(request)
 
     async def _record(self, change: Transformation) -> Reply:
-        is_worded = change.kind in WORDED
-        call = self.call if is_worded else None
+        asks_model = change.kind in ASKS_MODEL
+        call = self.call if asks_model else None
         veto = await self.ports.log.record(change, self.job.policy, call)
-        if is_worded and veto is None:
-            # As the log counts them: rejected and vetoed ones since the last applied one.
+        if asks_model and veto is None:
+            # Counted as in the log: rejected and vetoed ones since the last applied one.
             self.rejected = 0 if change.outcome == "applied" else self.rejected + 1
         return veto
 
@@ -104,7 +102,7 @@ class RequestPreparation:
 
 
 def _advance(steps: Preparation, reply: Reply) -> EngineRequest | Prepared:
-    """Go on to the next question, or to what is prepared: no thread lets StopIteration through."""
+    """Advance to the next request or the result: StopIteration must not leave a thread."""
     try:
         return steps.send(reply)
     except StopIteration as stop:
@@ -113,7 +111,7 @@ def _advance(steps: Preparation, reply: Reply) -> EngineRequest | Prepared:
 
 
 def build_report(answer: Answer, view: View, overhead: int) -> Report | None:
-    """Anchor the gauge on what this answer reported; None when it reported nothing."""
+    """Build the gauge's report from this answer's usage; None when it reported none."""
     usage = answer.usage
     if usage is None or not usage.context:
         return None
@@ -122,7 +120,7 @@ def build_report(answer: Answer, view: View, overhead: int) -> Report | None:
 
 
 def warn_of_mismatch(prepared: Prepared, answer: Answer) -> None:
-    """Say in the log when the API cleared something else than what was expected and recorded."""
+    """Log a warning when the API cleared other results than predicted and recorded."""
     cleared = answer.usage.cleared_uses if answer.usage else 0
     if cleared != len(prepared.cleared):
         logger.warning(

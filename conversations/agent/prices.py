@@ -9,16 +9,16 @@ from conversations.agent.usage import Usage
 from conversations.context.view.cost_decision import Rates
 
 MILLION = 1_000_000
-#: An answer is not asked for with less room than this, in tokens.
+#: Smallest output limit with which a call is made, in tokens.
 LEAST_OUTPUT = 1_024
 KINDS = ("input", "output", "cache_write_5m", "cache_write_1h", "cache_read", "web_search")
-#: What an input token of our requests can be billed as: none asks for a cache of one hour.
+#: Kinds an input token of our requests can be billed as: none requests a one-hour cache.
 _INPUT_KINDS = ("input", "cache_write_5m", "cache_read")
 _DECIDING = ("input", "output", "cache_write_5m", "cache_read")
 
 
 class PriceMissing(Exception):
-    """A model has no price for a kind of token; it is refused, never free."""
+    """A model has no price for a kind of token; the call is refused, never free."""
 
     code = "price_missing"
 
@@ -37,11 +37,11 @@ class PriceList:
     tiers: tuple[tuple[int, Mapping[str, int]], ...]
 
     def rate(self, kind: str, prompt_tokens: int) -> int:
-        """Give the rate for a prompt of that size, in micro-dollars per million tokens."""
+        """Return the rate for a prompt of that size, in micro-dollars per million tokens."""
         return self._reached(kind, prompt_tokens)[-1]
 
     def _reached(self, kind: str, prompt_tokens: int) -> list[int]:
-        """Give the rates of all tiers up to that size; the last one is in force."""
+        """Return the rates of all tiers up to that size; the last one applies."""
         rates = [
             rates[kind]
             for above, rates in sorted(self.tiers, key=lambda tier: tier[0])
@@ -52,27 +52,27 @@ class PriceList:
         return rates
 
     def cost(self, usage: Usage) -> int:
-        """Give the cost of a call in micro-dollars; every prompt token counts for the tier.
+        """Return the cost of a call in micro-dollars; every prompt token counts for the tier.
 
-        A kind that `worst` does not ask for and nobody has priced is billed as the dearest input:
-        the call was made, so refusing it is too late. A search nobody has priced is none that was
-        offered, and is not billed.
+        A kind without a price that `worst` did not include is billed at the highest input rate: the
+        call was made, so refusing it is too late. Searches without a price were never offered and
+        are not billed.
         """
         searched = usage.searches * self.search if usage.searches and self.has_search else 0
         return round_up(sum(map(self._charge, usage.billed)) + searched)
 
     @property
     def has_search(self) -> bool:
-        """Say whether searches of the web have a price: only then a model is offered any."""
+        """Whether web searches have a price: only then are they offered to a model."""
         return any("web_search" in rates for above, rates in self.tiers if above == 0)
 
     @property
     def search(self) -> int:
-        """Give the rate of searches, in micro-dollars per million; raises PriceMissing."""
+        """The rate of searches, in micro-dollars per million; raises PriceMissing."""
         return self.rate("web_search", 0)
 
     def _charge(self, usage: Usage) -> int:
-        """Give micro-dollars times a million for one iteration."""
+        """Return micro-dollars times a million for one iteration."""
         counts = {
             "input": usage.input,
             "output": usage.output,
@@ -95,7 +95,7 @@ class PriceList:
 
     @property
     def rates(self) -> Rates | None:
-        """Give the prices the context engine decides by; None when one is missing."""
+        """The prices the context engine decides by; None when one is missing."""
         try:
             fresh, output, write, read = (self.rate(kind, 0) for kind in _DECIDING)
         except PriceMissing:
@@ -104,14 +104,14 @@ class PriceList:
         return Rates(fresh, output, write, read, cliff)
 
     def worst(self, input_tokens: int, output_tokens: int, searches: int = 0) -> int:
-        """Give the most a call of at most that size can cost; raises PriceMissing."""
+        """Return the most a call of at most that size can cost; raises PriceMissing."""
         written = self._dearest(_INPUT_KINDS, input_tokens)
         said = self._dearest(("output",), input_tokens)
         searched = searches * self.search if searches else 0
         return round_up(input_tokens * written + output_tokens * said + searched)
 
     def affordable_output(self, input_tokens: int, micros: int, searches: int = 0) -> int:
-        """Give the most output tokens whose worst cost stays within `micros`; -1 for not even 0."""
+        """Return the most output tokens whose worst cost stays within `micros`; -1: not even 0."""
         rest = micros - self.worst(input_tokens, 0, searches)
         said = self._dearest(("output",), input_tokens)
         return rest * MILLION // max(1, said) if rest >= 0 else -1

@@ -1,7 +1,7 @@
-"""What a turn has done already, where another worker goes on with it.
+"""What a turn has already done, for the worker that resumes it.
 
-A worker dies, or gives the turn back while a person is asked. What was counted goes on being
-counted, and the tool calls of the last answer go on from what was stored of each.
+A worker dies, or releases the turn while a person is asked for approval. Counters continue where
+they were, and the tool calls of the last answer continue from what was stored of each.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from conversations.agent.answer import ToolUse
 from conversations.agent.ports import ToolDone
 
-#: Codes of results that say the call was wrong, not that the tool failed.
+#: Codes of results that mean the call was invalid, not that the tool failed.
 WRONG = ("unknown_tool", "bad_input")
 
 
@@ -20,8 +20,9 @@ WRONG = ("unknown_tool", "bad_input")
 class OpenRound:
     """An answer whose tool calls have no results message yet.
 
-    `call` is the one that gave it. `done` are the calls that ended, `started` those that left and
-    of which nothing more is known, with their effects; the others have not begun.
+    `call` is the API call that gave the answer. `done` are the tool calls that ended, `started`
+    those that were started and whose outcome is unknown, with their effects; the others were not
+    started.
     """
 
     call: int
@@ -32,11 +33,11 @@ class OpenRound:
 
 @dataclass(frozen=True, slots=True)
 class TurnProgress:
-    """Where a turn stands; `first` is the number of its first message (0: the last in view)."""
+    """The progress of a turn; `first` is the number of its first message (0: the last in view)."""
 
     first: int = 0
     rounds: int = 0
-    #: Tool calls before the open round, and rounds in a row in which none could be run.
+    #: Tool calls before the open round, and consecutive rounds in which none could be run.
     tool_calls: int = 0
     wrong: int = 0
     pauses: int = 0

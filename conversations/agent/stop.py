@@ -1,8 +1,8 @@
-"""The stop switch of a turn: state first, interruption second.
+"""The stop switch of a turn: a state that is checked, and an interruption of waits.
 
-A stop is a fact the turn reads at every border; only while it waits for the model, a tool or a
-pause is it also interrupted, never in the middle of a write. Leaving is less: the turn is to be
-left to another worker where that loses nothing, which is between two calls.
+The turn checks for a stop between its steps; only while it waits for the model, a tool or a pause
+is it also interrupted, never in the middle of a write. Leaving is weaker: the turn is handed to
+another worker at a point where that loses nothing, which is between two calls.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LEFT = "left"
 
 
 class Stopped(Exception):
-    """The turn was told to stop; `reason` says why."""
+    """The turn was requested to stop; `reason` says why."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -24,31 +24,31 @@ class Stopped(Exception):
 
 
 class Switch:
-    """One turn's switch; the first reason stands."""
+    """The stop switch of one turn; the first reason wins."""
 
     def __init__(self) -> None:
         self.reason = ""
         self._is_leaving = False
-        #: Tasks that wait where a turn may be left.
+        #: Tasks waiting at a point where the turn may be left.
         self._pausing: set[asyncio.Task[object]] = set()
         self._waiting: set[asyncio.Task[object]] = set()
         self._woken: set[asyncio.Task[object]] = set()
 
     def request(self, reason: str) -> None:
-        """Ask the turn to stop; wakes its tasks where they wait. Call it on the turn's loop."""
+        """Request a stop and wake the turn's waiting tasks; must be called on the turn's loop."""
         if self.reason:
             return
         self.reason = reason
-        # A task that asks is not waiting: a cancellation would hit its next write.
+        # The requesting task is not waiting: a cancellation would hit its next write.
         self._wake(self._waiting - {asyncio.current_task()})
 
     def leave(self) -> None:
-        """Ask the turn to be left where nothing is lost; wakes it from a pause."""
+        """Request that the turn be left to another worker; wakes it from a pause."""
         self._is_leaving = True
         self._wake(self._pausing & self._waiting)
 
     def _wake(self, tasks: set[asyncio.Task[object] | None] | set[asyncio.Task[object]]) -> None:
-        """Interrupt them, each once."""
+        """Interrupt the tasks, each once."""
         for task in tasks:
             if task is not None and task not in self._woken:
                 self._woken.add(task)
@@ -60,13 +60,13 @@ class Switch:
             raise Stopped(self.reason)
 
     def check_leaving(self) -> None:
-        """Raise Stopped where the turn is to be left: call it between two calls, all is stored."""
+        """Raise Stopped if the turn is to be left; call it between calls, when all is stored."""
         if self._is_leaving and not self.reason:
             raise Stopped(LEFT)
 
     @contextmanager
     def pausing(self) -> Iterator[None]:
-        """Be interruptible, and left; raises Stopped then and on entry."""
+        """Allow a stop or leave to interrupt the wait inside; raises Stopped then and on entry."""
         self.check_leaving()
         task = asyncio.current_task()
         assert task is not None  # noqa: S101
@@ -79,7 +79,7 @@ class Switch:
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Let a stop interrupt the awaits inside; raises Stopped then and on entry."""
+        """Allow a stop to interrupt the awaits inside; raises Stopped then and on entry."""
         self.check()
         task = asyncio.current_task()
         assert task is not None  # noqa: S101  (only coroutines of a turn come here)
@@ -87,8 +87,8 @@ class Switch:
         try:
             yield
         except (asyncio.CancelledError, Exception) as error:
-            # Whatever a wait gives up with once it was woken, the stop is the cause of it. Someone
-            # else's cancellation (a shutdown) goes through.
+            # Whatever error a wait ends with once it was woken, the stop caused it. A cancellation
+            # by others (a shutdown) is passed on.
             is_ours = task in self._woken and task.uncancel() == 0
             self._woken.discard(task)
             if is_ours:

@@ -1,7 +1,7 @@
-"""A conversation's title by the model: what it is asked, and what is taken of its answer.
+"""A conversation's title by the model: the prompt, and how its answer is read.
 
-What was said is not ours to trust. It goes out as strings of a JSON object, which nothing inside
-them can end, and what comes back is only ever one short line of text, or nothing at all.
+The quoted text is untrusted. It is sent as strings of a JSON object, which nothing inside them can
+end, and of the answer only one short line of text is used, or nothing.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ SYSTEM = (
     " alone, in the language of the conversation: two to six words on one line, without quotation"
     " marks, Markdown or a full stop."
 )
-#: Most tokens of a title; of models that always think, their thinking counts too.
+#: Output limits of a title call; for models that always think, thinking counts too.
 MAX_TOKENS, MAX_TOKENS_THINKING = 40, 1_024
-#: What is quoted of the prompt and of the answer, in characters.
+#: Characters quoted of the prompt and of the answer.
 PROMPT_CHARS, ANSWER_CHARS = 2_000, 1_000
 MOST_CHARS = 80
-#: Why a whole answer stops; of any other the title is not whole.
+#: Stop reasons of a complete answer; any other means the title may be cut.
 _WHOLE = ("end_turn", "stop_sequence")
 _LABEL = re.compile(r"(?:title|titel|titre|título)\s*[:：]\s*", re.IGNORECASE)
 _MARKS = re.compile(r"[*`#]+|~~|__")
@@ -30,13 +30,13 @@ _ROUND = " \t\"'“”„‟«»‹›‘’‚‛_-–—>|.。,;:"
 
 
 def quote_beginning(prompt: str, answer: str) -> str:
-    """Quote how a conversation began, as data."""
+    """Return the beginning of a conversation as a JSON object, for the title prompt."""
     said = {"person": _cut_text(prompt, PROMPT_CHARS), "assistant": _cut_text(answer, ANSWER_CHARS)}
     return wire.encode({name: text for name, text in said.items() if text})
 
 
 def read_title(text: str, stop_reason: str) -> str:
-    """Give the title that the model wrote; "" when it wrote none."""
+    """Return the title that the model wrote; "" when there is none."""
     if stop_reason not in _WHOLE:
         return ""
     for line in text.splitlines():
@@ -48,14 +48,14 @@ def read_title(text: str, stop_reason: str) -> str:
 
 def _clean_line(line: str) -> str:
     seen = "".join(" " if _is_unseen(letter) else letter for letter in wire.clean(line))
-    # What was taken out may have stood between two spaces.
+    # The removed characters may have stood between two spaces.
     bare = " ".join(_MARKS.sub("", " ".join(seen.split())).split()).strip(_ROUND)
     return _LABEL.sub("", bare, count=1).strip(_ROUND)
 
 
 def _is_unseen(letter: str) -> bool:
-    """Say whether a character is none to see: NUL, controls, marks that turn the direction."""
-    # Joiners stand inside the words of some scripts and inside emoji.
+    """Return whether a character is invisible: NUL, controls, direction marks."""
+    # Joiners are part of the words of some scripts and of emoji.
     return unicodedata.category(letter) in ("Cc", "Cf", "Cn", "Co", "Cs") and letter not in "‌‍"
 
 

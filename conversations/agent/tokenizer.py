@@ -1,12 +1,13 @@
-"""What a cut answer is billed for: its tokens, counted by the law that is known of each family.
+"""Count the tokens an interrupted answer is billed for, by what is known of each tokenizer family.
 
-An answer that never said its final figures still costs what the model wrote. The law: a linear
-count over the classes of characters, per family of models, rounded up for each block; a call costs
-its name, its input so far and a frame. What no model writes (signatures, results, citations) counts
-nothing. Thinking counts as far as it was shown: nobody but the API knows the rest.
+An answer that never reported its final figures still costs what the model wrote. The count is
+linear over classes of characters, per family of models, rounded up for each block; a call costs its
+name, its input so far and a frame. What the model does not write (signatures, results, citations)
+counts nothing. Thinking counts as far as it was shown: only the API knows the rest.
 
-This is not the estimate of a request (`context.estimate`): that one is scaled by what the API last
-reported, so it has one family, weighs spaces for words and reads megabytes at memory speed.
+This is not the estimate of a request (`context/tokens/estimate.py`): that one is scaled by what the
+API last reported, so it needs one family only, estimates words by spaces and reads megabytes at
+memory speed.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ NEWER = Family(32, 157, 46, 96, 56, 100, 310, 15, 0)
 
 
 def find_family(model: str) -> Family:
-    """Give the family of a model by the generation in its name; an unknown one counts as newer."""
+    """Return the family of a model, by the generation in its name; unknown ones count as newer."""
     found = _GENERATION.search(model)
     if found is None:
         return NEWER

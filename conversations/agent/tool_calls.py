@@ -1,10 +1,10 @@
-"""Answering the tool calls of one answer: side by side, within the caps, results in their order.
+"""Run the tool calls of one answer: concurrently, within the caps, results in the calls' order.
 
-A call always gets a result, whatever its tool does, because an answer without its results would end
-the conversation. Only a port that cannot write any more (a lost lease) leaves calls open, and a
-question to a person, which is put once all the others have run. Where another worker goes on, what
-ended is not run again, and what had left is, unless it may have changed something: then nobody
-knows, and that is its result.
+A call always gets a result, whatever its tool does, because an answer without its results would
+make the conversation unusable. Calls stay open only when a port can no longer write (a lost lease)
+or an approval is needed, which is requested once all the others have run. When another worker
+resumes, ended calls are not run again; started ones are, unless they may have changed something:
+their result then is that the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BROKEN = "The tool failed on the server; it was logged."
 
 @dataclass(frozen=True, slots=True)
 class ToolRuns:
-    """The tool calls of one round; `allowed` of them may run, the others are told `denied`."""
+    """The tool calls of one round; `allowed` of them may run, the others get `denied` as result."""
 
     ports: Ports
     changed: RoundChanged
@@ -47,11 +47,11 @@ class ToolRuns:
     denied: str = TOO_MANY
 
     async def answer(self, calls: OpenRound) -> tuple[Message, bool] | None:
-        """Run the calls and store their results; None when a person has to be asked first.
+        """Run the calls and store their results; None when approval must be requested first.
 
-        The flag says whether every call was wrong.
+        The flag says whether every call was invalid.
         """
-        verdicts = await self._judged(calls)
+        verdicts = await self._judge_calls(calls)
         gate = asyncio.Semaphore(self.parallel)
         tasks = [
             asyncio.create_task(self._use(use, calls, gate, verdicts.get(use.id)))
@@ -60,7 +60,7 @@ class ToolRuns:
         try:
             done = await asyncio.gather(*tasks)
         finally:
-            # When a port fails (the lease is lost), no call goes on without its turn.
+            # When a port fails (the lease is lost), no call outlives its turn.
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
@@ -73,8 +73,8 @@ class ToolRuns:
         message = await self.ports.log.store_results(content)
         return message, all(one.is_wrong for one in ended)
 
-    async def _judged(self, calls: OpenRound) -> dict[str, ApprovalQuestion | ToolDone]:
-        """Say of the calls that are left which may not run, or not yet."""
+    async def _judge_calls(self, calls: OpenRound) -> dict[str, ApprovalQuestion | ToolDone]:
+        """Return verdicts for the remaining calls that may not run, or not yet."""
         found: dict[str, ApprovalQuestion | ToolDone] = {}
         free: list[ToolUse] = []
         for at, use in enumerate(calls.uses):
@@ -83,7 +83,7 @@ class ToolRuns:
             if calls.started.get(use.id) == "write":
                 found[use.id] = ToolDone(wire.encode(CUT_SHORT), "unknown")
             elif use.id in calls.started:
-                # It was allowed when it left.
+                # It was allowed when it was started.
                 continue
             elif at >= self.allowed:
                 found[use.id] = ToolDone(wire.encode(self.denied), "denied")
@@ -100,7 +100,7 @@ class ToolRuns:
         gate: asyncio.Semaphore,
         verdict: ApprovalQuestion | ToolDone | None,
     ) -> ToolDone | ApprovalQuestion:
-        """Answer one call; a stop makes it a cancelled one, committed like any other."""
+        """Answer one call; after a stop its result is "cancelled", committed like any other."""
         if use.id in calls.done:
             return calls.done[use.id]
         async with gate:
@@ -111,23 +111,23 @@ class ToolRuns:
             else:
                 done = verdict or await self._run(use)
             await self.ports.tools.finished(use, done)
-        await self.ports.tell(self.changed)
+        await self.ports.publish(self.changed)
         return done
 
     async def _run(self, use: ToolUse) -> ToolDone:
-        """Run one call: `started` is committed before it leaves."""
+        """Run one call; `started` is committed before it begins."""
         switch, words = self.ports.switch, CANCELLED
         try:
             switch.check()
             await self.ports.tools.started(use)
             words = STOPPED_WITHIN
-            await self.ports.tell(self.changed)
+            await self.ports.publish(self.changed)
             with switch.interruptible():
                 return await self.ports.tools.run(use)
         except Stopped:
             return ToolDone(wire.encode(words), "cancelled")
         except (asyncio.CancelledError, Exception) as error:
-            # A cancellation that nobody asked this task for is a bug of the tool.
+            # A cancellation that nobody requested of this task is a bug of the tool.
             if isinstance(error, asyncio.CancelledError) and _is_cancelled():
                 raise
             logger.exception("tool %s failed", use.name)

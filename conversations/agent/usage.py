@@ -1,8 +1,8 @@
 """Token counts as the API reports them: cumulative, and clamped to what is possible.
 
 `input` excludes what was read from or written to the cache; the size of the request is `context`.
-Where the API names its iterations each is billed for itself: a compaction is in the bill and not in
-the top-level figures, and the last message iteration alone is the size of the request.
+Where the API lists its iterations, each is billed separately: a compaction is in the bill and not
+in the top-level figures, and the last message iteration alone is the size of the request.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from conversations.context.view import wire
 
-#: More tokens than any model takes: a figure above it is an error of the sender.
+#: More tokens than any model takes: a figure above it is the sender's error.
 MOST_TOKENS = 1_000_000_000
 #: More searches than any request makes.
 MOST_SEARCHES = 1_000
@@ -23,8 +23,8 @@ MOST_SEARCHES = 1_000
 class Usage:
     """Token counts as last reported; `is_clamped` when a figure was impossible.
 
-    `parts` are the iterations, where they were told: what is billed. `last` is the size of the
-    last one that gave a message, if it is not that of the whole.
+    `parts` are the iterations, if reported: what is billed. `last` is the size of the last message
+    iteration, if it differs from that of the whole call.
     """
 
     input: int
@@ -36,12 +36,12 @@ class Usage:
     is_clamped: bool = False
     parts: tuple[Usage, ...] = ()
     last: int | None = None
-    #: Tool uses whose results the API cleared, and the tokens of the request that freed.
+    #: Tool uses whose results the API cleared, and the tokens that freed in the request.
     cleared_uses: int = 0
     cleared: int = 0
-    #: The figures came with the end of the answer; else its output is not known yet.
+    #: The figures came with the end of the answer; otherwise its output is not known yet.
     is_final: bool = True
-    #: Searches of the web that the API made for this answer.
+    #: Web searches that the API made for this answer.
     searches: int = 0
 
     @property
@@ -75,7 +75,7 @@ class Usage:
         return replace(_sum(self.billed), searches=self.searches)
 
     def cut(self, read: int, written: int, searches: int = 0) -> Usage:
-        """Give what is billed of a stream that was cut; the iteration under way wrote the rest."""
+        """Return what an interrupted stream is billed for; its last iteration wrote the rest."""
         more = max(0, written - self.output)
         parts = tuple(replace(part, output=part.output + more) for part in self.parts[-1:])
         return replace(
@@ -88,16 +88,16 @@ class Usage:
 
 
 def read_usage(raw: dict[str, Any]) -> Usage:
-    """Read a `usage` object; a missing, negative, huge or odd figure never makes money.
+    """Read a `usage` object; a missing, negative, huge or malformed figure never becomes money.
 
-    The `context_management` of the answer may stand in it: it says what was cleared.
+    It may include the `context_management` of the answer, which says what was cleared.
     """
     whole = _read_counts(raw)
     rows = _list_objects(raw.get("iterations"))
     compactions = [_read_counts(row) for row in rows if row.get("type") == "compaction"]
     others = [_read_counts(row) for row in rows if row.get("type") != "compaction"]
     said = [_read_counts(row) for row in rows if row.get("type") == "message"]
-    # Iterations that do not add up to the whole are not believed.
+    # Iterations that do not add up to the whole are ignored.
     is_whole = _sum(others) == replace(whole, is_clamped=False)
     edited = raw.get("context_management")
     edits = _list_objects(edited.get("applied_edits")) if isinstance(edited, dict) else []
@@ -133,7 +133,7 @@ def _list_objects(value: Any) -> list[dict[str, Any]]:
 def _read_figure(
     figures: dict[str, Any], name: str, flags: list[bool], most: int = MOST_TOKENS
 ) -> int:
-    """Read a figure; an odd one is clamped and flagged."""
+    """Read a figure; a malformed one is clamped and flagged."""
     value = figures.get(name)
     number = value if isinstance(value, int) and not isinstance(value, bool) else 0
     clamped = max(0, min(most, number))
@@ -150,7 +150,7 @@ def _read_counts(raw: dict[str, Any]) -> Usage:
         return _read_figure(figures, name, flags)
 
     hour = count(split, "ephemeral_1h_input_tokens")
-    # The split says what the total is made of; without a total it is the total.
+    # The split says what the total consists of; without a total it is the total.
     written = max(
         count(raw, "cache_creation_input_tokens"),
         hour + count(split, "ephemeral_5m_input_tokens"),

@@ -55,7 +55,7 @@ def admit_call(*, lease: Lease, sending: Sending) -> Admission:
     slots = lock_slots(lease.user_id)
     size = _fit_answer(size, slots, cap)
     cap.demand(_price_worst_case(size))
-    return Admission(model, sending.envelope.limited(size.output_tokens), slots, size)
+    return Admission(model, sending.envelope.with_limit(size.output_tokens), slots, size)
 
 
 def demand_next_call(*, lease: Lease, call_id: int) -> None:

@@ -1,9 +1,10 @@
 """Charts as shapes: numbers in, frozen shapes out; templates/_charts/chart.html draws them.
 
-Across, a place is a percentage of the drawing's width; down, it is pixels of a fixed height. So a
-drawing is as wide as its page while its words keep their size, without a script or a style
-attribute. Coordinates are text already: a template would write 12.5 as 12,5 in other languages.
-A page that shows one links static/charts.css and includes _charts/patterns.html once.
+Horizontal coordinates are percentages of the drawing's width, vertical ones pixels of a fixed
+height. So a drawing is as wide as its page while its texts keep their size, without a script or a
+style attribute. Coordinates are text already: a template would write 12.5 as 12,5 in other
+languages. A page that shows a chart links static/charts.css and includes _charts/patterns.html
+once.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ __all__ = [
     "Mark",
     "Series",
     "Show",
+    "choose_step",
     "draw_areas",
     "draw_bars",
-    "format_number",
     "draw_lines",
-    "choose_step",
+    "format_number",
 ]

@@ -1,4 +1,4 @@
-"""Bars, lines and layers, each on the same ground of lines and words."""
+"""Bar, line and area charts, all with the same ticks, labels, marks and limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from conversations.charts.scale import (
 )
 from conversations.charts.scale import choose_top as top_of
 
-#: Share of a column that its bar fills, in percent; columns of a dense chart touch.
+#: Percent of a column that its bar fills; with more than DENSE columns bars touch.
 FILLED, DENSE = 72, 120
 
 
@@ -32,7 +32,7 @@ def draw_bars(
     marks: Sequence[Mark] = (),
     limits: Sequence[Limit] = (),
 ) -> Chart:
-    """Draw a column for each label; several series stand on each other, the first at the base."""
+    """Draw a column for each label; several series are stacked, the first at the base."""
     stacked = _stack_values(series)
     top, ground = _draw_frame(labels, series, show, stacked[-1:], marks, limits)
     step = 100 / max(len(labels), 1)
@@ -67,7 +67,7 @@ def draw_lines(
     marks: Sequence[Mark] = (),
     limits: Sequence[Limit] = (),
 ) -> Chart:
-    """Draw a line for each series; it is broken where nothing is known."""
+    """Draw a line for each series; it is interrupted where no value is known."""
     values = [each.values for each in series]
     top, ground = _draw_frame(labels, series, show, values, marks, limits)
     paths = tuple(
@@ -86,7 +86,7 @@ def draw_areas(
     marks: Sequence[Mark] = (),
     limits: Sequence[Limit] = (),
 ) -> Chart:
-    """Draw layers on each other, the first at the base; what is unknown counts as nothing."""
+    """Draw stacked areas, the first at the base; an unknown value counts as 0."""
     stacked = _stack_values(series)
     top, ground = _draw_frame(labels, series, show, stacked[-1:], marks, limits)
     paths, below = [], [0] * len(labels)
@@ -106,7 +106,7 @@ def _draw_frame(
     marks: Sequence[Mark],
     limits: Sequence[Limit],
 ) -> tuple[int, Chart]:
-    """Give the number of the top line, and all that does not depend on the kind of drawing."""
+    """Return the number at the top line, and the parts that all kinds of charts share."""
     top = top_of([*(value for values in drawn for value in values), *(at.value for at in limits)])
     rows = (
         Row(label, tuple(_format_cell(each.values[at], show) for each in series))
@@ -126,7 +126,7 @@ def _draw_frame(
 
 
 def _stack_values(series: Sequence[Series]) -> list[list[int]]:
-    """Give for each series where its columns end when it stands on those before it."""
+    """Return for each series where its columns end when it is stacked on those before it."""
     ends: list[list[int]] = []
     for each in series:
         below = ends[-1] if ends else [0] * len(each.values)

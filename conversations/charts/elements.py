@@ -1,16 +1,16 @@
-"""What goes into a chart, and what comes out: series, marks and limits; bars, paths and words."""
+"""A chart's input (series, marks, limits) and its output (bars, paths, ticks, texts)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: Pixels from the top line to the base line, and units across in which paths are drawn.
+#: Pixels from the top line to the base line, and the horizontal units of paths.
 HEIGHT, WIDTH = 160, 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A number for each label, None where nothing is known; `kind` (0 to 5) is its colour."""
+    """A number for each label, None where it is unknown; `kind` (0 to 5) is its colour."""
 
     name: str
     values: tuple[int | None, ...]
@@ -19,7 +19,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that happened before column `at`: a line across the drawing."""
+    """Something that happened before column `at`: a vertical line."""
 
     at: int
     text: str
@@ -28,7 +28,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A number to compare with: a line along the drawing."""
+    """A number to compare with: a horizontal line."""
 
     value: int
     text: str
@@ -62,7 +62,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A line, or with `fill` the area between two of them; across in units of WIDTH."""
+    """A line, or with `fill` the area under it; horizontally in units of WIDTH."""
 
     line: str
     kind: int
@@ -72,7 +72,7 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A mark or a limit, placed."""
+    """A mark or a limit with its coordinate."""
 
     place: str
     text: str
@@ -94,7 +94,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What one drawing shows, and the same as a table."""
+    """One drawing, and the same numbers as a table."""
 
     legend: tuple[Legend, ...]
     rows: tuple[Row, ...]

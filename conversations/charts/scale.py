@@ -1,4 +1,4 @@
-"""Places: numbers to coordinates, with round numbers at the lines."""
+"""Numbers to coordinates, with round numbers at the tick lines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from conversations.charts.elements import HEIGHT, WIDTH, Label, Limit, Mark, Rule, Tick
 
-#: Words under the base line, and steps above it, at most.
+#: Most labels under the base line, and most steps above it.
 MOST_WORDS, MOST_STEPS = 5, 4
 
 Show = Callable[[int], str]
@@ -17,7 +17,7 @@ def format_number(number: int) -> str:
 
 
 def choose_step(highest: int, most: int = MOST_STEPS) -> int:
-    """Give the least of 1, 2, 5, 10, 20, ... that reaches the highest number in so many steps."""
+    """Return the least of 1, 2, 5, 10, 20, ... that reaches the highest number in `most` steps."""
     step = 1
     while step * most < highest:
         power = 10 ** (len(str(step)) - 1)
@@ -26,7 +26,7 @@ def choose_step(highest: int, most: int = MOST_STEPS) -> int:
 
 
 def choose_top(values: Sequence[int | None]) -> int:
-    """Give the number of the top line; it is never 0."""
+    """Return the number at the top line, a multiple of the step and never 0."""
     highest = max((value for value in values if value is not None), default=0)
     step = choose_step(highest)
     return max(1, -(-highest // step)) * step
@@ -40,7 +40,7 @@ def list_ticks(top: int, show: Show) -> tuple[Tick, ...]:
 
 
 def write_path(values: Sequence[int | None], top: int, *, is_backwards: bool = False) -> str:
-    """Write the path through the middles of the columns; a lone point becomes a dot."""
+    """Write the path through the middles of the columns; a single point becomes a dot."""
     step, parts, is_drawing = WIDTH / max(len(values), 1), [], False
     for at, value in enumerate(values):
         if value is None:
@@ -73,7 +73,7 @@ def place_limits(limits: Sequence[Limit], top: int) -> tuple[Rule, ...]:
 
 
 def choose_labels(labels: Sequence[str]) -> tuple[Label, ...]:
-    """Choose labels evenly, the first among them; one at the right end stays within the drawing."""
+    """Choose evenly spaced labels, the first included; one at the right end is right-aligned."""
     every = -(-len(labels) // MOST_WORDS) or 1
     step, found = 100 / max(len(labels), 1), []
     for at in range(0, len(labels), every):

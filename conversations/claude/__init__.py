@@ -1,1 +1,1 @@
-"""The one client of the Messages API; nothing else imports the SDK."""
+"""The only client of the Messages API; no other package imports the SDK."""

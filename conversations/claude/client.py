@@ -1,11 +1,11 @@
-"""The one door to the Messages API: exactly our bytes out, the API's own events in.
+"""The client of the Messages API: sends exactly our bytes, returns the API's own events.
 
-The SDK gives transport, authentication and error types; it neither retries nor follows redirects
-here, because the runner's retries are visible and counted, and a redirect would take the prompt to
-another host. The stream is read raw and over aiohttp: the SDK's accumulating helpers re-encode and
-cost ten times the CPU, its default transport twice. Deadlines are ours, since a stream of pings
-never ends by itself. Whatever goes wrong is one of the closed set of `ModelFailed`. What only an
-administrator can mend is one line of the log for them, not one for each user it happens to.
+The SDK gives transport, authentication and error types; its retries and redirects are off, because
+the runner's retries are visible and counted, and a redirect would take the prompt to another host.
+The stream is read raw and over aiohttp: the SDK's accumulating helpers re-encode and cost ten times
+the CPU, its default transport twice. Deadlines are ours, since a stream of pings never ends by
+itself. Every failure is one of the closed set of `ModelFailed`. A failure that only an
+administrator can fix is logged once as an alert, not once for each user it happens to.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ from conversations.claude.pace import pace
 from conversations.claude.sse import EventReader
 
 logger = logging.getLogger("agentweb.claude")
-#: Never asked through a proxy of the environment, which cannot reach an emulator on this machine.
+#: Hosts never reached through a proxy of the environment, so that a local emulator works.
 _HERE = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 _JSON = {"content-type": "application/json"}
-#: The certificates of this machine, read once for all clients.
+#: The system's certificates, read once for all clients.
 _TRUSTED = httpx2.create_ssl_context()
 #: Longest request id that is kept.
 _MOST_ID = 100
-#: Where an administrator's attention is asked for, at most once in so many seconds for each code.
+#: Alerts for an administrator, at most one in QUIET_SECONDS for each code.
 alerts = logging.getLogger("agentweb.alerts")
 QUIET_SECONDS = 600
-#: What no user can mend.
+#: Failures that no user can fix.
 _ADMIN = frozenset({"authentication", "permission", "billing"})
 
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Seconds until the first event, of silence (pings do not count), and for the whole attempt.
+    """Seconds to the first event, of silence (pings do not count), and for the whole attempt.
 
-    `count` is for a question on the way to a call, which can be done without.
+    `count` is the deadline for counting tokens, which a call can do without.
     """
 
     first_event: float = 60
@@ -64,7 +64,7 @@ class Deadlines:
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What the API says of a model; None: it does not. It thinks always, adaptive or extended."""
+    """What the API says of a model; None: not stated. `thinking`: always, adaptive or extended."""
 
     id: str
     window: int | None
@@ -75,7 +75,7 @@ class ModelFacts:
 
 
 class Claude:
-    """A client of one loop; `base_url` may name the emulator, `now` is a clock that only rises."""
+    """The client of one event loop; `base_url` may name the emulator, `now` is monotonic."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Claude:
         self._now = now
         self._told: dict[str, float] = {}
         self._breaker = Breaker(now, self._paused)
-        # A line feed from a file would break the header, and the error would show the key.
+        # A line feed at the end of a key file would break the header, and the error show the key.
         self._key = api_key.strip()
         self._has_key = bool(self._key) and self._key.isascii() and self._key.isprintable()
         timeout = httpx2.Timeout(deadlines.attempt, connect=min(10.0, deadlines.first_event))
@@ -103,7 +103,7 @@ class Claude:
     async def stream(
         self, body: str, headers: Headers = NO_HEADERS
     ) -> AsyncGenerator[Head | Piece, None]:
-        """Send the body and give the stream's events; raises ModelFailed."""
+        """Send the body and yield the stream's events; raises ModelFailed."""
         with self._breaker.call() as answered:
             async with aclosing(self._mapped(body, headers)) as items:
                 async for item in items:
@@ -112,7 +112,7 @@ class Claude:
                     yield item
 
     async def count(self, body: str, headers: Headers = NO_HEADERS) -> int | None:
-        """Ask how many tokens a request has; None when that is not to be had in time."""
+        """Return the number of tokens of a request; None when the API gives none in time."""
         if not self._has_key:
             return None
         try:
@@ -125,12 +125,12 @@ class Claude:
                 )
             return int(response.json()["input_tokens"])
         except Exception as error:
-            # Whatever it was, the call itself will meet it too, and say it.
+            # Whatever it was, the call itself will fail with it, too, and report it.
             logger.warning("a request was not counted: %s", type(error).__name__)
             return None
 
     async def models(self) -> tuple[ModelFacts, ...]:
-        """Ask which models there are; raises ModelFailed."""
+        """List the models the API offers; raises ModelFailed."""
         try:
             async with asyncio.timeout(self.deadlines.first_event):
                 return tuple(
@@ -177,7 +177,7 @@ class Claude:
                     chunk = await anext(chunks, None)
                 if chunk is None:
                     return
-                # Went the loop round meanwhile, it is the first of what is about to come.
+                # If the loop had to wait, this is the first chunk of a burst: poll at our pace.
                 if turned.is_set():
                     looked = await pace.rest(looked) if kind == "content_block_delta" else now()
                 events: list[dict[str, Any]] = []
@@ -189,7 +189,7 @@ class Claude:
                             silent = now() + self.deadlines.silence
                             events.append(event)
                 finally:
-                    # What came before an error, or what is no event, has come.
+                    # Events before an error or before malformed data are passed on.
                     if events:
                         yield Piece(tuple(events))
 
@@ -205,7 +205,7 @@ class Claude:
 
     def _refused(self, error: anthropic.APIStatusError) -> ModelFailed:
         status, headers = error.status_code, error.response.headers
-        # Proxies are known to quote the key they do not know.
+        # Proxies are known to quote a key that they reject.
         message = (error.api_message or "").replace(self._key, "[key]")[:500]
         code, may_retry = classify_error(status, error.type or "", error.error_code or "", message)
         if code in _ADMIN:

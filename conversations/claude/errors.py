@@ -1,10 +1,10 @@
-"""Why a call failed, as the closed set of `ModelFailed`: codes, words, and when to try again.
+"""Map failures of a call to the closed set of `ModelFailed`: codes, texts, and when to retry.
 
-The API's error types decide; the status speaks where no type was given (a proxy's page), and a part
-of the sentence only where the API gives a case no code of its own.
+The API's error type decides; the HTTP status where there is none (a proxy's page), and a part of
+the message only where the API has no code for a case.
 
-The circuit breaker is about the same question, for all users of a process: once the API has failed
-often enough in a row, asking again only adds to its load and to everybody's wait.
+The circuit breaker works for all users of a process: once the API has failed often enough in a row,
+further calls only add to its load and to everybody's wait.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 
 from conversations.agent.ports import ModelFailed
 
-#: Nobody waits longer, so a longer wait says nothing more.
+#: Longest `retry-after` in seconds; nobody waits longer.
 MOST_WAIT = 1e7
-#: By error type, where the API gives one: our code, and whether another attempt may help.
+#: By error type, where the API gives one: our code, and whether a retry may help.
 _TYPES: dict[str, tuple[str, bool]] = {
     "overloaded_error": ("overloaded", True),
     "rate_limit_error": ("rate_limited", True),
@@ -45,16 +45,16 @@ _STATUSES: dict[int, tuple[str, bool]] = {
     429: ("rate_limited", True),
     529: ("overloaded", True),
 }
-#: What the API gives no code of its own, by a part of its sentence.
+#: Cases for which the API has no code, by a part of its message.
 _SENTENCES = {
     "prompt is too long": "overflow",
     "exceed context limit": "overflow",
-    # The account's key, or the model, has changed since it was signed.
+    # The API key, or the model, has changed since it was signed.
     "Invalid `signature` in `thinking` block": "signature",
     "blocks in the latest assistant message cannot be modified": "signature",
     "reached your specified API usage limits": "billing",
 }
-#: Error codes of a compaction block that the API does not take back.
+#: Error codes for a compaction block that the API does not accept back.
 _BLOCKS = frozenset(
     {
         "compaction_block_misplaced",
@@ -79,19 +79,19 @@ _WORDS = {
     "billing": "The API account cannot pay; an administrator must check it.",
     "not_found": "The API does not know this model; an administrator must check AGENTWEB_MODEL.",
 }
-#: Failures that say the API is down, whoever asks and whatever for.
+#: Failures that mean the API is down, for every caller.
 _DOWN = frozenset({"overloaded", "upstream", "unreachable", "timeout", "cut"})
-#: So many of them in a row, within so many seconds, stop all calls for a while.
+#: So many consecutive failures within so many seconds pause all calls.
 MOST_FAILURES, WITHIN = 8, 60.0
-#: Seconds of the first pause, the second in a row and so on; the last one goes on.
+#: Seconds of the first pause, the second in a row and so on; the last one repeats.
 PAUSES = (5.0, 10.0, 20.0, 40.0, 60.0)
 
 
 class Breaker:
-    """Lets calls through, or none for a while: an account that cannot pay, an API that is down.
+    """A circuit breaker: pauses calls of an account that cannot pay, or while the API is down.
 
-    After the pause one call goes out to probe; until it is answered the others still fail at once.
-    `opened` is told of each pause with its cause and its seconds.
+    After the pause one call probes; until it is answered the others still fail at once. `opened` is
+    called for each pause with its cause and its seconds.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Breaker:
 
     @contextmanager
     def call(self) -> Iterator[Callable[[], None]]:
-        """Make a call, or raise ModelFailed at once; call what it gives when the API answers."""
+        """Make a call, or raise ModelFailed at once; yields a function to call once it answers."""
         is_probe = self._admit()
         is_answered = False
 
@@ -127,7 +127,7 @@ class Breaker:
                 self._is_probed = False
 
     def _admit(self) -> bool:
-        """Say whether the call is a probe; raises ModelFailed while calls pause."""
+        """Return whether the call is a probe; raises ModelFailed while calls are paused."""
         if self._cause is None:
             return False
         wait = max(0.0, self._until - self._now())
@@ -144,7 +144,7 @@ class Breaker:
         if failure.code == "billing":
             self._open(failure, PAUSES[-1])
         elif failure.code not in _DOWN:
-            # A refusal is an answer too.
+            # A refusal means that the API works.
             self._close()
         elif is_probe:
             self._open(failure, PAUSES[min(self._pauses, len(PAUSES) - 1)])
@@ -165,13 +165,13 @@ class Breaker:
 
 
 def build_failure(code: str, *, may_retry: bool, detail: str = "", **facts: Any) -> ModelFailed:
-    """Make a failure with the words for its code, and the API's own where they help."""
+    """Build a failure with the text for its code, and the API's own message where it helps."""
     text = _WORDS[code] + (f" It said: {detail}" if detail else "")
     return ModelFailed(code, text, may_retry=may_retry, **facts)
 
 
 def classify_error(status: int, type: str, error_code: str, message: str) -> tuple[str, bool]:
-    """Give our code for a refusal, and whether another attempt may help."""
+    """Return our code for an error response, and whether a retry may help."""
     if status < 400:
         return "protocol_error", False
     found = _TYPES.get(type) or _STATUSES.get(status)
@@ -188,13 +188,13 @@ def classify_error(status: int, type: str, error_code: str, message: str) -> tup
 
 
 def classify_stream_error(error: object) -> tuple[str, bool]:
-    """Give our code for an `error` event in mid-stream, and whether another attempt may help."""
+    """Return our code for an `error` event in mid-stream, and whether a retry may help."""
     kind = str(error.get("type")) if isinstance(error, dict) else ""
     return _TYPES.get(kind, ("upstream", True))
 
 
 def read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Give the seconds to wait: said in milliseconds, in seconds or as a date."""
+    """Return the seconds to wait, from milliseconds, seconds or a date; None when not given."""
     for name, unit in (("retry-after-ms", 1_000), ("retry-after", 1)):
         text = headers.get(name, "")
         try:
@@ -207,7 +207,7 @@ def read_retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def _seconds_until(date: str) -> float:
-    """Give the seconds from now to an HTTP date, 0 once it has passed, -1 when it is none."""
+    """Return the seconds from now to an HTTP date, 0 once it has passed, -1 if malformed."""
     try:
         then = parsedate_to_datetime(date)
     except ValueError:

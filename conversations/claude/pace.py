@@ -1,8 +1,8 @@
-"""How often answers on their way are read and shown: less often each, the more of them there are.
+"""How often running answers are polled and shown: the more of them, the less often each.
 
 Waking up, rendering and sending cost about the same for one word as for many, and nobody reads so
-fast. What is read at this pace is shown as soon as it is read, so that words wait once. A loop that
-comes back late is busy: then all wait longer, or what is late would make all else later still.
+fast. Text polled at this pace is shown at once, so it waits only once. When the event loop is late
+it is busy: then all answers are polled less often, or the delay would grow.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import time
 
-#: Seconds between two looks at a single answer, more for each other one, and at most where the
-#: loop is busy.
+#: Seconds between two polls of a single answer, seconds more for each other answer, and the most
+#: where the loop is busy.
 _SECONDS, _MORE, _BUSY = 0.08, 0.0016, 0.5
-#: How many times as long as it was late.
+#: The pause is at least so many times the loop's delay.
 _TIMES = 2
 
 
@@ -40,7 +40,7 @@ class Pace:
         return self.seconds == _BUSY
 
     async def rest(self, since: float) -> float:
-        """Wait until a look is due after one at `since`, by the loop's clock; gives when it is."""
+        """Wait until the poll after the one at `since` is due; return the time, as `monotonic`."""
         now = time.monotonic()
         due = max(now, since + self.seconds)
         await asyncio.sleep(due - now)

@@ -1,4 +1,4 @@
-"""Server-sent events from bytes, as they come: any chunking gives the same events."""
+"""Parse server-sent events incrementally: any chunking gives the same events."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from conversations.context.errors import WireError
 from conversations.context.view import wire
 
-#: An event longer than this is none of the API's.
+#: No event of the API is longer than this.
 MOST_BYTES = 32_000_000
 
 
 class EventReader:
-    """Feed it bytes; it gives the data of each complete event, decoded, in order.
+    """Feed it bytes; it yields the decoded data of each complete event, in order.
 
-    What comes before something that is no event is given before the error is raised.
+    Events before malformed data are yielded before the error is raised.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What can go wrong in the context engine, each with a code and its data."""
+"""Errors of the context engine, each with a stable code and its data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class WireError(ContextError):
 
 
 class EditError(ContextError):
-    """An edit names something the view does not have: a bug, never repaired silently."""
+    """An edit names something the view does not have: a bug, never ignored."""
 
     code = "edit"
 
@@ -32,7 +32,7 @@ class RuleError(ContextError):
 
 
 class WindowError(ContextError):
-    """Nothing more can be reduced and the request does not fit the model's window."""
+    """The request does not fit the model's window, and nothing more can be reduced."""
 
     code = "context_full"
 

@@ -1,12 +1,12 @@
-"""The order of steps before every call, as a conversation with the shell.
+"""Run the steps in order before every call; a generator that the caller drives.
 
-`prepare` is a generator. It yields each `Transformation` it proposes (the shell records it and
-answers None, or vetoes it with a reason), `SummaryWanted` when it needs the model's words (the
-shell answers with a `SummaryReply`, or None when the call failed) and `CountWanted` when an
-estimate is too near the room to decide by (a number, or None). It returns what to send. No async,
-no clock: a test answers with a string.
+`prepare` yields each `Transformation` it proposes (the caller records it and sends None, or sends a
+`Veto`), `SummaryWanted` when it needs a text of the model (the caller sends a `SummaryReply`, or
+None when the call failed), `CompactionWanted` when the API shall compact, and `CountWanted` when an
+estimate is too close to the limit to decide by (a number, or None). It returns what to send. No
+async and no clock: a test answers with a string.
 
-After an overflow the shell prepares again with `harder` 1, 2, 3: the room shrinks each time, so
+After an overflow the caller prepares again with `harder` 1, 2, 3: the room shrinks each time, so
 that a summary, then the latest results, then the largest blocks are reduced whatever the
 thresholds.
 """
@@ -20,11 +20,11 @@ from typing import Any
 
 from conversations.context.errors import RuleError, WindowError
 from conversations.context.policy.policy import Policy
-from conversations.context.steps import api_compaction
+from conversations.context.steps import api_compaction, kinds
 from conversations.context.steps.adaptive import Plan, plan_reduction
 from conversations.context.steps.api_compaction import Compacting
 from conversations.context.steps.compaction import compact_results
-from conversations.context.steps.ingest import shape_new_results
+from conversations.context.steps.kinds import RegisteredKind
 from conversations.context.steps.protocol import (
     CompactionReply,
     CompactionWanted,
@@ -39,11 +39,9 @@ from conversations.context.steps.protocol import (
     Veto,
 )
 from conversations.context.steps.rebind import drop_unbound_thinking
-from conversations.context.steps.rounds import summarise_rounds
-from conversations.context.steps.shrink import shrink_blocks
-from conversations.context.steps.summary import Summarising, replace_zone, summarise_middle
+from conversations.context.steps.summary import Summarising, replace_zone
 from conversations.context.steps.summary_zone import find_zone_before
-from conversations.context.steps.trim import drop_exchanges, drop_messages, drop_rounds
+from conversations.context.steps.trim import drop_messages
 from conversations.context.steps.working_view import WorkingView
 from conversations.context.view import rules
 from conversations.context.view.view import View
@@ -52,6 +50,7 @@ __all__ = [
     "CompactionReply",
     "CompactionWanted",
     "CountWanted",
+    "EngineRequest",
     "Preparation",
     "Prepared",
     "Reply",
@@ -59,41 +58,53 @@ __all__ = [
     "SummaryReply",
     "SummaryWanted",
     "Veto",
-    "EngineRequest",
     "prepare",
 ]
 
-#: A model with a smaller window than this is not worth preparing for.
+#: The rows of the phases whose steps run in the order of the registry.
+_PHASES = {
+    phase: tuple(row for row in kinds.ROWS if row.phase == phase)
+    for phase in ("shape", "reduce", "limit")
+}
+#: The function of every step, by its name in the registry.
+_STEPS = {
+    name: kinds.load_step(name) for row in kinds.ROWS for name in (row.step, row.harsher) if name
+}
+#: One pass of the phase `limit`: the first step of each kind, then both of those that have two.
+_LIMITING = [_STEPS[row.step] for row in _PHASES["limit"]] + [
+    _STEPS[name] for row in _PHASES["limit"] if row.harsher for name in (row.step, row.harsher)
+]
+#: Models with a smaller window, in tokens, are refused.
 SMALLEST_WINDOW = 16_000
 
 
 def prepare(view: View, situation: Situation, policy: Policy, *, harder: int = 0) -> Preparation:
-    """Reduce the view as the policy says and give what to send; raises WindowError, RuleError."""
+    """Reduce the view as the policy says; return what to send. Raises WindowError, RuleError."""
     policy = replace(policy, pins=policy.pins | situation.pins) if situation.pins else policy
-    desk = _Pipeline(view, situation, policy, harder)
+    working = _Pipeline(view, situation, policy, harder)
     if situation.window < SMALLEST_WINDOW or (harder and policy.name == "off"):
-        raise WindowError(desk.gauge.tokens, situation.window, situation.model)
-    yield from desk.put_in_words()
-    if desk.is_doubtful and not harder:
-        yield from desk.count()
-    yield from desk.settle()
-    while desk.is_doubtful or desk.is_over:
-        if not (yield from desk.count()):
+        raise WindowError(working.gauge.tokens, situation.window, situation.model)
+    yield from working.put_in_words()
+    if working.is_doubtful and not harder:
+        yield from working.count()
+    yield from working.settle()
+    while working.is_doubtful or working.is_over:
+        if not (yield from working.count()):
             break
-        # What is known better now is acted on now, not with the next call.
-        yield from desk.settle()
-    if desk.is_over:
-        raise WindowError(desk.gauge.seen, desk.room, situation.model)
-    rules.check_rules(desk.view)
-    asked, cleared = desk.clearing
-    return Prepared(desk.view, desk.gauge, asked, cleared.ids)
+        # The better figure is acted on now, not with the next call.
+        yield from working.settle()
+    if working.is_over:
+        raise WindowError(working.gauge.seen, working.room, situation.model)
+    rules.check_rules(working.view)
+    clearing, cleared = working.clearing
+    return Prepared(working.view, working.gauge, clearing, cleared.ids)
 
 
 class _Pipeline(WorkingView):
-    """The steps, taken on the desk."""
+    """The working view with the order of the steps."""
 
     def settle(self) -> Generator[EngineRequest, Reply, None]:
-        """Reduce, and drop the thinking that another envelope signed."""
+        """Reduce the view, then drop the thinking that another envelope signed."""
         is_off = self.policy.name == "off"
         if not is_off:
             yield from self.reduce()
@@ -102,7 +113,7 @@ class _Pipeline(WorkingView):
         unbound = drop_unbound_thinking(reduced, self.situation)
         yield from self.propose(unbound)
         if unbound is not None and self.view is reduced:
-            # Not a reduction but what the API demands: without it nothing can be sent.
+            # Not a reduction but a rule of the API: without it the request is refused.
             raise RuleError("thinking", "messages", "its signatures are another envelope's")
         if self.view is not reduced and not is_off:
             # Without its thinking a view that could not be trimmed to its limits may be trimmed
@@ -111,23 +122,22 @@ class _Pipeline(WorkingView):
             yield from self.expect()
 
     def put_in_words(self) -> Generator[EngineRequest, Reply, None]:
-        """Replace a compaction block that the model would not take by its words."""
+        """Replace a compaction block that the model would not accept by its text."""
         words = api_compaction.replace_block_by_text(self.view, self.situation)
         yield from self.propose(words)
         if words is not None and self.view is not words.made:
             raise RuleError("compaction", "messages", "this model does not take the block")
 
     def reduce(self) -> Generator[EngineRequest, Reply, None]:
-        """Take the steps in order."""
-        yield from self.propose(shape_new_results(self.view, self.gauge, self.policy))
+        """Run the steps in order."""
+        for row in _PHASES["shape"]:
+            yield from self.run(row)
         at_once = self.policy.compact_above_percent > 0
         if at_once:
             yield from self.reduce_at_once()
         settled = self.view
-        if not self.clears:
-            yield from self.propose(compact_results(self.view, self.gauge, self.policy))
-        yield from self.summarise(summarise_rounds(self.view, self.gauge, self.policy))
-        yield from self.compact()
+        for row in _PHASES["reduce"]:
+            yield from self.run(row)
         if self.clears and self.gauge.excess:
             # What the API clears is not enough.
             yield from self.propose(compact_results(self.view, self.gauge, self.policy))
@@ -136,41 +146,51 @@ class _Pipeline(WorkingView):
             yield from self.propose(step(self.view, self.gauge, self.policy))
         yield from self.trim()
         if at_once and self.view is not settled:
-            # What another limit took may have opened the way to the low-water mark.
+            # Another limit's reduction may have made the low-water mark reachable.
             yield from self.reduce_at_once()
 
-    def compact(self) -> Generator[EngineRequest, Reply, None]:
-        """Let the API compact the beginning of the view; what it cannot take is summarised."""
+    def run(self, row: RegisteredKind) -> Generator[EngineRequest, Reply, None]:
+        """Run the step of one kind, unless the API does its work."""
+        if row.name == "compaction" and self.clears:
+            return
+        if row.name == "summary" and (yield from self.compact()):
+            return
+        made = _STEPS[row.step](self.view, self.gauge, self.policy)
+        yield from self.summarise(made) if row.asks_model else self.propose(made)
+
+    def compact(self) -> Generator[EngineRequest, Reply, bool]:
+        """Let the API compact the beginning of the view; return whether no summary is needed."""
         gauge, policy = self.gauge, self.policy
-        trigger = api_compaction.find_trigger(gauge, policy) if self.compacts else None
-        end = 0
-        if trigger is not None and self.rejected < policy.summary_breaker:
-            end = api_compaction.find_end(self.view, gauge, policy, self.situation.overhead)
-        if trigger is None or not end:
-            yield from self.summarise(summarise_middle(self.view, gauge, policy))
-            return
-        # The request has the envelope of a reply: what another one signed must be gone.
+        if not self.compacts or self.rejected >= policy.summary_breaker:
+            return False
+        trigger = api_compaction.find_trigger(gauge, policy)
+        if trigger is None:
+            return False
+        end = api_compaction.find_end(self.view, gauge, policy, self.situation.overhead)
+        if not end:
+            return False
+        # The request uses a reply's envelope: thinking signed under another one must go first.
         yield from self.propose(drop_unbound_thinking(self.view, self.situation))
-        if drop_unbound_thinking(self.view, self.situation) is not None:
-            return
-        yield from self.summarise(
-            api_compaction.compact_prefix(self.view, end, trigger, self.gauge, policy)
-        )
+        if drop_unbound_thinking(self.view, self.situation) is None:
+            yield from self.summarise(
+                api_compaction.compact_prefix(self.view, end, trigger, self.gauge, policy)
+            )
+        return True
 
     def trim(self) -> Generator[EngineRequest, Reply, None]:
         """Drop and shorten until the view is within its limits, or nothing more can be done.
 
-        What one limit made go may have opened the way to another; left to the next call it would
-        break the prompt cache a second time.
+        Reaching one limit may make another one reachable; left to the next call it would break the
+        prompt cache a second time.
         """
         before = None
         while self.view is not before:
             before = self.view
-            for step in (drop_exchanges, shrink_blocks, drop_exchanges, drop_rounds):
+            for step in _LIMITING:
                 yield from self.propose(step(self.view, self.gauge, self.policy))
 
     def reduce_at_once(self) -> Generator[EngineRequest, Reply, None]:
-        """Carry out what the plan decides, until it decides nothing more."""
+        """Carry out plans until there is none."""
         before = None
         while self.view is not before:
             before = self.view
@@ -199,7 +219,7 @@ class _Pipeline(WorkingView):
             )
 
     def summarise(self, steps: Summarising | Compacting) -> Generator[EngineRequest, Reply, None]:
-        """Pass the summary's questions on, unless too many failed; a veto is no answer to them."""
+        """Pass on the step's requests, unless too many summaries failed; a veto answers none."""
         if self.rejected >= self.policy.summary_breaker:
             return
         reply: Any = None

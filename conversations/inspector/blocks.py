@@ -8,9 +8,9 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from conversations.context.steps.kinds import KINDS, OURS
 from conversations.context.steps.meter_parts import find_part
 from conversations.context.steps.recall_list import HEADER
-from conversations.context.steps.summary_zone import OURS
 from conversations.context.view.blocks import SERVER_CALLS, is_server_result
 from conversations.context.view.view import Block, Kind
 from conversations.reductions.reduction_page import format_block_text
@@ -55,9 +55,9 @@ def label_block(kind: Kind, block: Block, names: Mapping[str, str]) -> str:
 def _label_own(block: Block) -> str:
     if block.type == "compaction":
         return _("Compaction by the API")
-    words = {"summary": _("Summary"), "rounds": _("Working memory"), "trim": _("Notice")}
-    is_list = str(block.value.get("text", "")).startswith(HEADER)
-    return _("List for recall") if is_list else words.get(block.by, _("Notice"))
+    if str(block.value.get("text", "")).startswith(HEADER):
+        return _("List for recall")
+    return _(KINDS[block.by].block)
 
 
 def choose_icon(kind: Kind, block: Block) -> str:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from conversations.context.steps.kinds import Fate
 from conversations.context.steps.meter_parts import find_part
 from conversations.context.steps.pinned import Pin
-from conversations.context.view.provenance import Fate, Gone, Provenance, Sent
+from conversations.context.view.provenance import Gone, Provenance, Sent
 from conversations.inspector.blocks import (
     choose_icon,
     format_block,

@@ -2,7 +2,7 @@
 
 A recorded conversation is replayed through the engine as if each of its answers were the model's;
 the cache, the clock and the summaries are simulated, the engine and the prices are the real ones.
-Everything here is pure: files, databases and printing are left to the commands.
+Everything here is pure: files, databases and output are left to the commands.
 """
 
 from __future__ import annotations

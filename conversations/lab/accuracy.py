@@ -1,10 +1,10 @@
 """How well the gauge's estimate agrees with what the API counted when a session was recorded.
 
-The recorded clients had a system prompt and tools that are not in the record; what the first call
-was counted above its estimate is taken for them, so the first call is never scored. With a report
-the anchor is the call before, its answer estimated like everything appended since, because the
-recorded output counts are those of the first event. Scoring ends where the recorded client reduced
-its own context.
+The recorded clients had a system prompt and tools that are not in the record; their tokens are
+taken as the difference between the first call's count and its estimate, so the first call is not
+scored. With a report the anchor is the call before; its answer is estimated like everything
+appended since, because the recorded output counts are those of the first event. Scoring ends where
+the recorded client reduced its own context.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from conversations.context.policy.gauge import Report, measure_context
 from conversations.context.view.view import View
 from conversations.lab.records import Record
 
-#: A request so much smaller than the one before was reduced by the recorded client, in percent.
+#: A request below this percent of the one before was reduced by the recorded client.
 _DROP = 90
 _WINDOW = 1_000_000_000
 
@@ -64,7 +64,7 @@ def measure_errors(record: Record) -> list[Error]:
 
 
 def summarise_errors(found: Iterable[Error]) -> Accuracy | None:
-    """Sum errors up; None when nothing was recorded."""
+    """Summarise errors; None when nothing was recorded."""
     listed = list(found)
     if not listed:
         return None
@@ -80,7 +80,7 @@ def summarise_errors(found: Iterable[Error]) -> Accuracy | None:
 
 
 def find_percentile(ordered: Sequence[int], percent: int) -> int:
-    """Give the value that so many percent of an ordered list do not exceed."""
+    """Return the percentile of an ordered list: the value so many percent do not exceed."""
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 

@@ -1,7 +1,7 @@
-"""What others do before each call, to measure the engine against in the same run.
+"""What other programs do before each call, to compare the engine with in the same run.
 
 The naive byte trim and the tool-result scan are written as published; LangChain's are its own code
-when it happens to be installed, which this project does not ask for.
+if it is installed, which this project does not require.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TOKEN_BUDGET = 100_000
 
 
 def trim_by_bytes(messages: Messages) -> int:
-    """Encode the whole conversation to know its size, then find where it would have to begin."""
+    """Encode the whole conversation to find its size, then where a trimmed one would begin."""
     size = len(json.dumps(messages).encode())
     first = 0
     while size > BUDGET and first < len(messages) - 1:
@@ -30,7 +30,7 @@ def trim_by_bytes(messages: Messages) -> int:
 
 
 def scan_results(messages: Messages) -> int:
-    """Look at every tool result for one that is still long."""
+    """Count the tool results that are still long."""
     found = 0
     for message in messages[:-1]:
         for block in message["content"]:
@@ -40,7 +40,7 @@ def scan_results(messages: Messages) -> int:
 
 
 def measure_milliseconds(run: Callable[[], object], runs: int) -> float:
-    """Give the median milliseconds of CPU of several runs."""
+    """Return the median milliseconds of CPU over several runs."""
     times = []
     for _ in range(runs):
         started = time.thread_time_ns()
@@ -50,7 +50,7 @@ def measure_milliseconds(run: Callable[[], object], runs: int) -> float:
 
 
 def measure_baselines(messages: Messages, runs: int) -> dict[str, float]:
-    """Give milliseconds per call for each way that is at hand."""
+    """Measure milliseconds per call of each baseline that is available."""
     found = {
         "byte_trim": measure_milliseconds(lambda: trim_by_bytes(messages), runs),
         "result_scan": measure_milliseconds(lambda: scan_results(messages), runs),
@@ -75,7 +75,7 @@ def _measure_langchain(messages: Messages, runs: int) -> dict[str, float]:
         )
     }
     edit = middleware.ClearToolUsesEdit(trigger=TOKEN_BUDGET)
-    # It changes the list it is given, and live it is given a copy of the whole one for each call.
+    # It changes its list in place, so live it gets a copy of the whole list for each call.
     found["langchain_editing"] = measure_milliseconds(
         lambda: edit.apply([m.model_copy() for m in given], count_tokens=count), runs
     )
@@ -84,7 +84,7 @@ def _measure_langchain(messages: Messages, runs: int) -> dict[str, float]:
 
 
 def _build_summarization(middleware: Any, given: list[Any]) -> Callable[[], object]:
-    """Give one call of its summarization, the model's answer costing nothing."""
+    """Return one call of its summarization, with a model whose answer costs nothing."""
     models: Any = importlib.import_module("langchain_core.language_models.fake_chat_models")
     model = models.FakeListChatModel(responses=["They compared offers."])
     step = middleware.SummarizationMiddleware(model, trigger=("tokens", TOKEN_BUDGET))

@@ -1,8 +1,8 @@
-"""The prompt cache as documented: written at marks, read by looking back, alive for minutes.
+"""Simulate the prompt cache as documented: written at breakpoints, read by looking back, expiring.
 
-A request reads the longest prefix that an earlier one wrote, found within twenty places of a mark;
-what lies between that and its last mark is written, the rest is fresh. Below the model's minimum
-nothing is cached and nothing is said. A life counts from the start of the request that last used
+A request reads the longest prefix that an earlier one wrote, found within twenty positions of a
+breakpoint; what lies between that and its last breakpoint is written, the rest is fresh. Prefixes
+below the model's minimum are silently not cached. A lifetime starts with the request that last used
 the entry. The clock is an argument.
 """
 
@@ -15,7 +15,7 @@ from conversations.lab.cache_blocks import Lifetime, RequestBlocks
 
 LOOK_BACK = 20
 SECONDS: dict[Lifetime, int] = {"5m": 300, "1h": 3_600}
-#: Fewest tokens of a prefix that a model caches; the unlisted ones take the common number.
+#: Fewest tokens of a prefix that a model caches; unlisted models use COMMON_MINIMUM.
 MINIMUM = {
     "claude-fable-5-2": 512, "claude-fable-5-1": 512, "claude-fable-5": 512,
     "claude-opus-5-5": 512, "claude-opus-5": 512,
@@ -32,14 +32,14 @@ class _Entry:
 
 
 class PromptCache:
-    """One workspace's cache for one model."""
+    """The cache of one workspace for one model."""
 
     def __init__(self, minimum: int) -> None:
         self._minimum = minimum
         self._entries: dict[bytes, _Entry] = {}
 
     def bill(self, line: RequestBlocks, output: int, now: float) -> Usage:
-        """Send the request: split its tokens as billed, and remember what it wrote."""
+        """Split the request's tokens as they are billed, and store what it writes."""
         marks = {at: life for at, life in line.marks().items() if line.size(at) >= self._minimum}
         hit = max((self._look_back(line, at, now) for at in marks), default=-1)
         read = line.size(hit) if hit >= 0 else 0
@@ -69,5 +69,5 @@ class PromptCache:
 
 
 def find_minimum(model: str) -> int:
-    """Give the fewest tokens this model caches."""
+    """Return the fewest tokens of a prefix that this model caches."""
     return MINIMUM.get(model, COMMON_MINIMUM)

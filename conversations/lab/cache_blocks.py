@@ -1,7 +1,7 @@
-"""A request as the line of blocks that the prompt cache and the bill see: tools, system, messages.
+"""A request as the sequence of blocks that cache and bill work on: tools, system, messages.
 
-Each place has a key that names everything up to it, and the tokens up to it. The messages' part is
-learned on the view's trail, so a call costs what was appended since the last one, also here.
+Each position has a key that identifies everything up to it, and the tokens up to it. The part of
+the messages is learned on the view's trail, so a call costs what was appended since the last one.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from conversations.context.view.view import Message, View
 from conversations.lab.simulated_tokenizer import Tokenizer
 
 Lifetime = Literal["5m", "1h"]
-#: A key, the tokens up to its place, and the lifetime that a mark on it asks for.
+#: A key, the tokens up to its position, and the lifetime of a breakpoint on it.
 Position = tuple[bytes, int, Lifetime | None]
 
 
 @dataclass(slots=True)
 class Positions:
-    """Places in order; `key` and `tokens` are those of the last one."""
+    """Positions in order; `key` and `tokens` are those of the last one."""
 
     key: bytes = b""
     tokens: int = 0
     found: list[Position] = field(default_factory=list)
-    #: Where each message begins.
+    #: The position at which each message begins.
     starts: list[int] = field(default_factory=list)
     marks: list[int] = field(default_factory=list)
     has_image: bool = False
@@ -43,9 +43,9 @@ class Positions:
 
 @dataclass(frozen=True, slots=True)
 class RequestBlocks:
-    """The head (tools and system prompt) and the messages behind it, as two lists of places.
+    """The head (tools and system prompt) and the messages behind it, as two lists of positions.
 
-    `again` is the place of the body that is marked because the request before ended there.
+    `again` is the position in the body with a breakpoint because the request before ended there.
     """
 
     head: Positions
@@ -61,7 +61,7 @@ class RequestBlocks:
         return self.head.tokens + self.body.tokens
 
     def key(self, at: int) -> bytes:
-        """Name everything up to this place; an image anywhere changes the messages' keys."""
+        """Identify everything up to a position; an image anywhere changes the messages' keys."""
         behind = at - len(self.head.found)
         if behind < 0:
             return self.head.found[at][0]
@@ -75,7 +75,7 @@ class RequestBlocks:
         return self.head.tokens + self.body.found[behind][1]
 
     def marks(self) -> dict[int, Lifetime]:
-        """Give the marked places, the automatic mark on the last one included."""
+        """Return the breakpoints, including the automatic one on the last position."""
         first = len(self.head.found)
         marked = {at: _find_lifetime(self.head, at) for at in self.head.marks}
         marked |= {first + at: _find_lifetime(self.body, at) for at in self.body.marks}
@@ -91,7 +91,7 @@ def _find_lifetime(places: Positions, at: int) -> Lifetime:
 
 
 class BlockReader:
-    """Lays requests out as lines under one tokenizer, remembering what it has laid out."""
+    """Builds the blocks of requests with one tokenizer, remembering what it has built."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer

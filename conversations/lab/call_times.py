@@ -1,8 +1,8 @@
-"""When each call of a replay is made: as recorded, or on a clock of the lab's own.
+"""When each call of a replay is made: as recorded, or on a simulated clock.
 
-Without recorded times the rounds of a turn follow each other in seconds and people come back after
+Without recorded times the rounds of a turn follow each other in seconds, and people return after
 minutes. The pauses repeat in a fixed order, one in five longer than the prompt cache lives, so that
-cold caches are part of every long conversation and every run is the same.
+every long conversation has cold caches and every run is the same.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PAUSES = (60, 150, 40, 900, 90)
 
 
 def schedule_calls(record: Record) -> dict[int, float]:
-    """Give the second at which the call for each answer begins, by the answer's index."""
+    """Return the second at which the call for each answer begins, by the answer's index."""
     if record.times:
         return {at: record.times[at] for at in list_calls(record.messages)}
     found: dict[int, float] = {}

@@ -1,9 +1,9 @@
-"""The engine's own time: one call in a long history, and a whole session from its first message.
+"""Measure the engine's own time: one call in a long history, and a whole session.
 
 `calm` is the call after one more round when the whole history is in view and nothing has to be
 done; `session` runs every call of a conversation under a real policy and window, so that history is
-dropped on the way. Deciding and preparing are counted apart from joining the body. Times are CPU
-time of the thread; a session runs in a process of its own, so that its peak of memory is its own.
+dropped on the way. Deciding and preparing are measured apart from joining the body. Times are CPU
+time of the thread; a session runs in a process of its own, to measure its own peak of memory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from conversations.lab.summarizer import extract_summary
 
 _ENDLESS = 1_000_000_000_000
 _CALM_CALLS = 6
-#: Prices as of a middle model, so that what pays is reduced as it is live.
+#: Prices of a medium model, so that reductions for money happen as they do live.
 _RATES = Rates(2_000_000, 10_000_000, 2_500_000, 100_000)
 _UNLIMITED = Policy(
     name="classic", input_token_budget=0, max_tool_result_chars=0, compaction_enabled=False,
@@ -40,7 +40,7 @@ _UNLIMITED = Policy(
 
 @dataclass(frozen=True, slots=True)
 class Calm:
-    """Milliseconds of one call in a history that is wholly in view; `first` reads all of it."""
+    """Milliseconds of one call with the whole history in view; `first` is the first reading."""
 
     decide: float
     join: float
@@ -50,7 +50,7 @@ class Calm:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A whole conversation: seconds in all, milliseconds per call, megabytes at its peak.
+    """A whole conversation: seconds in total, milliseconds per call, megabytes at its peak.
 
     `late` is the median of the last tenth of the calls.
     """
@@ -73,12 +73,12 @@ class Row:
 
     @property
     def ratios(self) -> dict[str, float]:
-        """Say how many times a floor's time the engine's is contained in it."""
+        """How many times the engine's time of a calm call each baseline takes."""
         return self._times(self.calm.decide)
 
     @property
     def amortised(self) -> dict[str, float]:
-        """Say the same of the mean call of a session, reductions included."""
+        """The same for the mean call of a session, reductions included."""
         return self._times(self.session.mean)
 
     def _times(self, own: float) -> dict[str, float]:
@@ -93,7 +93,7 @@ def measure_length(count: int, policy: Policy, window: int, runs: int) -> Row:
 
 
 def compute_growth(rows: list[Row]) -> dict[str, float]:
-    """Give the exponent by which times grow with the history: 0 is constant, 1 linear."""
+    """Return the exponent by which times grow with the history: 0 is constant, 1 linear."""
     if len(rows) < 2:
         return {}
     first, last = rows[0], rows[-1]
@@ -114,7 +114,7 @@ def compute_growth(rows: list[Row]) -> dict[str, float]:
 
 
 def dump_rows(rows: list[Row]) -> dict[str, object]:
-    """Give the measurements as data for JSON."""
+    """Return the measurements as data for JSON."""
     listed = [asdict(row) | {"ratios": row.ratios, "amortised": row.amortised} for row in rows]
     return {"rows": listed, "growth": compute_growth(rows)}
 
@@ -169,7 +169,7 @@ def _measure_floors(count: int, runs: int) -> dict[str, float]:
 
 
 def _prepare(view: View, policy: Policy, window: int, report: Report | None) -> tuple[View, int]:
-    """Prepare once; the time is the engine's alone, a summary's words are not counted."""
+    """Prepare once; return the view and the engine's own nanoseconds, summaries excluded."""
     situation = Situation("claude-sonnet-5-5", window, 2_000, report, "", "", rates=_RATES)
     steps = pipeline.prepare(view, situation, policy)
     reply: Reply = None
@@ -189,12 +189,12 @@ def _build_report(view: View) -> Report:
 
 
 def _copy_unread(message: Message) -> Message:
-    """Give the message as it comes from storage: nothing of it has been read yet."""
+    """Copy a message as it comes from storage: nothing of it has been read yet."""
     return Message(message.seq, message.kind, message.content, message.tokens)
 
 
 def _read_peak() -> int:
-    """Give the most bytes this process has held in memory, 0 where the system does not say."""
+    """Return the peak memory of this process in bytes, 0 where the system does not report it."""
     path = Path("/proc/self/status")
     lines = path.read_text(encoding="ascii").splitlines() if path.exists() else []
     sizes = (int(line.split()[1]) * 1_024 for line in lines if line.startswith("VmHWM:"))

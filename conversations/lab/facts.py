@@ -1,8 +1,8 @@
-"""Whether what an answer needed was there: in view, named by a recall stub, or recoverable.
+"""Whether what an answer needed was available: in view, named by a recall stub, or recoverable.
 
-A fact is in view when its very characters stand in the system prompt, the tools or a message of the
-request. It is named when the request names an original that holds it (`recall "toolu_..."`), and
-recoverable when an original that was stored by then holds it: recall is always offered.
+A fact is in view when its exact characters occur in the system prompt, the tools or a message of
+the request. It is named when the request names an original that holds it (`recall "toolu_..."`),
+and recoverable when an original stored by then holds it: recall is always offered.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STUB = re.compile(r'recall ("[A-Za-z0-9_-]+"(?:, "[A-Za-z0-9_-]+")*)')
 
 @dataclass(frozen=True, slots=True)
 class FactOutcome:
-    """What became of one fact at the call that needed it."""
+    """The availability of one fact at the call that needed it."""
 
     fact: Fact
     in_view: bool
@@ -32,13 +32,13 @@ class FactOutcome:
 
 @dataclass(slots=True)
 class Shares:
-    """How many facts were needed, and how many of them were there in which way; each a count."""
+    """How many facts were needed, and how many of them were available in which way."""
 
     needed: int = 0
     in_view: int = 0
     #: In view or named by a stub in view.
     named: int = 0
-    #: In view or to be had by recall.
+    #: In view or recoverable.
     recoverable: int = 0
 
     def add(self, found: FactOutcome) -> None:
@@ -74,8 +74,8 @@ class FactScorer:
         stubs = {name for text in said for name in find_recall_ids(text)}
         return [self._found(fact, step, said, stubs) for fact in due]
 
-    def missed(self) -> list[FactOutcome]:
-        """Give the facts of calls that were never reached."""
+    def list_missed(self) -> list[FactOutcome]:
+        """Return the facts of calls that were never reached, as not available."""
         due, self._due = self._due, {}
         return [FactOutcome(fact, False, False, False) for facts in due.values() for fact in facts]
 
@@ -87,13 +87,13 @@ class FactScorer:
 
 
 def find_recall_ids(text: str) -> Iterator[str]:
-    """Give every id that a text names for recall; one line may name several."""
+    """Yield every id that a text names for recall; one line may name several."""
     for names in _STUB.findall(text):
         yield from (name.strip('"') for name in names.split(", "))
 
 
 def _find_call(record: Record, fact: Fact) -> int:
-    """Give the index of the answer whose call produced the message that uses the fact."""
+    """Return the index of the answer whose call produced the message that uses the fact."""
     at = fact.used_at
     while at and record.messages[at - 1].kind == "answer":
         at -= 1
@@ -105,7 +105,7 @@ def _read_message(said: list[str], message: Message) -> None:
 
 
 def read_texts(block: dict[str, Any]) -> Iterator[str]:
-    """Give what the model reads of a block; the bytes of images are not read."""
+    """Yield what the model reads of a block; the bytes of images are not read."""
     match block["type"]:
         case "text":
             yield block["text"]
@@ -126,7 +126,7 @@ def read_texts(block: dict[str, Any]) -> Iterator[str]:
 
 
 def _list_strings(value: Any) -> Iterator[str]:
-    """Give every text of a JSON value, keys included, and the value as the model reads it."""
+    """Yield every text of a JSON value, keys included, and other values as JSON."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -141,7 +141,7 @@ def _list_strings(value: Any) -> Iterator[str]:
 
 
 def _list_originals(messages: Iterable[Message]) -> Iterator[tuple[int, str, str]]:
-    """Give what recall can find: every tool result by its id, every message by its number."""
+    """Yield what recall can find: every tool result by its id, every message by its number."""
     for at, message in enumerate(messages):
         parts: list[str] = []
         for block in message.blocks:

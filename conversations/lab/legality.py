@@ -1,8 +1,7 @@
-"""A second opinion on what is sent: pairing, order and emptiness, read from the wire text.
+"""An independent check of what is sent: pairing, order and emptiness, read from the wire text.
 
-It shares no code with the engine's own rules, so a mistake there does not hide itself here. What a
-message says alone is remembered by its text; how messages follow each other is looked at anew for
-every request.
+It shares no code with the engine's own rules, so a mistake there is not repeated here. The facts of
+a message are remembered by its text; the order of messages is checked for every request.
 """
 
 from __future__ import annotations
@@ -16,25 +15,25 @@ from conversations.context.view.view import Message
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    asked: tuple[str, ...]
+    calls: tuple[str, ...]
     answered: tuple[str, ...]
-    #: Whether something that is no result stands before a result, or at all.
+    #: Whether a block other than a result stands before a result; whether there is any such block.
     is_mixed: bool
     has_others: bool
     flaws: tuple[str, ...]
-    #: Whether it begins with a compaction block, and where signed ones stand.
+    #: Whether it begins with a compaction block, and the indexes of signed ones.
     is_compaction: bool = False
     signed: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)
 class _Turns:
-    """Where the turns stand after the messages read so far."""
+    """The state of the turns after the messages read so far."""
 
     found: list[str] = field(default_factory=list)
     role: str = ""
     seen: set[str] = field(default_factory=set)
-    #: Calls of the last assistant turn, and those that have their result.
+    #: Calls of the last assistant turn, and those of them with a result.
     open: set[str] = field(default_factory=set)
     answered: set[str] = field(default_factory=set)
     is_behind_text: bool = False
@@ -45,7 +44,7 @@ class _Turns:
             self.found.append("a signed compaction block that does not come first")
         if role != self.role:
             self._turn(role, facts)
-        for call in facts.asked:
+        for call in facts.calls:
             if call in self.seen:
                 self.found.append(f"the id {call} repeats")
             self.seen.add(call)
@@ -76,8 +75,8 @@ class LegalityCheck:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], _Facts] = {}
 
-    def violations(self, messages: Iterable[Message]) -> list[str]:
-        """Give what the API would refuse of these messages; nothing when it would take them."""
+    def find_violations(self, messages: Iterable[Message]) -> list[str]:
+        """Return what the API would refuse of these messages; empty when it would accept them."""
         turns = _Turns()
         for message in messages:
             if not message.is_empty:

@@ -1,4 +1,4 @@
-"""Conversations made up for measuring: any length, tool results of 2 to 20 KB, always the same."""
+"""Deterministic synthetic conversations for measuring: any length, tool results of 2 to 20 KB."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _POOL = 64
 
 
 def make_messages(count: int) -> Iterator[Message]:
-    """Give so many messages; what is asked for last is answered, so every prefix ends as it may."""
+    """Yield the first `count` messages of an endless conversation."""
     pool = _make_pool()
     for at in range(count):
         yield make_message(at, pool)
 
 
 def make_message(at: int, pool: list[str]) -> Message:
-    """Give the message at an index: always the same for the same index."""
+    """Return the message at an index: always the same for the same index."""
     place = at % TURN
     if place == 0:
         words = f"Question {at}: compare the offers of page {at // TURN} with my criteria."

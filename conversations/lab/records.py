@@ -1,9 +1,9 @@
-"""Recorded conversations as values: JSON lines of Messages API format, plain or gzipped.
+"""Read recorded conversations: JSON lines of Messages API format, plain or gzipped.
 
-A line is read strictly and its messages keep their places, because facts and usage name them by
-index. Only what changes nothing of the meaning is tidied: a text alone becomes a block, blank texts
-and cache marks are left out. A record that the API would refuse is refused here, by line, so that a
-violation found later is the engine's own.
+A line is read strictly and its messages keep their positions, because facts and usage refer to them
+by index. Only what does not change the meaning is normalised: a plain text becomes a block, blank
+texts and cache breakpoints are left out. A record that the API would refuse is refused here, with
+its line, so that a violation found later is the engine's own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GZIP = b"\x1f\x8b"
 
 
 class RecordError(Exception):
-    """A file or a line of it cannot be used; `where` is the place, the text says why."""
+    """A file or a line of it cannot be used; `where` is its location, the text says why."""
 
     code = "record"
 
@@ -41,7 +41,7 @@ class _BadLineError(Exception):
 class Fact:
     """A text seen in message `first_seen` and needed for the answer at index `used_at`.
 
-    `is_sole` says that no message between the two repeats it.
+    `is_sole`: no message between the two repeats it.
     """
 
     text: str
@@ -60,7 +60,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A conversation to replay; `times` are seconds of the epoch for each message, or nothing."""
+    """A conversation to replay; `times` are seconds since 1970 for each message, or empty."""
 
     id: str
     system: str
@@ -72,7 +72,7 @@ class Record:
 
 
 def list_calls(messages: tuple[Message, ...]) -> tuple[int, ...]:
-    """Give the indexes of answers that a call produced; one behind another is its continuation."""
+    """Return the indexes of answers that a call produced; an answer behind another continues it."""
     return tuple(
         at
         for at, message in enumerate(messages)
@@ -81,7 +81,7 @@ def list_calls(messages: tuple[Message, ...]) -> tuple[int, ...]:
 
 
 def read_records(path: Path) -> Iterator[Record | RecordError]:
-    """Give each line's record, or what is wrong with the line; blank lines are none."""
+    """Yield each line's record, or what is wrong with the line; blank lines are skipped."""
     number = 0
     try:
         for number, line in enumerate(_lines(path), 1):
@@ -107,7 +107,7 @@ def _read_line(where: str, line: bytes) -> Record | RecordError:
 
 
 def read_record(value: object) -> Record:
-    """Make a record of decoded JSON; raises what `read_records` gives with the line."""
+    """Build a record from decoded JSON; raises _BadLineError, or ContextError."""
     if not isinstance(value, dict):
         raise _BadLineError("is not a JSON object")
     name = value.get("id")
@@ -184,7 +184,7 @@ def _normalise_blocks(blocks: Iterable[dict[str, Any]]) -> Iterator[dict[str, An
 
 
 def _demand_legal(messages: tuple[Message, ...]) -> None:
-    """Refuse what breaks a rule of the API before the last call."""
+    """Refuse messages that break a rule of the API before the last call."""
     called = list_calls(messages)
     if not called:
         raise _BadLineError("has no answer to replay")
@@ -223,7 +223,7 @@ def _read_readings(values: list[Any]) -> Iterator[Reading]:
 
 
 def _read_times(values: list[dict[str, Any]]) -> tuple[float, ...]:
-    """Read the messages' timestamps; nothing unless every message has one, in order."""
+    """Read the messages' timestamps; () unless every message has one, in ascending order."""
     found = []
     for value in values:
         stamp = value.get("timestamp")

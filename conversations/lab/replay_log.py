@@ -1,4 +1,4 @@
-"""What the log of a replay would tell: the view after each change, and how summaries went."""
+"""The log of a replay: the view after each change, and how many summaries were refused."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from conversations.context.view.view import View
 
 
 def fold_change(view: View, change: Transformation) -> View:
-    """Give the view after a change as storage would tell it."""
+    """Return the view after a change, with its edits stored and loaded again."""
     if change.outcome == "expected":
-        return view.expecting(tuple(change.reason.split()))
+        return view.with_cleared(tuple(change.reason.split()))
     if change.outcome != "applied":
         return view
     return edits.apply(view, change.kind, edits.load_edits(edits.dump_edits(change.edits)))
 
 
 def count_refused(outcomes: list[str]) -> int:
-    """Count the summaries refused in a row, the latest last."""
+    """Count the consecutive refused summaries, the latest last."""
     count = 0
     for outcome in filter(None, reversed(outcomes)):
         if outcome == "applied":

@@ -1,4 +1,4 @@
-"""What a replay is played against: a model with its window and prices, a policy, the stand-ins."""
+"""The setting of a replay: a model with its window and prices, a policy, and simulated parts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_OUTPUT = 16_000
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """`recall_tools` are the definitions that our agent has and a recorded one may lack."""
+    """`recall_tools` are definitions that our agent has and a recorded one may lack."""
 
     model: str
     window: int
@@ -28,14 +28,14 @@ class World:
     summarizer: Summarizer = extract_summary
     tokenizer: Tokenizer = field(default_factory=scale_estimate)
     recall_tools: tuple[dict[str, Any], ...] = ()
-    #: Entries of the log after which a refused summary is forgotten.
+    #: A refused summary is forgotten after so many entries of the log.
     remembered: int = 60
     #: Whether the API clears tool results and compacts on demand for this model.
     clears: bool = False
     compacts: bool = False
 
     def envelope(self, record: Record) -> Envelope:
-        """Give the envelope of the record's replies."""
+        """Return the envelope of the record's replies."""
         known = {tool.get("name") for tool in record.tools}
         added = (tool for tool in self.recall_tools if tool["name"] not in known)
         return build_envelope(

@@ -1,9 +1,9 @@
-"""A recorded conversation played through the engine, one call at a time.
+"""Replay a recorded conversation through the engine, one call at a time.
 
 Before each recorded answer the engine prepares as it would live; what it proposes is applied, what
-it asks is answered, and the simulated bill of the call is the report it goes on with. A request
-that the simulated API finds too long is prepared again, harder, as the runner does. A turn that
-ends for want of room is skipped to the next prompt: the conversation stays usable.
+it requests is answered, and the simulated bill of the call becomes its next report. A request that
+is too long for the simulated API is prepared again with more `harder`, as the runner does. A turn
+that ends because the context is full is skipped to the next prompt: the conversation stays usable.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ OVERFLOWS = 3
 class Step:
     """One call: what was decided before it, what was sent, and what it would have cost.
 
-    `usage` is None when nothing was sent: the turn ended for want of room, or a rule was broken.
-    Times are nanoseconds of CPU.
+    `usage` is None when nothing was sent: the context was full, or a rule was broken. Times are
+    nanoseconds of CPU.
     """
 
     at: int
@@ -68,7 +68,7 @@ class Step:
 
 @dataclass
 class _Work:
-    """What one call has led to so far."""
+    """The results of one call so far."""
 
     changes: list[Transformation] = field(default_factory=list)
     summaries: list[Usage] = field(default_factory=list)
@@ -83,7 +83,7 @@ class Replayer:
 
     def __init__(self, record: Record, world: World) -> None:
         self._record, self._world = record, world
-        # Read anew, so that no replay profits from what another has read.
+        # Copied without what was read of them, so that no replay profits from another.
         self._messages = tuple(map(replace, record.messages))
         self._envelope = world.envelope(record)
         self._liner = BlockReader(world.tokenizer)
@@ -94,7 +94,7 @@ class Replayer:
         self._report: Report | None = None
         self._bound_to = ""
         self._rejected = 0
-        #: What each entry of the log was: the outcome of a summary, "" for everything else.
+        #: For each entry of the log: the outcome of a summary, "" for everything else.
         self._entries: list[str] = []
         self._sent = ("", "")
         self._rates = world.rates
@@ -103,7 +103,7 @@ class Replayer:
         self._called: float | None = None
 
     def steps(self) -> Iterator[Step]:
-        """Give the calls in order, one for each answer of the record that was reached."""
+        """Yield the calls in order, one for each answer of the record that was reached."""
         times = schedule_calls(self._record)
         called = set(list_calls(self._record.messages))
         is_over = False
@@ -141,7 +141,7 @@ class Replayer:
         return _step(at, work, self._envelope)
 
     def _prepare(self, work: _Work, harder: int) -> Prepared:
-        """Drive the engine; only its own time is counted."""
+        """Drive the engine once; only its own time is counted."""
         steps = pipeline.prepare(self._view, self._situation(), self._world.policy, harder=harder)
         reply: Reply = None
         folded = self._view
@@ -216,18 +216,18 @@ class Replayer:
         self, at: int, answer: Message, prepared: Prepared, seen: View, work: _Work
     ) -> Step:
         left = self._world.window - prepared.gauge.seen
-        envelope = self._envelope.fitting(left)
+        envelope = self._envelope.fit_window(left)
         envelope = api_clearing.build_reply_envelope(envelope, prepared.view, prepared.clearing)
         started = time.thread_time_ns()
         messages = prepared.view.body
         work.join_ns = time.thread_time_ns() - started
-        found = self._judge.violations(prepared.view.messages)
+        found = self._judge.find_violations(prepared.view.messages)
         work.violations += [f"messages before {at}: {what}" for what in found]
         uncleared = self._liner.line(envelope, prepared.view).tokens
         line = self._liner.line(envelope, seen)
         usage = self._cache.bill(line, self._liner.answer_tokens(answer), self._now)
         before, body = self._sent
-        # Marks may move without any loss of what is cached.
+        # Breakpoints may move without any loss of what is cached.
         plain = (messages if seen is prepared.view else seen.body).replace(
             cache_breakpoints.MARK, ""
         )

@@ -1,8 +1,8 @@
-"""The sums of a replay: calls, tokens, money, transformations, facts, rules, time.
+"""The totals of a replay: calls, tokens, money, transformations, facts, rules, time.
 
 A conversation's report is made from its record (recorded or read from the log) and a world; reports
 of several conversations add up to that of a policy. Money is integer micro-dollars, each call
-rounded by the price list itself, and cached and uncached cost price the very same calls.
+rounded by the price list itself; cached and uncached cost price the very same calls.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Report:
     window: int = 0
     conversations: int = 0
     calls: int = 0
-    #: Turns that ended because nothing more could be reduced, and calls larger than the window.
+    #: Turns that ended because the context was full, and calls larger than the window.
     ended: int = 0
     overruns: int = 0
     violations: list[str] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Report:
     tokens: Tokens = field(default_factory=Tokens)
     summaries: Tokens = field(default_factory=Tokens)
     summary_calls: int = 0
-    #: Transformations by kind, what the API was expected to clear among them; others by outcome.
+    #: Applied and expected transformations by kind; the others by outcome.
     applied: Counter[str] = field(default_factory=Counter)
     others: Counter[str] = field(default_factory=Counter)
     freed: int = 0
@@ -79,7 +79,7 @@ class Report:
     decide: list[int] = field(default_factory=list)
     join: list[int] = field(default_factory=list)
 
-    def take(self, step: Step, prices: PriceList) -> None:
+    def add_step(self, step: Step, prices: PriceList) -> None:
         """Count one call."""
         self.overruns += step.overruns
         self.violations += step.violations
@@ -108,14 +108,14 @@ class Report:
         self.prefix_breaks += not step.keeps_prefix
         self.join.append(step.join_ns)
 
-    def know(self, found: FactOutcome) -> None:
+    def add_fact(self, found: FactOutcome) -> None:
         """Count one fact."""
         self.facts.add(found)
         if found.fact.is_sole:
             self.sole.add(found)
 
     def merge(self, other: Report) -> None:
-        """Add what happened to other conversations."""
+        """Add the report of other conversations."""
         for name in (
             "conversations", "calls", "ended", "overruns", "summary_calls", "freed",
             "prefix_breaks", "cost", "summary_cost", "cost_uncached",
@@ -144,27 +144,27 @@ class Report:
 
 
 def simulate_record(record: Record, world: World, watch: Watch | None = None) -> Report:
-    """Replay one conversation and sum it up; `watch` sees every call."""
+    """Replay one conversation and report on it; `watch` is called with every call."""
     report = Report(world.policy.name, world.window, conversations=1)
     scorer = FactScorer(record)
     for step in Replayer(record, world).steps():
-        report.take(step, world.prices)
+        report.add_step(step, world.prices)
         for found in scorer.score(step):
-            report.know(found)
+            report.add_fact(found)
         if watch is not None:
             watch(step)
-    for found in scorer.missed():
-        report.know(found)
+    for found in scorer.list_missed():
+        report.add_fact(found)
     return report
 
 
 def strip_cache(usage: Usage) -> Usage:
-    """Give the same call as it would be billed without a prompt cache."""
+    """Return the usage of the same call without a prompt cache."""
     return Usage(usage.context, usage.output, 0, 0, 0)
 
 
 def dump_report(report: Report) -> dict[str, Any]:
-    """Give a report as data for JSON."""
+    """Return a report as data for JSON."""
     return {
         "policy": report.policy,
         "window": report.window,
@@ -193,14 +193,14 @@ def dump_report(report: Report) -> dict[str, Any]:
 
 
 def compute_tenths(times: list[int]) -> list[float]:
-    """Give the mean of each tenth of the calls in milliseconds, first to last."""
+    """Return the mean of each tenth of the calls in milliseconds, first to last."""
     borders = [len(times) * part // 10 for part in range(11)]
     parts = [times[start:end] for start, end in pairwise(borders)]
     return [round(sum(part) / max(1, len(part)) / 1e6, 3) for part in parts]
 
 
 def compute_spread(times: list[int]) -> dict[str, float]:
-    """Give mean, 95th percentile and maximum of nanoseconds, in milliseconds."""
+    """Return mean, 95th percentile and maximum of nanoseconds, in milliseconds."""
     ordered = sorted(times) or [0]
     figures = {
         "mean": sum(ordered) / len(ordered), "p95": find_percentile(ordered, 95), "max": ordered[-1]

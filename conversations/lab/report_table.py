@@ -1,4 +1,4 @@
-"""Reports for people: policies side by side in columns, conversations in rows."""
+"""Render reports as text: policies side by side in columns, conversations in rows."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from conversations.lab.accuracy import Accuracy
 from conversations.lab.facts import Shares
 from conversations.lab.report import Report, compute_spread, compute_tenths
 
-#: Calls of a conversation whose pace is shown.
+#: Fewest calls of a conversation whose pace is shown.
 _LONG = 1_000
 
 Row = tuple[str, Callable[[Report], str]]
 
 
 def render_totals(reports: Sequence[Report]) -> str:
-    """Give one table, a column for each policy."""
+    """Render one table with a column for each policy."""
     kinds = sorted({kind for report in reports for kind in report.applied})
     rows = [*_TOKENS, *(_build_kind_row(kind) for kind in kinds), *_REST]
     cells = [["", *(report.policy for report in reports)]]
@@ -24,7 +24,7 @@ def render_totals(reports: Sequence[Report]) -> str:
 
 
 def render_markdown(reports: Iterable[Report]) -> str:
-    """Give a Markdown table with a row for each window and policy."""
+    """Render a Markdown table with a row for each window and policy."""
     lines = [_write_row(["window", "preset", *(name for name, _ in _MARKDOWN)])]
     lines.append(_write_row(["---"] * 2 + ["---:"] * len(_MARKDOWN)))
     for report in reports:
@@ -34,7 +34,7 @@ def render_markdown(reports: Iterable[Report]) -> str:
 
 
 def render_conversations(found: Iterable[tuple[str, Report]]) -> str:
-    """Give a line for each conversation and policy."""
+    """Render a line for each conversation and policy."""
     cells = [["conversation", "policy", "calls", "peak", "input", "cost", "changes", "facts"]]
     cells += [
         [
@@ -53,7 +53,7 @@ def render_conversations(found: Iterable[tuple[str, Report]]) -> str:
 
 
 def render_pace(found: Iterable[tuple[str, Report]]) -> str:
-    """Say of each long conversation whether its later calls take the engine longer."""
+    """Render for each long conversation whether its later calls take the engine longer."""
     cells = [["engine ms per call", "policy", "window", *(f"{part}0 %" for part in range(1, 11))]]
     cells += [
         [
@@ -69,7 +69,7 @@ def render_pace(found: Iterable[tuple[str, Report]]) -> str:
 
 
 def render_gauge(found: Accuracy | None) -> str:
-    """Say how far the estimate is from recorded counts."""
+    """Render how far the estimate is from recorded counts."""
     if found is None:
         return "gauge: no recorded usage"
     return (
@@ -81,7 +81,7 @@ def render_gauge(found: Accuracy | None) -> str:
 
 
 def format_dollars(micros: int) -> str:
-    """Write micro-dollars as dollars, rounded to a tenth of a cent."""
+    """Format micro-dollars as dollars, rounded to a tenth of a cent."""
     mills = (micros + 500) // 1_000
     return f"${mills // 1_000:,}.{mills % 1_000:03}"
 
@@ -109,7 +109,7 @@ def _format_engine_times(report: Report) -> str:
 
 
 def _hide_if_ended(show: Callable[[Report], str]) -> Callable[[Report], str]:
-    """Say nothing of sums that lack the calls of turns that ended for want of room."""
+    """Show no totals that lack the calls of turns that ended because the context was full."""
     return lambda report: "-" if report.ended else show(report)
 
 

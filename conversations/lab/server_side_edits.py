@@ -1,7 +1,7 @@
-"""What the API would do by itself: clear old results, and compact when it is asked to.
+"""Simulate what the API does by itself: clear old results, and compact on request.
 
-The clearing is the one the engine has foreseen; that it foresees rightly is judged against the
-emulator elsewhere. A view that goes on from the one before is not looked at from its beginning.
+The clearing is what the engine predicted; other tests compare the prediction with the emulator. A
+view that continues the one before is not read from its beginning.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class ContextEditing:
         self._ids: tuple[str, ...] = ()
 
     def seen(self, view: View, ids: tuple[str, ...]) -> View:
-        """Give what the model sees of a view when the results of these calls are cleared."""
+        """Return what the model sees of a view when the results of these calls are cleared."""
         if not ids:
             return view
         grows = view.trail is self._of.trail and view.length >= self._of.length
@@ -50,7 +50,7 @@ def _clear_results(message: Message, ids: frozenset[str]) -> Message:
 
 
 def simulate_compaction(wanted: CompactionWanted, summarizer: Summarizer) -> CompactionReply | None:
-    """Let the summarizer write what the API would; None when the call gives nothing."""
+    """Let the summarizer write the API's compaction; None when its call fails."""
     messages = wanted.view.messages
     before = [
         str(block.value.get("content") or "")

@@ -1,4 +1,4 @@
-"""How the simulated API counts: the engine's estimate scaled, or any counter put in its place.
+"""The simulated API's token counter: the engine's estimate scaled, or any other counter.
 
 The scale keeps the lab honest: at 100 % the engine would know every count before it is billed.
 """
@@ -17,7 +17,7 @@ Count = Callable[[dict[str, Any]], int]
 
 @dataclass(frozen=True, slots=True)
 class Tokenizer:
-    """Counts of a block and of a tool; the numbers are added per message, request, tool list."""
+    """Counters for a block and a tool; the numbers are added per message, request and tool list."""
 
     block: Count
     tool: Count
@@ -27,7 +27,7 @@ class Tokenizer:
 
 
 def scale_estimate(percent: int = 100) -> Tokenizer:
-    """Count so many percent of what the engine estimates."""
+    """Return a tokenizer that counts so many percent of the engine's estimate."""
 
     def block(value: dict[str, Any]) -> int:
         return -(-estimate_block(value) * percent // 100)

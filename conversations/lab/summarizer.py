@@ -1,8 +1,8 @@
-"""Who writes the summaries of a replay: a fixed extract, an injected stand-in, or nobody.
+"""Who writes the summaries of a replay: a fixed extract, an injected model, or nobody.
 
-The extract is no good prose, but it is honest: it keeps what the prompt asks to keep (the names
-later messages refer to, what the user said, decisions, addresses and numbers) within the length
-asked for, and gives the same text on every machine.
+The extract is not good prose, but useful: it keeps what the prompt asks to keep (the names later
+messages refer to, what the user said, decisions, addresses and numbers) within the requested
+length, and is the same text on every machine.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from conversations.context.text.facts_in_text import count_names
 from conversations.context.tokens.estimate import estimate_text
 
 Summarizer = Callable[[SummaryWanted], SummaryReply | None]
-#: A stand-in for the model: system, text and most tokens; gives text and stop reason, or None.
+#: A stand-in for the model: takes system, text and max_tokens; gives text and stop reason, or None.
 StandIn = Callable[[str, str, int], tuple[str, str] | None]
 
 _KEEP = re.compile(r"^Later messages still refer to these.*:\n((?:- .*\n?)+)", re.MULTILINE)
@@ -30,7 +30,7 @@ _LONGEST_LINE = 240
 
 
 def fail_summary(wanted: SummaryWanted) -> SummaryReply | None:
-    """Fail, as a call that gives no answer."""
+    """Fail like a call that gives no answer."""
     del wanted
     return None
 
@@ -46,7 +46,7 @@ def use_stand_in(stand_in: StandIn) -> Summarizer:
 
 
 def extract_summary(wanted: SummaryWanted) -> SummaryReply:
-    """Give an extract of at most a quarter of the transcript."""
+    """Return an extract of at most a quarter of the transcript."""
     room = min(wanted.max_tokens * 3 // 4, estimate_text(wanted.text) // 4)
     kept: list[str] = []
     for heading, share, lines in _list_parts(wanted.text):
@@ -57,16 +57,16 @@ def extract_summary(wanted: SummaryWanted) -> SummaryReply:
 
 
 def _list_parts(text: str) -> Iterator[tuple[str, int, Iterable[str]]]:
-    """Give headings, shares of the room in percent, and lines, what matters most first."""
+    """Yield headings, shares of the room in percent, and lines, the most important first."""
     sections = _read_sections(text)
-    told = sections.get("transcript", "")
-    asked = "\n".join(match[1] for found in (_KEEP, _LEFT_OUT) for match in found.finditer(text))
-    yield "Names still in use:", 100, dict.fromkeys(asked.splitlines())
+    transcript = sections.get("transcript", "")
+    required = "\n".join(match[1] for found in (_KEEP, _LEFT_OUT) for match in found.finditer(text))
+    yield "Names still in use:", 100, dict.fromkeys(required.splitlines())
     yield "Before:", 30, sections.get("previous_summary", "").splitlines()
-    yield "The user said:", 20, _list_said(told, "[user]")
-    decisions = (line for line in told.splitlines() if _DECISION.search(line))
+    yield "The user said:", 20, _list_said(transcript, "[user]")
+    decisions = (line for line in transcript.splitlines() if _DECISION.search(line))
     yield "Decided and found:", 20, (line for line in decisions if not line.startswith("[result"))
-    counted = count_names(told).most_common()
+    counted = count_names(transcript).most_common()
     yield "Names:", 30, (f"- {name}" for name, _ in counted)
 
 
@@ -78,9 +78,9 @@ def _read_sections(text: str) -> dict[str, str]:
     return found
 
 
-def _list_said(told: str, who: str) -> Iterator[str]:
-    """Give the first lines of what one side said itself."""
-    for part in told.split("\n\n"):
+def _list_said(transcript: str, who: str) -> Iterator[str]:
+    """Yield the first line of each message of one side, without results."""
+    for part in transcript.split("\n\n"):
         speaker, _, words = part.partition("\n")
         if speaker == who and not words.startswith("[result"):
             yield words.partition("\n")[0]

@@ -14,8 +14,8 @@ from conversations.agent.job import LoadedConversation
 from conversations.agent.usage import read_usage
 from conversations.context.policy.gauge import Report, anchor_report
 from conversations.context.steps import api_clearing, api_compaction
+from conversations.context.steps.kinds import ASKS_MODEL, TransformationKind
 from conversations.context.view import attachment_refs, edits, wire
-from conversations.context.view.edits import TransformationKind
 from conversations.context.view.view import Kind, Message, View
 from conversations.log.named_texts import read_named_texts
 from conversations.log.tree import build_path_condition
@@ -108,7 +108,7 @@ def fold_entry(view: View, entry: Message | Change) -> View:
     if isinstance(entry, Message):
         return view.append(entry)
     if entry.outcome == "expected":
-        return view.expecting(tuple(entry.reason.split()))
+        return view.with_cleared(tuple(entry.reason.split()))
     if entry.outcome != "applied":
         return view
     return edits.apply(view, entry.kind, edits.load_edits(entry.edits))
@@ -227,7 +227,7 @@ def _count_rejected(entries: list[Message | Change]) -> int:
     """Count the summaries that were rejected in a row; old rejections no longer count."""
     count = 0
     for entry in reversed(entries[-REMEMBERED:]):
-        if isinstance(entry, Change) and entry.kind in ("summary", "rounds"):
+        if isinstance(entry, Change) and entry.kind in ASKS_MODEL:
             if entry.outcome == "applied":
                 return count
             # A summary that a person rejected does not count against the next one.

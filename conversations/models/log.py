@@ -9,11 +9,15 @@ Wire text is in TextFields, because `jsonb` would rewrite it.
 from __future__ import annotations
 
 import uuid
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
+
+from conversations.context.steps import kinds
 
 
 class AppendOnly(models.Model):
@@ -151,18 +155,13 @@ class Message(Chained):
         return f"{self.kind} {self.seq}"
 
 
-class Transformation(Chained):
-    class Kind(models.TextChoices):
-        INGEST = "ingest", "ingest"
-        COMPACTION = "compaction", "compaction"
-        ROUNDS = "rounds", "rounds"
-        SUMMARY = "summary", "summary"
-        TRIM = "trim", "trim"
-        SHRINK = "shrink", "shrink"
-        REBIND = "rebind", "rebind"
-        RESTORE = "restore", "restore"
-        CLEARING = "clearing", "clearing by the API"
+def _growing() -> list[models.Q]:
+    """Return the conditions for kinds that may make the view larger."""
+    by_person = (models.Q(kind=name, actor__isnull=False) for name in kinds.GROWING_BY_PERSON)
+    return [*(models.Q(kind=name) for name in kinds.GROWING), *by_person]
 
+
+class Transformation(Chained):
     class Outcome(models.TextChoices):
         APPLIED = "applied", "applied"
         REJECTED = "rejected", "rejected"
@@ -177,7 +176,7 @@ class Transformation(Chained):
     turn = models.ForeignKey(
         "conversations.Turn", null=True, on_delete=models.PROTECT, related_name="transformations"
     )
-    kind = models.CharField(max_length=12, choices=Kind.choices)
+    kind = models.CharField(max_length=12, choices=kinds.CHOICES)
     outcome = models.CharField(max_length=10, choices=Outcome.choices)
     #: What triggered it: the number, the threshold it passed, the source of the number, the
     #: setting.
@@ -209,8 +208,7 @@ class Transformation(Chained):
             models.CheckConstraint(
                 name="transformation_shrinks",
                 # A person may restore an original, and reword a summary.
-                condition=models.Q(kind="restore")
-                | models.Q(kind="summary", actor__isnull=False)
+                condition=reduce(or_, _growing())
                 | models.Q(outcome="applied", bytes_after__lt=models.F("bytes_before"))
                 | models.Q(~models.Q(outcome="applied"), edits="[]"),
             ),

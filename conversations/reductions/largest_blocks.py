@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from conversations.context.steps.kinds import OURS
 from conversations.context.steps.recall_list import message_id
 from conversations.context.steps.shorten_results import index_calls
-from conversations.context.steps.summary_zone import OURS
 from conversations.context.view.view import THINKING, Block, Message
 from conversations.log.path import load_state
 from conversations.models import Conversation

@@ -15,6 +15,7 @@ from django.db import transaction
 
 from conversations.context.steps import by_hand
 from conversations.context.steps.exclude import exclude_targets
+from conversations.context.steps.kinds import KINDS
 from conversations.context.steps.pinned import Pin as Target
 from conversations.context.steps.summary_checks import SummaryFlaw
 from conversations.context.steps.summary_versions import EDIT, reword_summary
@@ -38,12 +39,6 @@ from conversations.reductions.working_view import build_desk, find_summary
 
 _STEPS = {"results": by_hand.compact_by_hand, "turns": by_hand.drop_turns_by_hand}
 _MOVED = "The conversation went on since then, so this can no longer be taken back."
-_INSTEAD = {
-    "restore": " Unpin what may be reduced again.",
-    "compaction": " What it took can be sent in full again.",
-    "trim": " What it took can be sent in full again.",
-    "summary": " Its words can be edited, and what it took can be sent in full again.",
-}
 
 
 @transaction.atomic
@@ -131,7 +126,7 @@ def undo_change(*, conversation_id: int, actor_id: int, seq: int) -> Transformat
     row = rows.exclude(edits="[]").first()
     if row is None or conversation.tip != seq:
         kind = row.kind if row is not None else "restore"
-        raise ManualChangeError("moved", _MOVED + _INSTEAD[kind])
+        raise ManualChangeError("moved", f"{_MOVED} {KINDS[kind].instead}".strip())
     now, before = _replay_to(conversation, seq), _replay_to(conversation, row.parent)
     size = (now.tokens, before.tokens, now.size, before.size)
     change = Change("restore", Trigger(1, 0, "counted", UNDO), (), *size, _note(row))

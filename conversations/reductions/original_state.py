@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
+from conversations.context.steps.kinds import OURS
 from conversations.context.steps.pinned import find_originals, find_pin
-from conversations.context.steps.summary_zone import OURS
 from conversations.context.view.view import THINKING, Message, View
 from conversations.log.path import fold_entry, read_path
 from conversations.models import Conversation

@@ -7,24 +7,22 @@ from collections.abc import Iterable, Iterator
 from django.db.models import Q
 
 from conversations.context.steps.exclude import EXCLUDE
+from conversations.context.steps.kinds import OURS, RESTORABLE
 from conversations.context.steps.recall_list import message_id
 from conversations.context.steps.summary_versions import EDIT, REBUILD
-from conversations.context.steps.summary_zone import OURS
 from conversations.context.view.edits import Edit, SpliceBlocks, load_edits
 from conversations.context.view.view import Block, Message
 from conversations.log.path import read_path
 from conversations.log.tree import build_path_condition
 from conversations.models import Conversation, Transformation
 
-#: Kinds of transformation that remove something a person may want back.
-_TAKING = ("ingest", "compaction", "shrink", *OURS)
 #: The setting of an entry that undoes another one.
 UNDO = "undo"
 
 
 def can_restore(row: Transformation) -> bool:
     """Return whether what the change removed can be restored."""
-    is_taking = row.kind in _TAKING and row.setting not in (EDIT, REBUILD)
+    is_taking = row.kind in RESTORABLE and row.setting not in (EDIT, REBUILD)
     return row.outcome == "applied" and is_taking
 
 

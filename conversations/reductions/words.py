@@ -6,23 +6,13 @@ import json
 
 from django.utils.translation import gettext as _
 
+from conversations.context.steps.kinds import KINDS
 from conversations.rendering.numbers import dollars
 
 
 def describe_kind(kind: str) -> str:
     """Return what a kind of transformation does."""
-    words = {
-        "ingest": _("shortened a tool result before it was first sent"),
-        "compaction": _("shortened old tool results"),
-        "rounds": _("summarised finished tool rounds"),
-        "summary": _("replaced messages by a summary"),
-        "trim": _("dropped whole exchanges"),
-        "shrink": _("shortened the largest blocks"),
-        "rebind": _("dropped thinking that another request signed"),
-        "restore": _("brought an original back"),
-        "clearing": _("the API cleared old tool results"),
-    }
-    return f"{kind}: {words[kind]}"
+    return f"{kind}: {_(KINDS[kind].words)}"
 
 
 def describe_decision(decision: str) -> tuple[tuple[str, str], ...]:

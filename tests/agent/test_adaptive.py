@@ -1,4 +1,4 @@
-"""What the runner tells the engine of money, time and pins."""
+"""What the runner passes to the engine about money, time and pins."""
 
 from __future__ import annotations
 

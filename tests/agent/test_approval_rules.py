@@ -1,4 +1,4 @@
-"""A call that asks waits for a person; the others of its answer run; nothing runs twice."""
+"""A call that needs approval waits; the other calls of its answer run; nothing runs twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request whose estimate is too near the window is counted before it is sent or given up."""
+"""A request whose estimate is near the window is counted before it is sent or given up."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def test_an_answer_is_allowed_no_more_than_is_left_of_the_window() -> None
     w = World(job(OFF, window=16_000), log=log)
     w.log.report = Report(12_000, estimate, 0, 0)
     made = w.job.envelope
-    limited = made.limited(9_000)
+    limited = made.with_limit(9_000)
     w.job = job(OFF, window=16_000, max_output=64_000)
     object.__setattr__(w.job, "envelope", limited)
     await w.run(says("Hi"))

@@ -1,4 +1,4 @@
-"""A turn whose process is told to go is left to another one where that loses nothing."""
+"""A turn whose process shuts down is left to another one at a point where that loses nothing."""
 
 from __future__ import annotations
 

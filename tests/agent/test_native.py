@@ -1,4 +1,4 @@
-"""What the API does to the context by itself, as the runner asks for it and takes it."""
+"""Context editing and compaction by the API, as the runner requests and handles them."""
 
 from __future__ import annotations
 

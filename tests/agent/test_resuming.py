@@ -1,4 +1,4 @@
-"""Another worker goes on with a turn: what ended stays, what wrote stays unknown, caps go on."""
+"""Another worker resumes a turn: ended calls stay, writes stay unknown, caps keep counting."""
 
 from __future__ import annotations
 

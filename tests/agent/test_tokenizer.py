@@ -1,4 +1,4 @@
-"""The count of a cut answer: the law of each family, and the same figures as the API's twin."""
+"""Counting an answer that was cut: each family's weights, and agreement with the emulator."""
 
 from __future__ import annotations
 

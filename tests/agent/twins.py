@@ -1,4 +1,4 @@
-"""In-memory twins of the runner's ports: they keep what they are told and do what they are asked.
+"""In-memory twins of the runner's ports: they record their calls and give prepared answers.
 
 The log is a real log, folded by the engine's own functions, so a test can rebuild what was sent.
 """
@@ -91,7 +91,7 @@ class TwinLog:
             if isinstance(entry, Message):
                 view = view.append(entry)
             elif entry.outcome == "expected":
-                view = view.expecting(tuple(entry.reason.split()))
+                view = view.with_cleared(tuple(entry.reason.split()))
             elif entry.outcome == "applied":
                 view = edits.apply(view, entry.kind, entry.edits)
         return view

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 def test_a_growing_digest_is_that_of_the_body() -> None:
     growing, view = IncrementalDigest(), View()
-    texts = [ENVELOPE.text, ENVELOPE.limited(5).text]
+    texts = [ENVELOPE.text, ENVELOPE.with_limit(5).text]
     kinds: Any = ("prompt", "answer", "results")
     for seq in range(1, 30):
         content = "[]" if seq % 5 == 0 else f'[{{"type":"text","text":"nr {seq} ÄÖ€😀"}}]'

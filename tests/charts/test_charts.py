@@ -1,4 +1,4 @@
-"""Charts: shapes that add up, on round numbers, in every language alike."""
+"""Charts: shapes that add up, round numbers at the ticks, the same in every language."""
 
 from __future__ import annotations
 

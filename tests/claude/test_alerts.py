@@ -1,4 +1,4 @@
-"""What no user can mend is one line for an administrator, without the key."""
+"""A failure that no user can fix is logged once for an administrator, without the key."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from agentweb.emulator.server import EmulatorServer
 from conversations.claude.client import QUIET_SECONDS, Claude
 from tests.claude.test_wire import BODY
-from tests.claude.wires import KEY, PATIENT, listen, raw, refuses
+from tests.claude.wire_server import KEY, PATIENT, listen, raw, refuses
 
 pytestmark = pytest.mark.asyncio
 

@@ -1,4 +1,4 @@
-"""Counting a request: a question on the way that no turn depends on."""
+"""Counting a request: no turn depends on it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from agentweb.emulator.server import EmulatorServer
 from conversations.claude.client import Deadlines
 from conversations.context.view.envelope import build_envelope, join_body
-from tests.claude.wires import PATIENT, Answer, client, http, listen, raw, refuses, sends
+from tests.claude.wire_server import PATIENT, Answer, client, http, listen, raw, refuses, sends
 
 pytestmark = pytest.mark.asyncio
 QUICK = Deadlines(60, 60, 120, count=0.5)

@@ -7,7 +7,7 @@ import pytest
 
 from agentweb.emulator.server import EmulatorServer
 from tests.claude.test_wire import BODY
-from tests.claude.wires import PATIENT, ask, raw, refuses
+from tests.claude.wire_server import PATIENT, ask, raw, refuses
 
 pytestmark = pytest.mark.asyncio
 

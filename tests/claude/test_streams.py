@@ -13,7 +13,18 @@ from conversations.claude.client import Deadlines
 from tests.agent.streams import says
 from tests.agent.twins import World
 from tests.claude.test_wire import BODY
-from tests.claude.wires import PATIENT, QUICK, SSE, Heard, ask, client, event, http, raw, sends
+from tests.claude.wire_server import (
+    PATIENT,
+    QUICK,
+    SSE,
+    Heard,
+    ask,
+    client,
+    event,
+    http,
+    raw,
+    sends,
+)
 
 pytestmark = pytest.mark.asyncio
 PING = b'event: ping\ndata: {"type":"ping"}\n\n'

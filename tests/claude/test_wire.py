@@ -9,7 +9,7 @@ from agentweb.emulator.server import EmulatorServer
 from conversations.agent.ports import Head
 from conversations.claude.client import Claude, Deadlines
 from tests.agent.streams import says
-from tests.claude.wires import (
+from tests.claude.wire_server import (
     KEY,
     PATIENT,
     QUICK,

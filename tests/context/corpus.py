@@ -1,4 +1,4 @@
-"""Texts as tools give them, and the characters that are cut wrongly most often."""
+"""Texts as tools return them, and the characters that are cut wrongly most often."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Stored sessions and the digests of what was sent, for any Python and any later code to replay.
 
 `python -m tests.context.golden` replays them with nothing but the standard library and the engine,
-and says how many requests it rebuilt; `python -m tests.context.golden write` lives some stories and
-stores them anew, which is right only when the wire text of requests was changed on purpose.
+and prints how many requests it rebuilt; `python -m tests.context.golden write` runs some stories
+and stores them again, which is right only when the wire text of requests was changed on purpose.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def replayed(session: dict[str, Any]) -> dict[int, View]:
         if what in ("prompt", "answer", "results"):
             view = view.append(Message.parse(number, what, rest[0]))
         elif what == "clearing":
-            view = view.expecting(tuple(rest[0]))
+            view = view.with_cleared(tuple(rest[0]))
         elif what:
             view = edits.apply(view, what, edits.load_edits(rest[0]))
         views[number] = view
@@ -56,7 +56,7 @@ def different(session: dict[str, Any]) -> list[str]:
 
 def write() -> None:
     """Store the sessions of some stories."""
-    from tests.context.doors import Expected
+    from tests.context.endpoints import Expected
     from tests.context.story import Story
 
     sessions = []

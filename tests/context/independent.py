@@ -1,7 +1,7 @@
-"""A second opinion on what the API accepts, written from its documentation, not from `rules`.
+"""An independent check of what the API accepts, from its documentation, not from `rules`.
 
-It reads the body as the API does: parse, merge neighbours of one role, then look. It shares no code
-with the engine and knows nothing of views.
+It reads the body as the API does: parse, merge neighbours of one role, then check. It shares no
+code with the engine and knows nothing of views.
 """
 
 from __future__ import annotations

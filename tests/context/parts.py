@@ -1,6 +1,6 @@
-"""Generated content blocks: every kind the API takes today, plain and odd.
+"""Generated content blocks: every kind the API accepts today, plain and unusual.
 
-All randomness comes from one generator, so a conversation is named by its seed.
+All randomness comes from one generator, so a seed identifies a conversation.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from conversations.context.view import wire
-from tests.context.talk import IMAGE, result, text, use
+from tests.context.samples import IMAGE, result, text, use
 
 WORDS = [
     "the price of 1,250.50 EUR", "https://example.com/jobs/4711?x=1", "notes/todays-jobs.md",

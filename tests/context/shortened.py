@@ -1,4 +1,4 @@
-"""Whether a shortened text is an honest part of its original, judged by its own rules."""
+"""Check by independent rules that a shortened text is an honest part of its original."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A model of how thinking is signed, written from the API's documentation.
 
-A signature vouches for the envelope (model, account, system prompt, tools) and for every block
-before it. Thinking may be taken from the front; where any of it is missing in the middle, or any
+A signature covers the envelope (model, account, system prompt, tools) and for every block
+before it. Thinking may be removed from the front; where any of it is missing in the middle, or any
 other block before it differs, all thinking behind is refused. It shares no code with the engine.
 """
 

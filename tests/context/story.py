@@ -1,9 +1,8 @@
-"""One generated conversation lived through: calls, undo, restored originals, other models.
+"""Run one generated conversation: calls, undo, restored originals, other models.
 
 A story keeps a log as the app does (entries with parents, so that an undo is another path) and
 drives `prepare` as the runner does: it records what is proposed, goes harder after an overflow, and
-starts every turn from what replaying the path gives. What must hold is looked at where it happens
-(`Witness`).
+starts every turn from the replayed path. What must hold is checked where it happens (`Witness`).
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from conversations.context.view import edits, wire
 from conversations.context.view.edits import Transformation
 from conversations.context.view.replay import Entry, replay_entries
 from conversations.context.view.view import Message, View
-from tests.context.doors import WINDOWS, Call, Door, Expected, Loaded, is_open
+from tests.context.endpoints import WINDOWS, Call, Endpoint, Expected, Loaded, is_open
+from tests.context.invariants import Witness
+from tests.context.samples import Shell
 from tests.context.signatures import Seals
 from tests.context.strategies import RATES, Maker, policy_from_seed, writer_from_seed
-from tests.context.talk import Shell
-from tests.context.witness import Witness
 
 KINDS = ("clearing", "ingest", "compaction", "rounds", "summary", "trim", "shrink")
 OVERFLOWS = 3
@@ -52,7 +51,7 @@ class Story:
         self.prompts: list[int] = []
         self.restored: set[int] = set()
         self.policy = policy_from_seed(seed + 1)
-        self.door = self.some_door()
+        self.endpoint = self.choose_endpoint()
         self.pins: frozenset[str | int] = frozenset()
         self.counts: Counter[str] = Counter()
         self.witness = Witness(self)
@@ -90,14 +89,14 @@ class Story:
         view = View()
         for _, entry in path:
             if isinstance(entry, Expected):
-                view = view.expecting(entry.ids)
+                view = view.with_cleared(entry.ids)
             else:
                 view = replay_entries([entry], view)
         report, bound_to = None, ""
         for number, _ in reversed(path):
             call = self.calls.get(number)
             if call is not None:
-                report = call.report if call.model == self.door.model else None
+                report = call.report if call.model == self.endpoint.model else None
                 bound_to = call.binding
                 break
         return Loaded(view, report, bound_to, self._rejected(), self.maker_of(view))
@@ -121,10 +120,10 @@ class Story:
 
     # What happens between turns
 
-    def some_door(self) -> Door:
+    def choose_endpoint(self) -> Endpoint:
         pick = self.chance.choice
         account, system = pick(["key1", "key1", "key2"]), pick(["s", "s", "t"])
-        return Door(pick("ABC"), pick(WINDOWS), account, system)
+        return Endpoint(pick("ABC"), pick(WINDOWS), account, system)
 
     def import_history(self) -> None:
         messages = self.maker.conversation()
@@ -133,12 +132,12 @@ class Story:
             if message.kind == "prompt":
                 self.prompts.append(self.tip)
         view = replay_entries(messages)
-        binding = self.door.binding
+        binding = self.endpoint.binding
         self.seals.sign(self.witness.read(view), binding)
-        self.makers["c2ln"] = self.door.model
+        self.makers["c2ln"] = self.endpoint.model
         for message in messages:
             if message.kind == "answer":
-                self.calls[message.seq] = Call(self.door.model, binding, None)
+                self.calls[message.seq] = Call(self.endpoint.model, binding, None)
 
     def something_happens(self) -> None:
         chance = self.chance.random()
@@ -154,7 +153,7 @@ class Story:
             self.bring_back()
         if self.chance.random() < 0.25:
             self.counts["switch"] += 1
-            self.door = self.some_door()
+            self.endpoint = self.choose_endpoint()
         if self.chance.random() < 0.2:
             self.policy = policy_from_seed(self.chance.randrange(2**40))
         if self.chance.random() < 0.2:
@@ -226,7 +225,7 @@ class Story:
                 compacted_by=self.maker_of(prepared.view),
             )
             if refused is None or prepared.view.edits != refused:
-                self.witness.see_request(prepared, self.door)
+                self.witness.see_request(prepared, self.endpoint)
                 self.sends(prepared.view)
                 if self.chance.random() < 0.85:
                     return prepared, state
@@ -262,7 +261,7 @@ class Story:
 
     def compaction(self, wanted: CompactionWanted) -> CompactionReply | None:
         """Compact as the API does, or fail in one of its ways."""
-        self.witness.see_compaction(wanted.view, self.door)
+        self.witness.see_compaction(wanted.view, self.endpoint)
         self.counts["compaction call"] += 1
         kind = self.chance.random()
         if kind < 0.1:
@@ -270,7 +269,7 @@ class Story:
         if kind < 0.15:
             return CompactionReply("", "max_tokens")
         name = f"seal {self.maker.call_id('block')} {'of a compaction ' * 4}"
-        self.makers[name] = self.door.model
+        self.makers[name] = self.endpoint.model
         said = self.maker.words(60 if kind < 0.9 else 3 * wanted.view.size)
         block = {"type": "compaction", "content": said, "signature": name}
         return CompactionReply(wire.encode(block), "compaction")
@@ -292,16 +291,16 @@ class Story:
     def situation(self, state: Loaded) -> Situation:
         pick = self.chance.choice
         return Situation(
-            self.door.model, self.door.window, 100, state.report, state.bound_to,
-            self.door.binding, state.rejected,
+            self.endpoint.model, self.endpoint.window, 100, state.report, state.bound_to,
+            self.endpoint.binding, state.rejected,
             rates=pick([None, RATES, RATES, replace(RATES, cliff=3_000)]),
-            cache_age=pick([None, 10, 400]), pins=self.pins, clears=self.door.clears,
-            compacts=self.door.compacts, compacted_by=state.compacted_by,
+            cache_age=pick([None, 10, 400]), pins=self.pins, clears=self.endpoint.clears,
+            compacts=self.endpoint.compacts, compacted_by=state.compacted_by,
         )  # fmt: skip
 
     def answered(self, prepared: Prepared, state: Loaded, *, is_over: bool) -> Loaded:
         """Store what the API answers, and the results of what it calls."""
-        view, binding = prepared.view, self.door.binding
+        view, binding = prepared.view, self.endpoint.binding
         last = view.messages[-1]
         if last.kind == "answer":
             said = [self.maker.resumed(last)]
@@ -317,7 +316,7 @@ class Story:
         self.seals.sign(request, binding)
         report = self._report(view.append(answer))
         self.add(answer, answer.seq)
-        self.calls[answer.seq] = Call(self.door.model, binding, report)
+        self.calls[answer.seq] = Call(self.endpoint.model, binding, report)
         for message in said[1:]:
             self.add(message, message.seq)
         return replace(

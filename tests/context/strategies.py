@@ -1,6 +1,6 @@
-"""Generated conversations, policies and situations: all block kinds, odd but valid.
+"""Generated conversations, policies and situations: all block kinds, unusual but valid.
 
-One integer makes one conversation, so 100,000 of them cost little and any can be made again.
+One integer makes one conversation, so 100,000 of them cost little and any can be generated again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from conversations.context.view import wire
 from conversations.context.view.cost_decision import Rates
 from conversations.context.view.view import THINKING, Kind, Message, View
 from tests.context.parts import SERVED, Made, Parts
-from tests.context.talk import keeping
+from tests.context.samples import keeping
 
 RATES = Rates(2_000_000, 10_000_000, 2_500_000, 100_000)
 seeds = st.integers(0, 2**48)

@@ -1,4 +1,4 @@
-"""Reducing rarely and a lot: when it acts, how far it goes, and the numbers it says."""
+"""Reducing rarely and a lot: when it acts, how far it goes, and the numbers it reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conversations.context.view.cost_decision import Rates, weigh_reduction
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import View
 from tests.context.independent import violations
-from tests.context.talk import (
+from tests.context.samples import (
     Shell,
     answer,
     blocks,

@@ -1,4 +1,4 @@
-"""Limits of what a conversation may choose: refused where it is made, kept to where it was made."""
+"""Limits on a conversation's policy: refused when it is changed, applied to older changes."""
 
 from __future__ import annotations
 

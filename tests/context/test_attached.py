@@ -1,4 +1,4 @@
-"""Names in the place of files: only where they were written, and back to the byte."""
+"""References to files: read only where they were written, and expanded to the same bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person does to the context by hand: the steps' own edits, whatever the thresholds."""
+"""A person's reductions: the same edits as the steps', whatever the thresholds."""
 
 from __future__ import annotations
 
@@ -40,16 +40,7 @@ from conversations.context.view import edits
 from conversations.context.view.edits import SpliceBlocks, SpliceMessages, Transformation
 from conversations.context.view.view import Message, View
 from tests.context.independent import violations
-from tests.context.strategies import (
-    RATES,
-    Maker,
-    policy_from_seed,
-    seeds,
-    situation_from_seed,
-    view_from,
-    writer_from_seed,
-)
-from tests.context.talk import (
+from tests.context.samples import (
     IMAGE,
     THOUGHT,
     answer,
@@ -63,7 +54,16 @@ from tests.context.talk import (
     use,
     view_of,
 )
-from tests.context.talk import results as batch
+from tests.context.samples import results as batch
+from tests.context.strategies import (
+    RATES,
+    Maker,
+    policy_from_seed,
+    seeds,
+    situation_from_seed,
+    view_from,
+    writer_from_seed,
+)
 
 many = settings(
     max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), database=None,

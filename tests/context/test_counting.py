@@ -1,4 +1,4 @@
-"""When a request is counted: where the error of an estimate would decide, and seldom."""
+"""When a request is counted: only where the error of an estimate could decide."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conversations.context.policy.policy import Policy, build_policy
 from conversations.context.steps.working_view import MOST_COUNTS
 from conversations.context.view.envelope import STEP, build_envelope
 from conversations.context.view.view import View
-from tests.context.talk import (
+from tests.context.samples import (
     THOUGHT,
     Shell,
     answer,
@@ -144,9 +144,9 @@ def test_a_small_window_keeps_a_share_for_the_answer(window: int, room: int) -> 
 
 def test_the_limit_of_an_answer_shrinks_to_what_is_left_of_the_window() -> None:
     made = build_envelope(model="m", max_tokens=16_000, system="s")
-    assert made.fitting(16_000) is made
+    assert made.fit_window(16_000) is made
     for left in (15_999, 6_400, STEP, 3):
-        fitted = made.fitting(left)
+        fitted = made.fit_window(left)
         assert fitted.max_tokens % STEP == 0
         assert fitted.max_tokens == max(STEP, left // STEP * STEP)
         assert fitted.binding == made.binding

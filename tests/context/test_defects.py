@@ -1,4 +1,4 @@
-"""The defects of the designs this engine unites, each a law that ours keeps.
+"""The defects of the designs that this engine unites, each as a law that it keeps.
 
 Which law answers which defect is listed in tests/test_defects.py.
 """
@@ -21,7 +21,7 @@ from conversations.context.text.shorten import shorten
 from conversations.context.view import edits
 from conversations.context.view.view import Message, View
 from tests.context.independent import violations
-from tests.context.talk import (
+from tests.context.samples import (
     IMAGE,
     Shell,
     answer,

@@ -14,7 +14,7 @@ from conversations.context.steps.shrink import shrink_blocks
 from conversations.context.steps.trim import drop_exchanges
 from conversations.context.view import edits
 from conversations.context.view.view import View
-from tests.context.talk import (
+from tests.context.samples import (
     IMAGE,
     Shell,
     blocks,

@@ -1,6 +1,6 @@
-"""What holds for every conversation, policy and shell.
+"""What holds for every conversation, policy and caller.
 
-A slice of the stories runs each time; `manage.py test --thorough` lives all 100,000 of them.
+A slice of the stories runs each time; `manage.py test --thorough` runs all 100,000 of them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from conversations.context.errors import RuleError, WindowError
 from conversations.context.view import rules, wire
 from conversations.context.view.view import View
 from tests.context.independent import violations
+from tests.context.samples import Shell
 from tests.context.story import live
 from tests.context.strategies import (
     Maker,
@@ -24,7 +25,6 @@ from tests.context.strategies import (
     view_from,
     writer_from_seed,
 )
-from tests.context.talk import Shell
 from tests.context.thorough import PARTS, SLICE, part
 
 many = settings(

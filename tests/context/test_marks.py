@@ -1,4 +1,4 @@
-"""Where cache marks stand: at the head always, in the messages where a read would not reach."""
+"""Cache breakpoints: always at the head, in the messages where the look-back would not reach."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conversations.context.view import cache_breakpoints, edits, rules, wire
 from conversations.context.view.edits import SpliceBlocks
 from conversations.context.view.envelope import build_envelope, join_body
 from conversations.context.view.view import Message, View
-from tests.context.talk import (
+from tests.context.samples import (
     IMAGE,
     THOUGHT,
     Part,

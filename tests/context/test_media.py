@@ -1,4 +1,4 @@
-"""Files told by their bytes: what is taken, how large it is, and what is refused."""
+"""Files identified by their bytes: what is accepted, how large it may be, what is refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conversations.context.tokens.media import Media, MediaError, identify_media
 from conversations.context.tokens.media_words import describe_block, read_text
 from conversations.context.view import wire
 from conversations.context.view.view import Kind, Message
-from tests.context.talk import result, text
+from tests.context.samples import result, text
 from tests.support import small_files
 
 

@@ -1,4 +1,4 @@
-"""What the API takes out by itself: foreseen, recorded, judged by the emulator's own editing."""
+"""Context editing by the API: predicted, recorded, compared with the emulator's own editing."""
 
 from __future__ import annotations
 
@@ -29,8 +29,7 @@ from conversations.context.steps.working_view import WorkingView
 from conversations.context.tokens.estimate import FRAME, estimate_block
 from conversations.context.view.envelope import build_envelope, digest_envelope
 from conversations.context.view.view import Message, View
-from tests.context.strategies import Maker, seeds, view_from
-from tests.context.talk import (
+from tests.context.samples import (
     Shell,
     answer,
     prompt,
@@ -41,6 +40,7 @@ from tests.context.talk import (
     use,
     view_of,
 )
+from tests.context.strategies import Maker, seeds, view_from
 from tests.context.test_pipeline import PAGE, rounds
 from tests.context.test_steps import gauge_of
 
@@ -131,7 +131,7 @@ def test_what_is_foreseen_is_what_the_api_clears(seed: int) -> None:
         assert judged(view, clearing) == (len(foreseen.ids), foreseen.tokens)
         assert predict_cleared(view, gauge, clearing) == foreseen
         assert not set(foreseen.ids) & set(map(str, policy.pins))
-        last, view = view, view.expecting(foreseen.ids)
+        last, view = view, view.with_cleared(foreseen.ids)
         if view.messages[-1].role == "user":
             for message in maker.round():
                 view = view.append(message)
@@ -182,7 +182,7 @@ def test_a_veto_keeps_the_api_from_clearing() -> None:
 
 
 def test_a_vetoed_change_of_what_is_cleared_leaves_nothing_said_to_be_cleared() -> None:
-    view = view_of(prompt("a"), *rounds(6)).expecting(("t0", "t1"))
+    view = view_of(prompt("a"), *rounds(6)).with_cleared(("t0", "t1"))
     shell = Shell(vetoes=("clearing",))
     prepared = shell.prepare(view, situation(clears=True), NATIVE)
     assert (prepared.clearing, prepared.cleared) == (None, ())
@@ -201,14 +201,14 @@ def test_what_to_clear_is_chosen_once_for_a_view() -> None:
 
 
 def test_under_another_policy_nothing_is_cleared_any_more_and_that_is_said() -> None:
-    view = view_of(prompt("a"), *rounds(6)).expecting(("t0", "t1"))
+    view = view_of(prompt("a"), *rounds(6)).with_cleared(("t0", "t1"))
     shell = Shell()
     prepared = shell.prepare(view, situation(clears=True), build_policy("off"))
     assert (prepared.clearing, prepared.cleared) == (None, ())
     assert [record.note for record in shell.records] == ["The API clears no tool results any more"]
     assert prepared.view.cleared == ()
     # What left the view by itself needs no words.
-    gone = view_of(prompt("a"), *rounds(1)).expecting(("x",))
+    gone = view_of(prompt("a"), *rounds(1)).with_cleared(("x",))
     quiet = Shell()
     quiet.prepare(gone, situation(clears=True), NATIVE)
     assert quiet.records == []

@@ -14,7 +14,7 @@ from conversations.context.policy.policy import PRESETS, PolicyError, build_poli
 from conversations.context.tokens.estimate import IMAGE, PAGE, estimate_block, estimate_text
 from conversations.context.view.envelope import build_envelope, join_body
 from conversations.context.view.view import Message
-from tests.context.talk import content, prompt, result, text, use, view_of
+from tests.context.samples import content, prompt, result, text, use, view_of
 
 
 def test_the_figure_is_the_last_report_moved_by_the_estimated_difference() -> None:
@@ -149,7 +149,7 @@ def test_a_body_is_the_envelope_with_the_messages_put_in() -> None:
         '"system":[{"type":"text","text":"s","cache_control":{"type":"ephemeral"}}],'
         '"tools":[{"name":"t"}],"cache_control":{"type":"ephemeral"},"messages":[]}'
     )
-    assert made.limited(5).max_tokens == 5
-    assert made.limited(5).binding == made.binding
+    assert made.with_limit(5).max_tokens == 5
+    assert made.with_limit(5).binding == made.binding
     assert made.binding != build_envelope(model="m", max_tokens=10, system="").binding
     assert made.overhead > 0

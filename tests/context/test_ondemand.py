@@ -1,4 +1,4 @@
-"""The API's compaction: what it is asked for, where its block stands, and who can read it."""
+"""The API's compaction: what is requested, where its block is, and which model can read it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conversations.context.steps import api_compaction
 from conversations.context.view import edits, rules, wire
 from conversations.context.view.replay import replay_entries
 from conversations.context.view.view import Message, View
-from tests.context.talk import (
+from tests.context.samples import (
     THOUGHT,
     Shell,
     answer,

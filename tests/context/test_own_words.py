@@ -1,4 +1,4 @@
-"""What the engine itself wrote stays until it is written anew: nothing shortens it on the way."""
+"""The engine's own blocks stay until they are written again: no step shortens them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from conversations.context.policy.policy import build_policy
 from conversations.context.steps.summary_zone import OURS
 from conversations.context.view import edits, wire
 from conversations.context.view.edits import SpliceBlocks
-from tests.context.talk import Shell, answer, prompt, situation, text, view_of
+from tests.context.samples import Shell, answer, prompt, situation, text, view_of
 
 WORDS = wire.encode(text("what was decided and why " * 800))
 

@@ -1,4 +1,4 @@
-"""Pins found in the log, and originals put back: what was asked for, whole where it must be."""
+"""Pins found in the log, and originals restored: the block, or the whole unit."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ from conversations.context.view import edits, wire
 from conversations.context.view.edits import SpliceBlocks, SpliceMessages
 from conversations.context.view.view import View
 from tests.context.independent import violations
-from tests.context.talk import THOUGHT, answer, blocks, prompt, result, results, text, use, view_of
+from tests.context.samples import (
+    THOUGHT,
+    answer,
+    blocks,
+    prompt,
+    result,
+    results,
+    text,
+    use,
+    view_of,
+)
 
 LONG = "a line of the page\n" * 60
 TALK = view_of(

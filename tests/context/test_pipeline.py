@@ -11,7 +11,7 @@ from conversations.context.policy.policy import build_policy
 from conversations.context.view import edits
 from conversations.context.view.edits import SpliceMessages
 from tests.context.independent import violations
-from tests.context.talk import (
+from tests.context.samples import (
     THOUGHT,
     Shell,
     answer,

@@ -1,4 +1,4 @@
-"""The prefix: what two requests have in common from the front, and no block more."""
+"""The prefix: the blocks that two requests have in common at the front, and no more."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from conversations.context.view import edits
 from conversations.context.view.edits import SpliceBlocks, SpliceMessages
 from conversations.context.view.prefix import CommonPrefix, compare_prefix
 from conversations.context.view.view import Message, View
-from tests.context.talk import answer, content, prompt, result, results, use, view_of
+from tests.context.samples import answer, content, prompt, result, results, use, view_of
 
 TALK = view_of(
     prompt("one", "two"), answer(use("t1")), results(result("t1", "long")), answer("end")

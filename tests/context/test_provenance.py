@@ -7,15 +7,15 @@ from collections import Counter
 import pytest
 
 from conversations.context.errors import EditError
+from conversations.context.steps.kinds import TransformationKind
 from conversations.context.steps.meter_parts import PARTS, PartCounter, find_part
 from conversations.context.steps.restore import build_restore
 from conversations.context.view import edits
-from conversations.context.view.edits import Edit, SpliceBlocks, SpliceMessages, TransformationKind
+from conversations.context.view.edits import Edit, SpliceBlocks, SpliceMessages
 from conversations.context.view.provenance import Provenance, Step, trace_blocks
 from conversations.context.view.view import Block, Kind, Message, View
-from tests.context.doors import Expected
-from tests.context.story import Story
-from tests.context.talk import (
+from tests.context.endpoints import Expected
+from tests.context.samples import (
     IMAGE,
     THOUGHT,
     answer,
@@ -27,7 +27,8 @@ from tests.context.talk import (
     use,
     view_of,
 )
-from tests.context.talk import Part as Said
+from tests.context.samples import Part as Said
+from tests.context.story import Story
 
 TALK = [
     prompt("one"),

@@ -1,4 +1,4 @@
-"""Working memory within a turn, summaries in stages, and bringing originals back."""
+"""Working memory within a turn, summaries in parts, and restored originals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conversations.context.steps.summary_parts import RenderedMessage, split_mes
 from conversations.context.view import edits, replay, wire
 from conversations.context.view.view import Message, View
 from tests.context.independent import violations
-from tests.context.talk import (
+from tests.context.samples import (
     THOUGHT,
     Shell,
     answer,

@@ -6,7 +6,7 @@ from conversations.context.errors import RuleError
 from conversations.context.view import rules
 from conversations.context.view.cache_breakpoints import EPHEMERAL
 from conversations.context.view.view import Kind, Message, View
-from tests.context.talk import (
+from tests.context.samples import (
     IMAGE,
     THOUGHT,
     Part,

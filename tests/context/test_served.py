@@ -1,4 +1,4 @@
-"""Tools that the API runs itself: what they gave counts, also where no figure has it yet."""
+"""Tools that the API runs itself: their results count, even where no figure includes them yet."""
 
 from __future__ import annotations
 

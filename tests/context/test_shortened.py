@@ -1,4 +1,4 @@
-"""Shortening, judged on a corpus at many limits: what is left is a part of the original, honestly.
+"""Shortening, checked on a corpus at many limits: the result is an honest part of the original.
 
 The slice takes some of the limits; `manage.py test --thorough` takes every one from 64 to 2,000.
 """

@@ -18,7 +18,7 @@ from conversations.context.steps.trim import drop_exchanges, drop_rounds
 from conversations.context.view import edits
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import View
-from tests.context.talk import (
+from tests.context.samples import (
     IMAGE,
     THOUGHT,
     answer,

@@ -18,7 +18,7 @@ from conversations.context.text.facts_in_text import count_names, find_required_
 from conversations.context.view import edits, wire
 from conversations.context.view.edits import SpliceBlocks
 from conversations.context.view.view import Block, View
-from tests.context.talk import (
+from tests.context.samples import (
     IMAGE,
     THOUGHT,
     Shell,

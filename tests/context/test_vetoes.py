@@ -1,4 +1,4 @@
-"""What a veto can keep, and what it cannot: the API demands some changes."""
+"""What a veto can prevent, and what it cannot: the API demands some changes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from conversations.context.errors import RuleError
 from conversations.context.policy.policy import PRESETS, build_policy
 from tests.context.independent import violations
-from tests.context.talk import (
+from tests.context.samples import (
     THOUGHT,
     Shell,
     answer,

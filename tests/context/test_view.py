@@ -4,7 +4,7 @@ import pytest
 
 from conversations.context.errors import WireError
 from conversations.context.view.view import Block, Message, View
-from tests.context.talk import IMAGE, THOUGHT, answer, content, prompt, result, results, view_of
+from tests.context.samples import IMAGE, THOUGHT, answer, content, prompt, result, results, view_of
 
 
 def test_a_view_that_branches_does_not_disturb_the_other() -> None:

@@ -1,7 +1,7 @@
 """All stories instead of a slice: one process for each core, every failure with its seed.
 
-`python -m tests.context.thorough [COUNT] [FIRST]` lives them and says what they met; a story that
-breaks a law is lived again by `python -m tests.context.thorough 1 SEED`.
+`python -m tests.context.thorough [COUNT] [FIRST]` runs them and prints what they met; a story that
+breaks a law is run again by `python -m tests.context.thorough 1 SEED`.
 """
 
 from __future__ import annotations

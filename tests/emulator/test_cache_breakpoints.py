@@ -10,7 +10,7 @@ import pytest
 from conversations.context.view import cache_breakpoints, edits, rules
 from conversations.context.view.edits import SpliceBlocks
 from conversations.context.view.envelope import Envelope, build_envelope, join_body
-from tests.context.talk import answer, prompt, result, results, round_of, text, use, view_of
+from tests.context.samples import answer, prompt, result, results, round_of, text, use, view_of
 from tests.emulator.samples import TOOL
 
 LONG = "The quick brown fox jumps over the lazy dog, again and again. " * 200

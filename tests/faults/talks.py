@@ -70,8 +70,8 @@ class Talk:
         text = made.text.replace(wire.encode({"type": "ephemeral"}), mark)
         made = replace(made, parameters=tuple(wire.decode(text).items()))
         if self.uses:
-            made = made.adding("context_management", CLEARING.parameters)
-        return made.under([*self.betas, *([api_clearing.EDITING] if self.uses else [])])
+            made = made.with_parameter("context_management", CLEARING.parameters)
+        return made.with_betas([*self.betas, *([api_clearing.EDITING] if self.uses else [])])
 
     def compacting(self) -> Envelope:
         return api_clearing.build_compaction_envelope(replace(self, uses=0).envelope(400))

@@ -19,7 +19,7 @@ from conversations.lab.call_times import PAUSES, schedule_calls
 from conversations.lab.records import Record
 from conversations.lab.replayer import Replayer, Step
 from conversations.lab.simulated_tokenizer import Tokenizer, scale_estimate
-from tests.lab.talks import PAGE, answer, call, reading, record, result, text, user, world
+from tests.lab.samples import PAGE, answer, call, reading, record, result, text, user, world
 
 HEADERS = ((b"x-api-key", b"sk-test"), (b"anthropic-version", b"2023-06-01"))
 PNG = (

@@ -16,7 +16,7 @@ from conversations.lab.call_times import schedule_calls
 from conversations.lab.records import read_record
 from conversations.lab.report import simulate_record
 from conversations.reductions.trial_subject import RECALL
-from tests.lab.talks import PAGE, answer, line, reading, user, world
+from tests.lab.samples import PAGE, answer, line, reading, user, world
 from tests.support.recorded_conversations import recorded_files
 
 pytestmark = pytest.mark.django_db

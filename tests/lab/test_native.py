@@ -1,4 +1,4 @@
-"""The stand-in for what the API does by itself: seen after the clearing, billed like the rest."""
+"""The simulation of the API's own edits: the view after clearing, and its bill."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conversations.lab.legality import LegalityCheck
 from conversations.lab.replayer import Replayer, Step
 from conversations.lab.report import simulate_record
 from conversations.lab.summarizer import fail_summary
-from tests.lab.talks import record, user, world
+from tests.lab.samples import record, user, world
 from tests.lab.test_simulation import telling
 
 NATIVE = replace(
@@ -81,7 +81,7 @@ def test_where_the_model_offers_neither_our_own_steps_do_it() -> None:
 def test_the_judge_takes_a_block_that_comes_first_and_no_other() -> None:
     block = {"type": "compaction", "content": "x", "signature": "c2ln"}
     said = record([user("a"), {"role": "assistant", "content": [block]}, user("b")]).messages
-    assert LegalityCheck().violations(said[1:]) == []
-    assert LegalityCheck().violations(said) == [
+    assert LegalityCheck().find_violations(said[1:]) == []
+    assert LegalityCheck().find_violations(said) == [
         "a signed compaction block that does not come first"
     ]

@@ -1,4 +1,4 @@
-"""What must hold on recorded conversations, where they are at hand."""
+"""What must hold on recorded conversations, where they are available."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conversations.lab.accuracy import measure_errors, summarise_errors
 from conversations.lab.records import Record, read_records
 from conversations.lab.replayer import Replayer
 from conversations.lab.report import Report, simulate_record
-from tests.lab.talks import world
+from tests.lab.samples import world
 from tests.support.recorded_conversations import recorded_files
 
 #: Classic presets, which `adaptive` may not cost more than.

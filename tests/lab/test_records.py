@@ -1,4 +1,4 @@
-"""Reading recordings: what is taken, what is refused, and where it says so."""
+"""Reading recordings: what is accepted, what is refused, and where the error is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from conversations.lab.records import Record, RecordError, list_calls, read_records
-from tests.lab.talks import answer, call, line, reading, record, result, text, user
+from tests.lab.samples import answer, call, line, reading, record, result, text, user
 
 
 def read(path: Path, *lines: str | bytes) -> list[Record | RecordError]:

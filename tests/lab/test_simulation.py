@@ -1,4 +1,4 @@
-"""What a simulation says: money, facts, rules, turns that end, and nothing made up."""
+"""What a simulation reports: money, facts, rules, turns that end, and nothing invented."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from conversations.lab.replayer import Replayer
 from conversations.lab.report import Report, simulate_record
 from conversations.lab.simulated_tokenizer import scale_estimate
 from conversations.lab.summarizer import extract_summary, fail_summary, use_stand_in
-from tests.lab.talks import PAGE, PRICES, answer, call, reading, record, result, user, world
+from tests.lab.samples import PAGE, PRICES, answer, call, reading, record, result, user, world
 
 AROUND = (("CODE-77-XY ", ""), ("", " CODE-77-XY"))
 #: `off` may only refuse.
@@ -173,7 +173,7 @@ def test_the_extract_keeps_the_names_it_is_asked_for() -> None:
 def test_the_judge_sees_what_the_api_would_refuse() -> None:
     judge = LegalityCheck()
     good = record(reading(2)).messages[:-1]
-    assert judge.violations(good) == []
+    assert judge.find_violations(good) == []
     bad = {
         "orphan": good[2:],
         "unanswered": good[:2],
@@ -183,7 +183,7 @@ def test_the_judge_sees_what_the_api_would_refuse() -> None:
         "role": (_foreign(),),
     }
     for name, messages in bad.items():
-        assert judge.violations(messages), name
+        assert judge.find_violations(messages), name
 
 
 def _mixed() -> Message:

@@ -10,17 +10,16 @@ from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from conversations.budgets.usage.days import Span
+from conversations.context.steps.kinds import ASKS_MODEL, GROWING
 from conversations.models import ApiCall, Transformation
 
-#: The steps that request a text from the model, which may be rejected.
-ASKING = ("summary", "rounds")
-_SHRUNK = Q(outcome="applied") & ~Q(kind="restore")
+_SHRUNK = Q(outcome="applied") & ~Q(kind__in=GROWING)
 #: For `annotate` over transformations.
 CHANGES = {
     "changes": Count("pk", filter=Q(outcome="applied")),
     "saved": Sum(F("tokens_before") - F("tokens_after"), filter=_SHRUNK),
-    "requested": Count("pk", filter=Q(kind__in=ASKING)),
-    "rejected": Count("pk", filter=Q(kind__in=ASKING, outcome__in=("rejected", "vetoed"))),
+    "requested": Count("pk", filter=Q(kind__in=ASKS_MODEL)),
+    "rejected": Count("pk", filter=Q(kind__in=ASKS_MODEL, outcome__in=("rejected", "vetoed"))),
 }
 
 

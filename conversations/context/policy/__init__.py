@@ -1,1 +1,1 @@
-"""The numbers that decide when the context is reduced, and how full it is."""
+"""The numbers that decide when the context is reduced, and the gauge they are compared with."""

@@ -1,9 +1,9 @@
-"""What a conversation may choose of the context policy, as it was set for its owner.
+"""Limits on what a conversation may change of its owner's context policy.
 
-A limit concerns what the conversation changes, by a number of its own or by its preset; what the
-owner's account gives stands. A change beyond a limit is refused where it is made. One that was made
-before the limit counts as the nearest allowed value; where such values are at odds with others the
-conversation runs with its owner's numbers.
+A limit concerns what the conversation changes, by a number of its own or by its preset; the owner's
+own values are never limited. A change beyond a limit is refused. One that was made before the limit
+counts as the nearest allowed value; if such values contradict others, the conversation runs with
+its owner's policy.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from conversations.context.policy.policy import (
     demand_consistent,
 )
 
-#: Says that a conversation may not change a number at all.
+#: Stands for a number that a conversation may not change at all.
 FIXED = "fixed"
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The lowest and highest value of some numbers; where both are None it is fixed."""
+    """The lowest and highest value of some numbers; (None, None) means fixed."""
 
     ranges: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
 
@@ -34,7 +34,7 @@ class Allowed:
         return self.ranges.get(name) == (None, None)
 
     def limits(self, name: str) -> tuple[int, int] | None:
-        """Give the lowest and the highest value of a number; None where it is none or fixed."""
+        """Return a number's lowest and highest value; None if it is fixed or not a number."""
         if name not in BOUNDS or self.is_fixed(name):
             return None
         least, most = self.ranges.get(name, (None, None))
@@ -42,7 +42,7 @@ class Allowed:
         return lowest if least is None else least, highest if most is None else most
 
     def nearest(self, name: str, value: Any, own: Any) -> Any:
-        """Give the allowed value next to one that was chosen in place of the owner's `own`."""
+        """Return the allowed value nearest to `value`; `own` is the owner's value."""
         if value == own or name not in self.ranges:
             return value
         found = self.limits(name)
@@ -81,7 +81,7 @@ def _read_end(name: str, value: object) -> int | None:
 
 
 def demand_allowed(policy: Policy, own: Policy, allowed: Allowed) -> None:
-    """Raise PolicyError at the first number that a conversation may not have, given its owner's."""
+    """Raise PolicyError for the first value that the limits forbid; `own` is the owner's policy."""
     for name in allowed.ranges:
         value = getattr(policy, name)
         if value == allowed.nearest(name, value, getattr(own, name)):
@@ -94,7 +94,7 @@ def demand_allowed(policy: Policy, own: Policy, allowed: Allowed) -> None:
 
 
 def clamp_policy(policy: Policy, own: Policy, allowed: Allowed) -> Policy:
-    """Give the policy a conversation runs with, of the one it chose and its owner's."""
+    """Return the policy a conversation runs with, from the one it chose and its owner's."""
     near = {
         name: allowed.nearest(name, getattr(policy, name), getattr(own, name))
         for name in allowed.ranges

@@ -2,8 +2,8 @@
 
 The figure is anchored on the last call as the API reported it (input, cache reads and cache writes,
 plus the output), and moved by the estimated difference of the view since. No report is None, never
-0; a report made under another model is no report. What the API clears of a request for itself is in
-the figure all the same (`native` says why), and known apart.
+0; a report made under another model is no report. What the API clears of a request by itself is
+included in the figure (`steps/api_clearing.py` says why) and also kept apart.
 """
 
 from __future__ import annotations
@@ -13,14 +13,13 @@ from dataclasses import dataclass, replace
 from conversations.context.view.edits import Source, Trigger
 from conversations.context.view.view import Message, View
 
-#: Reported tokens per thousand estimated ones, kept within these bounds.
+#: Bounds of the reported tokens per thousand estimated ones.
 _LOWEST, _HIGHEST = 300, 3_000
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The last reply call: its context and output as reported, what the API cleared counted in, and
-    the view's estimate then.
+    """The last reply call as reported (context and output, with what the API cleared).
 
     `view_tokens` is the estimate of the view with the answer in it, `edits` the number of
     transformations applied by then, `overhead` the estimate of system prompt and tools.
@@ -30,7 +29,7 @@ class Report:
     view_tokens: int
     overhead: int
     edits: int
-    #: "counted" when it is no call's but was asked for, of this view.
+    #: "counted" when it comes from counting this view, not from a call.
     source: Source = "reported"
 
 
@@ -38,8 +37,8 @@ class Report:
 class Gauge:
     """`tokens` in context, `source` of the figure, and the model's `window`; all in tokens.
 
-    `room` is what a request may fill of the window, and `permille` what a thousand estimated tokens
-    have cost by report.
+    `room` is what a request may fill of the window, and `permille` the reported tokens per thousand
+    estimated ones.
     """
 
     tokens: int
@@ -48,7 +47,7 @@ class Gauge:
     has_report: bool = True
     room: int = 0
     permille: int = 1_000
-    #: Tokens of it that the API will clear before the model sees them.
+    #: How many of the tokens the API will clear before the model reads them.
     cleared: int = 0
 
     def __post_init__(self) -> None:
@@ -56,7 +55,7 @@ class Gauge:
             object.__setattr__(self, "room", self.window)
 
     def passes(self, threshold: int, setting: str) -> Trigger | None:
-        """Give the trigger when the figure is greater than the threshold; 0 means never."""
+        """Return the trigger when the figure is greater than the threshold; 0 means never."""
         if threshold <= 0 or self.tokens <= threshold:
             return None
         return Trigger(self.tokens, threshold, self.source, setting)
@@ -74,15 +73,15 @@ class Gauge:
 
     @property
     def excess(self) -> int:
-        """Estimated tokens that must go for the request to have room; 0 when it has."""
+        """Estimated tokens that must go for the request to fit; 0 when it fits."""
         over = self.seen - self.room
         return over * 1000 // self.permille + 1 if over > 0 else 0
 
 
 def anchor_report(report: Report, answer: Message) -> Report:
-    """Give the report, but for an answer in which the API ran tools never less than the estimate.
+    """Return the report, at least the estimate for an answer in which the API ran tools.
 
-    What those gave stands in the answer and need not be in the figures of the call that made it.
+    Results of such tools are in the answer, but not always in the figures of its call.
     """
     if not answer.shape.server_results:
         return report
@@ -92,7 +91,7 @@ def anchor_report(report: Report, answer: Message) -> Report:
 def measure_context(
     view: View, overhead: int, report: Report | None, window: int, room: int = 0
 ) -> Gauge:
-    """Say how full the context would be if the view were sent now."""
+    """Measure how full the context would be if the view were sent now."""
     if report is None:
         return Gauge(overhead + view.tokens, "estimated", window, has_report=False, room=room)
     permille = _permille(report)
@@ -103,6 +102,6 @@ def measure_context(
 
 
 def _permille(report: Report) -> int:
-    """Reported per thousand estimated tokens on this conversation, bounded."""
+    """Return reported tokens per thousand estimated ones in this conversation, bounded."""
     estimated = report.view_tokens + report.overhead
     return max(_LOWEST, min(_HIGHEST, report.tokens * 1000 // max(1, estimated)))

@@ -1,4 +1,4 @@
-"""What the view may have at most: bytes and messages as the policy says, tokens by the window."""
+"""The limits of a view: bytes and messages as the policy says, tokens by the window."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _UNITS = {"max_conversation_bytes": "bytes", "max_conversation_messages": "messa
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Upper bounds of the view, and why they must be reached.
+    """Upper bounds that the view must reach, and the trigger.
 
-    `is_window` says that the request has no room otherwise; `words` is the room, in characters, for
-    a list of what was dropped.
+    `is_window`: the request does not fit the window otherwise; `words` is the room, in characters,
+    for the list of what was dropped.
     """
 
     trigger: Trigger
@@ -40,9 +40,9 @@ class Goal:
 
 
 def find_goal(view: View, gauge: Gauge, policy: Policy, percent: int = 100) -> Goal | None:
-    """Say what must be reached, or None when the view is within its limits."""
+    """Return the bounds to reach, or None when the view is within its limits."""
     triggers: list[Trigger] = []
-    # Without a limit of its own a measure may stay as it is, and a few words more.
+    # A measure without a limit may stay as it is, plus a short list.
     limit = policy.recall_list_chars
     tokens, size, count = view.tokens + limit, view.size + 3 * limit, view.length
     words = min(limit, gauge.room // 8)

@@ -1,21 +1,22 @@
 """The numbers that decide when and how much the context is reduced, validated together.
 
-Names follow the designs they come from; a setting AGENTWEB_<NAME> overrides each for the site, a
-user's and a conversation's overrides come on top.
+Names follow the designs they come from; a setting AGENTWEB_<NAME> overrides each for the site, then
+come the overrides of the user and of the conversation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from conversations.context.errors import ContextError
 from conversations.context.policy.tool_rules import parse_tool_rule
+from conversations.context.translation import gettext_noop
 
 
 class PolicyError(ContextError):
-    """A policy's number is of the wrong kind, out of range or at odds with another."""
+    """A policy's number is of the wrong kind, out of range or contradicts another."""
 
     code = "policy"
 
@@ -24,8 +25,18 @@ class PolicyError(ContextError):
         self.field, self.problem = field, problem
 
 
-#: The reserve for the answer is at most one part of so many of the window.
+#: The reserve for the answer is at most a fifth of the window.
 RESERVED_SHARE = 5
+
+
+def _number(default: int, bounds: tuple[int, int], words: str) -> Any:
+    """Declare a number: its default, its lowest and highest value, and what it does."""
+    return field(default=default, metadata={"bounds": bounds, "words": words})
+
+
+def _option(default: bool | tuple[str, ...], words: str) -> Any:
+    """Declare a flag or a list of names, and what it does."""
+    return field(default=default, metadata={"words": words})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,64 +45,111 @@ class Policy:
 
     #: The preset these numbers started from.
     name: str = "classic"
-    #: Compact old tool results above this many tokens.
-    input_token_budget: int = 40_000
-    #: What compaction leaves of a tool result.
-    tool_result_retention_chars: int = 500
-    #: A tool result longer than this is shortened before it is first sent.
-    max_tool_result_chars: int = 40_000
-    #: Whether to summarise at all.
-    compaction_enabled: bool = True
-    #: Summarise the middle of the conversation above this many tokens.
-    compaction_threshold_tokens: int = 80_000
-    #: Messages at the end that a summary never touches.
-    protected_tail_messages: int = 6
-    #: What the summary call may read at most.
-    summary_input_chars: int = 100_000
-    #: What the summary call may write at most, in tokens.
-    summary_max_tokens: int = 4_096
-    #: After so many rejected summaries in a row, only deterministic steps work.
-    summary_breaker: int = 3
-    #: Trim only when the context fills at least this share of the window.
-    trim_threshold_percent: int = 60
-    #: Trim the oldest exchanges until the messages fit.
-    max_conversation_bytes: int = 720_000
+    input_token_budget: int = _number(
+        40_000,
+        (0, 10_000_000),
+        gettext_noop("Compact old tool results above so many tokens; 0: never."),
+    )
+    tool_result_retention_chars: int = _number(
+        500, (64, 1_000_000), gettext_noop("Characters that compaction leaves of a tool result.")
+    )
+    max_tool_result_chars: int = _number(
+        40_000,
+        (0, 10_000_000),
+        gettext_noop("Shorten a tool result longer than this before it is first sent."),
+    )
+    compaction_enabled: bool = _option(
+        True, gettext_noop("Whether the model may summarise at all.")
+    )
+    compaction_threshold_tokens: int = _number(
+        80_000, (1_000, 10_000_000), gettext_noop("Summarise the middle above so many tokens.")
+    )
+    protected_tail_messages: int = _number(
+        6, (1, 1_000), gettext_noop("Messages at the end that a summary never touches.")
+    )
+    summary_input_chars: int = _number(
+        100_000, (2_000, 10_000_000), gettext_noop("Characters that a summary call may read.")
+    )
+    summary_max_tokens: int = _number(
+        4_096, (256, 64_000), gettext_noop("Tokens that a summary may have.")
+    )
+    summary_breaker: int = _number(
+        3,
+        (1, 100),
+        gettext_noop("Rejected summaries in a row after which none is tried for a while."),
+    )
+    trim_threshold_percent: int = _number(
+        60,
+        (0, 100),
+        gettext_noop("Trim by bytes only when so many percent of the window are full."),
+    )
+    max_conversation_bytes: int = _number(
+        720_000,
+        (0, 30_000_000),
+        gettext_noop("Drop the oldest exchanges until the messages fit; 0: never."),
+    )
     #: A last backstop by number of messages.
-    max_conversation_messages: int = 0
-    #: Trim until no more than this many tokens are in context.
-    max_conversation_tokens: int = 0
-    #: After so many tool rounds in one turn all but the last become one working memory.
-    round_summary_every: int = 0
+    max_conversation_messages: int = _number(
+        0, (0, 100_000), gettext_noop("Most messages in view; 0: any number.")
+    )
+    max_conversation_tokens: int = _number(
+        0, (0, 10_000_000), gettext_noop("Most tokens in view; 0: any number.")
+    )
+    round_summary_every: int = _number(
+        0, (0, 1_000), gettext_noop("Summarise after so many tool rounds of one turn; 0: never.")
+    )
     #: Tokens of the window kept free for the answer, but never more than a fifth of it.
-    window_reserve_tokens: int = 16_000
-    #: Tools whose results are never shortened.
-    verbatim_tools: tuple[str, ...] = ()
+    window_reserve_tokens: int = _number(
+        16_000, (1_024, 200_000), gettext_noop("Tokens of the window kept free for the answer.")
+    )
+    verbatim_tools: tuple[str, ...] = _option(
+        (), gettext_noop("Tools whose results are never shortened, separated by commas.")
+    )
     #: How results of tools are handled, as tool=rule: keep, head_tail, json, cap N or verbatim.
-    tool_policies: tuple[str, ...] = ()
-    #: A result longer than this is not verbatim, whatever its tool.
-    verbatim_max_chars: int = 8_000
-    #: Compaction keeps JSON as JSON, and head and tail of text; otherwise the head alone.
-    structure_kept: bool = False
-    #: Characters for the list of what can be recalled.
-    recall_list_chars: int = 4_000
-    #: Reduce in one go above this share of what a request may fill; 0: the other numbers decide.
-    compact_above_percent: int = 0
-    #: Such a reduction goes down to this share of what a request may fill,
-    low_water_percent: int = 28
-    #: and to so many tokens, whichever is less.
-    low_water_tokens: int = 20_000
-    #: Nothing is reduced for less than this many tokens.
-    minimum_gain_tokens: int = 8_000
+    tool_policies: tuple[str, ...] = _option(
+        (), gettext_noop("tool=rule, separated by commas; keep, head_tail, json, cap N, verbatim.")
+    )
+    verbatim_max_chars: int = _number(
+        8_000, (0, 100_000), gettext_noop("A longer result is not verbatim, whatever its tool.")
+    )
+    structure_kept: bool = _option(
+        False, gettext_noop("Whether compaction keeps JSON as JSON, and head and tail of text.")
+    )
+    recall_list_chars: int = _number(
+        4_000, (500, 100_000), gettext_noop("Characters for the list of what can be recalled.")
+    )
+    compact_above_percent: int = _number(
+        0, (0, 95), gettext_noop("Reduce in one go above so many percent of the room; 0: never.")
+    )
+    #: Percent of what a request may fill; `low_water_tokens` counts if it is less.
+    low_water_percent: int = _number(
+        28,
+        (5, 90),
+        gettext_noop("A reduction in one go comes down to so many percent of the room."),
+    )
+    low_water_tokens: int = _number(
+        20_000,
+        (2_000, 10_000_000),
+        gettext_noop("It comes down to so many tokens, if that is less."),
+    )
+    minimum_gain_tokens: int = _number(
+        8_000, (500, 1_000_000), gettext_noop("Nothing is reduced for less than so many tokens.")
+    )
     #: Let the API clear old tool results and compact, where the model offers it: above
     #: input_token_budget and compaction_threshold_tokens, for no less than minimum_gain_tokens.
-    server_side: bool = False
-    #: The newest tool results, so many of them, that the API does not clear.
-    clear_keep_results: int = 3
-    #: Ids of tool calls and numbers of messages that no step may touch; no setting of a site.
+    server_side: bool = _option(
+        False, gettext_noop("Let the API clear and compact by itself, where the model offers it.")
+    )
+    clear_keep_results: int = _number(
+        3,
+        (0, 1_000),
+        gettext_noop("The newest tool results, so many, that the API does not clear."),
+    )
+    #: Ids of tool calls and numbers of messages that no step may touch; not a site setting.
     pins: frozenset[str | int] = frozenset()
 
     def room(self, window: int) -> int:
-        """Give how much of a model's window a request may fill, in tokens."""
+        """Return how much of a model's window a request may fill, in tokens."""
         return window - min(self.window_reserve_tokens, window // RESERVED_SHARE)
 
 
@@ -129,33 +187,19 @@ PRESETS: dict[str, Policy] = {
     ),
 }  # fmt: skip
 
-#: Lowest and highest allowed values.
-BOUNDS: dict[str, tuple[int, int]] = {
-    "input_token_budget": (0, 10_000_000),
-    "tool_result_retention_chars": (64, 1_000_000),
-    "max_tool_result_chars": (0, 10_000_000),
-    "compaction_threshold_tokens": (1_000, 10_000_000),
-    "protected_tail_messages": (1, 1_000),
-    "summary_input_chars": (2_000, 10_000_000),
-    "summary_max_tokens": (256, 64_000),
-    "summary_breaker": (1, 100),
-    "trim_threshold_percent": (0, 100),
-    "max_conversation_bytes": (0, 30_000_000),
-    "max_conversation_messages": (0, 100_000),
-    "window_reserve_tokens": (1_024, 200_000),
-    "max_conversation_tokens": (0, 10_000_000),
-    "round_summary_every": (0, 1_000),
-    "verbatim_max_chars": (0, 100_000),
-    "recall_list_chars": (500, 100_000),
-    "compact_above_percent": (0, 95),
-    "low_water_percent": (5, 90),
-    "low_water_tokens": (2_000, 10_000_000),
-    "minimum_gain_tokens": (500, 1_000_000),
-    "clear_keep_results": (0, 1_000),
-}
-_FLAGS = ("compaction_enabled", "structure_kept", "server_side")
 #: What can be set for a site, a user or a conversation.
 POLICY_FIELDS = tuple(field.name for field in fields(Policy) if field.name not in ("name", "pins"))
+#: What each of them does, for people; translated where it is shown. A field without it fails here.
+POLICY_WORDS: dict[str, str] = {
+    field.name: field.metadata["words"] for field in fields(Policy) if field.name in POLICY_FIELDS
+}
+#: Lowest and highest allowed values of the numbers.
+BOUNDS: dict[str, tuple[int, int]] = {
+    field.name: field.metadata["bounds"] for field in fields(Policy) if "bounds" in field.metadata
+}
+_FLAGS = tuple(
+    name for name in POLICY_FIELDS if isinstance(getattr(PRESETS["classic"], name), bool)
+)
 
 
 def build_policy(preset: str, *overrides: Mapping[str, Any]) -> Policy:
@@ -164,8 +208,8 @@ def build_policy(preset: str, *overrides: Mapping[str, Any]) -> Policy:
         raise PolicyError("policy", f"{preset!r} is none of {', '.join(PRESETS)}")
     policy = PRESETS[preset]
     for values in overrides:
-        for field, value in values.items():
-            policy = replace(policy, **{field: _check_value(field, value)})
+        for name, value in values.items():
+            policy = replace(policy, **{name: _check_value(name, value)})
     return demand_consistent(policy)
 
 
@@ -200,7 +244,7 @@ def _check_names(field: str, value: object) -> tuple[str, ...]:
 
 
 def demand_consistent(policy: Policy) -> Policy:
-    """Refuse numbers at odds with each other; raises PolicyError."""
+    """Return the policy unchanged; raises PolicyError when its numbers contradict each other."""
     budget, threshold = policy.input_token_budget, policy.compaction_threshold_tokens
     if policy.compaction_enabled and budget and threshold <= budget:
         raise PolicyError(
@@ -222,5 +266,5 @@ def demand_consistent(policy: Policy) -> Policy:
 
 
 def dump_policy(policy: Policy) -> dict[str, Any]:
-    """Give the policy's numbers as data, for the record."""
+    """Return the policy's numbers as data, for the record."""
     return asdict(policy) | {"pins": sorted(policy.pins, key=str)}

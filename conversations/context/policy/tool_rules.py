@@ -14,14 +14,14 @@ _RULE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`cap` is the limit in characters where the way is cap."""
+    """`cap` is the limit in characters when the way is cap."""
 
     way: Way
     cap: int = 0
 
 
 def parse_tool_rule(text: str) -> tuple[str, Rule]:
-    """Read `tool=rule`; raises ValueError when it is none."""
+    """Parse `tool=rule`; raises ValueError when it is malformed."""
     found = _RULE.fullmatch(text.strip())
     if found is None:
         raise ValueError(f"{text!r} is not tool=keep, head_tail, json, verbatim or cap N")

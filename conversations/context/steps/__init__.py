@@ -1,1 +1,1 @@
-"""The transformations: what each takes from the view and puts in its place."""
+"""The registry of transformation kinds (`kinds.py`), and the steps that propose them."""

@@ -1,11 +1,11 @@
 """Reduce rarely and a lot: one decision, one break of the prompt cache, down to a low-water mark.
 
-Above a share of the window or a price cliff the context must come down; below that it comes down
-when nothing is in the prompt cache any more, or when the calls to come pay for the rewriting
-(`decision`). What is recent stays whole. What is older is compacted, keeping its structure; only
-what then still does not fit is summarised, or, where there is no summary, dropped; all of it stays
-named in view for recall. A share of a large window alone would be the wrong mark: at a million
-tokens, reading the cached history costs many times what the conversation adds.
+Above a share of the window or a price cliff the context must be reduced; below that it is reduced
+when nothing is left in the prompt cache, or when the calls to come pay for rewriting it
+(`view/cost_decision.py`). Recent messages stay as they are. Older ones are compacted, keeping their
+structure; only what then still does not fit is summarised, or dropped where there is no summary;
+all of it stays listed in view for recall. A share of a large window alone would be the wrong mark:
+at a million tokens, reading the cached history costs many times what the conversation adds.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from conversations.context.view.edits import Transformation, Trigger, build_tran
 from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import Message, View
 
-#: Percent of the low-water mark that the newest messages fill, whole.
+#: Percent of the low-water mark that the newest, unchanged messages may fill.
 RECENT_PERCENT = 60
-#: What is older than so many messages is not recent, however short they are: a token that stays is
-#: paid for on every call, and written anew whenever the cache has gone cold.
+#: Messages before the newest so many are not recent, however short they are: a token that stays is
+#: paid for on every call, and written again whenever the cache has expired.
 RECENT_MESSAGES = 30
 #: The low-water mark of a conversation of short messages, in tokens.
 _LEAST_MARK = 8_000
-#: Percent of a price cliff that is kept clear of it, since the figure is partly an estimate.
+#: Margin below a price cliff in percent, since the figure is partly an estimate.
 _CLEAR = 4
-#: What a summary call writes, about, in tokens.
+#: Tokens a summary call writes, about.
 _WRITTEN = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What will be done: what is old ends at `after`; of that, what is replaced ends at `end`."""
+    """A reduction: what is old ends at index `after`; what of that is replaced ends at `end`."""
 
     trigger: Trigger
     decision: Decision
@@ -47,7 +47,7 @@ class Plan:
     end: int
 
     def compaction(self, view: View) -> Transformation | None:
-        """Compact what is neither recent nor to be replaced."""
+        """Build the compaction of what is neither recent nor to be replaced; None for nothing."""
         messages = view.messages
         first, last = messages[self.end].seq, messages[self.after].seq
         edits = [one.edit for one in self.ready.between(first, last) if one.edit]
@@ -56,7 +56,7 @@ class Plan:
         what = f"{len(edits)} old tool result{'s' if len(edits) > 1 else ''}"
         note = f"Compacted {what}: {self.said}"
         change = build_transformation(view, "compaction", self.trigger, edits, note, self.decision)
-        return self.ready.applied(change)
+        return self.ready.record_applied(change)
 
     @property
     def said(self) -> str:
@@ -67,7 +67,7 @@ class Plan:
 
 
 def plan_reduction(view: View, gauge: Gauge, policy: Policy, situation: Situation) -> Plan | None:
-    """Decide, by a quick look first and then by what really can be freed."""
+    """Plan a reduction, by a quick estimate first and then by what can really be freed."""
     mark = _find_low_water(view, gauge, policy)
     reason = _find_reason(gauge, policy, situation, mark)
     calls = _count_calls_above(view, mark)
@@ -82,7 +82,7 @@ def plan_reduction(view: View, gauge: Gauge, policy: Policy, situation: Situatio
 
 @dataclass(frozen=True, slots=True)
 class _Aim:
-    """The mark to come down to, in estimated tokens, and why."""
+    """The mark to reduce to, in estimated tokens, and why."""
 
     mark: int
     why: Why
@@ -108,10 +108,10 @@ def _weigh_plan(view: View, policy: Policy, situation: Situation, aim: _Aim) -> 
     if freed < policy.minimum_gain_tokens:
         return None
     asks = end and policy.compaction_enabled
-    asked = min(policy.summary_input_chars // 3, view.tokens) if asks else 0
-    # Nothing is rewritten that is not written anyway when the cache is cold.
+    read = min(policy.summary_input_chars // 3, view.tokens) if asks else 0
+    # With a cold cache nothing is rewritten that would not be written anyway.
     rewritten = 0 if aim.why == "cold" else view.tokens * aim.permille // 1000 - freed
-    call = (asked, _WRITTEN if asks else 0)
+    call = (read, _WRITTEN if asks else 0)
     decision = weigh_reduction(aim.why, freed, max(0, rewritten), call, situation.rates, aim.calls)
     if aim.why == "pays" and not decision.pays:
         return None
@@ -119,7 +119,7 @@ def _weigh_plan(view: View, policy: Policy, situation: Situation, aim: _Aim) -> 
 
 
 def _find_low_water(view: View, gauge: Gauge, policy: Policy) -> int:
-    """Give the mark for the messages, in estimated tokens."""
+    """Return the low-water mark for the messages, in estimated tokens."""
     newest = view.trail.messages[max(0, view.length - RECENT_MESSAGES) : view.length]
     recent = sum(message.tokens for message in newest) * 100 // RECENT_PERCENT
     wanted = policy.low_water_tokens * 1000 // gauge.permille
@@ -146,7 +146,7 @@ def _find_reason(
 
 
 def _find_recent(view: View, room: int) -> int:
-    """Give the index from which on messages stay as they are: within the room, and the last."""
+    """Return the index of the first message that is recent: within the room, or the last."""
     messages = view.trail.messages
     at, used = view.length, 0
     while at > 1 and used + messages[at - 1].tokens <= room:
@@ -158,7 +158,7 @@ def _find_recent(view: View, room: int) -> int:
 def _find_end(
     view: View, policy: Policy, likely: dict[int, int], mark: int, after: int
 ) -> tuple[int, int]:
-    """Find the cut up to which messages must go to reach the mark, and what that frees."""
+    """Find the cut up to which messages must go to reach the mark, and the tokens that frees."""
     positions = find_cuts(view)
     stay = find_kept(view, positions, policy)
     messages = view.messages
@@ -179,7 +179,7 @@ def _find_end(
 
 @dataclass(slots=True)
 class _Answers:
-    """Tokens of the view before each answer; an answer is a call that was made."""
+    """Tokens of the view before each answer; each answer is a call that was made."""
 
     tokens: int = 0
     before: list[int] = field(default_factory=list)

@@ -1,20 +1,20 @@
-"""What the API itself takes out of a request, and what it is asked for.
+"""Context editing by the API: what it clears from a request, and the parameters that ask for it.
 
-Context editing clears the results of old tool calls for one request; the stored history is not
-changed and stays what thinking is signed over. The API says afterwards how much it cleared, never
-what. It goes by the order of the calls, spares the newest and excluded tools, so what the model
-will not see can be said beforehand: that is recorded whenever it changes, so that a person and the
+Context editing clears the results of old tool calls for one request; the stored history does not
+change, and thinking stays signed over it. The API reports afterwards how much it cleared, not what.
+It goes by the order of the calls and spares the newest and excluded tools, so what the model will
+not see can be predicted: the prediction is recorded whenever it changes, so that people and the
 recall tool can name it.
 
-Asked for the same `keep` in every request the API would clear one result more after each tool round
-and break the prompt cache each time. So the line between cleared and kept stays where it was:
-`keep` grows with the calls behind it, until what is left passes the trigger again and moving the
-line frees enough.
+With the same `keep` in every request the API would clear one result more after each tool round and
+break the prompt cache each time. So the line between cleared and kept stays where it was: `keep`
+grows with the calls behind it, until what is left passes the trigger again and moving the line
+frees enough.
 
-Two figures follow. `Gauge.tokens` is what is uncleared: the whole view as it is stored, which a
-compaction would have to read; it starts the clearing and the compaction, and a report is brought
-back to it by adding what the API says it cleared. `Gauge.seen` is what is left for the model after
-the clearing: the window guard compares that.
+Two figures follow. `Gauge.tokens` is uncleared: the whole view as stored, which a compaction would
+have to read; it triggers clearing and compaction, and a report is converted to it by adding what
+the API says it cleared. `Gauge.seen` is what is left for the model after the clearing: the window
+guard compares that.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from conversations.context.view.view import Message, View
 
 EDITING = "context-management-2025-06-27"
 COMPACTION = "compact-2026-09-04"
-#: About what stands in the place of a cleared result.
+#: About the text that the API puts in the place of a cleared result.
 CLEARED = "[Old tool result cleared by context management]"
 
 
@@ -74,7 +74,7 @@ class _Uses:
 
     calls: list[tuple[str, str]] = field(default_factory=list)
     frees: dict[str, int] = field(default_factory=dict)
-    #: Ids of the results that a person brought back.
+    #: Ids of the results that a person restored.
     restored: set[str] = field(default_factory=set)
 
     def read(self, message: Message) -> None:
@@ -97,7 +97,7 @@ class _Uses:
 
 
 def predict_cleared(view: View, gauge: Gauge, clearing: Clearing) -> Cleared:
-    """Say what the API will clear of this view, by its own rules."""
+    """Predict what the API will clear of this view, by its own rules."""
     if gauge.tokens <= clearing.trigger:
         return Cleared()
     uses = _learn_uses(view)
@@ -108,7 +108,7 @@ def predict_cleared(view: View, gauge: Gauge, clearing: Clearing) -> Cleared:
 
 
 def choose_clearing(view: View, gauge: Gauge, policy: Policy) -> tuple[Clearing, Cleared]:
-    """Say what to ask for, and what that will clear: as before, unless more has become due."""
+    """Choose the parameters, and what they will clear: as before, unless more has become due."""
     fresh = Clearing(
         policy.input_token_budget,
         policy.clear_keep_results,
@@ -130,7 +130,7 @@ def choose_clearing(view: View, gauge: Gauge, policy: Policy) -> tuple[Clearing,
 def build_expectation(
     view: View, gauge: Gauge, clearing: Clearing, cleared: Cleared
 ) -> Transformation:
-    """Make the record of what the API will clear from now on; it changes nothing that is sent."""
+    """Build the record of what the API will clear from now on; it changes nothing that is sent."""
     count = len(cleared.ids)
     freed = cleared.tokens * 1000 // gauge.permille
     if count:
@@ -144,32 +144,32 @@ def build_expectation(
     trigger = Trigger(gauge.tokens, clearing.trigger, gauge.source, "input_token_budget")
     return Transformation(
         "clearing", trigger, (), view.tokens, max(0, view.tokens - freed), view.size, view.size,
-        note, "expected", " ".join(cleared.ids), made=view.expecting(cleared.ids),
+        note, "expected", " ".join(cleared.ids), made=view.with_cleared(cleared.ids),
     )  # fmt: skip
 
 
 def list_expected_ids(view: View) -> tuple[str, ...]:
-    """Give the ids last expected to be cleared that are still in view."""
+    """Return the ids last expected to be cleared that are still in view."""
     frees = _learn_uses(view).frees if view.cleared else {}
     return tuple(call for call in view.cleared if call in frees)
 
 
 def build_reply_envelope(envelope: Envelope, view: View, clearing: Clearing | None) -> Envelope:
-    """Give the envelope of a reply with what this view and this clearing need."""
+    """Return the envelope of a reply with the parameters this view and this clearing need."""
     betas = [COMPACTION] if has_compaction_block(view) else []
     if clearing is not None:
-        envelope = envelope.adding("context_management", clearing.parameters)
+        envelope = envelope.with_parameter("context_management", clearing.parameters)
         betas.append(EDITING)
-    return envelope.under(betas)
+    return envelope.with_betas(betas)
 
 
 def build_compaction_envelope(envelope: Envelope) -> Envelope:
-    """Give the envelope of an on-demand compaction; its prefix is that of the replies."""
-    return envelope.adding("compaction", {"type": "summarize"}).under([COMPACTION])
+    """Return the envelope of an on-demand compaction; it keeps the prefix of the replies."""
+    return envelope.with_parameter("compaction", {"type": "summarize"}).with_betas([COMPACTION])
 
 
 def has_compaction_block(view: View) -> bool:
-    """Say whether the view has a compaction block of the API."""
+    """Return whether the view has a compaction block of the API."""
     return view.learn("compaction blocks", list[int], _read_blocks) != []
 
 
@@ -183,9 +183,9 @@ def _learn_uses(view: View) -> _Uses:
 
 
 def _list_spared_tools(view: View, policy: Policy) -> tuple[str, ...]:
-    """Name the tools whose results must stay, or one of whose results must.
+    """List the tools that must be excluded because one of their results must stay.
 
-    The API can spare a tool, not one result.
+    The API can exclude a tool, not a single result.
     """
     uses = _learn_uses(view)
     ids = find_untouchable(view, policy) | uses.restored

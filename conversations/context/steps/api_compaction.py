@@ -1,15 +1,15 @@
-"""Let the API compact the beginning of the conversation into one block it has signed.
+"""Let the API compact the beginning of the conversation into one signed block.
 
-The request is the reply's own, so its prefix is read from the prompt cache, and the block is
-readable. It must stand first, and it stands for exactly the messages that were sent for it: so they
-are the first ones of the view, up to a cut. What is pinned or verbatim among them is sent and stays
-behind the block all the same. A later compaction takes the block in with the rest; there are never
-two. The block's words are the API's: they are judged by how the call ended and by their length, and
-beside them stands our own list of what can be recalled. Thinking behind it would stay valid, but
-goes as behind any other edit.
+The request is that of a reply, so its prefix is read from the prompt cache, and the block's text is
+readable. The block must come first, and it replaces exactly the messages that were sent for it: so
+those are the first ones of the view, up to a cut. Pinned and verbatim results among them are sent
+as well and stay in view behind the block. A later compaction includes the earlier block; there are
+never two. The text is the API's: it is judged by the stop reason and by its length, and our own
+list of what can be recalled follows it. Thinking behind it would stay valid, but is dropped as
+behind any other edit.
 
-Only the model that made a block reads it. Before a request to another model, or once its signature
-was refused, `replace_block_by_text` puts its text in its place.
+Only the model that made a block can read it. Before a request to another model, or once its
+signature was refused, `replace_block_by_text` replaces it by its text.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Generator, Iterable
 from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.policy import Policy
 from conversations.context.steps import api_clearing, recall_list
+from conversations.context.steps.kinds import OURS
 from conversations.context.steps.protocol import (
     REFUSED,
     CompactionReply,
@@ -27,7 +28,6 @@ from conversations.context.steps.protocol import (
 )
 from conversations.context.steps.removable_units import build_drops, find_latest_unit, find_pinned
 from conversations.context.steps.summary import END, START
-from conversations.context.steps.summary_zone import OURS
 from conversations.context.view import rules, wire
 from conversations.context.view.edits import (
     Edit,
@@ -40,10 +40,10 @@ from conversations.context.view.edits import (
 )
 from conversations.context.view.view import Block, Kind, Message, View
 
-#: The number of the block's message: it is none of the log.
+#: The number of the block's message, which is not in the log.
 NUMBER = 0
 _SETTING = "compaction_threshold_tokens"
-#: Percent of the threshold below which a compaction is to bring the figure.
+#: Percent of the threshold to which a compaction shall bring the figure.
 _LOW = 50
 _FAILED = "The API gave no compaction: "
 
@@ -51,16 +51,16 @@ Compacting = Generator[CompactionWanted, CompactionReply | None, Transformation 
 
 
 def find_trigger(gauge: Gauge, policy: Policy) -> Trigger | None:
-    """Say whether the uncleared view has outgrown its threshold."""
+    """Return the trigger when the uncleared view has passed its threshold."""
     if not policy.compaction_enabled:
         return None
     return gauge.passes_or_room(policy.compaction_threshold_tokens, _SETTING)
 
 
 def find_end(view: View, gauge: Gauge, policy: Policy, overhead: int) -> int:
-    """Say how many messages to compact; 0 when none can be or it is not worth a call.
+    """Find how many messages to compact; 0 when none can be or it is not worth a call.
 
-    Whole exchanges are compacted, unless a long turn is what fills the context.
+    Whole exchanges are compacted, unless a single long turn fills the context.
     """
     messages, positions = view.messages, rules.find_cuts(view)
     stay = find_pinned(view, positions, policy)
@@ -91,7 +91,7 @@ def find_end(view: View, gauge: Gauge, policy: Policy, overhead: int) -> int:
 
 
 def _changes_role(messages: tuple[Message, ...], at: int, stay: set[int]) -> bool:
-    """Say whether the first message kept has another role than the last compacted."""
+    """Return whether the first message kept has another role than the last compacted."""
     last = [message.role for message in messages[:at] if not message.is_empty][-1:]
     kept = [*(messages[index] for index in sorted(stay) if index < at), *messages[at:]]
     first = [message.role for message in kept if not message.is_empty][:1]
@@ -101,7 +101,7 @@ def _changes_role(messages: tuple[Message, ...], at: int, stay: set[int]) -> boo
 def compact_prefix(
     view: View, end: int, trigger: Trigger, gauge: Gauge, policy: Policy
 ) -> Compacting:
-    """Ask the API to compact the first messages, and put its block in their place."""
+    """Request a compaction of the first `end` messages, and put its block in their place."""
     prefix = view.head(end)
     rules.check_head(prefix)
     behind = view.tokens - prefix.tokens
@@ -148,7 +148,7 @@ def _build_change(
 
 
 def _write_list(view: View, messages: tuple[Message, ...], policy: Policy) -> str:
-    """Name what can be read again of these messages, and of what left before them."""
+    """Write the list of what can be recalled of these messages, and of those removed earlier."""
     first = view.messages[0]
     ours = [block for block in first.blocks if block.by in OURS and block.by != "rounds"]
     found, older = recall_list.read_lines(ours)
@@ -159,7 +159,7 @@ def _write_list(view: View, messages: tuple[Message, ...], policy: Policy) -> st
 
 
 def inserts_block(edits: Iterable[Edit]) -> bool:
-    """Say whether edits put a compaction block in view."""
+    """Return whether the edits insert a compaction block."""
     return any(
         isinstance(edit, SpliceMessages)
         and (NUMBER, "answer") in [put[:2] for put in edit.messages]
@@ -168,7 +168,7 @@ def inserts_block(edits: Iterable[Edit]) -> bool:
 
 
 def replace_block_by_text(view: View, situation: Situation) -> Transformation | None:
-    """Put the block's text in its place when this model would not take the block."""
+    """Replace the compaction block by its text when this model would not accept it."""
     if not api_clearing.has_compaction_block(view):
         return None
     is_same = situation.compacted_by in ("", situation.model)
@@ -183,7 +183,7 @@ def replace_block_by_text(view: View, situation: Situation) -> Transformation | 
     lists = [str(block.value["text"]) for block in blocks[1:] if block.by in OURS]
     words = "\n".join([recall_list.neutralise_markers(said) or "(nothing)", *lists])
     change = _build_text_change(view, kept, f"{START}\n{words}\n{END}")
-    # A block can be shorter than our markers make its words; without them nothing grows.
+    # A block can be shorter than its text with our markers; without them nothing grows.
     return (
         change
         if change.bytes_after < change.bytes_before
@@ -192,7 +192,7 @@ def replace_block_by_text(view: View, situation: Situation) -> Transformation | 
 
 
 def _build_text_change(view: View, kept: list[str], text: str) -> Transformation:
-    """Put a text, and what else the first message holds, in the place of that message."""
+    """Build the change: a text, and the other blocks to keep, replace the first message."""
     first = view.messages[0]
     messages: list[tuple[int, Kind, str]] = [(NUMBER, "prompt", "[]")]
     if kept:

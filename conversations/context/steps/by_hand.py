@@ -1,9 +1,9 @@
-"""What a person may have reduced now, whatever the thresholds: the same steps, the same edits.
+"""Reductions that a person starts, whatever the thresholds: the same steps, the same edits.
 
-The wish replaces the threshold and nothing else: pins, verbatim results, the latest exchange and
-the first request stay as the steps leave them, what would not shrink is not proposed, and the
-thinking behind the edit goes. The trigger names the wish, and the decision what it costs: the part
-of the cached prefix that is written anew, and what a call for a summary takes.
+The person's request replaces the threshold and nothing else: pins, verbatim results, the latest
+exchange and the first request stay as the steps leave them, what would not shrink is not proposed,
+and the thinking behind the edit is dropped. The trigger names the request, and the decision its
+cost: the part of the cached prefix that is written again, and the call for a summary.
 """
 
 from __future__ import annotations
@@ -28,44 +28,44 @@ from conversations.context.view.edits import Transformation, Trigger, build_tran
 from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import View
 
-#: What stands as the setting of a trigger that is a person's wish.
+#: The setting of a trigger that is a person's request.
 BY_HAND = "by_hand"
 Wanted = Literal["results", "turns", "summary"]
-#: Percent of the messages' tokens that dropping the oldest turns goes down to, where it can.
+#: Percent of the messages' tokens that dropping the oldest turns goes down to, if possible.
 _HALF = 50
-#: Stands for an answer while only the questions matter.
+#: A stand-in for the model's answer while only the requests matter.
 _STAND_IN = SummaryReply("x", "end_turn")
 
 
 def build_working_view(view: View, situation: Situation, policy: Policy) -> WorkingView:
-    """Lay a view on the desk, with what is pinned, for a person to work on."""
+    """Return the working view for a person's change, with the pins."""
     return WorkingView(view, situation, replace(policy, pins=policy.pins | situation.pins), 0)
 
 
-def build_trigger(desk: WorkingView, setting: str = BY_HAND) -> Trigger:
-    """Give the trigger of a wish: the figure as it stands, and no threshold."""
-    return Trigger(desk.gauge.tokens, 0, desk.gauge.source, setting)
+def build_trigger(working: WorkingView, setting: str = BY_HAND) -> Trigger:
+    """Build the trigger of a person's request: the present figure, and no threshold."""
+    return Trigger(working.gauge.tokens, 0, working.gauge.source, setting)
 
 
-def compact_by_hand(desk: WorkingView) -> Transformation | None:
+def compact_by_hand(working: WorkingView) -> Transformation | None:
     """Compact every old tool result, down to the latest batch; None when none would shrink."""
-    ready = find_compactable(desk.view, desk.policy)
+    ready = find_compactable(working.view, working.policy)
     edits = [one.edit for one in ready.old if one.edit]
     if not edits:
         return None
     note = f"Compacted {len(edits)} old tool result{'s' if len(edits) > 1 else ''} by hand"
-    change = build_transformation(desk.view, "compaction", build_trigger(desk), edits, note)
-    return add_decision(desk, ready.applied(change))
+    change = build_transformation(working.view, "compaction", build_trigger(working), edits, note)
+    return add_decision(working, ready.record_applied(change))
 
 
-def drop_turns_by_hand(desk: WorkingView) -> Transformation | None:
+def drop_turns_by_hand(working: WorkingView) -> Transformation | None:
     """Drop the oldest turns, whole, down to half of the tokens; None when there are none to drop.
 
-    Where half is out of reach all but the last turn go.
+    Where half is out of reach all but the last turn are dropped.
     """
-    view = desk.view
+    view = working.view
     positions = find_cuts(view)
-    messages, stay = view.messages, find_kept(view, positions, desk.policy)
+    messages, stay = view.messages, find_kept(view, positions, working.policy)
     left, dropped, start = view.tokens, list[int](), 0
     for end in positions[1:-1]:
         if messages[end].kind != "prompt" or left * 100 <= view.tokens * _HALF:
@@ -76,29 +76,31 @@ def drop_turns_by_hand(desk: WorkingView) -> Transformation | None:
         start = end
     if not dropped:
         return None
-    words = desk.policy.recall_list_chars
-    change = drop_messages(view, dropped, build_trigger(desk), "asked for by hand", words)
-    return add_decision(desk, change) if is_smaller(change) else None
+    words = working.policy.recall_list_chars
+    change = drop_messages(view, dropped, build_trigger(working), "asked for by hand", words)
+    return add_decision(working, change) if is_smaller(change) else None
 
 
-def summarise_by_hand(desk: WorkingView) -> Summarising:
-    """Ask for a summary of all but the protected tail; None when that is not worth a call."""
-    zone = find_zone(desk.view, desk.policy) if desk.view.length else None
-    change = yield from replace_zone(desk.view, zone, build_trigger(desk), desk.gauge, desk.policy)
-    return add_decision(desk, change) if change is not None and change.edits else change
+def summarise_by_hand(working: WorkingView) -> Summarising:
+    """Request a summary of all but the protected tail; None when that is not worth a call."""
+    zone = find_zone(working.view, working.policy) if working.view.length else None
+    change = yield from replace_zone(
+        working.view, zone, build_trigger(working), working.gauge, working.policy
+    )
+    return add_decision(working, change) if change is not None and change.edits else change
 
 
-def replace_by_hand(desk: WorkingView, text: str) -> Transformation | SummaryFlaw:
-    """Put these words in the place of all but the protected tail, or say what is wrong."""
-    zone = find_zone(desk.view, desk.policy) if desk.view.length else None
+def replace_by_hand(working: WorkingView, text: str) -> Transformation | SummaryFlaw:
+    """Replace all but the protected tail by this text, or return why it is rejected."""
+    zone = find_zone(working.view, working.policy) if working.view.length else None
     if zone is None:
         return SummaryFlaw("there is nothing to summarise any more")
-    change = replace_by_text(desk.view, zone, build_trigger(desk), desk.policy, text)
-    return change if isinstance(change, SummaryFlaw) else add_decision(desk, change)
+    change = replace_by_text(working.view, zone, build_trigger(working), working.policy, text)
+    return change if isinstance(change, SummaryFlaw) else add_decision(working, change)
 
 
 def list_summary_requests(steps: Summarising) -> list[SummaryWanted]:
-    """Give what a summary would ask of the model at its first attempt, part by part."""
+    """Return what a summary would request of the model at its first attempt, part by part."""
     found: list[SummaryWanted] = []
     reply: SummaryReply | None = None
     while True:
@@ -107,14 +109,14 @@ def list_summary_requests(steps: Summarising) -> list[SummaryWanted]:
         except StopIteration:
             return found
         if found and wanted.text.startswith(found[-1].text):
-            # The second attempt says the first one again.
+            # The second attempt repeats the first one's text.
             return found
         found.append(wanted)
         reply = _STAND_IN
 
 
 def estimate_input(questions: list[SummaryWanted]) -> int:
-    """Estimate what the model reads for these questions, in tokens."""
+    """Estimate the tokens the model reads for these requests."""
     return sum(estimate_text(one.system) + estimate_text(one.text) for one in questions)
 
 
@@ -123,18 +125,20 @@ def is_smaller(change: Transformation) -> bool:
     return fewer and change.bytes_after < change.bytes_before
 
 
-def add_decision(desk: WorkingView, change: Transformation) -> Transformation:
-    """Say what the change frees and what it costs; raises RuleError when it is not legal."""
+def add_decision(working: WorkingView, change: Transformation) -> Transformation:
+    """Add what the change frees and costs; raises RuleError when the result is not legal."""
     demand_legal(change.made)
-    permille = desk.gauge.permille
+    permille = working.gauge.permille
     saved = max(0, change.tokens_before - change.tokens_after) * permille // 1000
-    again = 0 if desk.situation.is_cold else count_rewritten(desk, change.made) * permille // 1000
-    found = weigh_reduction("asked", saved, again, (0, 0), desk.situation.rates, 0)
+    again = (
+        0 if working.situation.is_cold else count_rewritten(working, change.made) * permille // 1000
+    )
+    found = weigh_reduction("asked", saved, again, (0, 0), working.situation.rates, 0)
     return replace(change, decision=found)
 
 
-def count_rewritten(desk: WorkingView, after: View) -> int:
-    """Estimate the tokens behind the first difference: what the prompt cache has to write anew."""
-    pairs = zip(desk.view.messages, after.messages, strict=False)
+def count_rewritten(working: WorkingView, after: View) -> int:
+    """Estimate the tokens behind the first difference, which the prompt cache must write again."""
+    pairs = zip(working.view.messages, after.messages, strict=False)
     same = sum(1 for _ in takewhile(lambda pair: pair[0].content == pair[1].content, pairs))
     return sum(message.tokens for message in after.messages[same:])

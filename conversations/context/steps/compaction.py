@@ -1,9 +1,9 @@
 """Compact old tool results: keep the head of each and say where the rest is.
 
-The most recent batch is never touched, nor are errors, verbatim tools, and what a person restored.
-What was compacted is known by its record (`Block.by`), not by the notice in its text, which any
-tool can print. The new text of a result is made once and remembered on the trail, so a context that
-stays over its budget with nothing left to compact costs nothing to look at again.
+The most recent batch is never touched, nor are errors, verbatim tools, and results that a person
+restored. Compacted results are known by their record (`Block.by`), not by the notice in their text,
+which any tool can print. The new text of a result is made once and remembered on the trail, so a
+context that stays over its budget with nothing left to compact costs nothing to check again.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _DONE = ("compaction", "restore")
 def compact_results(
     view: View, gauge: Gauge, policy: Policy, *, everything: bool = False
 ) -> Transformation | None:
-    """Shorten every tool result but the latest batch once the input outgrows its budget.
+    """Shorten every tool result but the latest batch once the input exceeds its budget.
 
-    `everything` takes the latest batch too, whatever the budget: the last resort of an overflow.
+    `everything` includes the latest batch, whatever the budget: the last resort of an overflow.
     """
     budget = policy.input_token_budget
     if everything:
@@ -52,12 +52,12 @@ def compact_results(
         f"Compacted {what}: input tokens {trigger.number:,} "
         f"exceeded the budget of {trigger.threshold:,}"
     )
-    return ready.applied(build_transformation(view, "compaction", trigger, edits, note))
+    return ready.record_applied(build_transformation(view, "compaction", trigger, edits, note))
 
 
 @dataclass(eq=False)
 class CompactableResult:
-    """A result that can be compacted; its new text is made once, when it is asked for."""
+    """A result that can be compacted; its new text is made once, when first needed."""
 
     message: Message
     result: Result
@@ -85,7 +85,7 @@ class CompactableResult:
 
 @dataclass(frozen=True, slots=True)
 class Compactable:
-    """All results that can be compacted, and the number of the latest message of results."""
+    """All results that can be compacted, and the number of the latest results message."""
 
     found: list[CompactableResult]
     latest: int
@@ -98,18 +98,18 @@ class Compactable:
         return [one for one in self.found if one.seq != self.latest]
 
     def between(self, first: int, last: int) -> list[CompactableResult]:
-        """Those from one message number to another, without the latest batch."""
+        """Return those from message number `first` to before `last`, without the latest batch."""
         return [one for one in self.old if first <= one.seq < last]
 
-    def applied(self, change: Transformation) -> Transformation:
-        """Teach the view after a compaction what is left, so that it need not be read again."""
+    def record_applied(self, change: Transformation) -> Transformation:
+        """Record on the view after a compaction what is left, so that it need not be read again."""
         gone = {(edit.seq, edit.at) for edit in change.edits if isinstance(edit, SpliceBlocks)}
         change.made.teach(self.key, self.state.without(gone))
         return change
 
 
 def find_compactable(view: View, policy: Policy) -> Compactable:
-    """Find what can be compacted; each result is looked at once."""
+    """Find what can be compacted; each result is read once."""
     limit, structured = policy.tool_result_retention_chars, policy.structure_kept
     keeps, texts = list_tools(policy, "keep"), list_tools(policy, "head_tail")
     key = ("compaction", limit, structured, keeps, texts)
@@ -129,7 +129,7 @@ class _Found:
     texts: frozenset[str]
     latest: int = 0
     ready: list[CompactableResult] = field(default_factory=list)
-    #: Ids of the calls of tools whose results are kept, and of those that are text in any case.
+    #: Ids of calls of tools whose results are kept, and of those that are always treated as text.
     kept: set[str] = field(default_factory=set)
     textual: set[str] = field(default_factory=set)
 
@@ -149,7 +149,7 @@ class _Found:
                 self._look(message, result)
 
     def without(self, gone: Collection[tuple[int, int]]) -> _Found:
-        """Give the same for the view in which these blocks, by message and index, are done."""
+        """Return the state for the view in which these (message, block) pairs are done."""
         left = [one for one in self.ready if (one.seq, one.result.at) not in gone]
         return replace(self, ready=left, kept=set(self.kept), textual=set(self.textual))
 

@@ -1,8 +1,8 @@
-"""Leave a tool result or a message of the past out of what is sent, because a person says so.
+"""Leave a past tool result or message out of what is sent, at a person's request.
 
-A short notice that names the original for recall takes its place, so it is a compaction to nothing:
-calls keep their results, ids and errors stay what they are, and the log that says so makes it stay
-out. The first message stays, since it says what the conversation is about.
+A short notice that names the original for recall replaces it, so it is a compaction to nothing:
+calls keep their results, ids and error flags are unchanged, and the log entry keeps it out. The
+first message stays, since it says what the conversation is about.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from conversations.context.steps.by_hand import add_decision, build_trigger, is_smaller
+from conversations.context.steps.kinds import OURS
 from conversations.context.steps.pinned import Pin
 from conversations.context.steps.recall_list import message_id
 from conversations.context.steps.shorten_results import Content, rewrite_result
-from conversations.context.steps.summary_zone import OURS
 from conversations.context.steps.working_view import WorkingView
 from conversations.context.view import wire
 from conversations.context.view.edits import (
@@ -24,16 +24,16 @@ from conversations.context.view.edits import (
 )
 from conversations.context.view.view import Message
 
-#: The setting of such a trigger.
+#: The setting of such a change's trigger.
 EXCLUDE = "exclude"
 _OWN = (*OURS, "compaction")
 
 
-def exclude_targets(desk: WorkingView, targets: Collection[Pin]) -> Transformation | None:
-    """Put a notice in the place of each target; None when nothing would become smaller."""
+def exclude_targets(working: WorkingView, targets: Collection[Pin]) -> Transformation | None:
+    """Replace each target by a notice; None when nothing would become smaller."""
     found: list[Edit] = []
     count = 0
-    for at, message in enumerate(desk.view.messages):
+    for at, message in enumerate(working.view.messages):
         parts = list(_list_edits(message, targets, is_first=at == 0))
         count += sum(1 for part in parts if part.blocks)
         found += parts
@@ -41,15 +41,15 @@ def exclude_targets(desk: WorkingView, targets: Collection[Pin]) -> Transformati
         return None
     note = f"Left {count} part{'s' if count > 1 else ''} out by hand"
     change = build_transformation(
-        desk.view, "compaction", build_trigger(desk, EXCLUDE), found, note
+        working.view, "compaction", build_trigger(working, EXCLUDE), found, note
     )
-    return add_decision(desk, change) if is_smaller(change) else None
+    return add_decision(working, change) if is_smaller(change) else None
 
 
 def _list_edits(
     message: Message, targets: Collection[Pin], *, is_first: bool
 ) -> Iterator[SpliceBlocks]:
-    """Give the edits for one message."""
+    """Yield the edits for one message."""
     is_whole = message.seq in targets
     for result in message.shape.results:
         if is_whole or result.id in targets:
@@ -61,7 +61,7 @@ def _list_edits(
 
 
 def _replace_texts(message: Message) -> Iterator[SpliceBlocks]:
-    """Replace what a person or the model said by one notice; calls and thinking are not words."""
+    """Replace the texts of a message by one notice; calls and thinking are left alone."""
     kinds = ("text",) if message.kind == "answer" else ("text", "image", "document")
     said = [
         at
@@ -71,13 +71,13 @@ def _replace_texts(message: Message) -> Iterator[SpliceBlocks]:
     notice = wire.encode({"type": "text", "text": write_exclusion_notice(message_id(message.seq))})
     size = sum(len(message.blocks[at].text.encode()) for at in said)
     if len(notice.encode()) < size:
-        # The last first: what an edit takes away behind it does not move what comes before.
+        # Last first: an edit does not move the blocks before it.
         for at in reversed(said):
             yield SpliceBlocks(message.seq, at, 1, (notice,) if at == said[0] else ())
 
 
 def write_exclusion_notice(id: str) -> str:
-    """Give the words that stand for an original that was left out."""
+    """Write the text that replaces an original that was left out."""
     return f'[left out at the user\'s wish; recall "{id}" for the original]'
 
 

@@ -1,7 +1,7 @@
 """Shape a tool result before it is first sent, so that no signature and no cached prefix is broken.
 
-Only results behind the last answer are looked at: those have never been sent. The original is
-stored whole and can be recalled.
+Only results after the last answer are considered: those have never been sent. The original is
+stored in full and can be recalled.
 """
 
 from __future__ import annotations

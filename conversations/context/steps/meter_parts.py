@@ -1,6 +1,6 @@
-"""What a context is made of, in estimated tokens: the parts of the meter.
+"""What a context consists of, in estimated tokens: the parts of the meter.
 
-Each message is weighed once, however many views hold it; the parts of a view add up to its tokens.
+Each message is measured once, however many views hold it; the parts of a view add up to its tokens.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Literal
 
-from conversations.context.steps.summary_zone import OURS
+from conversations.context.steps.kinds import OURS
 from conversations.context.view.blocks import is_server_result
 from conversations.context.view.view import THINKING, Block, Kind, Message
 
 Part = Literal["system", "summary", "prompts", "answers", "thinking", "results", "attachments"]
-#: In the order in which they stand on the meter.
+#: In their order on the meter.
 PARTS: tuple[Part, ...] = (
     "system", "summary", "prompts", "answers", "thinking", "results", "attachments",
 )  # fmt: skip
@@ -22,7 +22,7 @@ _ATTACHED = frozenset({"image", "document", "search_result", "container_upload"}
 
 
 def find_part(kind: Kind, block: Block) -> Part:
-    """Say what a block in a message of this kind is."""
+    """Return the part that a block in a message of this kind belongs to."""
     if block.by in OURS or block.type == "compaction":
         return "summary"
     if block.type in THINKING:
@@ -35,14 +35,14 @@ def find_part(kind: Kind, block: Block) -> Part:
 
 
 class PartCounter:
-    """Weighs messages and remembers what each weighed."""
+    """Counts the parts of messages and remembers the counts."""
 
     def __init__(self) -> None:
-        # By identity: a message stays the same object in every view that holds it unchanged.
+        # By identity: an unchanged message is the same object in every view that holds it.
         self._known: dict[int, tuple[Message, Counter[Part]]] = {}
 
     def message(self, message: Message) -> Counter[Part]:
-        """Give the parts of one message; what is not in a block counts with its first."""
+        """Return the parts of one message; its frame counts with its first block."""
         known = self._known.get(id(message))
         if known is not None:
             return known[1]
@@ -51,14 +51,14 @@ class PartCounter:
         blocks = message.blocks
         for block in reversed(blocks):
             frame = find_part(message.kind, block)
-            # A message of one block has been weighed already.
+            # The tokens of a message of one block are already in the frame's sum below.
             parts[frame] += block.tokens if len(blocks) > 1 else 0
         parts[frame] += message.tokens - parts.total()
         self._known[id(message)] = message, parts
         return parts
 
     def messages(self, messages: Iterable[Message]) -> Counter[Part]:
-        """Give the parts of messages together."""
+        """Return the parts of the messages together."""
         found: Counter[Part] = Counter()
         for message in messages:
             found.update(self.message(message))

@@ -1,25 +1,25 @@
-"""What a person pinned, found in the log: the messages to bring back for it, and its weight.
+"""What a person pinned, found in the log: the messages to restore for it, and their tokens.
 
-A pin is the id of a tool call or the number of a message. What it names is brought back to the
-whole: in a message still in view only the block that was asked for, of what was dropped the whole
-unit, because a call and its results come together or not at all.
+A pin is the id of a tool call or the number of a message. Pinned originals are restored in full: in
+a message still in view only the pinned block, of dropped messages the whole unit, because a call
+and its results are restored together or not at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from conversations.context.steps.summary_zone import OURS
+from conversations.context.steps.kinds import OURS
 from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import Block, Message, View
 
 Pin = str | int
-#: Ids are stored in columns of this length, numbers in 64 bits.
+#: Ids are stored in columns of this length, numbers in 64 bits (18 digits).
 _LONGEST_ID, _LONGEST_NUMBER = 200, 18
 
 
 def find_pin(log: Sequence[Message], id: str) -> Pin | None:
-    """Give the pin for an id as `recall` takes it; None when the log holds nothing of that id."""
+    """Return the pin for an id as `recall` takes it; None when the log has no such id."""
     number = id.removeprefix("msg_")
     if number.isdecimal() and len(number) <= _LONGEST_NUMBER:
         return next((message.seq for message in log if message.seq == int(number)), None)
@@ -27,7 +27,7 @@ def find_pin(log: Sequence[Message], id: str) -> Pin | None:
 
 
 def estimate_pins(log: Sequence[Message], pins: Iterable[Pin]) -> int:
-    """Estimate the tokens of the originals that are pinned."""
+    """Estimate the tokens of the pinned originals."""
     wanted = frozenset(pins)
     total = sum(message.tokens for message in log if message.seq in wanted)
     found = _find_results(log, {pin for pin in wanted if isinstance(pin, str)})
@@ -37,7 +37,7 @@ def estimate_pins(log: Sequence[Message], pins: Iterable[Pin]) -> int:
 
 
 def find_originals(view: View, log: Sequence[Message], pins: Iterable[Pin]) -> list[Message]:
-    """Give the messages that must be put back for these pins, in the order of the log."""
+    """Return the messages that must be restored for these pins, in the order of the log."""
     wanted = frozenset(pins)
     by_id = _find_results(log, {pin for pin in wanted if isinstance(pin, str)})
     whole = {message.seq for message in log if message.seq in wanted}
@@ -64,7 +64,7 @@ def _find_results(log: Sequence[Message], ids: set[str]) -> dict[str, tuple[Mess
 
 
 def _restore_blocks(message: Message, blocks: dict[str, Block]) -> Message:
-    """Give the message in view with these blocks as they were, without what the engine added."""
+    """Return the message in view with these blocks restored, without what the engine added."""
     own = (block for block in message.blocks if block.by not in OURS)
     return Message.of(
         message.seq,
@@ -78,7 +78,7 @@ def _restore_blocks(message: Message, blocks: dict[str, Block]) -> Message:
 def _find_units(
     log: Sequence[Message], gone: set[int], present: Iterable[int]
 ) -> dict[int, Message]:
-    """Give the whole units of messages that are not in view."""
+    """Return the whole units of messages that are not in view."""
     if not gone:
         return {}
     there = set(present)

@@ -1,4 +1,4 @@
-"""What `prepare` is told, what it asks, and what it gives: the conversation with the shell."""
+"""The protocol of `prepare`: its input, what it requests on the way, and its result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conversations.context.view.cost_decision import Rates
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import View
 
-#: What thinking and compaction blocks are bound to once the API has refused their signatures.
+#: The binding of thinking and compaction blocks after the API refused their signatures.
 REFUSED = "refused"
 
 
@@ -29,19 +29,19 @@ class Situation:
     report: Report | None
     bound_to: str
     binding: str
-    #: Summaries that were rejected or vetoed since the last one applied; recent ones only, so that
-    #: summaries are tried again after a while. At `summary_breaker` of them none is asked for.
+    #: Summaries rejected or vetoed since the last one applied; recent ones only, so that summaries
+    #: are tried again after a while. At `summary_breaker` of them none is requested.
     rejected: int = 0
     #: Prices of the model; None: decide by tokens alone.
     rates: Rates | None = None
-    #: Seconds since the last call on this view; None: not known, the cache may be warm.
+    #: Seconds since the last call on this view; None: unknown, the cache may be warm.
     cache_age: int | None = None
     #: Seconds the API keeps a prefix in its cache.
     cache_lifetime: int = 300
     #: Whether the API clears tool results and compacts on demand for this model.
     clears: bool = False
     compacts: bool = False
-    #: The model that made the compaction block in view; "" when there is none or it is not known.
+    #: The model that made the compaction block in view; "" when there is none or it is unknown.
     compacted_by: str = ""
     #: Ids of tool calls and numbers of messages that no step may touch.
     pins: frozenset[str | int] = frozenset()
@@ -53,7 +53,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class SummaryWanted:
-    """Ask the model: `system` and one user message of `text`, no tools."""
+    """Request a text of the model: `system` and one user message of `text`, no tools."""
 
     system: str
     text: str
@@ -62,14 +62,14 @@ class SummaryWanted:
 
 @dataclass(frozen=True, slots=True)
 class CountWanted:
-    """Ask how many tokens a reply's request with this view has; the answer is a number or None."""
+    """Request the number of tokens of a reply's request with this view; answered int or None."""
 
     view: View
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryReply:
-    """What the summary call gave: all its text and why it stopped."""
+    """The summary call's answer: all its text and the stop reason."""
 
     text: str
     stop_reason: str
@@ -77,9 +77,9 @@ class SummaryReply:
 
 @dataclass(frozen=True, slots=True)
 class CompactionWanted:
-    """Ask the API to compact these messages, the first ones of what would be sent.
+    """Request that the API compact these messages, the first ones of what would be sent.
 
-    The request goes out under the envelope of a reply; `tokens` is what it reads, about.
+    The request uses a reply's envelope; `tokens` is about what it reads.
     """
 
     view: View
@@ -88,7 +88,7 @@ class CompactionWanted:
 
 @dataclass(frozen=True, slots=True)
 class CompactionReply:
-    """The wire text of the compaction block, "" when there is none, and why the call stopped."""
+    """The wire text of the compaction block, "" when there is none, and the stop reason."""
 
     block: str
     stop_reason: str
@@ -105,8 +105,8 @@ class Veto:
 class Prepared:
     """What to send: a legal view, and how full it is.
 
-    `clearing` is what the API is asked to clear, None for nothing; `cleared` are the ids of the
-    calls whose results it then will clear.
+    `clearing` are the API's clearing parameters, None for none; `cleared` are the ids of the calls
+    whose results it then will clear.
     """
 
     view: View

@@ -1,8 +1,7 @@
 """Drop thinking that another system prompt, tool list or model signed.
 
 The API refuses a thinking block whose prefix changed. Behind an edit `apply` drops it anyway; this
-step covers a changed envelope. It comes last, when everything else has decided what the view will
-be.
+step covers a changed envelope. It runs last, when all other steps are done.
 """
 
 from __future__ import annotations

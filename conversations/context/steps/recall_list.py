@@ -1,10 +1,10 @@
-"""The list, kept in view, of what can be read again: every original that left it, by its message.
+"""The recall list, kept in view: every original that was removed, by the number of its message.
 
-The list stands at the end of a block this engine wrote and is carried over when that block is
-written anew. A message's number is a fifth of the tokens of a tool call's id, and calls with the
-same words (a file read again) share a line, so that a long history can be named in little room. It
-is bounded; the newest lines stay, those of short results only where there is room to spare, and a
-last line says how many older ones there were.
+The list is at the end of a block this engine wrote and is carried over when that block is written
+again. A message's number is a fifth of the tokens of a tool call's id, and calls with the same
+label (a file read again) share a line, so that a long history can be listed in little room. The
+list is bounded: the newest lines stay, those of short results only where there is room to spare,
+and a last line says how many older ones there were.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from conversations.context.view.view import Block, Message, View
 
 HEADER = "Originals that can be read again:"
 LIMIT = 4_000
-#: A prompt and an answer with more text than this get a line of their own.
+#: Prompts and answers with more characters than this get a line of their own.
 _LONG_PROMPT, _LONG_ANSWER = 100, 2_000
-#: A result of no more characters is marked: its line is not worth the room of another's.
+#: A result of no more characters is marked: other lines are preferred to its line.
 _SHORT_RESULT, _SHORT = 200, " (short)"
-#: Characters of a line's words, and of a text quoted in it; numbers of one line.
+#: Characters of a line's label, and of a text quoted in it; most numbers of one line.
 _WORDS, _QUOTE, _MOST_IDS = 40, 40, 6
 _LINE = re.compile(r'recall ("msg_\d+"(?:, "msg_\d+")*): (.*)')
 _OLDER = re.compile(r"\(and ([\d,]+) older ones\)")
@@ -33,22 +33,22 @@ _MARKERS = re.compile(
 
 
 def neutralise_markers(text: str) -> str:
-    """Take the power from summary markers inside a text that is only data."""
+    """Neutralise summary markers inside a text that is only data."""
     return _MARKERS.sub(r"(\1)", text)
 
 
 def message_id(seq: int) -> str:
-    """Name a message for recall."""
+    """Return the id by which `recall` finds a message."""
     return f"msg_{seq}"
 
 
 def list_lines(view: View, messages: Iterable[Message]) -> list[str]:
-    """Give a line for each tool result and each long text of the messages."""
+    """Return a line for each tool result and each long text of the messages."""
     known = index_calls(view)
     found: list[str] = []
     for message in messages:
         if "rounds" in message.by:
-            # A working memory goes with its prompt; what it named stays named.
+            # A working memory is removed with its prompt; the originals it listed stay listed.
             found += read_lines(block for block in message.blocks if block.by == "rounds")[0]
         for result in message.shape.results:
             call = known.get(result.id)
@@ -88,7 +88,7 @@ def write_list(found: list[str], older: int, limit: int = LIMIT) -> str:
 
 
 def _keep_newest(lines: list[str], room: int) -> list[str]:
-    """Give the newest lines that have room, in order; those of short results come last."""
+    """Return the newest lines that fit, in order; lines of short results are added last."""
     kept: set[int] = set()
     for is_short in (False, True):
         for at in range(len(lines) - 1, -1, -1):
@@ -102,7 +102,7 @@ def _keep_newest(lines: list[str], room: int) -> list[str]:
 
 
 def _group_lines(found: list[str]) -> list[str]:
-    """Put lines with the same words together where the newest of them stands."""
+    """Merge lines with the same label, at the position of the newest of them."""
     groups: dict[str, list[str]] = {}
     for line in found:
         match = _LINE.fullmatch(line)
@@ -116,7 +116,7 @@ def _write_line(message: Message, words: str) -> str:
 
 
 def _shorten_label(label: str) -> str:
-    """Cut a call's label to what tells it apart: the end of a path, the beginning of other text."""
+    """Cut a call's label to its distinctive part: the end of a path, the start of other text."""
     name, _, main = label.partition(" ")
     if len(main) <= _WORDS:
         return label

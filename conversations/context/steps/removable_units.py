@@ -1,8 +1,8 @@
-"""What may leave the view together, and what must stay.
+"""What can be removed from the view together, and what must stay.
 
-A unit is what lies between two neighbouring cuts: one message, or an answer with the results of its
-calls. Steps drop whole units and never the first message, the latest prompt, the latest answer with
-its results, or a unit that holds something pinned or a verbatim result.
+A unit lies between two neighbouring cuts: one message, or an answer with the results of its calls.
+Steps drop whole units and never the first message, the latest prompt, the latest answer with its
+results, or a unit that holds something pinned or a verbatim result.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from conversations.context.view.view import Kind, Message, View
 
 
 def find_kept(view: View, positions: list[int], policy: Policy) -> set[int]:
-    """Give the indexes of messages that no step may drop."""
+    """Return the indexes of messages that no step may drop."""
     stay = {0, _find_last(view, "prompt"), *find_latest_unit(view, positions)}
     return stay | find_pinned(view, positions, policy)
 
 
 def find_pinned(view: View, positions: list[int], policy: Policy) -> set[int]:
-    """Give the indexes of messages in a unit with something that must stay as it is."""
+    """Return the indexes of messages in a unit with something that must stay as it is."""
     stays = find_untouchable(view, policy)
     found: set[int] = set()
     if stays or policy.pins:
@@ -36,7 +36,7 @@ def find_pinned(view: View, positions: list[int], policy: Policy) -> set[int]:
 
 
 def find_latest_unit(view: View, positions: list[int]) -> range:
-    """Give the indexes of the latest answer and its results."""
+    """Return the indexes of the latest answer and its results."""
     at = _find_last(view, "answer")
     end = bisect_right(positions, at)
     return range(positions[end - 1], positions[end] if end < len(positions) else at + 1)
@@ -52,13 +52,13 @@ def _must_stay(message: Message, stays: set[str], policy: Policy) -> bool:
 
 
 def _find_last(view: View, kind: Kind) -> int:
-    """Give the index of the last message of a kind; 0 when there is none."""
+    """Return the index of the last message of a kind; 0 when there is none."""
     messages = view.trail.messages
     return next((at for at in range(view.length - 1, 0, -1) if messages[at].kind == kind), 0)
 
 
 def build_drops(view: View, indexes: Iterable[int]) -> list[SpliceMessages]:
-    """Give the edits that take out the messages at these ascending indexes."""
+    """Return the edits that remove the messages at these ascending indexes."""
     messages = view.messages
     edits: list[SpliceMessages] = []
     last = -2

@@ -1,14 +1,14 @@
-"""Bring originals back into view: the one transformation that may let a view grow.
+"""Bring originals back into view: the one kind of transformation that may let a view grow.
 
-A person asks for it, so no threshold is involved. A message still in view gets its own blocks back,
-whatever the engine wrote beside them stays; one that was dropped is put in at its number. An answer
-and the results of its calls come together or not at all: `rules.check` decides. Thinking does not
-come back, for its signature covers a prefix that is no more.
+A person requests it, so no threshold is involved. A message still in view gets its own blocks back,
+and what the engine wrote beside them stays; one that was dropped is inserted at its number. An
+answer and the results of its calls are restored together or not at all: `check_rules` decides.
+Thinking is not restored: its signature covers a prefix that no longer exists.
 """
 
 from __future__ import annotations
 
-from conversations.context.steps.summary_zone import OURS
+from conversations.context.steps.kinds import OURS
 from conversations.context.view import edits, rules
 from conversations.context.view.edits import (
     Edit,
@@ -19,12 +19,12 @@ from conversations.context.view.edits import (
 )
 from conversations.context.view.view import THINKING, Message, View
 
-#: Stands for what will be asked next, where the view ends with an answer.
+#: A stand-in for the next prompt, where the view ends with an answer.
 _NEXT = '[{"type":"text","text":"?"}]'
 
 
 def build_restore(view: View, *originals: Message) -> Transformation | None:
-    """Make the record of putting originals back; None when all are there, RuleError if illegal."""
+    """Build the change that restores originals; None when all are in view. Raises RuleError."""
     present = {message.seq: message for message in view.messages}
     changes: list[Edit] = []
     count = 0
@@ -48,7 +48,7 @@ def build_restore(view: View, *originals: Message) -> Transformation | None:
 
 
 def _put_back(now: Message, blocks: tuple[str, ...]) -> list[Edit]:
-    """Replace only what differs, so that other blocks stay known for what they are."""
+    """Replace only blocks that differ, so that the others keep their origin."""
     own = [block for block in now.blocks if block.by not in OURS]
     if tuple(block.text for block in own if block.type not in THINKING) == blocks:
         return []
@@ -62,7 +62,7 @@ def _put_back(now: Message, blocks: tuple[str, ...]) -> list[Edit]:
 
 
 def demand_legal(view: View) -> None:
-    """Judge the view as the beginning of the next request; raises RuleError."""
+    """Check the view as the beginning of the next request; raises RuleError."""
     last = view.messages[-1]
     if last.kind == "answer":
         view = view.append(Message.parse(last.seq + 1, "prompt", _NEXT))

@@ -1,7 +1,7 @@
-"""Tool results made shorter: a text or a list of blocks stays one, the pairing stays as it is.
+"""Shorten tool results: a string stays a string, a list of blocks a list; pairing is unchanged.
 
-What is not text becomes a stub; ids, `is_error` and every other field are carried over. A result
-that would not become smaller, in bytes and in tokens, is left alone.
+Blocks that are not text become a stub; ids, `is_error` and every other field are carried over. A
+result that would not become smaller, in bytes and in tokens, is left alone.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from conversations.context.view.view import Block, Message, View
 
 Content = str | list[dict[str, Any]]
 Rewrite = Callable[[Content, str], Content]
-#: A text shorter than this is not shortened further when room is shared among several.
+#: Texts are not shortened below this many characters when room is shared among several.
 _LEAST = 64
 
 
 def index_calls(view: View) -> dict[str, Call]:
-    """Give every tool call of the view by its id."""
+    """Return every tool call of the view by its id."""
     return view.learn("calls", dict, _read_calls)
 
 
@@ -32,7 +32,7 @@ def _read_calls(known: dict[str, Call], message: Message) -> None:
 
 
 def rewrite_result(block: Block, rewrite: Rewrite, by: str) -> Block | None:
-    """Give the block with its content rewritten, or None when that does not make it smaller.
+    """Return the block with its content rewritten, or None when that does not make it smaller.
 
     Smaller in characters, in bytes and in tokens: ideographs count differently in each.
     """
@@ -44,9 +44,9 @@ def rewrite_result(block: Block, rewrite: Rewrite, by: str) -> Block | None:
 
 
 def keep_head(content: Content, recall: str, limit: int, *, is_whole: bool) -> Content:
-    """Keep the first characters and say how many there were; what is not text becomes a stub.
+    """Keep the first characters and say how many there were; other blocks become a stub.
 
-    `is_whole` is False when the content is not the original any more.
+    `is_whole` is False when the content is no longer the original.
     """
     if isinstance(content, str):
         head = cut_head(content, limit)
@@ -70,7 +70,7 @@ def keep_head(content: Content, recall: str, limit: int, *, is_whole: bool) -> C
 def shorten_texts(content: Content, recall: str, limit: int, *, is_text: bool = False) -> Content:
     """Shorten the texts so that together they are within `limit` characters.
 
-    `is_text` keeps head and tail also of what is JSON.
+    `is_text`: keep head and tail even of JSON.
     """
     make = shorten_text if is_text else shorten
     if isinstance(content, str):
@@ -88,7 +88,7 @@ def shorten_texts(content: Content, recall: str, limit: int, *, is_text: bool = 
 
 
 def shorten_to_text(content: Content, recall: str, limit: int, *, is_text: bool = False) -> Content:
-    """Shorten a result's texts; what is not text becomes a stub."""
+    """Shorten a result's texts; blocks that are not text become a stub."""
     if isinstance(content, list):
         content = [
             block

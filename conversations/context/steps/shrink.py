@@ -1,9 +1,9 @@
-"""Shorten the largest blocks when dropping exchanges is not enough: the last one alone is too big.
+"""Shorten the largest blocks when dropping exchanges is not enough: the last one is too big.
 
-Only blocks over 10,000 bytes (when the window itself demands it, over 1,500), never below 1,000,
-and only as far as needed: a common level is found to which the largest come down. Images and
-documents of people, verbatim results and what the engine itself wrote in the first message stay;
-the first message's own text is taken last.
+Only blocks over 10,000 bytes (over 1,500 when the window itself demands it), never below 1,000, and
+only as far as needed: the largest are cut down to a common level. Images and documents of people,
+verbatim results and what the engine itself wrote in the first message stay; the first message's own
+text is shortened last.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from functools import partial
 from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.limits import LOW_WATER, Goal, find_goal
 from conversations.context.policy.policy import Policy
+from conversations.context.steps.kinds import OURS
 from conversations.context.steps.recall_list import message_id
 from conversations.context.steps.removable_units import find_kept
 from conversations.context.steps.shorten_results import rewrite_result, shorten_to_text
-from conversations.context.steps.summary_zone import OURS
 from conversations.context.steps.tool_handling import find_untouchable, is_pinned
 from conversations.context.text.shorten import shorten
 from conversations.context.view import wire
@@ -27,12 +27,12 @@ from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import Block, View
 
 LARGE, MEDIUM, SMALLEST = 10_000, 1_500, 1_000
-#: Characters of a block besides its text, and the least that is left of the text.
+#: Characters of a block besides its text, and the fewest that are left of the text.
 _FRAME, _LEAST_CHARS = 120, 500
 
 
 def shrink_blocks(view: View, gauge: Gauge, policy: Policy) -> Transformation | None:
-    """Shorten the largest blocks of the last exchange as far as the view's limits ask for."""
+    """Shorten the largest blocks of the last exchange as far as the view's limits demand."""
     hard, low = find_goal(view, gauge, policy), find_goal(view, gauge, policy, LOW_WATER)
     if hard is None or low is None:
         return None
@@ -58,7 +58,7 @@ def _is_enough(change: Transformation, hard: Goal, spare: _Spare) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Spare:
-    """What dropping messages up to a point would free."""
+    """What dropping the messages up to a point would free."""
 
     tokens: int
     size: int
@@ -113,7 +113,7 @@ def _build_change(
 
 
 def _find_level(tokens: int, size: int, found: list[_Large]) -> int:
-    """Find the highest size in bytes to which blocks must come down to free that much."""
+    """Find the highest size in bytes to which blocks must be cut to free that much."""
     lowest, highest = SMALLEST, max((large.size for large in found), default=SMALLEST)
     while lowest < highest:
         level = (lowest + highest + 1) // 2
@@ -127,7 +127,7 @@ def _find_level(tokens: int, size: int, found: list[_Large]) -> int:
 
 
 def _shorten_block(large: _Large, level: int) -> Block | None:
-    """Give the block within about `level` bytes, or None when it cannot be made smaller."""
+    """Return the block within about `level` bytes, or None when it cannot be made smaller."""
     block, value = large.block, large.block.value
     limit = max(_LEAST_CHARS, level * len(block.text) // large.size - _FRAME)
     match block.type:

@@ -1,8 +1,8 @@
 """Replace the middle of the conversation by a text the model writes.
 
-The step asks (`SummaryWanted`) and judges what comes back. There is never more than one summary
-block: an existing one is distilled again together with the new zone. A summary that is not accepted
-is asked for once more; after that the view stays as it is, the rejection is recorded, and the
+The step requests a text (`SummaryWanted`) and judges what comes back. There is never more than one
+summary block: an existing one is summarised again together with the new zone. A rejected summary is
+requested once more; after that the view stays as it is, the rejection is recorded, and the
 deterministic steps take over.
 """
 
@@ -42,16 +42,16 @@ from conversations.context.view.view import Block, View
 START, END = "[CONTEXT SUMMARY]", "[END CONTEXT SUMMARY]"
 MEMORY, END_MEMORY = "[WORKING MEMORY]", "[END WORKING MEMORY]"
 Kind = Literal["summary", "rounds"]
-#: Names a summary must keep at most.
+#: Most names that a summary is required to keep.
 _MOST_NAMES = 24
-#: A zone smaller than this part of what a summary may write is not worth a call.
+#: A zone smaller than this part (1/8) of what a summary may write is not worth a call.
 _LEAST_PART = 8
 
 Summarising = Generator[SummaryWanted, SummaryReply | None, Transformation | None]
 
 
 def summarise_middle(view: View, gauge: Gauge, policy: Policy) -> Summarising:
-    """Ask for a summary of the zone once the input outgrows its threshold."""
+    """Request a summary of the zone once the input exceeds its threshold."""
     trigger = gauge.passes_or_room(
         policy.compaction_threshold_tokens, "compaction_threshold_tokens"
     )
@@ -70,48 +70,48 @@ def replace_zone(
     kind: Kind = "summary",
     decision: Decision | None = None,
 ) -> Summarising:
-    """Ask for a summary of this zone, whatever the thresholds."""
+    """Request a summary of this zone, whatever the thresholds."""
     if zone is None or _count_tokens(zone) * _LEAST_PART < policy.summary_max_tokens:
         return None
     draft = _Draft(view, zone, trigger, _find_names(zone), policy.recall_list_chars, kind, decision)
     text = yield from _write_request(draft, gauge, policy)
     if isinstance(text, SummaryFlaw):
-        return draft.rejected(text)
+        return draft.build_rejection(text)
     wanted = SummaryWanted(summary_prompt.SYSTEM, text, policy.summary_max_tokens)
-    found = draft.judged((yield wanted))
+    found = draft.judge((yield wanted))
     if isinstance(found, SummaryFlaw) and found.reason != _FAILED:
         text = summary_prompt.write_retry(text, found.reason, found.missing)
-        found = draft.judged((yield SummaryWanted(wanted.system, text, wanted.max_tokens)))
-    return draft.rejected(found) if isinstance(found, SummaryFlaw) else found
+        found = draft.judge((yield SummaryWanted(wanted.system, text, wanted.max_tokens)))
+    return draft.build_rejection(found) if isinstance(found, SummaryFlaw) else found
 
 
 def replace_by_text(
     view: View, zone: Zone, trigger: Trigger, policy: Policy, text: str
 ) -> Transformation | SummaryFlaw:
-    """Put these words in the place of the zone, or say why they are not accepted."""
+    """Replace the zone by this text, or return why the text is rejected."""
     draft = _Draft(view, zone, trigger, _find_names(zone), policy.recall_list_chars)
-    return draft.judged(SummaryReply(text, "end_turn"))
+    return draft.judge(SummaryReply(text, "end_turn"))
 
 
 def _write_request(
     draft: _Draft, gauge: Gauge, policy: Policy
 ) -> Generator[SummaryWanted, SummaryReply | None, str | SummaryFlaw]:
-    """Write the request; a zone that does not fit the model is summarised part by part first."""
+    """Write the request; a zone that does not fit the model is summarised in parts first."""
     window = max(1_000, gauge.room - policy.summary_max_tokens)
     words = policy.summary_max_tokens // 2
     text = write_transcript(draft.zone, policy.summary_input_chars)
     if estimate_text(text) * MARGIN <= window * 100:
         return summary_prompt.write_request(text, draft.keep, words)
-    told_parts = split_messages(render_messages(draft.zone.messages), window)
+    part_texts = split_messages(render_messages(draft.zone.messages), window)
     done: list[str] = []
-    for number, told_part in enumerate(told_parts, start=1):
-        asked = summary_prompt.write_part_request(
-            fence_text("part", told_part), number, len(told_parts), words
+    for number, part_text in enumerate(part_texts, start=1):
+        request = summary_prompt.write_part_request(
+            fence_text("part", part_text), number, len(part_texts), words
         )
-        reply = yield SummaryWanted(summary_prompt.SYSTEM, asked, policy.summary_max_tokens)
+        reply = yield SummaryWanted(summary_prompt.SYSTEM, request, policy.summary_max_tokens)
         flaw = summary_checks.judge_summary(reply, (), "") if reply else SummaryFlaw(_FAILED)
         if reply is None or flaw:
-            return SummaryFlaw(f"part {number} of {len(told_parts)}: {flaw.reason if flaw else ''}")
+            return SummaryFlaw(f"part {number} of {len(part_texts)}: {flaw.reason if flaw else ''}")
         done.append(fence_text("part", reply.text.strip()))
     return summary_prompt.write_merge_request(
         "\n\n".join([*write_preface(draft.zone), *done]), draft.keep, words
@@ -123,7 +123,7 @@ _FAILED = "the call gave no answer"
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """What a summary is made of, besides the model's words."""
+    """What a summary is made of, besides the model's text."""
 
     view: View
     zone: Zone
@@ -133,12 +133,12 @@ class _Draft:
     kind: Kind = "summary"
     decision: Decision | None = None
 
-    def rejected(self, flaw: SummaryFlaw) -> Transformation:
+    def build_rejection(self, flaw: SummaryFlaw) -> Transformation:
         reason = f"Summary failed: {flaw.reason}{_list_missing(flaw.missing)}"
         return build_unapplied(self.view, self.kind, self.trigger, "rejected", reason)
 
-    def judged(self, reply: SummaryReply | None) -> Transformation | SummaryFlaw:
-        """Give the change that puts the reply in place of the zone, or what is wrong with it."""
+    def judge(self, reply: SummaryReply | None) -> Transformation | SummaryFlaw:
+        """Return the change that replaces the zone by the reply, or why the reply is rejected."""
         if not isinstance(reply, SummaryReply):
             return SummaryFlaw(_FAILED)
         block = self._block(reply.text)

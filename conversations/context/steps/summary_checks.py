@@ -1,4 +1,4 @@
-"""Whether the words of a summary call may replace messages: decided by rules, not by a model."""
+"""Decide by rules, not by a model, whether the text of a summary call may replace messages."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _NO_SUMMARY = re.compile(
     |(?:api\ |internal\ |server\ )?error\b\s*[:\d(]|\{\s*"(?:type|error)"\s*:)""",
     re.IGNORECASE | re.VERBOSE,
 )
-#: A refusal or an error is short; a summary may begin with such words and go on.
+#: A refusal or an error is shorter than this; a real summary may begin with the same words.
 _LONG_ENOUGH = 400
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryFlaw:
-    """Why a summary is not accepted, and the names it left out."""
+    """Why a summary is rejected, and the required names it lacks."""
 
     reason: str
     missing: tuple[str, ...] = ()
 
 
 def judge_summary(reply: SummaryReply, keep: Sequence[str], block: str) -> SummaryFlaw | None:
-    """Say what is wrong with a reply that would be put in view as `block`, or None."""
+    """Return why a reply that would be put in view as `block` is rejected; None if accepted."""
     text = reply.text.strip().replace("’", "'")
     if reply.stop_reason != "end_turn":
         return SummaryFlaw(f"it ended with {reply.stop_reason or 'no stop reason'}")

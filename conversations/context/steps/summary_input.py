@@ -1,7 +1,7 @@
-"""The zone as text for the summary call: who said what, tool results as previews.
+"""Render the zone as text for the summary call: roles, texts, and previews of tool results.
 
-The text is data from people, pages and tools. It is fenced, and what looks like the fence or like a
-summary's markers inside it loses its power.
+The text is data from people, pages and tools. It is fenced, and anything inside it that looks like
+the fence or like a summary's markers is neutralised.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from conversations.context.view import wire
 from conversations.context.view.view import THINKING, Message
 
 HEAD, TAIL = 500, 200
-#: The first request is shown up to here, so that the summary knows what it is for.
+#: Characters of the first request that are shown, so that the summary knows its purpose.
 _FIRST = 4_000
 _FENCE = re.compile(r"<(/?)\s*(transcript|first_request|previous_summary|part)\b", re.IGNORECASE)
 
 
 def write_transcript(zone: Zone, limit: int) -> str:
-    """Write the zone within `limit` characters; what does not fit is left out of the middle."""
+    """Write the zone within `limit` characters, cut in the middle if it is longer."""
     parts = write_preface(zone)
     used = sum(map(len, parts))
     text = "\n\n".join(one.text for one in render_messages(zone.messages))
@@ -35,17 +35,17 @@ def write_transcript(zone: Zone, limit: int) -> str:
 
 
 def write_preface(zone: Zone) -> list[str]:
-    """Write what the zone builds on: the first request, and the summary there is."""
+    """Write what the zone builds on: the first request, and the present summary."""
     first = "\n".join(_render_blocks([block.value for block in zone.own]))
     parts = [fence_text("first_request", preview_text(first, _FIRST, TAIL))]
     if zone.previous:
-        # The list of what can be recalled is carried over without the model's help.
+        # The recall list is carried over without the model's help.
         parts.append(fence_text("previous_summary", zone.previous.partition(HEADER)[0].strip()))
     return parts
 
 
 def render_messages(messages: Iterable[Message]) -> list[RenderedMessage]:
-    """Write each message."""
+    """Render each message that is not empty."""
     return [
         RenderedMessage(message.role, _render_message(message), bool(message.shape.results))
         for message in messages
@@ -54,7 +54,7 @@ def render_messages(messages: Iterable[Message]) -> list[RenderedMessage]:
 
 
 def read_own_texts(message: Message) -> str:
-    """Give what a message itself says: texts and the inputs of calls, no results."""
+    """Return a message's own texts and the inputs of its calls, without results."""
     values = [block.value for block in message.blocks]
     texts = [value["text"] for value in values if value["type"] == "text"]
     inputs = [wire.encode(value["input"]) for value in values if value["type"] == "tool_use"]
@@ -62,7 +62,7 @@ def read_own_texts(message: Message) -> str:
 
 
 def read_results(message: Message) -> str:
-    """Give the texts of a message's tool results."""
+    """Return the texts of a message's tool results."""
     blocks = (message.blocks[result.at].value for result in message.shape.results)
     return "\n".join(map(_read_content, blocks))
 

@@ -1,8 +1,8 @@
-"""A zone too long for the summary model, told in parts: equal in tokens, cut between messages.
+"""Split a zone that is too long for the summary model: parts of equal tokens, cut between messages.
 
-A part takes at most a share of the window, less when messages are large, with a margin for what an
-estimate can miss. An answer and the results of its calls stay in one part. A message that would
-fill half the window alone is left out with a note.
+A part takes at most a share of the window, less when messages are large, with a margin for the
+estimate's error. An answer and the results of its calls stay in one part. A message that would fill
+half the window alone is replaced by a note.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from conversations.context.tokens.estimate import estimate_text
 MARGIN, SHARE, LEAST_SHARE = 120, 40, 15
 #: A message that needs more than this percent of the window is left out.
 OVERSIZED = 50
-#: Messages that need more than this percent of the window on average make parts smaller.
+#: When messages need more than this percent of the window on average, parts are smaller.
 _LARGE_ON_AVERAGE = 10
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedMessage:
-    """One message as the summary call reads it; `follows` says it may not begin a part."""
+    """One message as the summary call reads it; `follows`: it must not begin a part."""
 
     role: str
     text: str
     follows: bool
 
 
-def split_messages(told: Sequence[RenderedMessage], window: int) -> list[str]:
-    """Give the texts of the parts, in order."""
-    kept = [_bound_message(one, window) for one in told]
+def split_messages(messages: Sequence[RenderedMessage], window: int) -> list[str]:
+    """Return the texts of the parts, in order."""
+    kept = [_bound_message(one, window) for one in messages]
     sizes = [estimate_text(one.text) * MARGIN // 100 for one in kept]
     most = max(1, window * _choose_share(sizes, window) // 100)
     wanted = -(-sum(sizes) // most)

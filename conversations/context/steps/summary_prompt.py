@@ -1,4 +1,4 @@
-"""The words of the summary call."""
+"""The prompts of the summary call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _AGAIN = "Your previous attempt was not accepted: "
 
 
 def write_request(transcript: str, keep: Sequence[str], words: int) -> str:
-    """Ask for the summary of a transcript."""
+    """Request the summary of a transcript."""
     parts = [transcript]
     if keep:
         parts.append(_KEEP + "\n".join(f"- {name}" for name in keep))
@@ -34,18 +34,18 @@ def write_request(transcript: str, keep: Sequence[str], words: int) -> str:
 
 
 def write_retry(text: str, reason: str, missing: Sequence[str]) -> str:
-    """Ask once more, saying what was wrong with the first attempt."""
+    """Request it once more, saying what was wrong with the first attempt."""
     lines = "".join(f"\n- {name}" for name in missing)
     return f"{text}\n\n{_AGAIN}{reason}.{lines}"
 
 
 def write_part_request(text: str, number: int, count: int, words: int) -> str:
-    """Ask for the summary of one part of a transcript."""
+    """Request the summary of one part of a transcript."""
     which = f"This is part {number} of {count} of the conversation."
     return "\n\n".join([text, which, f"Write its summary now, in at most {words:,} words."])
 
 
 def write_merge_request(parts: str, keep: Sequence[str], words: int) -> str:
-    """Ask to make one summary of the summaries of the parts."""
-    asked = "Merge the summaries of the parts, preserving decisions, TODOs, open questions and "
-    return write_request(f"{parts}\n\n{asked}constraints.", keep, words)
+    """Request one summary of the summaries of the parts."""
+    order = "Merge the summaries of the parts, preserving decisions, TODOs, open questions and "
+    return write_request(f"{parts}\n\n{order}constraints.", keep, words)

@@ -1,8 +1,8 @@
-"""Other words for a summary in view: a person's, or the model's when it is asked again.
+"""Another text for a summary in view: a person's, or the model's at another attempt.
 
-The words are judged as the first ones were, against the messages that they stand for, which are all
-in the log: so a version leaves out no name that later messages refer to, is shorter than what it
-replaces, and carries the same list of what can be recalled. Only the summary's block changes.
+The text is judged like the first one, against the messages it replaces, which are all in the log:
+so a version lacks no name that later messages refer to, is shorter than what it replaces, and
+carries the same recall list. Only the summary's block changes.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from conversations.context.view.edits import (
 from conversations.context.view.edits import Transformation as Change
 from conversations.context.view.view import View
 
-#: The settings of triggers whose words are a person's, or the model's at another attempt.
+#: The settings of triggers of a person's text, and of the model's at another attempt.
 EDIT, REBUILD = "edit", "rebuild"
 
 
 def find_covered_zone(view: View, edits: Sequence[Edit]) -> Zone | None:
-    """Give the zone that a summary replaced in the view before it; None when it was none of ours.
+    """Return the zone that a summary replaced in the view before it; None when not our summary.
 
-    What the API compacted and signed has no words that could be others.
+    The text of a block that the API compacted and signed cannot be changed.
     """
     if not edits or not view.length:
         return None
@@ -62,47 +62,49 @@ def find_covered_zone(view: View, edits: Sequence[Edit]) -> Zone | None:
 
 
 def request_again(view: View, zone: Zone, gauge: Gauge, policy: Policy) -> Summarising:
-    """Ask for the summary of the zone once more, in the view it was first made of."""
+    """Request the summary of the zone once more, in the view it was first made of."""
     trigger = Trigger(gauge.tokens, 0, gauge.source, REBUILD)
     return (yield from replace_zone(view, zone, trigger, gauge, policy))
 
 
 def strip_markers(text: str) -> str:
-    """Give a summary's own words: without its markers and the list of what can be recalled."""
+    """Return a summary's own text, without its markers and the recall list."""
     words, _, _ = text.partition(HEADER)
     return words.strip().removeprefix(START).removesuffix(END).strip()
 
 
 def read_summary(view: View) -> str:
-    """Give the words of the summary block in view; "" when there is none."""
+    """Return the text of the summary block in view; "" when there is none."""
     at = _find_block(view)
     return "" if at is None else strip_markers(str(view.messages[0].blocks[at].value["text"]))
 
 
 def reword_summary(
-    desk: WorkingView, before: View, zone: Zone, text: str, setting: str
+    working: WorkingView, before: View, zone: Zone, text: str, setting: str
 ) -> Change | SummaryFlaw | None:
-    """Put other words in the summary's block; None when there is none or they are the same.
+    """Put another text in the summary's block; None when there is no block or no change.
 
     `before` is the view that the summary was first made of, and `zone` what it replaced there.
     """
-    at = _find_block(desk.view)
-    judged = replace_by_text(before, zone, build_trigger(desk, setting), desk.policy, text)
+    at = _find_block(working.view)
+    judged = replace_by_text(before, zone, build_trigger(working, setting), working.policy, text)
     if isinstance(judged, SummaryFlaw) or at is None:
         return judged if isinstance(judged, SummaryFlaw) else None
     put = judged.edits[0]
-    first = desk.view.messages[0]
+    first = working.view.messages[0]
     if not isinstance(put, SpliceBlocks) or put.blocks == (first.blocks[at].text,):
         return None
     edit = SpliceBlocks(first.seq, at, 1, put.blocks)
     who = "A person's words" if setting == EDIT else "New words of the model"
     note = f"{who} took the place of the summary's"
-    change = build_transformation(desk.view, "summary", build_trigger(desk, setting), [edit], note)
-    return add_decision(desk, change)
+    change = build_transformation(
+        working.view, "summary", build_trigger(working, setting), [edit], note
+    )
+    return add_decision(working, change)
 
 
 def _find_block(view: View) -> int | None:
-    """Give the index of the summary's block in the first message."""
+    """Return the index of the summary's block in the first message."""
     first = view.messages[0] if view.length else None
     if first is None or "summary" not in first.by:
         return None

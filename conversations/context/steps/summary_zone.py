@@ -1,8 +1,8 @@
 """Which messages a summary replaces, and where in the first message its text goes.
 
-The zone lies between the first message and the protected tail and ends at a cut, so no call is
-parted from its result whatever the zone's size. What must stay in view (the latest prompt, results
-of verbatim tools) stays where it is.
+The zone lies between the first message and the protected tail and ends at a cut, so that no call is
+separated from its result, whatever the zone's size. What must stay in view (the latest prompt,
+results of verbatim tools) stays where it is.
 """
 
 from __future__ import annotations
@@ -10,19 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from conversations.context.policy.policy import Policy
+from conversations.context.steps.kinds import ASKS_MODEL, OURS
 from conversations.context.steps.removable_units import build_drops, find_kept
 from conversations.context.view.edits import Edit, SpliceBlocks
 from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import Block, Message, View
-
-OURS = ("summary", "trim", "rounds")
 
 
 @dataclass(frozen=True, slots=True)
 class Zone:
     """`indexes` of the messages to replace; `at` and `ours` are the engine's blocks in the first.
 
-    `tail` is what stays behind the first message.
+    `tail` are the messages that stay behind the first one.
     """
 
     messages: tuple[Message, ...]
@@ -40,10 +39,10 @@ class Zone:
     @property
     def previous(self) -> str:
         """The text of the summary in view, "" when there is none."""
-        return "\n\n".join(str(b.value["text"]) for b in self.ours if b.by in ("summary", "rounds"))
+        return "\n\n".join(str(b.value["text"]) for b in self.ours if b.by in ASKS_MODEL)
 
     def edits(self, view: View, text: str) -> list[Edit]:
-        """Replace the zone and the engine's old blocks by one new block."""
+        """Return the edits that replace the zone and the engine's old blocks by one new block."""
         put = SpliceBlocks(self.first.seq, self.at, len(self.ours), (text,))
         return [put, *build_drops(view, self.indexes)]
 
@@ -57,7 +56,7 @@ def find_zone(view: View, policy: Policy) -> Zone | None:
 
 
 def find_zone_before(view: View, policy: Policy, end: int, start: int = 1) -> Zone | None:
-    """Give the zone that ends at a cut, without what must stay."""
+    """Return the zone that ends at a cut, without what must stay."""
     messages = view.messages
     stay = find_kept(view, find_cuts(view), policy)
     indexes = tuple(at for at in range(start, end) if at not in stay)

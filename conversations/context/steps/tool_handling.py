@@ -1,10 +1,10 @@
-"""How the results of each tool are to be handled, and which of them no step may touch.
+"""How the results of each tool are handled, and which of them no step may touch.
 
-A rule is written `tool=rule`: `keep` (whole until it is summarised or dropped), `head_tail` (text,
-also when it is JSON), `json` (structure kept: the default), `cap N` (its own limit before it is
-first sent), `verbatim` (never shortened, summarised or dropped). Verbatim is a promise with a size,
-per result and in all, so that a context cannot become irreducible; pins are a person's word and
-have none.
+A rule is written `tool=rule`: `keep` (in full until summarised or dropped), `head_tail` (as text,
+even if it is JSON), `json` (structure kept: the default), `cap N` (its own limit before it is first
+sent), `verbatim` (never shortened, summarised or dropped). Verbatim results are limited in size,
+each and in total, so that a context can always be reduced; pins are a person's decision and have no
+such limit.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ def _rules(policies: tuple[str, ...], verbatim: tuple[str, ...]) -> dict[str, Ru
 
 
 def find_rule(view: View, result: str, policy: Policy) -> Rule:
-    """Give the rule for the result of a call."""
+    """Return the rule for the result of a call."""
     rules = _rules(policy.tool_policies, policy.verbatim_tools)
     call = index_calls(view).get(result) if rules else None
     return rules.get(call.name, _DEFAULT) if call else _DEFAULT
 
 
 def list_tools(policy: Policy, way: Way) -> frozenset[str]:
-    """Give the names of the tools with such a rule."""
+    """Return the names of the tools with such a rule."""
     rules = _rules(policy.tool_policies, policy.verbatim_tools)
     return frozenset(name for name, rule in rules.items() if rule.way == way)
 
 
 def find_untouchable(view: View, policy: Policy) -> set[str]:
-    """Give the ids of the results that must stay as they are: verbatim ones and pinned ones."""
+    """Return the ids of the results that must stay as they are: verbatim and pinned ones."""
     tools = list_tools(policy, "verbatim")
     if not tools and not policy.pins:
         return set()
@@ -52,28 +52,28 @@ def find_untouchable(view: View, policy: Policy) -> set[str]:
 
 
 def is_pinned(message: Message, policy: Policy) -> bool:
-    """Say whether the whole message is pinned."""
+    """Return whether the whole message is pinned."""
     return message.seq in policy.pins
 
 
 @dataclass(slots=True)
 class _Found:
-    """What may not be touched in the messages read so far."""
+    """Ids of results that must not be touched in the messages read so far."""
 
     tools: frozenset[str]
     most: int
     pins: frozenset[str | int]
     ids: set[str] = field(default_factory=set)
     used: int = 0
-    asked: set[str] = field(default_factory=set)
+    calls_of_tools: set[str] = field(default_factory=set)
 
     def read(self, message: Message) -> None:
         shape = message.shape
-        self.asked.update(call.id for call in shape.calls if call.name in self.tools)
+        self.calls_of_tools.update(call.id for call in shape.calls if call.name in self.tools)
         for result in shape.results:
             if result.id in self.pins or message.seq in self.pins:
                 self.ids.add(result.id)
-            elif result.id in self.asked and result.chars <= self.most:
+            elif result.id in self.calls_of_tools and result.chars <= self.most:
                 is_whole = not message.by or message.by[result.at] in _WHOLE
                 if is_whole and self.used + result.chars <= _MOST_VERBATIM * self.most:
                     self.used += result.chars

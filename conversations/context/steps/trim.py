@@ -1,9 +1,9 @@
 """Drop the oldest exchanges, whole, until the messages fit; then the oldest rounds.
 
 The first message stays, which carries the first request and the summary; so do the latest prompt,
-verbatim tools' results and the last unit. It drops to a low-water mark, so that the cached prefix
-is not broken again at once, and leaves a list of what can be recalled. When dropping cannot reach
-the goal nothing is dropped in vain, unless the window itself demands it.
+results of verbatim tools and the last unit. Trimming goes down to a low-water mark, so that the
+cached prefix is not broken again at once, and leaves a recall list. When dropping cannot reach the
+goal, nothing is dropped, unless the window itself demands it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def drop_rounds(view: View, gauge: Gauge, policy: Policy) -> Transformation | No
 def _find_oldest(
     view: View, policy: Policy, hard: Goal, low: Goal, ends: Iterable[int]
 ) -> list[int]:
-    """Give the messages to drop: up to the first end that meets the low goal, or else the hard."""
+    """Return the indexes to drop: up to the first end that meets the low goal, else the hard."""
     messages = view.messages
     stay = find_kept(view, find_cuts(view), policy)
     tokens, size, count = view.tokens + hard.words, view.size + 3 * hard.words, view.length
@@ -88,19 +88,19 @@ def drop_messages(
     words: int,
     decision: Decision | None = None,
 ) -> Transformation:
-    """Drop the messages at these indexes and name them in at most so many characters."""
+    """Drop the messages at these indexes and list them in at most `words` characters."""
     edits: list[Edit] = [*build_drops(view, indexes)]
     note = f"Dropped the {len(indexes)} oldest messages: {said}"
     put = _build_notice(view, indexes, words)
     change = build_transformation(view, "trim", trigger, [put, *edits], note, decision)
     if change.bytes_after < change.bytes_before and change.tokens_after < change.tokens_before:
         return change
-    # So little was dropped that the words about it would be longer.
+    # So little was dropped that the list of it would be longer.
     return build_transformation(view, "trim", trigger, edits, note, decision)
 
 
 def _build_notice(view: View, indexes: list[int], limit: int) -> SpliceBlocks:
-    """Say in the first message that something was dropped, and what of it can be recalled."""
+    """Say in the first message that messages were dropped, and what of them can be recalled."""
     first = view.messages[0]
     by = first.by or ("",) * len(first.blocks)
     at = by.index("trim") if "trim" in by else len(by)

@@ -1,6 +1,7 @@
-"""The view being worked on: its figures, measured anew after each change, and how a change is made.
+"""The view being worked on: its figures, measured again after each change, and how it is changed.
 
-The figures are those of `gauge`; what the API will clear by itself (`native`) is known apart.
+The figures are those of `policy/gauge.py`; what the API will clear by itself is kept apart
+(`steps/api_clearing.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from conversations.context.view import edits
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import View
 
-#: Times that a request is counted while it is prepared.
+#: Most times that a request is counted while it is prepared.
 MOST_COUNTS = 3
 #: Percent that each repeated attempt after an overflow takes from the room.
 _HARDER = 25
@@ -26,7 +27,7 @@ _HARDER = 25
 
 @dataclass
 class WorkingView:
-    """A view, what is known of it, and the policy it is reduced by."""
+    """A view, its figures, and the policy it is reduced by."""
 
     view: View
     situation: Situation
@@ -43,14 +44,14 @@ class WorkingView:
         self.report = self.situation.report
         self.counts = 0
         self.counted: View | None = None
-        #: What was last chosen to be cleared, and for which view and figure.
+        #: The clearing last chosen, with the view and the figure it was chosen for.
         self._chosen: tuple[View, Gauge, tuple[Clearing, Cleared]] | None = None
-        #: Whether the API is asked to clear, and whether it compacts what is to be summarised.
+        #: Whether the API is asked to clear results, and whether it compacts instead of a summary.
         asks = policy.server_side
         self.clears = asks and self.situation.clears and policy.input_token_budget > 0
         self.compacts = asks and self.situation.compacts
         if self.harder:
-            # What was refused was not known to be too large: go below it, whatever was measured.
+            # The refused request was larger than its figure said: go below that figure.
             percent = max(_HARDER, 100 - _HARDER * self.harder)
             self.aim = min(self.room, self.gauge.seen) * percent // 100
 
@@ -66,11 +67,11 @@ class WorkingView:
 
     @property
     def clearing(self) -> tuple[Clearing | None, Cleared]:
-        """What the API is asked to clear, and will."""
+        """The clearing parameters for the API, and what it will clear."""
         if not self.clears:
             return None, Cleared()
         gauge, known = self._measured, self._chosen
-        # Choosing reads every call of the view, and every step asks for the figure.
+        # Choosing reads every call of the view, and every step needs the figure.
         if known is None or known[0] is not self.view or known[1] != gauge:
             chosen = api_clearing.choose_clearing(self.view, gauge, self.policy)
             known = self._chosen = (self.view, gauge, chosen)
@@ -82,19 +83,19 @@ class WorkingView:
 
     @property
     def is_doubtful(self) -> bool:
-        """An estimate is so near the room that its error may decide."""
+        """Whether the figure is an estimate so near the room that its error may decide."""
         gauge = self.gauge
         return gauge.source == "estimated" and abs(gauge.seen - self.room) * 10 <= self.room
 
     def count(self) -> Generator[EngineRequest, Reply, bool]:
-        """Have the request counted, once for each view, a few times in all; say whether it was."""
+        """Request a count, once for each view and a few times in all; return whether it came."""
         if self.counted is self.view or self.counts >= MOST_COUNTS:
             return False
         self.counts += 1
         self.counted = self.view
         tokens = yield CountWanted(self.view)
         if not isinstance(tokens, int):
-            # It is not to be had now.
+            # Counting is not available now.
             self.counts = MOST_COUNTS
             return False
         view, overhead = self.view, self.situation.overhead
@@ -103,10 +104,12 @@ class WorkingView:
 
     def expect(self) -> Generator[EngineRequest, Reply, None]:
         """Record what the API will clear when that has changed; a veto keeps it from clearing."""
-        asked, cleared = self.clearing
+        clearing, cleared = self.clearing
         if cleared.ids == api_clearing.list_expected_ids(self.view):
             return
-        change = api_clearing.build_expectation(self.view, self.gauge, asked or Clearing(), cleared)
+        change = api_clearing.build_expectation(
+            self.view, self.gauge, clearing or Clearing(), cleared
+        )
         answer = yield change
         if isinstance(answer, Veto):
             self.clears = False
@@ -115,18 +118,18 @@ class WorkingView:
             )
             if not api_clearing.list_expected_ids(self.view):
                 return
-            # What was cleared before is not asked for either: a fact that no veto can change.
+            # What was cleared before is not requested any more, either: no veto can change that.
             change = api_clearing.build_expectation(self.view, self.gauge, Clearing(), Cleared())
             yield change
         self.view = change.made
 
     def propose(self, change: Transformation | None) -> Generator[EngineRequest, Reply, None]:
-        """Offer a change; unless it is vetoed, the view is what it makes of it."""
+        """Propose a change; unless it is vetoed, the view becomes what it makes of it."""
         if change is None:
             return
         answer = yield change
         if change.outcome != "applied":
-            # One refusal is enough: nothing more is asked of the model this time.
+            # One rejection is enough: nothing more is requested of the model this time.
             self.rejected = self.policy.summary_breaker
             return
         if isinstance(answer, Veto):

@@ -1,1 +1,1 @@
-"""Text made shorter so that it still reads: by characters, by lines, as JSON."""
+"""Shorten text so that it stays readable: by characters, by lines, as JSON."""

@@ -1,6 +1,6 @@
-"""The names in a text that must survive a summary: addresses, files, identifiers, numbers.
+"""Find the names in a text that a summary must keep: addresses, files, identifiers, numbers.
 
-Text is taken apart at spaces and punctuation first and each piece is judged alone, so the work is
+The text is split at spaces and punctuation first and each piece is judged alone, so the work is
 linear and no pattern can run away on a long blob.
 """
 
@@ -31,7 +31,7 @@ def count_names(text: str) -> Counter[str]:
 def find_required_names(
     zone: Iterable[str], tail: Iterable[str], carried: str, most: int
 ) -> list[str]:
-    """Give the zone's names that the tail refers to and no other text in view carries.
+    """Return the zone's names that the tail refers to and no other text in view carries.
 
     At most so many: addresses and files before numbers, then those the tail uses most.
     """
@@ -45,7 +45,7 @@ def find_required_names(
 
 
 def _find_wanted(text: str, wanted: set[str]) -> Iterator[str]:
-    """Give the names of the text that are wanted; whatever else it says is not looked into."""
+    """Yield the names of the text that are wanted; nothing else in it is examined."""
     for piece in set(_PIECES.findall(text)):
         bare = piece.strip(_EDGES)
         if bare in wanted or ("=" in bare and bare.rpartition("=")[2].strip(_EDGES) in wanted):

@@ -1,6 +1,6 @@
 """Where a text may be cut: never inside what a reader sees as one character.
 
-The standard library has no grapheme segmentation, so this is its part that matters for cutting:
+The standard library has no grapheme segmentation, so this covers what matters for cutting:
 combining marks, joiners and variation selectors, emoji sequences and flags, Hangul syllables, Indic
 conjuncts, CR LF, and surrogate pairs. When in doubt two code points stay together.
 """
@@ -14,7 +14,7 @@ _EXTENDS = frozenset({"Mn", "Mc", "Me"})
 
 
 def find_cut_before(text: str, at: int) -> int:
-    """Give the greatest place up to `at` where the text may be cut."""
+    """Return the greatest index up to `at` where the text may be cut."""
     at = min(at, len(text))
     while 0 < at < len(text) and not _may_cut(text, at):
         at -= 1
@@ -22,7 +22,7 @@ def find_cut_before(text: str, at: int) -> int:
 
 
 def find_cut_after(text: str, at: int) -> int:
-    """Give the least place from `at` on where the text may be cut."""
+    """Return the least index from `at` on where the text may be cut."""
     at = max(at, 0)
     while 0 < at < len(text) and not _may_cut(text, at):
         at += 1
@@ -50,7 +50,7 @@ def _is_virama(left: str) -> bool:
 
 
 def _is_hangul_inside(left: str, right: str) -> bool:
-    """Jamo belong to the syllable before them; a leading consonant only to another one."""
+    """Whether a cut would split a Hangul syllable; a leading consonant only joins another one."""
     if "\u1160" <= right <= "\u11ff":
         return "\u1100" <= left <= "\u11ff" or _is_syllable(left)
     return "\u1100" <= left <= "\u115f" and ("\u1100" <= right <= "\u115f" or _is_syllable(right))
@@ -61,7 +61,7 @@ def _is_syllable(char: str) -> bool:
 
 
 def _is_flag_inside(text: str, at: int) -> bool:
-    """Flags are pairs of regional indicators, counted from the start of their run."""
+    """Whether a cut would split a flag: a pair of regional indicators, counted from their start."""
     if not (_is_indicator(text[at]) and _is_indicator(text[at - 1])):
         return False
     start = at

@@ -1,10 +1,9 @@
-"""One long text made short, so that what is left still reads as what it was.
+"""Shorten one long text so that what is left can still be read as what it was.
 
 JSON stays JSON (`shorten_json`), HTML becomes its readable text first, everything else keeps its
-head and its tail on line borders, and of what lies between the lines that speak of errors. The
-result is never longer than the limit or the input, and the same for the same input. `recall` names
-the id under which the whole text can be had; the result then says so: JSON as data, text as a
-notice.
+head and its tail on line borders, and of the middle the lines that speak of errors. The result is
+never longer than the limit or the input, and the same for the same input. `recall` is the id under
+which the full text can be read again; the result then says so: JSON as data, text as a notice.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import re
 from conversations.context.text import graphemes, shorten_json
 from tools.html.to_compact_text import html_to_compact_text, is_html
 
-#: Below this a text has no room for a notice.
+#: Below this limit a text has no room for a notice.
 _ROOM_FOR_NOTICE = 256
 #: Lines worth keeping from the middle, the share of the room for them, and their longest length.
 _MATTERS = re.compile(
@@ -26,7 +25,7 @@ _MANY_LINES = 30
 
 
 def shorten(text: str, limit: int, recall: str = "") -> str:
-    """Give the text within `limit` characters, whole when it fits."""
+    """Return the text within `limit` characters, unchanged when it fits."""
     if len(text) <= limit:
         return text
     as_json = shorten_json.shorten_json(text, limit, recall)
@@ -34,7 +33,7 @@ def shorten(text: str, limit: int, recall: str = "") -> str:
 
 
 def shorten_text(text: str, limit: int, recall: str = "") -> str:
-    """Do the same for a text that is not to be read as JSON."""
+    """Do the same for a text that is not to be treated as JSON."""
     if len(text) <= limit:
         return text
     whole, room = len(text), limit
@@ -51,7 +50,7 @@ def shorten_text(text: str, limit: int, recall: str = "") -> str:
 
 
 def cut_head(text: str, limit: int) -> str:
-    """Give the head of a text on a line or word border, within `limit` characters."""
+    """Return the head of a text up to a line or word border, within `limit` characters."""
     if len(text) <= limit:
         return text
     end = graphemes.find_cut_before(text, limit)
@@ -63,7 +62,7 @@ def cut_head(text: str, limit: int) -> str:
 
 
 def cut_tail(text: str, limit: int) -> str:
-    """Give the tail of a text from a line or word border on, within `limit` characters."""
+    """Return the tail of a text from a line or word border on, within `limit` characters."""
     if len(text) <= limit:
         return text
     start = graphemes.find_cut_after(text, len(text) - limit)
@@ -83,7 +82,7 @@ def write_cut_notice(shown: int, whole: int, recall: str) -> str:
 
 
 def preview_text(text: str, head: int, tail: int) -> str:
-    """Give the first `head` and last `tail` characters of a text that is longer than both."""
+    """Return the first `head` and last `tail` characters of a text that is longer than both."""
     if len(text) <= head + tail + 40:
         return text
     first, last = cut_head(text, head), cut_tail(text, tail)
@@ -120,12 +119,12 @@ def _find_error_lines(text: str, room: int) -> str:
         found = _MATTERS.search(text, at)
         if found is None:
             break
-        # From the end of the line before, which may be the last one looked at.
+        # From the end of the line before, which may be the last one examined.
         start = text.rfind("\n", max(at - 1, 0), found.start()) + 1
         end = text.find("\n", found.end())
         line = text[start : end if end >= 0 else len(text)]
         at = len(text) if end < 0 else end + 1
-        # A line that is cut by the middle's own border is no whole line.
+        # A line that is cut by the middle's own border is not whole.
         if start and end >= 0 and len(line) <= min(_LONGEST_LINE, room - 1):
             kept.append(line)
             room -= len(line) + 1

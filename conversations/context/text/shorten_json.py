@@ -1,9 +1,9 @@
-"""JSON made short that is still JSON.
+"""Shorten JSON so that it is still JSON.
 
 Arrays keep their first and last elements and say as data how many were left out; objects keep their
-keys in order and shorten long values; long strings keep head and tail. Numbers are carried as they
-were written. Room is given out from the top down: what is small gets what it needs, what is large
-shares the rest, so the cost is one parse and then only what is shown.
+keys in order and shorten long values; long strings keep head and tail. Numbers are kept as they
+were written. Room is assigned from the top down: small values get what they need, large ones share
+the rest, so the cost is one parse and then only what is shown.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from conversations.context.text.water_level import find_water_level
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _STARTS = frozenset('{["-0123456789tfnNI')
-#: Containers deeper than this are shown as the text they are.
+#: Containers nested deeper than this are shown as their text.
 _DEEPEST = 100
-#: What an array's element or an object's value needs to be worth showing.
+#: Fewest characters of an array's element or an object's value that are worth showing.
 _ELEMENT, _VALUE = 24, 12
 
 
@@ -34,7 +34,7 @@ class _Number(str):
 
 
 class _Object(list[tuple[str, Any]]):
-    """Pairs in order, doubled keys included."""
+    """Pairs in order, repeated keys included."""
 
 
 class _TooDeep(Exception):
@@ -47,7 +47,7 @@ _decoder = json.JSONDecoder(
 
 
 def shorten_json(text: str, limit: int, recall: str = "") -> str | None:
-    """Give the JSON text within `limit` characters, or None when it is not JSON."""
+    """Return the JSON text within `limit` characters, or None when it is not JSON."""
     if text.lstrip()[:1] not in _STARTS:
         return None
     try:
@@ -68,12 +68,12 @@ def shorten_json(text: str, limit: int, recall: str = "") -> str | None:
 
 
 def _write_note(whole: int, recall: str, value: Any) -> str:
-    """Say as data that this is not all, ready to be put before the last character."""
+    """Write as data that this is not all, to be inserted before the last character."""
     if not recall:
         return ""
     words = f'shortened from {whole:,} characters; recall "{recall}" for the rest'
     if isinstance(value, _Object):
-        # Another key than that of how many keys were omitted: both must be read.
+        # Not the key that says how many keys were omitted: both must be readable.
         key = _choose_key(value, _choose_key(value) + "…")
         return f',"{key}":{_quote(words)}'
     if isinstance(value, list):
@@ -82,7 +82,7 @@ def _write_note(whole: int, recall: str, value: Any) -> str:
 
 
 def _choose_key(pairs: _Object, marker: str = "…") -> str:
-    """Give a key for what is said about an object, none of its own."""
+    """Return a key for what is said about an object, different from its own keys."""
     while any(key == marker for key, _ in pairs):
         marker += "…"
     return marker
@@ -95,7 +95,7 @@ class _Fitter:
         self.sizes: dict[int, int] = {}
 
     def size(self, value: Any, depth: int = 0) -> int:
-        """Give the length of a value's compact text."""
+        """Return the length of a value's compact text."""
         if not isinstance(value, list):
             return len(_write_scalar(value))
         known = self.sizes.get(id(value))
@@ -110,7 +110,7 @@ class _Fitter:
         return known
 
     def fit(self, value: Any, room: int) -> str:
-        """Give a value's text within `room` characters; 2 are always enough."""
+        """Return a value's text within `room` characters; 2 are always enough."""
         if isinstance(value, _Object):
             return "{" + self._fit_object(value, room - 2) + "}"
         if isinstance(value, list):
@@ -145,7 +145,7 @@ class _Fitter:
         left_out: Callable[[int], str],
         heads: Sequence[str] = (),
     ) -> list[str]:
-        """Show what fits: all entries, or the first and the last with a word in between."""
+        """Show what fits: all entries, or the first and the last with a note in between."""
         count = len(values)
         needs = [
             over + min(self.size(value), floor) + 1
@@ -212,14 +212,14 @@ def _shorten_string(text: str, room: int) -> str:
 
 
 def _cut_head(text: str, room: int) -> str:
-    """Give the longest head whose quoted text fits."""
+    """Return the longest head whose quoted text fits."""
     most = min(len(text), max(room, 0))
     fits = bisect_right(range(most + 1), max(room, 0) + 2, key=lambda n: len(_quote(text[:n]))) - 1
     return text[: graphemes.find_cut_before(text, fits)]
 
 
 def _cut_tail(text: str, room: int) -> str:
-    """Give the longest tail whose quoted text fits."""
+    """Return the longest tail whose quoted text fits."""
     most = min(len(text), max(room, 0))
     whole = len(text)
 

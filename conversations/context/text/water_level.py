@@ -1,4 +1,4 @@
-"""How room is shared: what is small gets what it needs, what is large gets the same level."""
+"""Share room by water-filling: small sizes get what they need, large ones the same level."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def find_water_level(sizes: Iterable[int], room: int) -> int:
-    """Give the most that each may have so that all together fit; all of the rest when they do."""
+    """Return the most that each may have so that all together fit; all the rest when they do."""
     ordered = sorted(sizes)
     for at, size in enumerate(ordered):
         left = len(ordered) - at

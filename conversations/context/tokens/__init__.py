@@ -1,1 +1,1 @@
-"""How many tokens text, images and documents are likely to cost."""
+"""Estimate the tokens of text, images and documents."""

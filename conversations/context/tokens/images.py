@@ -1,11 +1,11 @@
-"""The size of an image, read from its head: the one way to know it. Nothing is ever unpacked."""
+"""Read the type and the size of an image from its head; images are never decoded."""
 
 from __future__ import annotations
 
 import re
 import struct
 
-#: How each type begins that the API takes.
+#: The first bytes of each type that the API accepts.
 _TYPES = (
     ("image/png", re.compile(rb"\x89PNG\r\n\x1a\n")),
     ("image/jpeg", re.compile(rb"\xff\xd8\xff")),
@@ -16,12 +16,12 @@ TYPES = tuple(name for name, _ in _TYPES)
 
 
 def detect_media_type(head: bytes) -> str:
-    """Name the type that the bytes say they are; "" when it is none of these."""
+    """Return the type that the bytes show; "" when it is none of these."""
     return next((name for name, start in _TYPES if start.match(head)), "")
 
 
 def read_size(head: bytes) -> tuple[int, int] | None:
-    """Read width and height; None when the head does not say them."""
+    """Return width and height; None when the head does not contain them."""
     match detect_media_type(head):
         case "image/png" if head[12:16] == b"IHDR" and len(head) >= 24:
             return struct.unpack(">II", head[16:24])
@@ -42,7 +42,7 @@ def _read_jpeg_size(head: bytes) -> tuple[int, int] | None:
         if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
             height, width = struct.unpack(">HH", head[at + 5 : at + 9])
             return width, height
-        # A byte of filling before a marker has no length.
+        # A fill byte before a marker has no length.
         at += 1 if marker == 0xFF else 2 + max(length, 1)
     return None
 

@@ -1,8 +1,8 @@
-"""What the API takes as a file in a message, told by the bytes and never by a name or a header.
+"""What the API accepts as a file in a message, judged by the bytes, never by a name or a header.
 
-The limits are those of the API, in this place only. Whatever is shown or sent as something is that
-thing as far as its head shows; a text is UTF-8 without control characters, and no page of markup
-that a browser might run.
+The limits are those of the API, here and nowhere else. Whatever is shown or sent as a type is of
+that type as far as its head shows; a text is UTF-8 without control characters, and no page of
+markup that a browser might run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from conversations.context.tokens import images, pdf
 
 PDF, TEXT = "application/pdf", "text/plain"
 TYPES = (*images.TYPES, PDF, TEXT)
-#: The same in words.
+#: The same types, for people.
 TAKEN = "PNG, JPEG, GIF and WebP images, PDF files and plain text"
 #: Bytes of an image: 5 MiB as base64. Of a PDF: what leaves room in a request of 32 MB. Of a text.
 MOST_IMAGE, MOST_PDF, MOST_TEXT = 5 * 1024 * 1024 // 4 * 3, 22_000_000, 1_000_000
@@ -33,8 +33,8 @@ _MARKUP = re.compile(
 
 
 class MediaError(ContextError):
-    """The bytes are nothing that can be sent; `code` says why: type, empty, broken, pixels,
-    locked, markup, large."""
+    """The bytes cannot be sent; `code` says why: type, empty, broken, pixels, pages, locked,
+    markup, large."""
 
     def __init__(self, code: str, number: int = 0) -> None:
         super().__init__(code)
@@ -43,7 +43,7 @@ class MediaError(ContextError):
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """A file that can be sent. `text` is what a text says, without a byte order mark."""
+    """A file that can be sent. `text` is the content of a text file, without a byte order mark."""
 
     media_type: str
     width: int | None = None
@@ -53,7 +53,7 @@ class Media:
 
 
 def identify_media(data: bytes, *, is_typed: bool = False) -> Media:
-    """Say what the bytes are; `is_typed`: a person's own text, markup too. Raises MediaError."""
+    """Identify the bytes; `is_typed`: a person's own text, may be markup. Raises MediaError."""
     if not data.strip():
         raise MediaError("empty")
     if name := images.detect_media_type(data):

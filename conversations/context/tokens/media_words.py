@@ -1,4 +1,4 @@
-"""An image or a document in words, for a text that stands where it stood."""
+"""Describe an image or a document in words, for a text that replaces it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 from conversations.context.tokens import images, pdf
 
-#: Characters of an image's base64 that are read for its size: what a camera writes comes before it.
+#: Characters of an image's base64 that are read for its size: camera metadata comes before it.
 HEAD = 524_288
 
 
 def decode_base64(data: str, most: int | None = None) -> bytes:
-    """Decode base64, or the beginning of it; nothing where it is none."""
+    """Decode base64, or the beginning of it; b"" when it is malformed."""
     try:
         return base64.b64decode(data[:most], validate=False)
     except (binascii.Error, ValueError):
@@ -21,7 +21,7 @@ def decode_base64(data: str, most: int | None = None) -> bytes:
 
 
 def describe_block(block: dict[str, Any]) -> str:
-    """Say what a block is that is no text: `[image, PNG 640 × 480]`, `[document "a.pdf"]`."""
+    """Describe a block that is not text: `[image, PNG 640 × 480]`, `[document "a.pdf"]`."""
     facts = [str(block.get("type"))]
     if block.get("title"):
         facts.append(f'"{block["title"]}"')
@@ -32,7 +32,7 @@ def describe_block(block: dict[str, Any]) -> str:
 
 
 def read_text(block: dict[str, Any]) -> str | None:
-    """Give the text of a document that is text; None of anything else."""
+    """Return the text of a text document; None for anything else."""
     source = block.get("source")
     if not isinstance(source, dict) or source.get("type") != "text":
         return None

@@ -1,7 +1,7 @@
-"""What a PDF says about itself without being opened: its pages, and whether it is locked.
+"""What a PDF shows without being rendered: its number of pages, and whether it is encrypted.
 
-Pages are leaves of type `Page`. Newer files keep them in packed streams of objects, so those are
-unpacked too, all together up to a bound: a small file that unpacks to a huge one is not followed.
+Pages are leaves of type `Page`. Newer files keep them in compressed object streams, so those are
+decompressed, too, all together up to a bound against decompression bombs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 import zlib
 from collections.abc import Iterator
 
-#: Bytes that all streams of objects together may have, unpacked.
+#: Bytes that all object streams together may have when decompressed.
 MOST_UNPACKED = 20_000_000
 _PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z0-9])")
 _LOCKED = re.compile(rb"/Encrypt\s*(?:\d{1,9}\s+\d{1,5}\s+R|<<)")
@@ -22,7 +22,7 @@ def is_pdf(data: bytes) -> bool:
 
 
 def is_locked(data: bytes) -> bool:
-    """Say whether it asks for a password, as far as that shows."""
+    """Return whether the file asks for a password, as far as that shows."""
     return _LOCKED.search(data) is not None
 
 

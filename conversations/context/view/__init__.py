@@ -1,1 +1,1 @@
-"""What the model sees: messages as wire text, edits on them, and the rules of the API."""
+"""The model's input: messages as wire text, edits on them, and the rules of the API."""

@@ -1,10 +1,10 @@
-"""Files in a prompt, named in the place of their data: stored once, sent whole.
+"""Files in a prompt, referenced by digest instead of their data: stored once, sent in full.
 
-A stored block names the text (the base64 of an image or a PDF, or a text itself) by its digest:
-`"source":{"type":"base64","media_type":"image/png","data":"blob:sha256:..."}`. That is a name only
-as the source of an image or document block at the top of a prompt, written exactly so; anywhere
-else the same characters are what somebody said. A block that comes from outside and looks like a
-name is refused (`demand_no_references`), so every name is one that was written here.
+A stored block refers to the text (the base64 of an image or a PDF, or a text itself) by its digest:
+`"source":{"type":"base64","media_type":"image/png","data":"blob:sha256:..."}`. This is a reference
+only as the source of an image or document block at the top level of a prompt, written exactly so;
+anywhere else the same characters are ordinary text. A block from outside that looks like a
+reference is refused (`demand_no_references`), so every reference was written here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HINT, _SOURCE = "blob:sha256:", '"source":{"type":'
 _NAME = re.compile(
     r'("source":\{"type":"(?:base64|text)","media_type":"[a-z/+.-]+","data":)"blob:(sha256:[0-9a-f]{64})"\}'
 )
-#: Block type, source type and media type of what can be named.
+#: Block type, source type and media type of what can be referenced.
 _KINDS = frozenset(
     {("image", "base64", name) for name in IMAGES}
     | {("document", "base64", PDF), ("document", "text", TEXT)}
@@ -32,7 +32,7 @@ _KINDS = frozenset(
 
 
 class MissingFile(ContextError):
-    """A message names a file whose text is not there."""
+    """A message refers to a file whose text is not stored."""
 
     code = "missing_file"
 
@@ -42,14 +42,14 @@ class MissingFile(ContextError):
 
 
 class ForgedName(ContextError):
-    """A block from outside looks like the name of a stored file."""
+    """A block from outside looks like a reference to a stored file."""
 
     code = "forged_name"
 
 
 @dataclass(frozen=True, slots=True)
 class FileReference:
-    """A file that a prompt names; `title` is what the model is told it is called."""
+    """A file that a prompt refers to; `title` is the name the model is given for it."""
 
     digest: str
     media_type: str
@@ -57,7 +57,7 @@ class FileReference:
 
 
 def write_block(media_type: str, digest: str, title: str) -> str:
-    """Write the block of a file; an image has no title in the API."""
+    """Write the block that refers to a file; an image has no title in the API."""
     kind = "text" if media_type == TEXT else "base64"
     source = {"type": kind, "media_type": media_type, "data": f"blob:{digest}"}
     if media_type in IMAGES:
@@ -66,12 +66,12 @@ def write_block(media_type: str, digest: str, title: str) -> str:
 
 
 def may_hold_reference(text: str) -> bool:
-    """Say at a glance whether a stored text can hold a name."""
+    """Return whether a stored text can contain a reference, by a quick check."""
     return _HINT in text
 
 
 def list_references(content: str) -> tuple[FileReference, ...]:
-    """Give the files that the content of a prompt names, in order."""
+    """Return the files that the content of a prompt refers to, in order."""
     if _HINT not in content:
         return ()
     found = (_read_reference(text) for text in wire.split(content))
@@ -79,24 +79,24 @@ def list_references(content: str) -> tuple[FileReference, ...]:
 
 
 def find_reference(block: Mapping[str, Any]) -> FileReference | None:
-    """Give the file that a decoded block names."""
+    """Return the file that a decoded block refers to."""
     return _read_reference(wire.encode(block)) if _is_kind(block) else None
 
 
 def expand_references(content: str, texts: Mapping[str, str]) -> str:
-    """Put the texts in the place of their names; raises MissingFile."""
+    """Replace the references by their texts; raises MissingFile."""
     return (
         _map_blocks(content, lambda one: _expand_block(one, texts)) if _HINT in content else content
     )
 
 
 def collapse_files(content: str, known: Callable[[str], bool]) -> str:
-    """Put names in the place of the texts that are `known` by their digest; undoes `expand_references`."""
+    """Replace texts whose digest is `known` by references; the inverse of `expand_references`."""
     return _map_blocks(content, lambda one: _collapse_block(one, known))
 
 
 def list_sources(content: str) -> Iterator[tuple[str, str, str]]:
-    """Give media type, title and text of each file whose data stands in the content itself."""
+    """Yield media type, title and text of each file whose data is in the content itself."""
     for text in wire.split(content):
         value = _decode_file_block(text)
         if value is not None and _read_reference(text) is None:
@@ -105,7 +105,7 @@ def list_sources(content: str) -> Iterator[tuple[str, str, str]]:
 
 
 def demand_no_references(content: str) -> None:
-    """Refuse blocks from outside that look like names; raises ForgedName."""
+    """Refuse blocks from outside that look like references; raises ForgedName."""
     if _HINT in content and any(map(_NAME.search, _list_media(wire.split(content)))):
         raise ForgedName("a block names a stored file instead of holding its data")
 
@@ -127,7 +127,7 @@ def collapse_edits(edits: Iterable[Edit], known: Callable[[str], bool]) -> tuple
 
 
 def _read_prompt_blocks(edit: Edit) -> str:
-    """Give the blocks of prompts that an edit puts."""
+    """Return the blocks that an edit puts into prompts."""
     if isinstance(edit, SpliceBlocks):
         return wire.join(edit.blocks)
     texts = (
@@ -162,7 +162,7 @@ def _expand_block(text: str, texts: Mapping[str, str]) -> str:
     if one.digest not in texts:
         raise MissingFile(one.digest)
     data = wire.encode(texts[one.digest])
-    # A function: what is put in must not be read as a pattern.
+    # A function, because the replacement must not be interpreted as a pattern.
     return _NAME.sub(lambda match: f"{match[1]}{data}}}", text)
 
 
@@ -175,7 +175,7 @@ def _collapse_block(text: str, known: Callable[[str], bool]) -> str:
         return text
     source = value["source"] | {"data": f"blob:{digest}"}
     made = wire.encode({**value, "source": source})
-    # Only what comes back to the byte is kept by its name.
+    # Only a reference that expands to the same bytes is kept.
     return (
         made
         if _read_reference(made) and _expand_block(made, {digest: value["source"]["data"]}) == text
@@ -184,7 +184,7 @@ def _collapse_block(text: str, known: Callable[[str], bool]) -> str:
 
 
 def _read_reference(text: str) -> FileReference | None:
-    """Read the name in a block's text; None when it holds none."""
+    """Read the reference in a block's text; None when there is none."""
     if _HINT not in text or len(found := _NAME.findall(text)) != 1:
         return None
     value = _decode_file_block(text)
@@ -195,7 +195,7 @@ def _read_reference(text: str) -> FileReference | None:
 
 
 def _decode_file_block(text: str) -> dict[str, Any] | None:
-    """Give a block of the kinds that can be named."""
+    """Decode a block of the kinds that can be references."""
     value = wire.decode(text)
     return value if isinstance(value, dict) and _is_kind(value) else None
 

@@ -1,8 +1,8 @@
-"""Which original a block in view stands for.
+"""Match the blocks in view with the originals they replace.
 
-A block that a step puts in stands for an original when it has its words (it was brought back), its
-id (a result made shorter), or its place and type (the largest texts made shorter). What else is put
-in is the engine's own.
+A block that a step puts in replaces an original when it has its text (it was restored), its id (a
+result made shorter), or its position and type (the largest texts made shorter). Any other inserted
+block is the engine's own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Original:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A block in view, its original and who wrote it."""
+    """A block in view, its original, and the step that last wrote it."""
 
     block: Block
     original: Original | None
@@ -44,7 +44,7 @@ def match_originals(
     step: int,
     by: str,
 ) -> list[Slot]:
-    """Give each text that `step` put in the place of `dropped` the original it stands for.
+    """Match each text that `step` put in place of `dropped` with its original.
 
     `absent` are the originals of the message that are not in view, or were dropped just now.
     """
@@ -63,7 +63,7 @@ def match_originals(
 
 
 def _take(slots: list[Slot], text: str) -> Slot | None:
-    """Take out the first block that has just these words: it stays what it was."""
+    """Remove and return the first block with just this text: it stays what it was."""
     for at, slot in enumerate(slots):
         if slot.block.text == text:
             return slots.pop(at)
@@ -71,7 +71,7 @@ def _take(slots: list[Slot], text: str) -> Slot | None:
 
 
 def _take_original(originals: list[Original], text: str) -> Original | None:
-    """Take out the first original that has just these words."""
+    """Remove and return the first original with just this text."""
     for at, original in enumerate(originals):
         if original.block.text == text:
             return originals.pop(at)
@@ -79,7 +79,7 @@ def _take_original(originals: list[Original], text: str) -> Original | None:
 
 
 def _match_rewritten(step: int, block: Block, left: list[Slot]) -> Slot:
-    """Pair a new text with the block it was made of, if it was made of one."""
+    """Pair a new text with the block it was made from, if there is one."""
     for at, slot in enumerate(left):
         if slot.original is not None and (slot.block.type, slot.block.id) == (block.type, block.id):
             return replace(left.pop(at), block=block, step=step, is_back=False)

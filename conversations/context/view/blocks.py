@@ -1,4 +1,4 @@
-"""Which content blocks the API takes, one by one: the rules that need no other message."""
+"""Which content blocks the API accepts, one by one: the rules that need no other message."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conversations.context.tokens.images import TYPES
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-#: Blocks of tools that the API runs itself; their results stand in the same assistant turn.
+#: Calls of tools that the API runs itself; their results are in the same assistant turn.
 SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 _USER = frozenset({"text", "image", "document", "search_result", "tool_result", "container_upload"})
 _USER_ONLY = frozenset({"image", "document", "search_result", "tool_result"})
@@ -25,9 +25,9 @@ def is_server_result(name: str) -> bool:
 
 
 def find_flaw(role: str, values: Any) -> Flaw | None:
-    """Give the first rule that a message's blocks break by themselves, or None.
+    """Return the first rule that a message's blocks break by themselves, or None.
 
-    What follows a flaw is never looked at, so a check may rely on those before it.
+    Blocks after a flaw are not checked, so a rule may rely on those before it.
     """
     if not isinstance(values, list):
         return "content", "content", "is not an array of blocks"
@@ -127,7 +127,7 @@ def _check_nested(where: str, content: list[Any]) -> Iterator[Flaw]:
 def _is_mark(mark: object) -> bool:
     if not isinstance(mark, dict) or mark.get("type") != "ephemeral":
         return False
-    # One of an hour may not come after those of five minutes, and the envelope has such.
+    # A one-hour mark must not follow five-minute ones, and the envelope has such.
     return bool(mark.get("ttl", "5m") == "5m")
 
 
@@ -144,7 +144,7 @@ def _matches(pattern: re.Pattern[str], text: object) -> bool:
 
 
 def read_result_text(content: Any) -> str:
-    """Give a tool_result's content as text for people."""
+    """Return a tool_result's content as text for people."""
     if isinstance(content, str):
         return content
     return "\n".join(
@@ -154,7 +154,7 @@ def read_result_text(content: Any) -> str:
 
 
 def list_result_images(content: Any) -> list[str]:
-    """Give a tool_result's images as data URLs, which a page of ours may show."""
+    """Return a tool_result's images as data URLs, which our pages may show."""
     blocks = content if isinstance(content, list) else []
     sources = [block.get("source") for block in blocks if block.get("type") == "image"]
     return [

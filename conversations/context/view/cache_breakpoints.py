@@ -1,11 +1,12 @@
-"""Where a request's messages carry a cache mark of their own.
+"""Where a request's messages carry a cache breakpoint of their own.
 
-The API caches at a mark, and reads back no more than twenty blocks from one. The automatic mark at
-the end of each request is near enough to the one before it, unless an answer with many calls and
-their results lie between: then the whole prefix would be missed and paid anew. So exactly then the
-block that ended the request before is marked again. Stored text carries no mark: it is put in when
-the text is joined, by the messages alone, so that whoever joins them again has the same bytes. With
-the automatic mark and the one that ends tools and system prompt a request has three of four.
+The API caches up to a breakpoint, and looks back at most twenty blocks from one for what an earlier
+request cached. The automatic breakpoint at the end of each request is near enough to the one
+before, unless an answer with many calls and their results lie between: then the whole prefix would
+be missed and paid again. Exactly then the block that ended the request before gets a breakpoint,
+too. Stored text carries none: it is inserted when the text is joined, determined by the messages
+alone, so that joining them again gives the same bytes. With the automatic one and the one that ends
+tools and system prompt, a request has three of the allowed four.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
     from conversations.context.view.view import Message
 
 EPHEMERAL = {"type": "ephemeral"}
-#: A mark as it stands in the text of a block.
+#: A breakpoint as it is written in the text of a block.
 MARK = f',"cache_control":{wire.encode(EPHEMERAL)}'
-#: Blocks a read certainly reaches back over, with its first and its last one to spare.
+#: Blocks that a look-back certainly covers: the API's twenty without the first and the last.
 REACH = 18
 _MARKABLE = frozenset({"text", "image", "document", "tool_result"})
 
@@ -36,14 +37,14 @@ class Breakpoint:
 
 
 def add_breakpoint(block: dict[str, Any]) -> dict[str, Any]:
-    """Give a block or a tool with a mark on it."""
+    """Return a block or a tool with a breakpoint on it."""
     return block | {"cache_control": EPHEMERAL}
 
 
 def find_settled(messages: Sequence[Message]) -> int:
-    """Give the index of the message that ended the request before, -1 when there was none.
+    """Return the index of the message that ended the request before, -1 when there was none.
 
-    No mark is ever put before it, in these messages or in any that go on from them.
+    No breakpoint is ever put before it, in these messages or in any that continue them.
     """
     at = len(messages) - 1
     while at >= 0 and messages[at].kind != "answer":
@@ -54,7 +55,7 @@ def find_settled(messages: Sequence[Message]) -> int:
 
 
 def choose_breakpoint(messages: Sequence[Message]) -> Breakpoint | None:
-    """Give the block to mark, or None while a read reaches back by itself."""
+    """Return the block that needs a breakpoint; None while the look-back reaches far enough."""
     at = find_settled(messages)
     if at < 0 or not _is_far(messages, at + 1):
         return None
@@ -69,7 +70,7 @@ def choose_breakpoint(messages: Sequence[Message]) -> Breakpoint | None:
 def render_texts(
     messages: Sequence[Message], marked: Breakpoint | None, start: int = 0
 ) -> Iterator[str]:
-    """Give the messages from index `start` on as they are sent; empty ones are not."""
+    """Yield the messages from index `start` on as they are sent; empty ones are not."""
     for at in range(start, len(messages)):
         message = messages[at]
         if marked is not None and at == marked.message:
@@ -79,7 +80,7 @@ def render_texts(
 
 
 def _is_far(messages: Sequence[Message], start: int) -> bool:
-    """Say whether more blocks were added from index `start` on than a read reaches over."""
+    """Return whether more blocks were added from index `start` on than a look-back covers."""
     added = 0
     for at in range(start, len(messages)):
         added += len(wire.split(messages[at].content))

@@ -1,11 +1,11 @@
-"""Whether reducing now costs less than going on: prices, and the numbers a decision was made by.
+"""Whether reducing now costs less than going on: prices, and the numbers behind a decision.
 
-A reduction breaks the prompt cache: what stays behind the break is written anew, which is dear;
-what left is read no more on every later call, which is cheap each time. How many calls will come
-nobody knows. So the engine expects as many as have been made since the context stood at its
-low-water mark and acts when the rewriting is paid back within half of them. That is the ski-rental
-rule (rent until the rent has cost what buying would): never dearer than twice the best, and in a
-conversation that grows evenly it is the best. One of few calls is never reduced for money.
+A reduction breaks the prompt cache: what remains behind the break is written again, which is
+expensive; what was removed saves a cheap read on every later call. The number of later calls is
+unknown. So the engine expects as many as were made since the context was at its low-water mark, and
+acts when rewriting is paid back within half of them. This is the ski-rental rule (rent until the
+rent has cost as much as buying): never more than twice the optimum, and the optimum in a
+conversation that grows evenly. A conversation of few calls is never reduced for money.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 _MILLION = 1_000_000
-#: Percent of the calls expected within which a reduction must be paid back.
+#: Percent of the expected calls within which a reduction must be paid back.
 PAYBACK_PERCENT = 50
 
-#: `share`: over the share of the window; `cliff`: over a price cliff; `cold`: nothing is in the
-#: prompt cache any more, so nothing is rewritten; `pays`: it is paid back by the calls to come;
-#: `asked`: a person wants it.
+#: `share`: over the share of the window; `cliff`: over a price cliff; `cold`: the prompt cache has
+#: expired, so nothing is rewritten; `pays`: the calls to come pay it back; `asked`: a person's
+#: request.
 Why = Literal["share", "cliff", "cold", "pays", "asked"]
 
 
@@ -38,8 +38,8 @@ class Rates:
 class Decision:
     """The numbers a reduction was decided by; money in micro-dollars.
 
-    `pays_back_calls` is after how many calls `cost` is saved, at `saved_each` a call; 0 when it
-    costs nothing or the prices are not known.
+    `pays_back_calls` is the number of calls after which `cost` is saved, at `saved_each` a call; 0
+    when it costs nothing or the prices are unknown.
     """
 
     why: Why
@@ -60,11 +60,12 @@ class Decision:
         saves = f"frees about {self.saved_tokens:,} tokens a call"
         if not self.saved_each:
             return saves
+        each = _format_dollars(self.saved_each)
         if not self.cost:
-            return f"{saves} (${_format_dollars(self.saved_each)}) at no cost: the prompt cache is cold"
+            return f"{saves} (${each}) at no cost: the prompt cache is cold"
         back, expected = self.pays_back_calls, self.expected_calls
         return (
-            f"{saves} (${_format_dollars(self.saved_each)}), costs ${_format_dollars(self.cost)}, "
+            f"{saves} (${each}), costs ${_format_dollars(self.cost)}, "
             f"pays back after {back:,} calls, about {expected:,} expected"
         )
 
@@ -72,12 +73,12 @@ class Decision:
 def weigh_reduction(
     why: Why, saved: int, rewritten: int, summary: tuple[int, int], rates: Rates | None, calls: int
 ) -> Decision:
-    """Weigh freeing `saved` tokens against rewriting; `summary` is what a call for it takes."""
+    """Weigh freeing `saved` tokens against rewriting; `summary`: tokens its call reads, writes."""
     if rates is None:
         return Decision(why, saved, 0, 0, 0, calls)
-    asked, written = summary
+    read, written = summary
     dearer = rewritten * max(0, rates.cache_write - rates.cache_read)
-    cost = -(-(dearer + asked * rates.input + written * rates.output) // _MILLION)
+    cost = -(-(dearer + read * rates.input + written * rates.output) // _MILLION)
     each = max(1, saved * rates.cache_read // _MILLION)
     return Decision(why, saved, each, cost, -(-cost // each), calls)
 

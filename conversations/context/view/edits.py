@@ -1,11 +1,11 @@
-"""Changes as data, and the fold that makes them happen.
+"""Changes of a view as data, and the function that applies them.
 
-A closed algebra of two edits. A step proposes a `Transformation`; `apply` is the only function that
-changes a view, used when it is proposed, when it is recorded and when a stored call is rebuilt, so
-the record cannot disagree with what was sent.
+There are two kinds of edit and no others. A step proposes a `Transformation`; `apply` is the only
+function that changes a view, used when a change is proposed, when it is recorded and when a stored
+call is rebuilt, so the record cannot disagree with what was sent.
 
 Thinking blocks are signed over everything before them, so `apply` removes all thinking behind the
-first point an edit touches: the same for the same edits, on any day and machine.
+first point an edit touches: deterministically, the same for the same edits.
 """
 
 from __future__ import annotations
@@ -16,16 +16,14 @@ from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
 from conversations.context.errors import EditError
+from conversations.context.steps.kinds import TransformationKind
 from conversations.context.view import wire
 from conversations.context.view.cost_decision import Decision
 from conversations.context.view.view import THINKING, Block, Kind, Message, Trail, View
 from conversations.context.view.view_cache import carry_states
 
-#: What a transformation can be. `rebind` removes thinking that another envelope signed; `clearing`
-#: has no edits: it says what the API will clear (see `native`).
-TransformationKind = Literal[
-    "ingest", "compaction", "rounds", "summary", "trim", "shrink", "rebind", "restore", "clearing"
-]
+#: `applied`: changed the view; `rejected`: the model's text was no use; `vetoed`: by a receiver;
+#: `expected`: the API will do it.
 Outcome = Literal["applied", "rejected", "vetoed", "expected"]
 Source = Literal["reported", "counted", "estimated"]
 
@@ -67,9 +65,8 @@ class Trigger:
 class Transformation:
     """One recorded change of the view; tokens are estimates, bytes are exact.
 
-    Nothing grows by itself: unless a person brings originals back or gives a summary other words,
-    an applied one makes the body smaller. One that was rejected or vetoed has no edits and says why
-    in `reason`.
+    Nothing grows by itself: unless a person restores originals or rewords a summary, an applied one
+    makes the body smaller. One that was rejected or vetoed has no edits and its `reason`.
     """
 
     kind: TransformationKind
@@ -82,9 +79,9 @@ class Transformation:
     note: str
     outcome: Outcome = "applied"
     reason: str = ""
-    #: What a step that weighs costs has decided by.
+    #: The numbers of a step that weighs costs.
     decision: Decision | None = None
-    #: What `apply` made of the view when this was measured; no part of the record.
+    #: The view after `apply`, with which this was measured; not part of the record.
     made: View = field(default_factory=View, compare=False, repr=False)
 
 
@@ -96,7 +93,7 @@ def build_transformation(
     note: str,
     decision: Decision | None = None,
 ) -> Transformation:
-    """Make the record of what `edits` would do to `view`, measured by doing it."""
+    """Build the record of what `edits` would do to `view`, measured by applying them."""
     fixed = tuple(edits)
     after = apply(view, kind, fixed)
     return Transformation(
@@ -108,7 +105,7 @@ def build_transformation(
 def build_unapplied(
     view: View, kind: TransformationKind, trigger: Trigger, outcome: Outcome, reason: str
 ) -> Transformation:
-    """Make the record of a change that did not happen."""
+    """Build the record of a change that did not happen."""
     tokens, size = view.tokens, view.size
     return Transformation(
         kind,
@@ -126,7 +123,7 @@ def build_unapplied(
 
 
 def apply(view: View, kind: TransformationKind, edits: Iterable[Edit]) -> View:
-    """Give the view after the edits, applied in order; raises EditError when one does not fit."""
+    """Return the view after the edits, applied in order; raises EditError when one does not fit."""
     messages = view.trail.messages[: view.length]
     tokens, size, behind = view.tokens, view.size, len(messages)
     touched: set[int] = set()

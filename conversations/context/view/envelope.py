@@ -1,10 +1,11 @@
 """Everything of a request but its messages, as wire text: the parameters, and the beta headers.
 
 Kept apart because it rarely changes: it is stored once under its digest, and a body is the envelope
-with the view's messages put in. `binding` names what the API signs thinking over besides the
-messages: the model, the system prompt and the tools, without cache marks. Two marks are asked for:
-one at the top level, which the API puts at the end of the request, and one at the end of tools and
-system prompt, which are then still read from the cache when the messages have changed.
+with the view's messages inserted. `binding` identifies what the API signs thinking over besides the
+messages: the model, the system prompt and the tools, without cache breakpoints. The envelope sets
+two breakpoints: one at the top level, which the API puts at the end of the request, and one at the
+end of tools and system prompt, which can then still be read from the cache when the messages have
+changed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Envelope:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What is sent besides the body."""
+        """The headers sent with the body."""
         return {"anthropic-beta": ",".join(self.betas)} if self.betas else {}
 
     @property
@@ -46,7 +47,7 @@ class Envelope:
 
     @property
     def counting(self) -> str:
-        """The text of what is counted: without what concerns the answer alone."""
+        """The parameters for counting tokens: without those of the answer alone."""
         return wire.encode({k: v for k, v in self.parameters if k not in _OF_THE_ANSWER})
 
     @property
@@ -58,26 +59,26 @@ class Envelope:
         """How often the model may search the web while it answers."""
         return count_searches(dict(self.parameters))
 
-    def fitting(self, left: int) -> Envelope:
+    def fit_window(self, left: int) -> Envelope:
         """Limit the answer to what is `left` of the window, in steps, so that few are stored.
 
-        Older models refuse a request whose input and limit together are more than the window; the
-        newer ones could not write more either.
+        Older models refuse a request whose input and limit together exceed the window; newer ones
+        could not write more, either.
         """
         if self.max_tokens <= left:
             return self
-        return self.limited(max(STEP, left - left % STEP))
+        return self.with_limit(max(STEP, left - left % STEP))
 
-    def adding(self, name: str, value: Any) -> Envelope:
-        """Give the same envelope with one parameter more."""
+    def with_parameter(self, name: str, value: Any) -> Envelope:
+        """Return the same envelope with one parameter more."""
         return replace(self, parameters=(*self.parameters, (name, value)))
 
-    def under(self, betas: Sequence[str]) -> Envelope:
-        """Give the same envelope for these beta features, and no others."""
+    def with_betas(self, betas: Sequence[str]) -> Envelope:
+        """Return the same envelope for these beta features, and no others."""
         return replace(self, betas=tuple(sorted(betas)))
 
-    def limited(self, max_tokens: int) -> Envelope:
-        """Give the same envelope with a lower limit for the answer."""
+    def with_limit(self, max_tokens: int) -> Envelope:
+        """Return the same envelope with a lower limit for the answer."""
         return replace(
             self,
             parameters=tuple(
@@ -96,7 +97,7 @@ def build_envelope(
     thinking: dict[str, Any] | None = None,
     cached: bool = True,
 ) -> Envelope:
-    """Make the envelope of a streamed call; nobody reads again what is not `cached`."""
+    """Build the envelope of a streamed call; `cached` asks the API to cache its prefix."""
     optional: dict[str, Any] = {"system": system, "tools": list(tools), "thinking": thinking}
     if cached:
         optional |= _add_breakpoint(system, tools)
@@ -109,14 +110,14 @@ def build_envelope(
 
 
 def _add_breakpoint(system: str, tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Mark the last block of what comes before the messages."""
+    """Put a breakpoint on the last block before the messages."""
     if system.strip():
         return {"system": [cache_breakpoints.add_breakpoint({"type": "text", "text": system})]}
     return {"tools": [*tools[:-1], *map(cache_breakpoints.add_breakpoint, tools[-1:])]}
 
 
 def count_searches(parameters: Mapping[str, Any]) -> int:
-    """Give how often a request lets the API search the web."""
+    """Return how often a request lets the API search the web."""
     return sum(
         int(tool.get("max_uses") or 0)
         for tool in parameters.get("tools") or ()
@@ -125,10 +126,10 @@ def count_searches(parameters: Mapping[str, Any]) -> int:
 
 
 def digest_envelope(text: str, headers: str) -> str:
-    """Name an envelope by its text, and by its headers (a JSON object) where it has any."""
+    """Return the digest of an envelope's text, and of its headers (a JSON object) if any."""
     return wire.digest(text if headers == "{}" else f"{text}\n{headers}")
 
 
 def join_body(envelope_text: str, messages: str) -> str:
-    """Join an envelope and a messages array to the text of a request."""
+    """Join an envelope and a messages array to the body of a request."""
     return envelope_text[:-1] + ',"messages":' + messages + "}"

@@ -1,7 +1,7 @@
-"""What one message says about itself: its tool calls, their results, and any rule it breaks alone.
+"""The facts of one message: its tool calls, their results, and any rule it breaks by itself.
 
-A shape is read from the wire text once and kept with the message; the parsed blocks are not. Every
-step then asks small facts of 10,000 messages instead of parsing 10,000 texts again.
+A shape is read from the wire text once and kept with the message; the parsed blocks are not. Steps
+then read small facts of 10,000 messages instead of parsing 10,000 texts again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from conversations.context.view import blocks, wire
 
 #: Longest label of a tool call.
 _LABEL = 100
-#: Inputs that say best what a call was about, best first.
+#: Input fields that best describe a call, best first.
 _MAIN = ("url", "path", "file_path", "query", "command", "pattern", "id", "name")
 
 
@@ -41,9 +41,9 @@ class Result:
 class Shape:
     """The facts of one message.
 
-    `flaw` is (rule, where, detail) of the first rule a block breaks by itself. `others` says that
-    there are blocks which are no tool results, `is_late` that a result stands behind one.
-    `server_calls` and `server_results` are ids of tools the API runs itself.
+    `flaw` is (rule, where, detail) of the first rule a block breaks by itself. `others`: there are
+    blocks other than tool results; `is_late`: a result stands behind one. `server_calls` and
+    `server_results` are ids of tools the API runs itself.
     """
 
     flaw: tuple[str, str, str] | None = None

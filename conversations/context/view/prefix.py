@@ -1,7 +1,7 @@
-"""How much of a request stands unchanged in the one after it: what the prompt cache can give back.
+"""How much of a request is unchanged in the next one: what the prompt cache can return.
 
-The cache is read from the front and ends with the first block that differs, and nothing of it is
-left where the model, the system prompt or the tools differ (the `binding` of an envelope).
+The cache is read from the front up to the first block that differs, and not at all where the model,
+the system prompt or the tools differ (the `binding` of an envelope).
 """
 
 from __future__ import annotations

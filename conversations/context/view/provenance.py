@@ -1,8 +1,8 @@
 """Where each block of a request came from, and where each original went.
 
-The same fold as `replay`, with a memory: each block in view knows the original it stands for and
-the step that last wrote it, and each original that is no longer in view knows the step that took
-it. So every original is in exactly one state, and what was sent is listed once, in order.
+The same fold as `replay`, with a memory: each block in view knows its original and the step that
+last wrote it, and each original that is no longer in view knows the step that removed it. So every
+original is in exactly one state, and what was sent is listed once, in order.
 """
 
 from __future__ import annotations
@@ -12,27 +12,24 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
+from conversations.context.steps.kinds import KINDS, Fate, TransformationKind
 from conversations.context.view import edits
 from conversations.context.view.block_originals import Original, Slot, match_originals
-from conversations.context.view.edits import Edit, SpliceBlocks, SpliceMessages, TransformationKind
+from conversations.context.view.edits import Edit, SpliceBlocks, SpliceMessages
 from conversations.context.view.view import THINKING, Block, Kind, Message, View
 
-#: How a block in view stands to its original. `cleared`: sent, and then taken out by the API.
+#: How a block in view relates to its original. `cleared`: sent, and then removed by the API.
 State = Literal["verbatim", "shortened", "changed", "restored", "put in", "cleared"]
-#: What became of an original that is not in view: its meaning is in a summary, it was left out, or
-#: it is thinking, which is signed over what came before it and goes when that changes.
-Fate = Literal["summary", "left out", "thinking"]
-_SUMMARISING = ("summary", "rounds")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A transformation on the path that counts: it was applied, or it is expected of the API."""
+    """A transformation on the path that has an effect: applied, or expected of the API."""
 
     seq: int
     kind: TransformationKind
     edits: tuple[Edit, ...] = ()
-    #: The calls whose results the API clears from here on; None when it is not about that.
+    #: The calls whose results the API clears from here on; None for any other transformation.
     cleared: tuple[str, ...] | None = None
 
 
@@ -51,7 +48,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """An original that is not in view: `step` took it."""
+    """An original that is not in view: `step` removed it."""
 
     original: Original
     step: int
@@ -65,18 +62,18 @@ class Provenance:
     view: View
     sent: tuple[Sent, ...]
     gone: tuple[Gone, ...]
-    #: How many messages the path has.
+    #: Number of messages on the path.
     messages: int
 
 
 def trace_blocks(entries: Iterable[Message | Step]) -> Provenance:
-    """Fold the entries of a path and keep where everything came from; raises EditError."""
+    """Fold the entries of a path, tracking where everything came from; raises EditError."""
     fold = _Fold()
     for entry in entries:
         if isinstance(entry, Message):
             fold.append(entry)
         elif entry.cleared is not None:
-            fold.view = fold.view.expecting(entry.cleared)
+            fold.view = fold.view.with_cleared(entry.cleared)
         else:
             fold.view = edits.apply(fold.view, entry.kind, entry.edits)
             fold.apply(entry)
@@ -96,7 +93,7 @@ class _Shown:
 
 @dataclass(slots=True)
 class _Fold:
-    """The fold as far as it has come; `shown` has the messages of `view`, index by index."""
+    """The fold so far; `shown` has the messages of `view`, index by index."""
 
     view: View = field(default_factory=View)
     shown: list[_Shown] = field(default_factory=list)
@@ -112,7 +109,7 @@ class _Fold:
         self.shown.append(_Shown(seq, kind, slots, message.has_thinking))
 
     def apply(self, step: Step) -> None:
-        """Follow `edits.apply`, which has shown that the edits fit."""
+        """Do what `edits.apply` did, which has checked that the edits fit."""
         behind = len(self.shown)
         for edit in step.edits:
             match edit:
@@ -135,7 +132,7 @@ class _Fold:
         kept = [slot for slot in tail if slot.block.type not in THINKING]
         shown.slots = [*shown.slots[: edit.at], *put, *kept]
         shown.thinks = _thinks(shown.kind, shown.slots)
-        self._settle(step, dropped, put, _find_fate(step.kind))
+        self._settle(step, dropped, put, KINDS[step.kind].fate)
         self._settle(step, tail, kept, "thinking")
         return at + 1
 
@@ -150,7 +147,7 @@ class _Fold:
             new.append(_Shown(seq, kind, put, _thinks(kind, put)))
         self.shown[at:end] = new
         dropped = [slot for slots in old.values() for slot in slots]
-        self._settle(step, dropped, [s for each in new for s in each.slots], _find_fate(step.kind))
+        self._settle(step, dropped, [s for each in new for s in each.slots], KINDS[step.kind].fate)
         return at
 
     def _drop_thinking(self, step: Step, shown: _Shown) -> None:
@@ -164,7 +161,7 @@ class _Fold:
         return match_originals(texts, dropped, self._absent(seq, dropped), step.seq, step.kind)
 
     def _absent(self, seq: int, dropped: Sequence[Slot]) -> list[Original]:
-        """Give the originals of a message that could be brought back here."""
+        """Return the originals of a message that could be restored here."""
         freed = {slot.original.key for slot in dropped if slot.original is not None}
         stored = self.stored.get(seq, ())
         return [one for one in stored if one.key in self.gone or one.key in freed]
@@ -172,7 +169,7 @@ class _Fold:
     def _settle(
         self, step: Step, before: Iterable[Slot], after: Iterable[Slot], fate: Fate
     ) -> None:
-        """Write down which originals left and which came back."""
+        """Record which originals left and which came back."""
         there = {slot.original.key for slot in after if slot.original is not None}
         for slot in before:
             if slot.original is not None and slot.original.key not in there:
@@ -196,16 +193,10 @@ def _thinks(kind: Kind, slots: Iterable[Slot]) -> bool:
     return kind == "answer" and any(slot.block.type in THINKING for slot in slots)
 
 
-def _find_fate(kind: TransformationKind) -> Fate:
-    if kind == "rebind":
-        return "thinking"
-    return "summary" if kind in _SUMMARISING else "left out"
-
-
 def _find_state(block: Block, slot: Slot, cleared: frozenset[str]) -> State:
     if slot.original is None:
         return "put in"
-    # Blocks are only read where there is something to find.
+    # Blocks are read only when there is something to find.
     if cleared and block.type == "tool_result" and block.id in cleared:
         return "cleared"
     before = slot.original.block.text

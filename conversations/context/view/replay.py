@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from conversations.context.steps.kinds import TransformationKind
 from conversations.context.view import edits
-from conversations.context.view.edits import Edit, TransformationKind
+from conversations.context.view.edits import Edit
 from conversations.context.view.view import Message, View
 
 #: A message, or a transformation that was applied.
@@ -13,7 +14,7 @@ Entry = Message | tuple[TransformationKind, tuple[Edit, ...]]
 
 
 def replay_entries(entries: Iterable[Entry], view: View | None = None) -> View:
-    """Give the view after the entries, starting from `view` or from nothing."""
+    """Return the view after the entries, starting from `view` or from nothing."""
     view = View() if view is None else view
     for entry in entries:
         if isinstance(entry, Message):

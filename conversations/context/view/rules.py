@@ -1,9 +1,9 @@
-"""What the API demands of the messages of a request, and where a list of them may be cut.
+"""The API's rules for the messages of a request, and where a list of them may be cut.
 
-`check_rules` runs on every outgoing request: one that breaks a rule is a bug with a name and is not sent.
-The API merges consecutive messages of one role, so rules are judged on merged turns; messages left
-without blocks are not sent and not judged. A message is read once per trail (`View.learn`), so a
-call costs what was appended since the last one.
+`check_rules` runs on every outgoing request: one that breaks a rule is a bug and is not sent. The
+API merges consecutive messages of one role, so rules apply to merged turns; messages left without
+blocks are not sent and not checked. A message is read once per trail (`View.learn`), so a call
+costs what was appended since the last one.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from conversations.context.view.message_shape import Shape
 from conversations.context.view.view import Message, View
 
 MOST_MESSAGES = 100_000
-#: Of the four marks of a request the envelope takes two and `marks` one.
+#: Of the four breakpoints of a request the envelope uses two, leaving one spare.
 MOST_MARKS = 1
 
-#: How the type of a block ends with which the API may pause a turn.
+#: Endings of the block types at which the API may pause a turn.
 _SERVED = ("_tool_result", "server_tool_use", "mcp_tool_use")
 
 
@@ -38,7 +38,7 @@ def check_head(view: View) -> None:
 
 
 def find_cuts(view: View) -> list[int]:
-    """Give the positions where the messages may be cut: no call is open there.
+    """Return the positions where the messages may be cut: no call is open there.
 
     0 and the end are always among them when every call of the view is answered.
     """
@@ -59,7 +59,7 @@ def find_cuts(view: View) -> list[int]:
 
 @dataclass(slots=True)
 class _Turns:
-    """Where the merged turns stand after the messages read so far."""
+    """The state of the merged turns after the messages read so far."""
 
     sent: int = 0
     role: str = ""
@@ -69,7 +69,7 @@ class _Turns:
     open: set[str] = field(default_factory=set)
     answered: set[str] = field(default_factory=set)
     server_open: set[str] = field(default_factory=set)
-    #: Whether the present user turn has had a block that is no tool result.
+    #: Whether the present user turn has had a block that is not a tool result.
     is_past_results: bool = False
     ends_in_server_block: bool = False
 
@@ -98,11 +98,11 @@ class _Turns:
             raise RuleError("count", where, f"at most {MOST_MESSAGES:,} messages are allowed")
 
     def finish(self) -> None:
-        """Judge the end of the list."""
+        """Check the end of the list."""
         if not self.sent:
             raise RuleError("empty", "messages", "at least one message is required")
         if self.role == "assistant":
-            # A turn the API paused in its own tools is sent back as it is.
+            # A turn that the API paused in its own tools is sent back unchanged.
             if self.ends_in_server_block and not self.open:
                 return
             raise RuleError("end", "messages", "the conversation must end with a user message")

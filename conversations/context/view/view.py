@@ -1,12 +1,12 @@
-"""What the model sees: messages in order, as wire text.
+"""The model's input: messages in order, as wire text.
 
 A `View` is a value; it grows by `append` and changes only through `edits.apply`. Its body is joined
 from stored text, so a view costs nothing to keep and little to send. Blocks are parsed only when a
-step has to look inside a message, and remembered.
+step needs to read a message, and the parsed values are remembered.
 
-Views that grew out of one another share a `Trail`: the messages, and what was learned by reading
-them in order. So a step that finds nothing to do reads only what was appended since it last looked,
-whatever the length of the history.
+Views derived from one another by `append` share a `Trail`: the messages, and what was learned by
+reading them in order. So a step that finds nothing to do reads only what was appended since it last
+ran, whatever the length of the history.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ THINKING = ("thinking", "redacted_thinking")
 
 @dataclass(frozen=True)
 class Block:
-    """One content block: its wire text, and what the engine asks of it.
+    """One content block: its wire text, and what the engine needs to know of it.
 
     `by` names the kind of transformation that wrote it; "" is what was originally stored.
     `id` is the id of a tool_use, or the tool_use_id of a tool_result.
@@ -70,8 +70,8 @@ class Block:
 class Message:
     """One message: `content` is the wire text of its array of blocks.
 
-    `tokens` is the estimate for the whole message; `by` says for each block which kind of
-    transformation wrote it, empty while all of them are original.
+    `tokens` is the estimate for the whole message; `by` gives for each block the kind of
+    transformation that wrote it, empty while all of them are original.
     """
 
     seq: int
@@ -93,7 +93,7 @@ class Message:
 
     @classmethod
     def parse(cls, seq: int, kind: Kind, content: str) -> Message:
-        """Make a message from stored text, estimating it."""
+        """Build a message from stored text, with its estimate."""
         return cls.of(seq, kind, tuple(Block(text) for text in wire.split(content)))
 
     @property
@@ -110,7 +110,7 @@ class Message:
 
     @cached_property
     def size(self) -> int:
-        """Bytes on the wire, the comma that follows included."""
+        """Bytes on the wire, including the comma that follows."""
         if self.is_empty:
             return 0
         text = self.content
@@ -128,14 +128,14 @@ class Message:
 
     @cached_property
     def has_thinking(self) -> bool:
-        # The quick look can be wrong only by saying yes (a tool input may hold such an object).
+        # The quick check errs only by false positives (a tool input may hold such an object).
         if self.kind != "answer" or 'thinking"' not in self.content:
             return False
         return any(block.type in THINKING for block in self.blocks)
 
 
 class Trail:
-    """Messages in order, growing at the end only, and what reading them has taught.
+    """Messages in order, growing at the end only, and states learned by reading them.
 
     `learned` holds under each key how many messages were read and the state after them.
     """
@@ -181,7 +181,7 @@ class View:
     def append(self, message: Message) -> View:
         trail = self.trail
         if len(trail.messages) != self.length:
-            # Another view grew from here; from now on the two differ.
+            # Another view continued from here: copy, from now on the two differ.
             trail = Trail(trail.messages[: self.length])
         trail.messages.append(message)
         return View(
@@ -193,12 +193,12 @@ class View:
             self.cleared,
         )
 
-    def expecting(self, cleared: tuple[str, ...]) -> View:
-        """Give the same view, the results of these calls expected to be cleared by the API."""
+    def with_cleared(self, cleared: tuple[str, ...]) -> View:
+        """Return the same view, with the calls whose results the API is expected to clear."""
         return replace(self, cleared=cleared)
 
     def head(self, count: int) -> View:
-        """Give the first messages alone."""
+        """Return a view of the first messages alone."""
         messages = self.trail.messages[:count]
         tokens = sum(message.tokens for message in messages)
         size = 2 + sum(message.size for message in messages)
@@ -213,9 +213,9 @@ class View:
         )
 
     def learn(self, key: Hashable, start: Callable[[], S], read: Callable[[S, Message], None]) -> S:
-        """Give the state after reading every message, each of a trail only once per key."""
+        """Return the state after reading every message; each is read only once per key."""
         trail = self.trail
-        # Taken out while reading: what fails halfway is never continued.
+        # Removed while reading: a state that failed halfway is never continued.
         done, state = trail.learned.pop(key, (0, None))
         if state is None or done > self.length:
             done, state = 0, start()
@@ -225,5 +225,5 @@ class View:
         return state  # type: ignore[no-any-return]
 
     def teach(self, key: Hashable, state: object) -> None:
-        """Give the state that reading every message would give."""
+        """Store the state that reading every message would give."""
         self.trail.learned[key] = (self.length, state)

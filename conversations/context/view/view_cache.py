@@ -1,8 +1,8 @@
-"""What was learned of a view, carried over to the view an edit made of it.
+"""Carry over what was learned of a view to the view an edit made of it.
 
 Shortening results changes no call, no pairing and no order, so what was learned of those still
 holds and need not be read again from the first message. It is moved, not shared: a state belongs to
-one trail. Whatever else an edit does, everything is learned anew.
+one trail. After any other edit, everything is learned again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ STRUCTURAL = ("rules", "calls", "call ids", "thinking", "compaction blocks")
 
 
 def carry_states(view: View, trail: Trail, touched: Iterable[int]) -> None:
-    """Move the structural knowledge of `view` to a trail that differs at these indexes alone."""
+    """Move the structural states of `view` to a trail that differs at these indexes alone."""
     known = view.trail.learned
     keys = [key for key in STRUCTURAL if key in known and known[key][0] <= view.length]
     if all(_is_alike(view.trail.messages[at], trail.messages[at]) for at in touched):

@@ -1,9 +1,9 @@
 """Wire text: the JSON that goes to the API, encoded once and never again.
 
-Everything stored is text in the form it is sent. One encoder makes it (`encode`); an array is taken
-apart into slices of its own text (`split`) and put together from them (`join`), so a stored number,
-escape or key order is never rewritten. NUL is safe here because JSON escapes it; lone surrogates
-are not text at all and are replaced where text enters (`clean`).
+Everything stored is text in the form it is sent. `encode` is the only encoder; an array is split
+into slices of its own text (`split`) and joined from them (`join`), so a stored number, escape or
+key order is never rewritten. NUL is safe here because JSON escapes it; lone surrogates cannot be
+encoded and are replaced where text enters (`clean`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def clean(text: str) -> str:
 
 
 def encode(value: object) -> str:
-    """Encode compactly, keys in the given order; refuses NaN and infinities."""
+    """Encode compactly, keys in the given order; raises WireError for NaN and infinities."""
     try:
         return clean(json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
@@ -35,7 +35,7 @@ def encode(value: object) -> str:
 
 
 def decode(text: str) -> Any:
-    """Decode strictly: no NaN, no infinities, bounded depth and digits."""
+    """Decode strictly: no NaN, no infinities, bounded depth and digits. Raises WireError."""
     try:
         return _strict.decode(text)
     except (ValueError, RecursionError) as error:
@@ -43,7 +43,7 @@ def decode(text: str) -> Any:
 
 
 def split(array: str) -> list[str]:
-    """Give the elements of a JSON array as slices of its own text."""
+    """Return the elements of a JSON array as slices of its own text; raises WireError."""
     at = _skip(array, 0)
     if array[at : at + 1] != "[":
         raise WireError("not a JSON array")
@@ -66,12 +66,12 @@ def split(array: str) -> list[str]:
 
 
 def join(elements: Iterable[str]) -> str:
-    """Put slices together as one array; the inverse of `split` on compact text."""
+    """Join slices as one array; the inverse of `split` on compact text."""
     return "[" + ",".join(elements) + "]"
 
 
 def digest(text: str) -> str:
-    """Name a text by its content: `sha256:` and 64 hex digits of its UTF-8."""
+    """Return the digest of a text: `sha256:` and 64 hex digits of its UTF-8."""
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -103,5 +103,5 @@ def _finite(digits: str) -> float:
     return value
 
 
-#: Made once: making a decoder takes longer than reading a short text with it.
+#: Built once: building a decoder takes longer than reading a short text with it.
 _strict = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from conversations.conf import conf
 from conversations.context.policy.allowed import Allowed, demand_allowed
-from conversations.context.policy.policy import POLICY_FIELDS, PolicyError
+from conversations.context.policy.policy import POLICY_FIELDS, POLICY_WORDS, PolicyError
 from conversations.library.access import list_enabled_models
 from conversations.models import Conversation
 from conversations.reductions.policy import (
@@ -25,35 +25,6 @@ from conversations.reductions.policy import (
     policy_of,
 )
 
-#: What each number of the context policy does, for people.
-_NUMBERS = {
-    "input_token_budget": _("Compact old tool results above so many tokens; 0: never."),
-    "tool_result_retention_chars": _("Characters that compaction leaves of a tool result."),
-    "max_tool_result_chars": _("Shorten a tool result longer than this before it is first sent."),
-    "compaction_enabled": _("Whether the model may summarise at all."),
-    "compaction_threshold_tokens": _("Summarise the middle above so many tokens."),
-    "protected_tail_messages": _("Messages at the end that a summary never touches."),
-    "summary_input_chars": _("Characters that a summary call may read."),
-    "summary_max_tokens": _("Tokens that a summary may have."),
-    "summary_breaker": _("Rejected summaries in a row after which none is tried for a while."),
-    "trim_threshold_percent": _("Trim by bytes only when so many percent of the window are full."),
-    "max_conversation_bytes": _("Drop the oldest exchanges until the messages fit; 0: never."),
-    "max_conversation_messages": _("Most messages in view; 0: any number."),
-    "max_conversation_tokens": _("Most tokens in view; 0: any number."),
-    "round_summary_every": _("Summarise after so many tool rounds of one turn; 0: never."),
-    "window_reserve_tokens": _("Tokens of the window kept free for the answer."),
-    "verbatim_tools": _("Tools whose results are never shortened, separated by commas."),
-    "tool_policies": _("tool=rule, separated by commas; keep, head_tail, json, cap N, verbatim."),
-    "verbatim_max_chars": _("A longer result is not verbatim, whatever its tool."),
-    "structure_kept": _("Whether compaction keeps JSON as JSON, and head and tail of text."),
-    "recall_list_chars": _("Characters for the list of what can be recalled."),
-    "compact_above_percent": _("Reduce in one go above so many percent of the room; 0: never."),
-    "low_water_percent": _("A reduction in one go comes down to so many percent of the room."),
-    "low_water_tokens": _("It comes down to so many tokens, if that is less."),
-    "minimum_gain_tokens": _("Nothing is reduced for less than so many tokens."),
-    "server_side": _("Let the API clear and compact by itself, where the model offers it."),
-    "clear_keep_results": _("The newest tool results, so many, that the API does not clear."),
-}
 YES_NO = (("yes", _("yes")), ("no", _("no")))
 
 
@@ -138,7 +109,7 @@ class ConversationForm(forms.Form):
 
 def _with_limits(name: str, allowed: Allowed) -> str:
     """Return the help text of a number, with the range the owner's account allows."""
-    told, limits = str(_NUMBERS[name]), allowed.limits(name)
+    told, limits = str(_(POLICY_WORDS[name])), allowed.limits(name)
     if allowed.is_fixed(name):
         return f"{told} {_('Set for your account.')}"
     if name not in allowed.ranges or limits is None:
@@ -149,7 +120,7 @@ def _with_limits(name: str, allowed: Allowed) -> str:
 
 def build_number_field(name: str, value: Any) -> forms.Field:
     """Build the field of a number that shows the inherited `value` while it is empty."""
-    help_text = _NUMBERS.get(name, "")
+    help_text = _(POLICY_WORDS[name])
     label = capfirst(name.replace("_", " "))
     if isinstance(value, bool):
         words = _("as before: %(value)s") % {"value": _("yes") if value else _("no")}

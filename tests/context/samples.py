@@ -1,4 +1,4 @@
-"""Conversations in few words, and a shell that drives `prepare`."""
+"""Conversations written briefly, and a caller that drives `prepare`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What must hold at every step of a story, said once.
+"""What must hold at every step of a story.
 
-Nothing here asks the engine whether it was right: requests are judged by `independent`, signatures
-by `signatures`, and what a view holds by the originals that the log has.
+Nothing here relies on the engine: requests are checked by `independent`, signatures by
+`signatures`, and the content of a view by the originals in the log.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from conversations.context.steps.summary_zone import OURS
 from conversations.context.view.edits import SpliceBlocks, Transformation
 from conversations.context.view.view import THINKING, Block, Message, View
 from tests.context.independent import found_in
-from tests.context.talk import Shell
+from tests.context.samples import Shell
 
 if TYPE_CHECKING:
-    from tests.context.doors import Door
+    from tests.context.endpoints import Endpoint
     from tests.context.story import Story
 
 _NAMED = re.compile(r'\bmsg_(\d+)"|\brecall \\?"((?:srv)?toolu_\d+)\\?"')
@@ -55,21 +55,21 @@ class Witness:
         assert record.trigger.number > record.trigger.threshold
         assert record.note
 
-    def see_request(self, prepared: Prepared, door: Door) -> None:
+    def see_request(self, prepared: Prepared, endpoint: Endpoint) -> None:
         """The API takes what is sent: its rules, and every signature in it."""
         messages = self.read(prepared.view)
         assert found_in(messages) == []
-        broken = self.story.seals.broken(messages, door.binding)
+        broken = self.story.seals.broken(messages, endpoint.binding)
         assert broken == [], broken
         for block in messages[0]["content"]:
             if block["type"] == "compaction" and "signature" in block:
-                assert self.story.makers[block["signature"]] == door.model
+                assert self.story.makers[block["signature"]] == endpoint.model
 
-    def see_compaction(self, view: View, door: Door) -> None:
+    def see_compaction(self, view: View, endpoint: Endpoint) -> None:
         """What the API is asked to compact is a request it takes, but for how it ends."""
         messages = self.read(view)
         assert found_in([*messages, _NEXT]) == []
-        broken = self.story.seals.broken(messages, door.binding)
+        broken = self.story.seals.broken(messages, endpoint.binding)
         assert broken == [], broken
 
     def see_changes(

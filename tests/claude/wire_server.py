@@ -1,4 +1,4 @@
-"""A tiny HTTP server that answers as a test says, and a client that listens to it."""
+"""A minimal HTTP server that answers as a test says, and a client that reads from it."""
 
 from __future__ import annotations
 

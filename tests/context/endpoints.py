@@ -1,4 +1,4 @@
-"""Where a story's calls go, and what it knows of them."""
+"""Endpoints that a story's calls go to, and what the story knows of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ WINDOWS = (16_000, 20_000, 32_000, 200_000, 1_000_000)
 
 
 @dataclass(frozen=True)
-class Door:
+class Endpoint:
     """Where calls go: what thinking is bound to besides the messages."""
 
     model: str

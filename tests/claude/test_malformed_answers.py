@@ -1,4 +1,4 @@
-"""The runner through the real door to the emulator, which judges every next request itself."""
+"""The runner through the real client to the emulator, which validates every next request."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agentweb.emulator.server import EmulatorServer
 from conversations.claude.client import Deadlines
 from tests.agent.laws import check_log
 from tests.agent.twins import World, job
-from tests.claude.wires import client
+from tests.claude.wire_server import client
 
 pytestmark = pytest.mark.asyncio
 #: For answers of which some hang.

@@ -1,4 +1,4 @@
-"""How often a stream is looked at: what comes together is given together, and waits once."""
+"""How often a stream is polled: what arrives together is passed on together, and waits once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conversations.claude.client import Claude
 from conversations.claude.pace import Pace, pace
 from tests.agent.streams import says
 from tests.claude.test_streams import HEAD
-from tests.claude.wires import client, event, raw
+from tests.claude.wire_server import client, event, raw
 
 pytestmark = pytest.mark.asyncio
 #: Of an answer of one block: its start, a delta, its end.

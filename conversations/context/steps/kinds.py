@@ -1,0 +1,179 @@
+"""The registry of transformation kinds: one row for each, from which all other lists derive.
+
+A row says which step proposes the kind, when the pipeline runs it, what it may do and how people
+read of it. Within the phases `shape`, `reduce` and `limit` the steps run in the order of the rows.
+A name without a row, or an incomplete row, fails when this module is imported; a step that does not
+exist fails when the pipeline is imported. This module imports no other one of the engine, so every
+step can read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pkgutil import resolve_name
+from typing import Any, Literal, get_args
+
+from conversations.context.translation import gettext_noop
+
+#: The names as they are stored: never renamed, and none is ever removed.
+TransformationKind = Literal[
+    "ingest", "compaction", "rounds", "summary", "trim", "shrink", "rebind", "restore", "clearing"
+]
+#: When a step runs. `shape`: first, on results that were never sent; `reduce`: above a threshold of
+#: the policy; `limit`: repeatedly, until the view is within its limits. The pipeline calls the
+#: steps of `send` by name, last before the request; those of `person` run at a person's request.
+Phase = Literal["shape", "reduce", "limit", "send", "person"]
+#: Whether an applied one may make the view larger.
+Growth = Literal["never", "by_person", "always"]
+#: What becomes of an original that it removes: its meaning is in a summary, it was left out, or it
+#: is thinking, which is signed over what came before it and goes when that changes.
+Fate = Literal["summary", "left out", "thinking"]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredKind:
+    """One kind of transformation."""
+
+    name: TransformationKind
+    #: Its name in the admin.
+    label: str
+    #: What it does, for people; translated where it is shown.
+    words: str
+    phase: Phase
+    #: The function that proposes it, as `module:function` of this package. In the first three
+    #: phases it takes (view, gauge, policy) and returns a Transformation or None; with `asks_model`
+    #: it is a generator of `SummaryWanted`.
+    step: str
+    #: For `limit`: a second function, tried when the first ones of all kinds were not enough.
+    harsher: str = ""
+    #: Whether the model writes its text, which may be rejected and is then counted.
+    asks_model: bool = False
+    #: What its own block in the first message is called; "": it adds none. Translated.
+    block: str = ""
+    #: Whether a person may have sent in full again what it took.
+    can_restore: bool = False
+    growth: Growth = "never"
+    fate: Fate = "left out"
+    #: What a person can do when their change of this kind can no longer be taken back.
+    instead: str = ""
+
+
+ROWS = (
+    RegisteredKind(
+        "ingest",
+        label="ingest",
+        words=gettext_noop("shortened a tool result before it was first sent"),
+        phase="shape",
+        step="ingest:shape_new_results",
+        can_restore=True,
+    ),
+    RegisteredKind(
+        "compaction",
+        label="compaction",
+        words=gettext_noop("shortened old tool results"),
+        phase="reduce",
+        step="compaction:compact_results",
+        can_restore=True,
+        instead="What it took can be sent in full again.",
+    ),
+    RegisteredKind(
+        "rounds",
+        label="rounds",
+        words=gettext_noop("summarised finished tool rounds"),
+        phase="reduce",
+        step="rounds:summarise_rounds",
+        asks_model=True,
+        block=gettext_noop("Working memory"),
+        can_restore=True,
+        fate="summary",
+    ),
+    RegisteredKind(
+        "summary",
+        label="summary",
+        words=gettext_noop("replaced messages by a summary"),
+        phase="reduce",
+        step="summary:summarise_middle",
+        asks_model=True,
+        block=gettext_noop("Summary"),
+        can_restore=True,
+        growth="by_person",
+        fate="summary",
+        instead="Its words can be edited, and what it took can be sent in full again.",
+    ),
+    RegisteredKind(
+        "trim",
+        label="trim",
+        words=gettext_noop("dropped whole exchanges"),
+        phase="limit",
+        step="trim:drop_exchanges",
+        harsher="trim:drop_rounds",
+        block=gettext_noop("Notice"),
+        can_restore=True,
+        instead="What it took can be sent in full again.",
+    ),
+    RegisteredKind(
+        "shrink",
+        label="shrink",
+        words=gettext_noop("shortened the largest blocks"),
+        phase="limit",
+        step="shrink:shrink_blocks",
+        can_restore=True,
+    ),
+    RegisteredKind(
+        "rebind",
+        label="rebind",
+        words=gettext_noop("dropped thinking that another request signed"),
+        phase="send",
+        step="rebind:drop_unbound_thinking",
+        fate="thinking",
+    ),
+    RegisteredKind(
+        "restore",
+        label="restore",
+        words=gettext_noop("brought an original back"),
+        phase="person",
+        step="restore:build_restore",
+        growth="always",
+        instead="Unpin what may be reduced again.",
+    ),
+    # It has no edits: it records what the API will clear of each request.
+    RegisteredKind(
+        "clearing",
+        label="clearing by the API",
+        words=gettext_noop("the API cleared old tool results"),
+        phase="send",
+        step="api_clearing:build_expectation",
+    ),
+)
+
+
+def check_rows(rows: Sequence[RegisteredKind]) -> None:
+    """Raise ValueError unless each kind has exactly one complete row."""
+    names, wanted = [row.name for row in rows], get_args(TransformationKind)
+    if sorted(names) != sorted(wanted):
+        different = set(names) ^ set(wanted) or {name for name in names if names.count(name) > 1}
+        raise ValueError(f"each kind needs exactly one row: {', '.join(sorted(different))}")
+    for row in rows:
+        if not (row.label and row.words and row.step):
+            raise ValueError(f"{row.name}: a row needs a label, words and a step")
+        if row.phase == "limit" and row.asks_model:
+            raise ValueError(f"{row.name}: a step of the phase limit cannot ask the model")
+
+
+def load_step(name: str) -> Callable[..., Any]:
+    """Return the function named `module:function`; raises ImportError or AttributeError."""
+    step: Callable[..., Any] = resolve_name(f"{__package__}.{name}")
+    return step
+
+
+check_rows(ROWS)
+KINDS: dict[str, RegisteredKind] = {row.name: row for row in ROWS}
+#: Name and label of each, as choices of a model's field.
+CHOICES = tuple((row.name, row.label) for row in ROWS)
+#: Kinds with a block of the engine's own in the first message.
+OURS = tuple(row.name for row in ROWS if row.block)
+ASKS_MODEL = tuple(row.name for row in ROWS if row.asks_model)
+RESTORABLE = tuple(row.name for row in ROWS if row.can_restore)
+GROWING = tuple(row.name for row in ROWS if row.growth == "always")
+GROWING_BY_PERSON = tuple(row.name for row in ROWS if row.growth == "by_person")
