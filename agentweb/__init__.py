@@ -1,0 +1,1 @@
+"""The Django project around the application: settings, servers, commands and instruments."""

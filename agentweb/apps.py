@@ -13,7 +13,8 @@ class AgentwebConfig(AppConfig):
     name = "agentweb"
 
     def ready(self) -> None:
-        from agentweb import checks, host, tracing  # noqa: F401
+        from agentweb.observability import tracing
+        from agentweb.serving import checks, host  # noqa: F401  (checks register themselves)
         from conversations.signals import transformation_recorded
         from conversations.telemetry import metrics
         from conversations.turns.metrics import count_transformation

@@ -24,7 +24,7 @@ app.autodiscover_tasks()
 
 @worker_init.connect  # type: ignore[untyped-decorator]
 def _begin(sender: Any = None, **_: Any) -> None:
-    from agentweb.worker_loop import loop
+    from agentweb.serving.worker_loop import loop
 
     loop.demand_threads(sender)
     try:
@@ -36,20 +36,20 @@ def _begin(sender: Any = None, **_: Any) -> None:
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def _greet(**_: Any) -> None:
-    from agentweb.worker_loop import loop
+    from agentweb.serving.worker_loop import loop
 
     loop.greet()
 
 
 @worker_shutting_down.connect  # type: ignore[untyped-decorator]
 def _leave(**_: Any) -> None:
-    from agentweb.worker_loop import loop
+    from agentweb.serving.worker_loop import loop
 
     loop.leave()
 
 
 @worker_shutdown.connect  # type: ignore[untyped-decorator]
 def _end(**_: Any) -> None:
-    from agentweb.worker_loop import loop
+    from agentweb.serving.worker_loop import loop
 
     loop.end()

@@ -76,7 +76,7 @@ LOGIN_URL, LOGIN_REDIRECT_URL, LOGOUT_REDIRECT_URL = "login", "home", "login"
 INSTALLED_APPS = [
     "daphne",
     "channels",
-    "agentweb.admin_site.ReviewConfig",
+    "agentweb.site.admin_site.ReviewConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -89,24 +89,24 @@ INSTALLED_APPS = [
     "tools",
 ]
 MIDDLEWARE = [
-    "agentweb.request_ids.identified",
+    "agentweb.observability.request_ids.identified",
     # Before the redirect to HTTPS, so that it has the policy too.
     "csp.middleware.CSPMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "servestatic.middleware.ServeStaticMiddleware",
-    "agentweb.middleware.NotStored",
+    "agentweb.site.middleware.NotStored",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "agentweb.request_ids.WhoAsks",
+    "agentweb.observability.request_ids.WhoAsks",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "agentweb.middleware.PersonLanguage",
-    "agentweb.middleware.LogInFirst",
-    "agentweb.middleware.in_one_thread",
+    "agentweb.site.middleware.PersonLanguage",
+    "agentweb.site.middleware.LogInFirst",
+    "agentweb.site.middleware.in_one_thread",
 ]
 ROOT_URLCONF = "agentweb.urls"
 ASGI_APPLICATION = "agentweb.asgi.application"
@@ -120,7 +120,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "agentweb.context_processors.site",
+                "agentweb.site.context_processors.site",
             ],
         },
     }
@@ -227,8 +227,8 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "line": {"()": "agentweb.logs.LineFormatter"},
-        "json": {"()": "agentweb.logs.JsonFormatter"},
+        "line": {"()": "agentweb.observability.logs.LineFormatter"},
+        "json": {"()": "agentweb.observability.logs.JsonFormatter"},
     },
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": _log_format}},
     "root": {"handlers": ["console"], "level": "WARNING"},

@@ -18,7 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from agentweb.management.lock_files import complaints, pins
+from agentweb.doctor.lock_files import complaints, pins
 from conversations.conf import PREFIX, list_defaults
 
 ROOT = Path(__file__).resolve().parents[1]

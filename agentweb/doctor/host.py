@@ -14,8 +14,8 @@ from django.conf import settings
 from packaging.utils import canonicalize_name
 
 from agentweb.doctor.lines import Line, failed, ok, warn
-from agentweb.host import file_system, is_on_network
-from agentweb.management.lock_files import pins
+from agentweb.doctor.lock_files import pins
+from agentweb.serving.host import file_system, is_on_network
 
 #: Bytes below which a disk is nearly, or as good as, full.
 LITTLE, HARDLY_ANY = 1_000_000_000, 100_000_000

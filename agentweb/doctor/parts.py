@@ -8,7 +8,7 @@ import redis
 from django.conf import settings
 
 from agentweb.doctor.lines import Line, failed, ok, warn
-from agentweb.heartbeat import Sign, code_version, server_of, signs
+from agentweb.serving.heartbeat import Sign, code_version, server_of, signs
 from conversations.conf import conf
 
 #: The oldest Redis that is tried.

@@ -10,8 +10,8 @@ from django.core import checks
 from django.http.request import validate_host
 
 from agentweb import env
-from agentweb.checks import is_weak
 from agentweb.doctor.lines import Line, failed, ok, warn
+from agentweb.serving.checks import is_weak
 from conversations.conf import conf
 
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")

@@ -1,6 +1,6 @@
 """Logging in: the page, and the dialog on a page whose session has ended.
 
-The admin's log-in is the same view with its own form (agentweb/admin_site.py). Throttled attempts
+The admin's log-in is the same view with its own form (agentweb/site/admin_site.py). Throttled attempts
 get a 429 that says how long to wait.
 """
 

@@ -17,8 +17,8 @@ from django.core.management import get_commands
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from agentweb.heartbeat import LASTS
-from agentweb.management.lock_files import pins
+from agentweb.doctor.lock_files import pins
+from agentweb.serving.heartbeat import LASTS
 from conversations.conf import PREFIX, Conf, list_defaults
 from conversations.runtime.process import GRACE
 from tests.support.compose_file import filled, read

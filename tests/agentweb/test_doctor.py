@@ -16,11 +16,11 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection
 from django.utils import timezone
 
-from agentweb import heartbeat, worker_loop
 from agentweb.celery import worker_init
 from agentweb.doctor import content, database, host, model, parts, site
 from agentweb.doctor.lines import Line, exit_code, looked, ok
 from agentweb.emulator import server as emulator
+from agentweb.serving import heartbeat, worker_loop
 from conversations.log.triggers import list_guarded_tables
 from conversations.models import ApiModel, BudgetWindow, Turn
 from tests.support import people_and_turns, servers

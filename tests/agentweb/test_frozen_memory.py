@@ -10,7 +10,7 @@ from django.conf import settings
 SCRIPT = """
 import gc, django
 django.setup()
-from agentweb import frozen_memory
+from agentweb.serving import frozen_memory
 there = len(gc.get_objects())
 frozen_memory.settle()
 print(there, len(gc.get_objects()), gc.get_threshold() == frozen_memory.THRESHOLDS)

@@ -15,7 +15,7 @@ from django.conf import settings as site
 from django.db import OperationalError
 from django.test import AsyncClient, Client
 
-from agentweb.logs import JsonFormatter, LineFormatter
+from agentweb.observability.logs import JsonFormatter, LineFormatter
 from conversations.telemetry import event_loop_lag
 from conversations.telemetry.ids import add_log_ids, get_log_ids, use_log_ids
 from tests.support import people_and_turns

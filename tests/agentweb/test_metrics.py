@@ -14,7 +14,7 @@ import pytest
 from django.db import OperationalError, transaction
 from django.test import Client
 
-from agentweb.metrics_page import gathered, serve_figures
+from agentweb.observability.metrics_page import gathered, serve_figures
 from conversations.agent.ports import Finish
 from conversations.models import ApiResult, ToolCall
 from conversations.telemetry import metrics
@@ -222,5 +222,5 @@ def test_without_a_database_the_other_figures_are_given(monkeypatch: pytest.Monk
         raise OperationalError
 
     assert "agentweb_database_up 1.0" in gathered()[0].decode()
-    monkeypatch.setattr("agentweb.metrics_page.count_waiting_turns", down)
+    monkeypatch.setattr("agentweb.observability.metrics_page.count_waiting_turns", down)
     assert "agentweb_database_up 0.0" in gathered()[0].decode()

@@ -23,7 +23,7 @@ from django.core.management import CommandError
 
 from agentweb.edge.sockets import MOST_FRAME
 from agentweb.management.commands.serve import port_number
-from agentweb.server_process import _demand_free, only_one
+from agentweb.serving.server_process import _demand_free, only_one
 from tests.e2e import served
 from tests.e2e.served import PROJECT, Served
 

@@ -13,8 +13,9 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from agentweb import checks, env, startup
-from agentweb.host import file_system, is_on_network
+from agentweb import env
+from agentweb.serving import checks, startup
+from agentweb.serving.host import file_system, is_on_network
 from conversations.log.triggers import install_guards, list_guarded_tables
 
 STRONG = "0123456789abcdef" * 4
@@ -95,7 +96,7 @@ def test_sqlite_on_a_network_file_system_is_refused(
 ) -> None:
     mounts = tmp_path / "mountinfo"
     mounts.write_text(MOUNTS)
-    monkeypatch.setattr("agentweb.host.MOUNTS", mounts)
+    monkeypatch.setattr("agentweb.serving.host.MOUNTS", mounts)
     use(monkeypatch, settings, "sqlite3", "/srv/shared/a/b")
     says("E012", "nfs4", "AGENTWEB_DATA_DIR", "DATABASE_URL")
 
@@ -129,7 +130,7 @@ def test_the_sdks_own_switch_for_debug_is_refused(monkeypatch: pytest.MonkeyPatc
 
 
 def test_another_major_version_of_the_sdk_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentweb.checks.metadata.version", lambda name: "3.0.1")
+    monkeypatch.setattr("agentweb.serving.checks.metadata.version", lambda name: "3.0.1")
     says("E014", "3.0.1", "requirements.lock")
 
 
@@ -138,7 +139,7 @@ def test_an_extra_that_is_wanted_and_not_there_is_named(
 ) -> None:
     settings.METRICS = True
     assert found("E015") == []
-    monkeypatch.setattr("agentweb.checks.util.find_spec", lambda name: None)
+    monkeypatch.setattr("agentweb.serving.checks.util.find_spec", lambda name: None)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318")
     says("E015", "agentweb[metrics]", "agentweb[telemetry]")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentweb.management.suites import MOST_AGAIN, SUITES, Suite, counts, summed
+from agentweb.testing.suites import MOST_AGAIN, SUITES, Suite, counts, summed
 from tests import conftest
 
 GOOD = "tests/test_project.py::test_the_top_level_holds_only_what_is_allowed"

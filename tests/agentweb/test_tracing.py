@@ -11,8 +11,8 @@ from celery.app.trace import build_tracer
 from django.test import Client
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from agentweb import tracing
 from agentweb.celery import app
+from agentweb.observability import tracing
 from conversations.telemetry import spans
 from conversations.telemetry.ids import get_log_ids, use_log_ids
 from tests.support import people_and_turns

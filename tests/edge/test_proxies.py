@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.handlers.asgi import ASGIRequest
 
 from agentweb.edge.proxies import networks, seen
-from agentweb.metrics_page import may_see
+from agentweb.observability.metrics_page import may_see
 from tests.edge.conftest import PROXY
 from tests.edge.wire import Site, status
 

@@ -15,7 +15,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from agentweb.server_process import only_one
+from agentweb.serving.server_process import only_one
 from conversations.models import User
 from conversations.operations.backup import archive, site_backup
 from tests.e2e.served import PROJECT

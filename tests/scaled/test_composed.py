@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import psycopg
 import pytest
 
-from agentweb.heartbeat import LASTS
+from agentweb.serving.heartbeat import LASTS
 from tests.agentweb.test_serve import Visitor, begin, set_up
 from tests.scaled.composing import Composed, until
 from tests.support import servers

@@ -7,8 +7,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from agentweb.heartbeat import giving
-from agentweb.startup import demand_ready_database, demand_workers
+from agentweb.serving.heartbeat import giving
+from agentweb.serving.startup import demand_ready_database, demand_workers
 
 
 class Command(BaseCommand):

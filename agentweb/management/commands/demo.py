@@ -17,7 +17,7 @@ from django.core.management.base import CommandParser
 from agentweb.demo import play, site
 from agentweb.demo.workspace import PROMPTS, QUESTIONS
 from agentweb.management.commands import serve
-from agentweb.server_process import run
+from agentweb.serving.server_process import run
 
 #: Set in the restarted process.
 _MARK = "AGENTWEB_DEMO"

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import connection
 
-from agentweb.server_process import only_one
+from agentweb.serving.server_process import only_one
 from conversations.audit.verify import Tally, verify_everything
 from conversations.operations.backup import databases, site_backup
 from conversations.operations.backup.archive import BackupError, Manifest

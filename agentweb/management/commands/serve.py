@@ -10,9 +10,9 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 
-from agentweb.heartbeat import giving
-from agentweb.server_process import only_one, run
-from agentweb.startup import demand_fit_address, demand_guards, demand_room, demand_sound
+from agentweb.serving.heartbeat import giving
+from agentweb.serving.server_process import only_one, run
+from agentweb.serving.startup import demand_fit_address, demand_guards, demand_room, demand_sound
 from conversations.audit.anchors import anchor_at_shutdown
 from conversations.conf import conf
 from conversations.web.setup import read_setup_token

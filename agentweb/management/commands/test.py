@@ -34,8 +34,8 @@ from pathlib import Path
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from agentweb.management.lock_files import complaints
-from agentweb.management.suites import PYTHON, SETTINGS, SUITES, command, summed
+from agentweb.doctor.lock_files import complaints
+from agentweb.testing.suites import PYTHON, SETTINGS, SUITES, command, summed
 
 WHOLLY_COVERED = (
     "conversations/context/*,conversations/agent/loop.py,conversations/agent/prepare.py"

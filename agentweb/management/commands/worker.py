@@ -6,9 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from agentweb.heartbeat import giving
-from agentweb.metrics_page import serve_figures
-from agentweb.startup import demand_ready_database, demand_workers
+from agentweb.observability.metrics_page import serve_figures
+from agentweb.serving.heartbeat import giving
+from agentweb.serving.startup import demand_ready_database, demand_workers
 from conversations.conf import conf
 
 #: Threads for tasks that are no turns.

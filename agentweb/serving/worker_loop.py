@@ -12,8 +12,8 @@ import sys
 import threading
 from typing import Any
 
-from agentweb import frozen_memory
 from agentweb.edge.watchdog import Watchdog
+from agentweb.serving import frozen_memory
 from conversations.conf import conf
 
 

@@ -1,7 +1,7 @@
 """What a start refuses: settings that cannot be kept, each with what to change.
 
 These are system checks, so `serve`, `worker`, `beat` and `check` all say them. What needs the
-address or the database is in starting.py.
+address or the database is in startup.py.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
 
-from agentweb import tracing
-from agentweb.host import file_system, is_on_network
+from agentweb.observability import tracing
+from agentweb.serving.host import file_system, is_on_network
 from conversations.conf import conf
 
 #: What a key must have to be one: characters, and different ones among them.

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.core.management import CommandError
 from django.db import OperationalError, connection
 
-from agentweb.checks import is_weak
+from agentweb.serving.checks import is_weak
 from conversations.conf import conf
 from conversations.log.triggers import find_missing_guards
 from conversations.operations.db_damage import find_damage

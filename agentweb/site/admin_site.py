@@ -59,4 +59,4 @@ class ReviewSite(AdminSite):
 
 
 class ReviewConfig(AdminConfig):
-    default_site = "agentweb.admin_site.ReviewSite"
+    default_site = "agentweb.site.admin_site.ReviewSite"

@@ -18,12 +18,14 @@ from django.conf import settings
 from django.core.management import CommandError
 from django.db import connection
 
-from agentweb import env, frozen_memory
+from agentweb import env
+from agentweb.serving import frozen_memory
 
 
 def run(host: str, port: int, *, started: Callable[[str], None]) -> None:
     """Serve until a signal; `started` is called with the site's URL once it answers."""
-    from agentweb.asgi import application
+    from channels.routing import get_default_application
+
     from agentweb.edge.server import EdgeServer
     from conversations.conf import conf
 
@@ -33,7 +35,9 @@ def run(host: str, port: int, *, started: Callable[[str], None]) -> None:
     _demand_free(host, port)
     process = _Process(lambda: started(site_url(host, port)))
     address = f"tcp:port={port}:interface={host.replace(':', chr(92) + ':')}"
-    server = EdgeServer(application, address, ready=process.ready, drain=process.drain)
+    server = EdgeServer(
+        get_default_application(), address, ready=process.ready, drain=process.drain
+    )
     server.run()
     if process.error is not None:
         raise CommandError(f"the server could not start: {process.error}")

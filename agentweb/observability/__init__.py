@@ -1,0 +1,1 @@
+"""Log lines, request ids, traces and the metrics page."""

@@ -1,0 +1,1 @@
+"""The test runner behind `manage.py test`."""
