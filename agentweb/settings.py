@@ -1,4 +1,8 @@
-"""Django settings: the environment made explicit. Embedded by default, scaled out by URL."""
+"""Django settings: the environment made explicit. Embedded by default, scaled out by URL.
+
+The `#:` lines above what is read are the table of settings in this package's README: their last
+sentence, `Default: ...`, is for a default that is no literal.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +18,17 @@ from agentweb import env
 from conversations.conf import PREFIX, list_defaults
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-#: Where the embedded database, the secret key and the workspaces live.
+#: The key of the API; without one the emulator answers.
+ANTHROPIC_API_KEY = env.text("ANTHROPIC_API_KEY")  # handed to one client; never stored or logged
+#: Another address of the API.
+ANTHROPIC_BASE_URL = env.text("ANTHROPIC_BASE_URL")
+#: Database and secret of the embedded mode; workspaces and anchors, unless they are kept elsewhere.
+#: Default: `.agentweb` beside `manage.py`.
 DATA_DIR = Path(env.text("AGENTWEB_DATA_DIR", str(BASE_DIR / ".agentweb"))).resolve()
 
 
-def _kept_secret() -> str:
-    """Read the site's secret, made on first use and readable by its owner only."""
+def _read_or_make_secret() -> str:
+    """Return the site's secret, made on first use and readable by its owner only."""
     path = DATA_DIR / "secret_key"
     try:
         DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -33,28 +42,39 @@ def _kept_secret() -> str:
     return path.read_text(encoding="ascii")
 
 
+#: Django's debug mode; never on a public address.
 DEBUG = env.flag("AGENTWEB_DEBUG")
-SECRET_KEY = env.text("SECRET_KEY") or _kept_secret()
+#: Signs sessions; kept in the data folder when it is not given. Default: made on first start.
+SECRET_KEY = env.text("SECRET_KEY") or _read_or_make_secret()
+#: Host names the site is reached by, besides the local ones.
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", *env.words("AGENTWEB_HOSTS")]
+#: Origins whose forms are accepted behind a proxy, such as `https://chat.example.org`.
 CSRF_TRUSTED_ORIGINS = list(env.words("AGENTWEB_ORIGINS"))
+#: The site is reached by HTTPS only: secure cookies, HSTS, redirects.
 HTTPS = env.flag("AGENTWEB_HTTPS")
 
+#: `postgresql://user:password@host/name` or `sqlite:///path`. Default: SQLite in the data folder.
 _url = env.text("DATABASE_URL")
-#: Connections of one process to PostgreSQL.
+#: Connections of one process to PostgreSQL; all processes together may have at most 10 fewer than
+#: its `max_connections`.
 DATABASE_POOL = env.number("AGENTWEB_DATABASE_POOL", 16)
 DATABASES = {
     "default": env.database(_url, pool=DATABASE_POOL)
     if _url
     else env.sqlite(DATA_DIR / "agentweb.sqlite3")
 }
-#: The role that owns the tables and migrates them, where the application runs as another one.
+#: PostgreSQL's owner of the tables, as which migrations run where the app has a role of its own
+#: (`manage.py roles`).
 _owner_url = env.text("AGENTWEB_MIGRATE_DATABASE_URL")
 MIGRATE_DATABASE = env.owner_database(_owner_url) if _owner_url else None
+#: Where the files of workspaces are kept: a Django storage as JSON, such as
+#: `{"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": {"bucket_name": "files"}}`; its package
+#: must be installed. Default: a folder in the data folder.
+_workspace_storage = env.storage("AGENTWEB_WORKSPACE_STORAGE")
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
-    # The bytes of people's workspaces: a guarded folder, or an object store that is named here.
-    "workspace": env.storage("AGENTWEB_WORKSPACE_STORAGE")
+    "workspace": _workspace_storage
     or {
         "BACKEND": "conversations.files.workspace.disk.GuardedStorage",
         "OPTIONS": {"location": str(DATA_DIR / "workspaces")},
@@ -173,8 +193,10 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 4_000_000
 # The admin's page of a person has some 120 fields, and one value for each permission.
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 500
 
+#: `redis://host:6379/0` (`rediss://` for TLS): what processes tell each other, and the broker of
+#: workers. Installations that share a server take a number each.
 REDIS_URL = env.redis("REDIS_URL")
-# A Redis that does not answer must not hold up what is told; pages find out by themselves.
+# A Redis that does not answer must not delay publishing: pages find out by themselves.
 CHANNEL_LAYERS = (
     {
         "default": {
@@ -203,24 +225,25 @@ CELERY_BEAT_SCHEDULE = {
     "verify": {"task": "conversations.verify", "schedule": 86_400.0},
 }
 
-#: The key is read here and handed to one client; it is never stored, logged or rendered.
-ANTHROPIC_API_KEY = env.text("ANTHROPIC_API_KEY")
-ANTHROPIC_BASE_URL = env.text("ANTHROPIC_BASE_URL")
-
 # Every AGENTWEB_ setting that the environment gives; conf.py and policy.py hold the defaults.
 for _name, _default in list_defaults().items():
     if env.text(PREFIX + _name.upper()):
         globals()[PREFIX + _name.upper()] = env.typed(PREFIX + _name.upper(), _default)
 
-#: Figures for Prometheus: whether there are any, who may read them, and a worker's port for them.
+#: Count, and show `/metrics` (needs the extra `metrics`).
 METRICS = env.flag("AGENTWEB_METRICS")
+#: Bearer token for it; without one only this machine sees it, and not through a proxy.
 METRICS_TOKEN = env.text("AGENTWEB_METRICS_TOKEN")
+#: Port on which a worker shows its own; 0: none.
 METRICS_PORT = env.number("AGENTWEB_METRICS_PORT")
-#: Where a process shows its container that it lives; empty: nowhere.
+#: Folder in which a process keeps a file fresh while it lives, for the health check of its
+#: container.
 ALIVE_DIR = env.text("AGENTWEB_ALIVE_DIR")
-#: Whether every request is a line of the log.
+#: Every request is a line of the log, by the name of its route.
 LOG_REQUESTS = env.flag("AGENTWEB_LOG_REQUESTS")
+#: line, or json: one object on each line.
 _log_format = env.choice("AGENTWEB_LOG_FORMAT", ("line", "json"))
+#: Level of the app's own log lines: DEBUG, INFO, WARNING, ERROR or CRITICAL.
 _log_level = env.choice("AGENTWEB_LOG_LEVEL", ("INFO", "DEBUG", "WARNING", "ERROR", "CRITICAL"))
 # Pinned: at DEBUG the HTTP client would write whole prompts into the log.
 LOGGING = {

@@ -16,7 +16,7 @@ PREFIX = "AGENTWEB_"
 
 
 class Conf:
-    """All settings; the table in agentweb's documentation is checked against this list."""
+    """What can be set; `manage.py docs` makes the table of agentweb/README.md of it."""
 
     #: Model of new conversations; must be in the catalogue with a price.
     model: str = "claude-sonnet-5-5"
@@ -80,8 +80,9 @@ class Conf:
     max_prompt_chars: int = 200_000
     #: Files one message may have.
     max_attachments: int = 20
-    #: Files of one user that may wait to be sent, and their bytes.
+    #: Files of one user that may wait to be sent.
     max_unsent_files: int = 50
+    #: Bytes of the files of one user that wait to be sent.
     max_unsent_bytes: int = 100_000_000
     #: A pasted text with more characters than this becomes an attached file; 0: none does.
     paste_as_file_chars: int = 8_000
@@ -117,7 +118,7 @@ class Conf:
     #: Two-letter country whose pages searches prefer; empty: none.
     web_search_country: str = ""
     #: Keys that the secrets of mail accounts and MCP servers are stored under; the first seals, all
-    #: of them open; empty: SECRET_KEY.
+    #: of them open; empty: `SECRET_KEY`.
     secrets_key: tuple[str, ...] = ()
     #: host:port pairs that MCP servers may be reached at although they are loopback or private.
     mcp_private: tuple[str, ...] = ()

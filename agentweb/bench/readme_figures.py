@@ -1,4 +1,4 @@
-"""The figures that the README quotes, made from a run's results and from nothing else.
+"""The figures that agentweb/bench/README.md quotes, made from a kept run and from nothing else.
 
 A run that was accepted stands in the results folder, one file each, named by its date; the newest
 is the one that is quoted. Its figures must keep the floors, and a later run is compared with it.
@@ -15,9 +15,10 @@ from typing import Any
 
 from agentweb.bench.site_under_test import EMBEDDED, SCALED
 from agentweb.bench.streaming import RATE
+from agentweb.marked_text import replace_marked
 
 RESULTS = Path(__file__).parent / "results"
-README = Path(__file__).resolve().parents[2] / "README.md"
+README = Path(__file__).with_name("README.md")
 #: The name of the README's marks around them.
 MARKS = "figures"
 #: How much worse a figure may become before a comparison fails.
@@ -172,30 +173,7 @@ _SENTENCES = {
 
 def quote(data: Data, readme: Path = README) -> bool:
     """Put the figures between the README's marks; False when it has none."""
-    return put(MARKS, render(data), readme)
-
-
-def put(name: str, words: str, readme: Path = README) -> bool:
-    """Put words between the README's marks of that name; False when it has none."""
-    text = readme.read_text(encoding="utf-8")
-    begin, end = _marks(name)
-    head, found, rest = text.partition(begin)
-    _, closed, tail = rest.partition(end)
-    if not (found and closed):
-        return False
-    readme.write_text(f"{head}{begin}\n{words}\n{end}{tail}", encoding="utf-8")
-    return True
-
-
-def quoted(readme: Path = README, name: str = MARKS) -> str:
-    """Give what stands between the README's marks of that name."""
-    begin, end = _marks(name)
-    text = readme.read_text(encoding="utf-8")
-    return text.partition(begin)[2].partition(end)[0].strip("\n")
-
-
-def _marks(name: str) -> tuple[str, str]:
-    return f"<!-- {name} -->", f"<!-- /{name} -->"
+    return replace_marked(readme, MARKS, render(data))
 
 
 def losses(before: Data, now: Data) -> list[str]:

@@ -21,19 +21,33 @@ _SECONDS = 15.0
 
 
 def add_arguments(subjects: Any) -> None:
-    stream = subjects.add_parser("stream", help="answers from the far end to the browser")
+    stream = subjects.add_parser(
+        "stream",
+        help="delta to browser, processor time and memory for 1 to 200 answers at once, embedded"
+        " and scaled out, beside a plain Starlette relay in the same run",
+    )
     counts = ",".join(map(str, streaming.COUNTS))
     stream.add_argument("--conversations", type=_counts, default=counts, metavar="N,N,...")
     stream.add_argument("--seconds", type=float, default=_SECONDS, help="of each answer")
-    held = subjects.add_parser("load", help="what one web process carries")
+    held = subjects.add_parser(
+        "load",
+        help="idle sockets, stored acknowledgements, frames to many readers, a restart under 1,000"
+        " clients, a neighbour at all limits",
+    )
     names = ", ".join(load.SUBJECTS)
     held.add_argument("--only", type=_names, default=names, metavar="NAME,...", help=names)
     held.add_argument("--quick", action="store_true", help="a short one, which shows little")
     for subject in (stream, held):
         subject.add_argument("--mode", choices=_MODES, default="both")
-    report = subjects.add_parser("report", help="all of both, kept and quoted by the README")
+    report = subjects.add_parser(
+        "report",
+        help="`stream` and `load`; a full run is kept in agentweb/bench/results and quoted by the"
+        " README there",
+    )
     report.add_argument("--quick", action="store_true", help="a short one, neither kept nor quoted")
-    compare = subjects.add_parser("compare", help="the newest kept run with the one before it")
+    compare = subjects.add_parser(
+        "compare", help="the newest kept run beside the one before it; fails when it is worse"
+    )
     compare.add_argument("runs", nargs="*", metavar="FILE", help="two others")
 
 
@@ -78,8 +92,8 @@ def _report(options: Options, say: Say) -> dict[str, Any]:
         return found
     accepted = readme_figures.runs()
     path = readme_figures.write(found)
-    is_quoted = readme_figures.quote(found)
-    say(f"kept as {path.name}; " + ("the README quotes it" if is_quoted else "no README quotes it"))
+    readme_figures.quote(found)
+    say(f"kept as {path.name}, and quoted in {readme_figures.README.name} of agentweb/bench")
     for floor in readme_figures.FLOORS:
         if not floor.holds(found):
             say(f"BELOW: {floor.name}: {floor.value(found):g}, the limit is {floor.limit:g}")

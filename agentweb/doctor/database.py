@@ -67,7 +67,7 @@ def _sqlite(path: Path) -> Iterator[Line]:
     if found == ["ok"]:
         yield ok("database file", "whole")
     else:
-        hint = "Stop the server and put a backup back (README: Backup)."
+        hint = "Stop the server and put a backup back (agentweb/README.md, Operations)."
         yield failed("database file", f"damaged: {found[0][:200]}", hint)
     size = path.stat().st_size if path.is_file() else 0
     if size > shutil.disk_usage(path.parent).free:

@@ -1,0 +1,1 @@
+"""Commands about conversations, budgets, prices and the record."""

@@ -18,11 +18,12 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from agentweb.doctor.lock_files import pins
+from agentweb.management.readme_tables import read_settings
 from agentweb.serving.heartbeat import LASTS
-from conversations.conf import PREFIX, Conf, list_defaults
+from conversations.conf import Conf
 from conversations.runtime.process import GRACE
 from tests.support.compose_file import filled, read
-from tests.test_project import ROOT, names_read
+from tests.test_project import ROOT
 
 DEPLOY = ROOT / "agentweb" / "deploy"
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
@@ -129,7 +130,7 @@ def test_a_service_runs_a_command_that_exists_with_little_rights(name: str) -> N
 
 @pytest.mark.parametrize("name", OURS)
 def test_a_service_gives_only_variables_that_are_read(name: str) -> None:
-    known = names_read() | {PREFIX + one.upper() for one in list_defaults()}
+    known = {row.name for row in read_settings()}
     assert set(SERVICES[name]["environment"]) - known == set()
 
 

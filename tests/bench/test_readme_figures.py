@@ -16,11 +16,12 @@ from agentweb.bench.baseline_relay import application
 from agentweb.bench.readers import Reader, quantiles
 from agentweb.emulator import server
 from agentweb.emulator.streaming.open_loop import _stamp
+from agentweb.marked_text import read_marked
 
 
 def test_the_readme_quotes_the_newest_kept_run_and_nothing_else() -> None:
     kept = readme_figures.runs()
-    quoted = readme_figures.quoted().strip()
+    quoted = read_marked(readme_figures.README, readme_figures.MARKS)
     assert quoted == (readme_figures.render(readme_figures.read(kept[-1])).strip() if kept else "")
 
 
@@ -73,10 +74,9 @@ def test_a_run_is_kept_and_quoted_between_the_marks(tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
     readme.write_text("before\n<!-- figures -->\nold\n<!-- /figures -->\nafter\n")
     assert readme_figures.quote(readme_figures.read(path), readme)
-    assert readme_figures.quoted(readme) == readme_figures.render(run_of())
-    assert "| embedded | 50 | 50 / 100 / 200 | 20 | 0.50 | 1.2 | 20 |" in readme_figures.quoted(
-        readme
-    )
+    quoted = read_marked(readme, readme_figures.MARKS)
+    assert quoted == readme_figures.render(run_of())
+    assert "| embedded | 50 | 50 / 100 / 200 | 20 | 0.50 | 1.2 | 20 |" in quoted
     assert readme.read_text().startswith("before\n")
     assert readme.read_text().endswith("after\n")
     readme.write_text("no marks")

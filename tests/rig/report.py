@@ -1,4 +1,4 @@
-"""What a run of the chaos found, and the sentence of the README about the last one that is kept."""
+"""What a chaos run found, and the sentence of tests/rig/README.md about the kept one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentweb.bench import readme_figures
+from agentweb.marked_text import replace_marked
 
 KEPT = Path(__file__).parent / "results" / "chaos.json"
+README = Path(__file__).with_name("README.md")
 #: Kills of a run that is kept.
 ENOUGH = 2_000
 #: The README's marks around the sentence.
@@ -117,7 +118,7 @@ def kept() -> dict[str, Any] | None:
     return found
 
 
-def keep(found: dict[str, Any], file: Path = KEPT, readme: Path = readme_figures.README) -> bool:
+def keep(found: dict[str, Any], file: Path = KEPT, readme: Path = README) -> bool:
     """Keep a run that was long enough, of both modes, and have the README quote it.
 
     Tells whether it is kept: a shorter run shows less than the one that is there.
@@ -127,7 +128,7 @@ def keep(found: dict[str, Any], file: Path = KEPT, readme: Path = readme_figures
         return False
     file.parent.mkdir(exist_ok=True)
     file.write_text(dumped(found), encoding="utf-8")
-    return readme_figures.put(MARKS, render(found), readme)
+    return replace_marked(readme, MARKS, render(found))
 
 
 def dumped(found: dict[str, Any]) -> str:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agentweb.bench import readme_figures
+from agentweb.marked_text import read_marked
 from tests.rig.chaos import play
-from tests.rig.report import ENOUGH, MARKS, keep, kept, render
+from tests.rig.report import ENOUGH, MARKS, README, keep, kept, render
 
 
 @pytest.mark.asyncio
@@ -23,7 +23,7 @@ async def test_after_random_deaths_everything_is_as_it_was_said(kind: str, tmp_p
 
 def test_the_readme_says_what_the_run_that_is_kept_found_and_it_found_nothing_wrong() -> None:
     found = kept()
-    assert readme_figures.quoted(name=MARKS) == (render(found) if found else "")
+    assert read_marked(README, MARKS) == (render(found) if found else "")
     if found is not None:
         assert found["is_clean"]
         assert found["kills"] >= ENOUGH

@@ -19,7 +19,10 @@ KEYS = (
 
 
 class Command(BaseCommand):
-    help = "Write a backup of the site into a new file, a tar archive; .tar.gz is compressed."
+    help = (
+        "Write database, workspaces and anchors of one moment into a new file while the site runs:"
+        " a tar archive; .tar.gz is compressed."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)

@@ -12,7 +12,7 @@ from agentweb.serving.startup import demand_ready_database, demand_workers
 
 
 class Command(BaseCommand):
-    help = "Run the clock of the scaled-out mode; one for the site."
+    help = "Scaled out: send what is due at intervals; one for the site."
 
     def handle(self, *args: Any, **options: Any) -> None:
         demand_workers()

@@ -1,8 +1,8 @@
-"""Measure this installation: `context`, the engine beside what others do before each call;
-`render`, the frames of an answer beside a plain relay's; `pages`, long conversations beside short
-ones; `budgets`, opening a call beside one INSERT and one UPDATE; and, with servers of their own,
-`stream`, answers from the far end to the browser, `load`, what a web process carries, `report`,
-both as the README quotes them, `compare`, a run with the one before it."""
+"""Measure this installation: one subject a run, each beside a floor of the same run.
+
+`context`, `render`, `pages` and `budgets` measure in this process; `stream`, `load` and `report`
+start servers of their own (agentweb/bench/server_subjects.py).
+"""
 
 from __future__ import annotations
 
@@ -24,29 +24,40 @@ LENGTHS = "5000,10000,20000,40000"
 
 
 class Command(BaseCommand):
-    help = (
-        "Measures: `bench context` the context engine's time and memory by length of history,"
-        " `bench render` the frames of an answer, `bench pages` the pages of long conversations,"
-        " `bench budgets` the opening of calls, `bench stream` answers from the far end to the"
-        " browser, `bench load` what a web process carries, `bench report` the README's figures."
-    )
+    help = "Measure this installation, each figure beside a floor measured in the same run."
 
     def add_arguments(self, parser: CommandParser) -> None:
         subjects = parser.add_subparsers(dest="subject", required=True)
-        context = subjects.add_parser("context", help="the context engine")
+        context = subjects.add_parser(
+            "context",
+            help="time per call of the context engine at 100 to 50,000 messages, beside naive ways"
+            " in the same run",
+        )
         context.add_argument("--sizes", type=_sizes, default=SIZES, metavar="N,N,...")
         context.add_argument("--runs", type=int, default=3, metavar="N", help="medians of so many")
         context.add_argument("--policy", default=_default(), metavar="NAME", help="of the session")
         context.add_argument("--window", type=int, default=200_000, metavar="N")
-        render = subjects.add_parser("render", help="the frames of an answer")
+        render = subjects.add_parser(
+            "render",
+            help="rendering time and bytes sent per answer length, beside a plain relay of the same"
+            " pieces in the same run",
+        )
         render.add_argument("--lengths", type=_sizes, default=LENGTHS, metavar="N,N,...")
         render.add_argument("--step", type=int, default=32, metavar="N", help="characters a frame")
         render.add_argument("--tabs", type=int, default=4, metavar="N", help="that watch it")
-        pages = subjects.add_parser("pages", help="long conversations, and many")
+        pages = subjects.add_parser(
+            "pages",
+            help="the pages of a conversation of 10,000 entries, beside a static page and a short"
+            " conversation in the same run",
+        )
         pages.add_argument("--entries", type=int, default=10_000, metavar="N")
         pages.add_argument("--conversations", type=int, default=2_000, metavar="N")
         pages.add_argument("--runs", type=int, default=5, metavar="N", help="medians of so many")
-        budgets = subjects.add_parser("budgets", help="opening and closing calls")
+        budgets = subjects.add_parser(
+            "budgets",
+            help="opening and closing a call with no, one and many budgets, beside a transaction of"
+            " one INSERT and one UPDATE",
+        )
         budgets.add_argument("--runs", type=int, default=50, metavar="N", help="medians of so many")
         server_subjects.add_arguments(subjects)
         for subject in subjects.choices.values():

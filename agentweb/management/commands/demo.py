@@ -24,7 +24,7 @@ _MARK = "AGENTWEB_DEMO"
 
 
 class Command(serve.Command):
-    help = "Play the job-search scenario in a data folder of its own, to be watched in a browser."
+    help = "Play the job search in a data folder of its own, to be watched in a browser."
 
     def add_arguments(self, parser: CommandParser) -> None:
         super().add_arguments(parser)

@@ -13,7 +13,10 @@ from agentweb.doctor.lines import Line, exit_code, looked
 
 
 class Command(BaseCommand):
-    help = "Look at everything a self-hoster can get wrong; exit code 1 when something failed."
+    help = (
+        "Look at everything that can be wrong with an installation, each line with what to change;"
+        " exit code 1 when something failed."
+    )
     # It says itself what the checks say, and must come that far.
     requires_system_checks = ()
 

@@ -21,7 +21,7 @@ SHOWN = 20
 
 
 class Command(BaseCommand):
-    help = "Put a backup of manage.py backup back, then verify it; the server is stopped."
+    help = "Put a backup back where no server runs, then verify the whole record."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)

@@ -18,7 +18,8 @@ from conversations.operations.db_role import (
 
 class Command(BaseCommand):
     help = (
-        "Print the SQL for the role of DATABASE_URL, or run it as the owner of the tables"
+        "The app's own role on PostgreSQL, which may add to the record and never change it: print"
+        " the SQL for the role of DATABASE_URL, or run it as the owner of the tables"
         " (AGENTWEB_MIGRATE_DATABASE_URL). Its password is set by hand: ALTER ROLE ... PASSWORD."
     )
 

@@ -26,7 +26,7 @@ def port_number(text: str) -> int:
 
 
 class Command(BaseCommand):
-    help = "Run agentweb: prepare the database and serve the site until Ctrl-C."
+    help = "Run the site, with the turns inside: prepare the database, serve until Ctrl-C."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on")

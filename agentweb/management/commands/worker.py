@@ -16,7 +16,7 @@ OTHERS = 4
 
 
 class Command(BaseCommand):
-    help = "Run a worker: turns of the scaled-out mode, until it is told to stop."
+    help = "Scaled out: run turns, until it is told to stop."
 
     def handle(self, *args: Any, **options: Any) -> None:
         demand_workers()

@@ -88,7 +88,7 @@ class Policy:
         (0, 30_000_000),
         gettext_noop("Drop the oldest exchanges until the messages fit; 0: never."),
     )
-    #: A last backstop by number of messages.
+    #: Most messages in view, a last backstop; 0: any number.
     max_conversation_messages: int = _number(
         0, (0, 100_000), gettext_noop("Most messages in view; 0: any number.")
     )
@@ -121,7 +121,8 @@ class Policy:
     compact_above_percent: int = _number(
         0, (0, 95), gettext_noop("Reduce in one go above so many percent of the room; 0: never.")
     )
-    #: Percent of what a request may fill; `low_water_tokens` counts if it is less.
+    #: Such a reduction goes down to this percent of what a request may fill, or to
+    #: low_water_tokens if that is less.
     low_water_percent: int = _number(
         28,
         (5, 90),

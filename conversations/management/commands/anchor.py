@@ -12,7 +12,10 @@ from conversations.audit.anchors import anchor_heads, record_restore, start_new_
 
 
 class Command(BaseCommand):
-    help = "Write the ends of all chains that have grown into the anchor file."
+    help = (
+        "Write the ends of all chains that have grown into the anchor file now; a server does so"
+        " every hour."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         how = parser.add_mutually_exclusive_group()

@@ -36,8 +36,13 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
-        actions.add_parser("show", help="how they stand for a person").add_argument("user")
-        given = actions.add_parser("set", help="set one, or change the limit of one")
+        actions.add_parser(
+            "show", help="which budgets count for a person, where each comes from and how it stands"
+        ).add_argument("user")
+        given = actions.add_parser(
+            "set",
+            help="set a budget, change its limit, or with `off` switch it off; money in dollars",
+        )
         subject = given.add_mutually_exclusive_group(required=True)
         subject.add_argument("--user", metavar="NAME")
         subject.add_argument("--group", metavar="NAME")
@@ -46,7 +51,9 @@ class Command(BaseCommand):
         given.add_argument("--pool", action="store_true", help="shared by all, not for each member")
         given.add_argument("--zone", metavar="NAME", help="time zone of a new one's windows")
         given.add_argument("--note")
-        grant = actions.add_parser("grant", help="add to what a person's budget allows")
+        grant = actions.add_parser(
+            "grant", help="add to what a person's budget allows, until a day"
+        )
         grant.add_argument("user")
         grant.add_argument("amount")
         grant.add_argument("--until", metavar="DAY", help="when it expires, in the budget's zone")
@@ -54,7 +61,7 @@ class Command(BaseCommand):
             action.add_argument("--unit", choices=_UNITS, default=Budget.Unit.MONEY.value)
         given.add_argument("--period", choices=_PERIODS, default="month")
         grant.add_argument("--period", choices=_PERIODS, help="where the person has several")
-        exempt = actions.add_parser("exempt", help="exempt a person from budgets, or no longer")
+        exempt = actions.add_parser("exempt", help="free a person of budgets, or no longer")
         exempt.add_argument("user")
         exempt.add_argument("value", choices=("on", "off"))
         exempt.add_argument("--by", required=True, metavar="NAME", help="whose decision it is")

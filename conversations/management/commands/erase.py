@@ -13,7 +13,10 @@ from conversations.models import User
 
 
 class Command(BaseCommand):
-    help = "Erase conversations whose time in the trash is over, or all of one user's."
+    help = (
+        "Erase conversations that have been in the trash for long enough, or all of one user's, up"
+        " to 1,000 a run; files and mail accounts go with *Delete* on a person's own data page."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--everything-of", metavar="NAME", help="erase all of this user's, now")

@@ -20,7 +20,10 @@ GZIP = b"\x1f\x8b"
 
 
 class Command(BaseCommand):
-    help = "Import recorded conversations for a user; each line of a file is one conversation."
+    help = (
+        "Import recorded conversations for a user: JSON lines, also gzipped, each one conversation"
+        ' `{"id", "system", "messages"}` in the form of the Messages API.'
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("files", nargs="+", metavar="FILE", help="JSON lines, plain or .gz")

@@ -16,10 +16,7 @@ from conversations.models import BudgetWindow
 
 
 class Command(BaseCommand):
-    help = (
-        "`ledger` recomputes every window and names what differs (exit code 1); `ledger rebuild`"
-        " sets windows to what their entries say; `ledger correct` enters a correction."
-    )
+    help = "Recompute every budget window from its entries, and name what differs (exit code 1)."
 
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action")

@@ -39,9 +39,13 @@ class Command(BaseCommand):
         listing = actions.add_parser("list", help="prices in force")
         listing.add_argument("--model", metavar="ID")
         listing.add_argument("--all", action="store_true", help="also those of other times")
-        load = actions.add_parser("load", help="take dated prices from a file")
+        load = actions.add_parser(
+            "load", help=f"take dated prices from a .csv or .json file with {', '.join(COLUMNS)}"
+        )
         load.add_argument("file", type=Path)
-        refresh = actions.add_parser("refresh", help="ask the API for what it says of its models")
+        refresh = actions.add_parser(
+            "refresh", help="ask the API for windows and lifecycle of its models, never for prices"
+        )
         for action in (load, refresh):
             action.add_argument("--dry-run", action="store_true", help="change nothing")
 

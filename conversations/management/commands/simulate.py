@@ -41,7 +41,11 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 class Command(BaseCommand):
-    help = "Replays recorded conversations (JSON lines, plain or .gz) under context policies."
+    help = (
+        "Replay recorded conversations (JSON lines, plain or .gz) under context policies, with"
+        " cost, reductions and facts in view side by side, and how near the estimate of tokens came"
+        " to recorded counts; no key, no network."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("files", nargs="*", metavar="FILE")

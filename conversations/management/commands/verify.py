@@ -15,7 +15,10 @@ from conversations.models import Conversation
 
 
 class Command(BaseCommand):
-    help = "Verify the record of one conversation or of all; exit code 1 when something is wrong."
+    help = (
+        "Rebuild every request ever sent, of one conversation or of all, and check digests, chain"
+        " and ledger; exit code 1 when something differs."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("conversation", nargs="?", help="its id as in its address; else all")
