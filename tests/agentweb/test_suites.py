@@ -1,16 +1,26 @@
-"""Runs of pytest: a few failures are looked at once more, alone, and named."""
+"""Runs of pytest: which test belongs to which, and what becomes of a few failures."""
 
 from __future__ import annotations
 
 import json
 import re
+from io import StringIO
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
-from agentweb.testing.suites import MOST_AGAIN, SUITES, Suite, counts, summed
+from agentweb.management.commands import test
+from agentweb.testing.suites import (
+    MOST_RETRIED,
+    QUICK,
+    SUITES,
+    Counts,
+    Suite,
+    add_counts,
+    retry_failures,
+)
 from tests import conftest
 
 GOOD = "tests/test_project.py::test_the_top_level_holds_only_what_is_allowed"
@@ -24,36 +34,71 @@ def suite(tmp_path: Path) -> Suite:
 
 def leave(suite: Suite, data: Path, *broken: str) -> None:
     row = {"passed": 7, "failed": len(broken), "error": 0, "skipped": 1, "broken": broken}
-    suite.tally(data).write_text(json.dumps(row), encoding="ascii")
+    suite.tally_file(data).write_text(json.dumps(row), encoding="ascii")
 
 
-def test_what_passes_alone_is_named_and_counted_as_passed(suite: Suite, tmp_path: Path) -> None:
+def test_a_test_that_passes_alone_is_counted_as_passed_and_named_as_retried(
+    suite: Suite, tmp_path: Path
+) -> None:
     leave(suite, tmp_path, GOOD)
-    good, said = suite.again(tmp_path)
-    assert good, said
-    assert f"Failed beside others, passed alone: {GOOD}" in said
-    assert summed([suite.tally(tmp_path)]) == (8, 0, 1)
+    result, counts = retry_failures(suite, tmp_path)
+    assert result is not None
+    assert result.is_good, result.output
+    assert counts == Counts(passed=8, skipped=1, retried=(GOOD,))
 
 
-def test_what_fails_alone_has_failed(suite: Suite, tmp_path: Path) -> None:
+def test_a_test_that_fails_alone_has_failed(suite: Suite, tmp_path: Path) -> None:
     leave(suite, tmp_path, GOOD, BAD)
-    good, _ = suite.again(tmp_path)
-    assert not good
-    assert summed([suite.tally(tmp_path)]) == (7, 2, 1)
+    result, counts = retry_failures(suite, tmp_path)
+    assert result is not None
+    assert not result.is_good
+    assert counts == Counts(passed=7, failed=2, skipped=1, broken=(GOOD, BAD))
 
 
-@pytest.mark.parametrize("broken", [(), (GOOD,) * (MOST_AGAIN + 1)])
-def test_none_and_many_are_not_looked_at(
+@pytest.mark.parametrize("broken", [(), (GOOD,) * (MOST_RETRIED + 1)])
+def test_none_and_many_are_not_retried(
     suite: Suite, tmp_path: Path, broken: tuple[str, ...]
 ) -> None:
     leave(suite, tmp_path, *broken)
-    assert suite.again(tmp_path) == (False, "")
+    first = suite.read_counts(tmp_path)
+    assert retry_failures(suite, tmp_path) == (None, first)
 
 
 def test_a_run_that_left_no_counts_has_failed(suite: Suite, tmp_path: Path) -> None:
-    assert suite.again(tmp_path) == (False, "")
-    assert summed([suite.tally(tmp_path)]) == (0, 1, 0)
-    assert counts(suite.tally(tmp_path))["broken"] == []
+    suite.tally_file(tmp_path).with_suffix(".at").write_text(GOOD)
+    assert retry_failures(suite, tmp_path) == (None, Counts(failed=1))
+    assert suite.read_last_test(tmp_path) == GOOD
+    leave(suite, tmp_path)
+    assert suite.read_last_test(tmp_path) == ""
+
+
+def test_counts_of_runs_are_added_up() -> None:
+    one = Counts(5, 1, 2, ("a",), ("b",))
+    assert add_counts([one, Counts(1, retried=("c",))]) == Counts(6, 1, 2, ("a",), ("b", "c"))
+
+
+@pytest.mark.parametrize(
+    ("is_ci", "counts", "failed", "code", "closing"),
+    [
+        (True, Counts(8), [], 0, "8 passed, 0 failed"),
+        (True, Counts(8, skipped=2), [], 0, "8 passed, 0 failed, 2 skipped"),
+        (False, Counts(8, retried=(GOOD,)), [], 0, "8 passed, 0 failed, 1 retried"),
+        (True, Counts(8, retried=(GOOD,)), [], 1, "8 passed, 1 failed, 1 retried"),
+        (True, Counts(8), ["mypy"], 1, "8 passed, 1 failed"),
+        (False, Counts(8, 3, broken=(BAD,) * 3), ["toys"], 1, "8 passed, 3 failed"),
+    ],
+)
+def test_what_a_run_closes_with(
+    monkeypatch: pytest.MonkeyPatch, is_ci: bool, counts: Counts, failed: list[str], code: int,
+    closing: str,
+) -> None:  # fmt: skip
+    """A retry is counted and listed; CI fails when a test needed it."""
+    monkeypatch.setenv("CI", "true" if is_ci else "")
+    out = StringIO()
+    assert test.Command(stdout=out)._close(counts, failed, 61.2) == code
+    lines = out.getvalue().splitlines()
+    assert lines[-1] == closing
+    assert (f"  {GOOD}" in lines) == bool(counts.retried)
 
 
 def test_what_a_run_leaves_out_belongs_to_another() -> None:
@@ -61,6 +106,11 @@ def test_what_a_run_leaves_out_belongs_to_another() -> None:
     assert [suite.name for suite in SUITES if not suite.folders] == ["all else on sqlite"]
     for suite in SUITES:
         assert set(suite.without) <= held
+
+
+def test_the_quick_subset_is_of_the_folders_of_the_whole() -> None:
+    held = {one for suite in SUITES for one in suite.folders}
+    assert {one for suite in QUICK for one in suite.folders} <= held
 
 
 def test_what_asks_which_database_it_is_on_belongs_to_a_run_on_postgresql() -> None:

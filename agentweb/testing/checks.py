@@ -1,0 +1,58 @@
+"""Commands that succeed or say why not, run side by side with their output kept apart."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from django.conf import settings
+
+#: Commands beside those that the processors have time for: half of a test run is waiting.
+_EXTRA = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A command, and what is set in its environment."""
+
+    name: str
+    words: tuple[str, ...]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a check."""
+
+    name: str
+    is_good: bool
+    output: str
+    seconds: float
+
+
+def run_check(check: Check, data: Path) -> Result:
+    """Run a check with a data folder of the test run's own."""
+    environment = os.environ | {"AGENTWEB_DATA_DIR": str(data), **check.environment}
+    started = time.monotonic()
+    # A file: a process that outlives the command would keep a pipe open for ever.
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace", dir=data) as output:
+        done = subprocess.run(
+            check.words, check=False, cwd=settings.BASE_DIR, env=environment,
+            stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        output.seek(0)
+        seconds = time.monotonic() - started
+        return Result(check.name, done.returncode == 0, output.read(), seconds)
+
+
+def run_checks(checks: Iterable[Check], data: Path) -> Iterator[Result]:
+    """Run checks side by side, begun in their order; yield each result when it is there."""
+    with ThreadPoolExecutor((os.cpu_count() or 1) + _EXTRA) as pool:
+        for ended in as_completed([pool.submit(run_check, check, data) for check in checks]):
+            yield ended.result()
