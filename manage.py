@@ -37,11 +37,13 @@ TESTING = (
     "pytest_django", "pytest_asyncio", "playwright", "coverage", "mypy", "importlinter",
     "axe_playwright_python",
 )  # fmt: skip
+#: Measures with clients and servers of their own, whose packages are those of development.
+MEASURES = (["bench", "stream"], ["bench", "load"], ["bench", "report"])
 NO_NETWORK = ("Connection", "connection", "Network", "name resolution", "No matching distribution")
 
 
 def main() -> None:
-    lock = DEV if sys.argv[1:2] == ["test"] else RUNTIME
+    lock = DEV if sys.argv[1:2] == ["test"] or sys.argv[1:3] in MEASURES else RUNTIME
     if has_packages(lock):
         run()
     with alone():

@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import packages_distributions
+from itertools import chain
 from pathlib import Path
 from statistics import mean
 
@@ -155,33 +156,66 @@ def test_the_locks_hold_what_pyproject_asks_for() -> None:
     assert complaints(ROOT) == []
 
 
-def test_what_is_imported_is_declared() -> None:
+@cache
+def declared() -> tuple[frozenset[str], frozenset[str]]:
+    """Return the distributions that pyproject.toml declares: for the code, and with the tests'."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"].values()
-    serving = {*project["project"]["dependencies"], *(each for extra in extras for each in extra)}
-    developing = serving | set(project["dependency-groups"]["dev"])
-    code = of_python(tests=False)
-    beside = {path for path in code if path.is_relative_to(ROOT / "agentweb/bench")}
-    beside.add(ROOT / "agentweb/management/contracts.py")
-    assert undeclared(set(code) - beside, serving) == set()
-    assert undeclared({*beside, *of_python(tests=True)}, developing) == set()
+    code = [*project["project"]["dependencies"], *chain.from_iterable(extras)]
+    names = [
+        frozenset(canonicalize_name(Requirement(one).name) for one in requirements)
+        for requirements in (code, [*code, *project["dependency-groups"]["dev"]])
+    ]
+    return names[0], names[1]
 
 
-def undeclared(paths: set[Path], requirements: set[str]) -> set[tuple[str, str]]:
-    """Give the modules that are imported from packages none of these requirements names."""
-    declared = set()
-    for wanted in map(Requirement, requirements):
-        declared |= {wanted.name, *(f"{wanted.name}-{extra}" for extra in wanted.extras)}
-    declared = set(map(canonicalize_name, declared))
-    providers = packages_distributions()
-    return {
-        (top, str(path.relative_to(ROOT)))
-        for path in paths
+#: Code that only those who develop the project run: what it imports may be of the dev group.
+INSTRUMENTS = ("tests/", "agentweb/bench/", "agentweb/testing/")
+
+
+_distributions = cache(packages_distributions)
+
+
+def undeclared(name: str, module: str) -> set[str]:
+    """Return the distributions of an imported module, unless one of them is declared."""
+    top = module.partition(".")[0]
+    if top in sys.stdlib_module_names or top in OURS:
+        return set()
+    providers = {canonicalize_name(one) for one in _distributions().get(top, [top])}
+    # Where several put files into one package, the one that it is named for brings the package.
+    providers = {canonicalize_name(top)} & providers or providers
+    code, everything = declared()
+    known = everything if name.startswith(INSTRUMENTS) else code
+    return set() if providers & known else providers
+
+
+def test_everything_that_is_imported_is_declared() -> None:
+    missing = {
+        f"{path.relative_to(ROOT)}: {module}"
+        for path in (*of_python(tests=False), *of_python(tests=True))
         for node in ast.walk(tree(path))
-        for top in {name.partition(".")[0] for name in names_imported(node)}
-        if top not in sys.stdlib_module_names | OURS
-        and declared.isdisjoint(map(canonicalize_name, providers.get(top, ())))
+        for module in modules_imported(node)
+        if undeclared(str(path.relative_to(ROOT)), module)
     }
+    assert missing == set()
+
+
+def test_an_import_that_is_not_declared_is_found() -> None:
+    assert undeclared("tests/a.py", "pytest") == set()
+    assert undeclared("conversations/a.py", "pytest") == {"pytest"}
+    assert undeclared("agentweb/edge/a.py", "websockets.client") == {"websockets"}
+    assert undeclared("agentweb/bench/a.py", "websockets.client") == set()
+    assert undeclared("tests/a.py", "there_is_no_such") == {"there-is-no-such"}
+    assert undeclared("tools/a.py", "json.decoder") == undeclared("tools/a.py", "agentweb") == set()
+
+
+def modules_imported(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Import():
+            return [alias.name for alias in node.names]
+        case ast.ImportFrom(module=str(module), level=0):
+            return [module]
+    return []
 
 
 def test_no_mocks() -> None:

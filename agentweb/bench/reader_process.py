@@ -15,8 +15,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from agentweb.bench.http_posts import post, post_form
-from agentweb.bench.readers import Answer, Reader, quantiles
+from aiohttp import ClientError, ClientSession
+
+from agentweb.bench.http_client import open_client, post_form
+from agentweb.bench.readers import Reader, quantiles, read_relay
 from agentweb.bench.shown_and_stored import equal, followed, relayed
 from agentweb.bench.tabs import Tab
 
@@ -26,24 +28,25 @@ _AT_ONCE = 32
 _OPENING, _LOOK = 90.0, 0.1
 
 Job = dict[str, Any]
-#: What keeps the tabs open, for as long as the process lives.
+#: What keeps tabs and streams open, for as long as the process lives.
 _following: list[asyncio.Task[None]] = []
 
 
-async def stream(job: Job) -> Job:
+async def stream(job: Job, client: ClientSession) -> Job:
     """Ask for an answer in every conversation, a moment apart, and read them all to their ends."""
     readers = [Reader(job["deltas"]) for _ in job["chats"]]
     is_relay = job["kind"] == "relay"
     tabs = [] if is_relay else await _open_all(job, [reader.take for reader in readers])
     await _told(len(tabs))
-    began = time.time()
-    noise = asyncio.create_task(_noise(job))
+    began, own = time.time(), time.process_time()
+    noise = asyncio.create_task(_noise(job, client))
     asking = [
-        asyncio.create_task(_ask(job, at, reader, began)) for at, reader in enumerate(readers)
+        asyncio.create_task(_ask(job, client, at, reader, began))
+        for at, reader in enumerate(readers)
     ]
     done = [asyncio.create_task(reader.is_done.wait()) for reader in readers]
     await asyncio.wait(done, timeout=job["seconds"])
-    ended = time.time()
+    ended, own = time.time(), time.process_time() - own
     for task in (noise, *asking):
         task.cancel()
     acks = [task.result() for task in asking if task.done() and not task.cancelled()]
@@ -52,6 +55,7 @@ async def stream(job: Job) -> Job:
     found = {
         "deltas": sum(in_time),
         "seconds": ended - began,
+        "processor": own,
         "frames": sum(tab.messages for tab in tabs),
         "latency": quantiles(each for reader in readers for each in reader.latencies),
         "first": quantiles((each.first - each.asked) * 1e3 for each in asked if each.first),
@@ -69,7 +73,9 @@ def _asks(job: Job, at: int) -> bool:
     return bool(job["chats"][at].get("asks", True))
 
 
-async def _ask(job: Job, at: int, reader: Reader, began: float) -> float | None:
+async def _ask(
+    job: Job, client: ClientSession, at: int, reader: Reader, began: float
+) -> float | None:
     """Ask when it is this reader's turn; gives the milliseconds until the message was stored."""
     if not _asks(job, at):
         return None
@@ -77,30 +83,31 @@ async def _ask(job: Job, at: int, reader: Reader, began: float) -> float | None:
     await asyncio.sleep(max(0.0, wait))
     reader.asked = time.time()
     if job["kind"] == "relay":
-        await post(f"{job['url']}/ask", job["text"].encode(), {}, Answer(reader))
+        reading = read_relay(client, f"{job['url']}/ask", job["text"], reader)
+        _following.append(asyncio.create_task(reading))
         return None
-    status = await _send(job, job["chats"][at])
+    status = await _send(job, client, job["chats"][at])
     if status != 200:
         sys.stderr.write(f"a message was answered with HTTP {status}\n")
         return None
     return (time.time() - reader.asked) * 1e3
 
 
-async def _send(job: Job, chat: Job) -> int:
+async def _send(job: Job, client: ClientSession, chat: Job) -> int:
     address = f"{job['url']}/c/{chat['chat']}/send/"
-    return await post_form(address, chat["session"], text=chat.get("text") or job["text"])
+    return await post_form(client, address, chat["session"], text=chat.get("text") or job["text"])
 
 
-async def _noise(job: Job) -> None:
+async def _noise(job: Job, client: ClientSession) -> None:
     """Be the neighbour who always asks for more than there is."""
     chats = job.get("noise", [])
     while chats:
-        with contextlib.suppress(OSError):
-            await asyncio.gather(*(_send(job, chat) for chat in chats))
+        with contextlib.suppress(ClientError, OSError):
+            await asyncio.gather(*(_send(job, client, chat) for chat in chats))
         await asyncio.sleep(0.2)
 
 
-async def acks(job: Job) -> Job:
+async def acks(job: Job, client: ClientSession) -> Job:
     """Send messages at a fixed rate, whoever is answered, and time until each is stored."""
     tabs = await _open_all(job)
     await _told(len(tabs))
@@ -109,12 +116,12 @@ async def acks(job: Job) -> Job:
 
     async def one(at: int, due: float) -> None:
         await asyncio.sleep(max(0.0, due - time.time()))
-        status = await _send(job, job["chats"][at % len(job["chats"])])
+        status = await _send(job, client, job["chats"][at % len(job["chats"])])
         # From when it was due: a sender that is late has waited as well.
         taken.append((time.time() - due) * 1e3)
         statuses[str(status)] = statuses.get(str(status), 0) + 1
 
-    noise = asyncio.create_task(_noise(job))
+    noise = asyncio.create_task(_noise(job, client))
     began, count = time.time() + 0.1, round(job["rate"] * job["seconds"])
     async with asyncio.timeout(job["seconds"] + 60):
         await asyncio.gather(*(one(at, began + at / job["rate"]) for at in range(count)))
@@ -122,7 +129,7 @@ async def acks(job: Job) -> Job:
     return {"ack": quantiles(taken), "sent": count, "statuses": statuses}
 
 
-async def idle(job: Job) -> Job:
+async def idle(job: Job, client: ClientSession) -> Job:
     """Hold sockets and do nothing."""
     began = time.time()
     tabs = await _open_all(job)
@@ -132,11 +139,11 @@ async def idle(job: Job) -> Job:
     return {"opened": opened, "closed": sum(tab.lost > 0 for tab in tabs)}
 
 
-async def again(job: Job) -> Job:
+async def again(job: Job, client: ClientSession) -> Job:
     """Hold tabs on answers under way through a restart, and compare what they show at the end."""
     tabs = await _open_all(job)
     asked = [tab for tab in tabs if "text" in tab.chat]
-    for status in await asyncio.gather(*(_send(job, tab.chat) for tab in asked)):
+    for status in await asyncio.gather(*(_send(job, client, tab.chat) for tab in asked)):
         if status != 200:
             raise ConnectionError(f"a message was answered with HTTP {status}")
     async with asyncio.timeout(_OPENING):
@@ -196,7 +203,8 @@ _KINDS = {"stream": stream, "relay": stream, "acks": acks, "idle": idle, "again"
 
 async def main() -> None:
     job = json.loads(await asyncio.to_thread(sys.stdin.readline))
-    _say(await _KINDS[job["kind"]](job))
+    async with open_client() as client:
+        _say(await _KINDS[job["kind"]](job, client))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,9 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from agentweb.bench.http_posts import Post
+from aiohttp import ClientSession
+
+from agentweb.bench.http_client import open_stream
 from agentweb.bench.shown_page import STAMP
 
 _STAMP_BYTES = re.compile(rb"t([0-9A-Z]{10})")
@@ -54,18 +56,15 @@ class Reader:
                 self.is_done.set()
 
 
-class Answer(Post):
-    """The relay's answer: events of a body in chunks; a stamp may be cut between two reads."""
-
-    def __init__(self, reader: Reader) -> None:
-        super().__init__()
-        self._reader, self._rest = reader, b""
-
-    def data_received(self, data: bytes) -> None:
-        data = self._rest + data
-        found = list(_STAMP_BYTES.finditer(data))
-        self._reader.count([each[1] for each in found])
-        self._rest = data[max(found[-1].end() if found else 0, len(data) - _LENGTH + 1) :]
+async def read_relay(client: ClientSession, url: str, text: str, reader: Reader) -> None:
+    """Ask the relay and read its events to their end; a stamp may be cut between two reads."""
+    rest = b""
+    async with open_stream(client, url, text.encode()) as pieces:
+        async for piece in pieces:
+            data = rest + piece
+            found = list(_STAMP_BYTES.finditer(data))
+            reader.count([each[1] for each in found])
+            rest = data[max(found[-1].end() if found else 0, len(data) - _LENGTH + 1) :]
 
 
 def quantiles(values: Iterable[float]) -> dict[str, float]:

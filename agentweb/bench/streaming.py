@@ -40,6 +40,8 @@ class Row:
     #: Per 1,000 deltas, all processes of the product, and each of them.
     processor: float
     parts: dict[str, float]
+    #: And of the process that reads, which is no part of the product.
+    readers: float
     #: Megabytes at the end, and kilobytes of the web process for each open socket.
     megabytes: dict[str, float]
     per_socket: float
@@ -108,6 +110,7 @@ def _row(tested: Site, side: str, count: int, seconds: float) -> Row:
         per_second=round(found["deltas"] / found["seconds"], 1),
         processor=round(sum(parts.values()), 4),
         parts=parts,
+        readers=round(found["processor"] * each, 4),
         megabytes={name: round(size / 1e6, 1) for name, size in done.memory.items()},
         per_socket=done.per_socket(),
         late=found["late"],
@@ -128,7 +131,8 @@ def with_ratios(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 LINE = (
     "{side:10} {conversations:3} conversations: delta to browser p50 {p50:,.0f}, p95 {p95:,.0f},"
     " p99 {p99:,.0f}, most {max:,.0f} ms; first {first:,.0f} ms; {per_second:,.0f} deltas a second;"
-    " {processor:.2f} s of the processor per 1,000 ({parts}); {per_socket:.0f} kB a socket;"
+    " {processor:.2f} s of the processor per 1,000 ({parts}), the readers'"
+    " {readers:.3f}; {per_socket:.0f} kB a socket;"
     " {late} late, {missing} missing, {unstored} unstored"
 )
 

@@ -79,7 +79,7 @@ class Tab:
         address = f"{self._url}/ws/c/{self.chat['chat']}/?{asked}"
         cookies = {"sessionid": self.chat["session"]}
         self._within = 0.0
-        made = await connect(address, cookies=cookies, took=self._take, seconds=HANDSHAKE)
+        made = await connect(address, cookies=cookies, take=self._take, seconds=HANDSHAKE)
         self.opened += 1
         return made
 
@@ -89,7 +89,7 @@ class Tab:
         try:
             while True:
                 try:
-                    return await socket.ended(SILENCE)
+                    return await socket.wait_closed(SILENCE)
                 except TimeoutError:
                     if time.time() - self._heard > SILENCE:
                         raise

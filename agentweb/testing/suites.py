@@ -12,7 +12,7 @@ Why not a library. nox and tox run sessions that differ one after the other, or 
 environment of its own. pytest-xdist shares the tests of one run among workers, so it would replace
 the folders below, not the two databases, the measured run and the linters; and each worker imports
 and collects all 8,836 tests: 14 s of processor time, for five workers on two databases 140 s,
-where the runs below together take 25 s, and PostgreSQL, Redis, Dovecot and Chromium would be
+where the runs below together take 48 s, and PostgreSQL, Redis, Dovecot and Chromium would be
 started by each worker. pytest-rerunfailures repeats a test at once and in the same process, which
 does not tell a test that fails for want of processor time from one that is broken.
 """

@@ -13,6 +13,7 @@ import pytest
 
 from agentweb.bench import reader_process, readme_figures, streaming
 from agentweb.bench.baseline_relay import application
+from agentweb.bench.http_client import open_client
 from agentweb.bench.readers import Reader, quantiles
 from agentweb.emulator import server
 from agentweb.emulator.streaming.open_loop import _stamp
@@ -143,7 +144,8 @@ async def test_every_delta_of_the_far_end_comes_through_the_relay(
             monkeypatch.setattr(reader_process, "_told", _at_once)
             job = streaming.job_of([{}, {}], 0.4, "relay") | {"url": relay.url, "ramp": 0.0}
             monkeypatch.setattr(reader_process, "_stored", _nothing)
-            said = await reader_process.stream(job | {"is_compared": True})
+            async with open_client() as client:
+                said = await reader_process.stream(job | {"is_compared": True}, client)
     counted = [said[name] for name in ("deltas", "late", "missing", "unstored")]
     assert counted == [2 * job["deltas"], 0, 0, 0]
     assert set(said["latency"]) == {"p50", "p95", "p99", "max"}

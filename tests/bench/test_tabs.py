@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.utils import accept_key
 
 from agentweb.bench import shown_and_stored, tabs
 from agentweb.bench.readers import Reader
@@ -31,6 +32,10 @@ HISTORY = '<div id="history" data-after="{}" data-mark="{}" hx-swap-oob="outerHT
 LIVE = '<div id="live" hx-swap-oob="outerHTML">{}</div>'
 TURN = '<section id="turn-{0}" class="turn">{1}</section>'
 ROUND = '<div id="turn-{0}-r1"><div id="turn-{0}-r1-done">{1}</div><div id="turn-{0}-r1-tail">'
+HANDSHAKE = (
+    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    "Sec-WebSocket-Accept: {}\r\n\r\n"
+)
 LEAVES = '<div id="restarting" hidden data-within="0" hx-swap-oob="outerHTML"></div>'
 A, B, C = (f"{number:010}" for number in (1, 2, 3))
 
@@ -98,7 +103,9 @@ async def saying(*sockets: list[str]) -> AsyncIterator[tuple[str, list[str]]]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         asked.append(head)
-        writer.write(b"HTTP/1.1 101 Switching Protocols\r\n\r\n")
+        key = re.search(r"Sec-WebSocket-Key: (\S+)", head)
+        assert key is not None
+        writer.write(HANDSHAKE.format(accept_key(key[1])).encode())
         for message in sockets[len(asked) - 1]:
             data = message.encode()
             writer.write(struct.pack("!BBH", 0x81, 126, len(data)) + data)

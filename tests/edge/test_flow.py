@@ -89,7 +89,7 @@ async def test_a_page_that_reads_slowly_is_told_everything(plain: Served) -> Non
     for _ in range(5):
         made.stop_reading()
         await asyncio.sleep(0.5)
-        made.go_on_reading()
+        made.resume_reading()
         await made.read(60)
     for _ in range(295):
         await made.read(60)
@@ -151,6 +151,6 @@ async def test_the_chat_waits_for_a_page_that_does_not_read(site: Site) -> None:
     async with site.another() as other:
         assert await other.read(60)
     await left(made.transport.get_extra_info("socket").fileno())
-    made.go_on_reading()
-    assert (await made.ended(60)).code == 1006
+    made.resume_reading()
+    assert (await made.wait_closed(60)).code == 1006
     assert status(await site.ask(site.head("GET", "/healthz/ready", "Connection: close"))) == 200

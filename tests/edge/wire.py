@@ -126,7 +126,7 @@ def status(answer: bytes) -> int:
 
 async def code(made: Socket, seconds: float = 60) -> int:
     """Give the code that a socket is closed with."""
-    return (await made.ended(seconds)).code
+    return (await made.wait_closed(seconds)).code
 
 
 __all__ = ["MB", "Closed", "Site", "Socket", "code", "connect", "get", "growth", "status", "visit"]

@@ -18,16 +18,19 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 from urllib.parse import urlencode
 from uuid import uuid4
 
-from tests.rig.wire import Answer, Closed, Refused, Socket, ask
+from agentweb.bench.http_client import Answer, open_client, send_request
+from agentweb.bench.websocket_client import Closed, Refused, Socket, connect
 from tests.web.fold import Page
 
+#: Seconds a request or a handshake may take.
+PATIENCE = 60
 #: How a page ends that was told why; the others it opens again.
 _BREAKS = (1005, 1006, 1011, 1012, 1013)
 _CONNECT = re.compile(r'ws-connect="([^"]+)"')
@@ -86,15 +89,15 @@ class Person:
     ) -> Answer:
         """Make a request of the first web process that answers; raises Away."""
         sent = {**self.headers, **{name.replace("_", "-"): v for name, v in headers.items()}}
-        body = b""
+        body = None
         if form is not None:
             sent |= {"X-CSRFToken": self.cookies["csrftoken"], "HX-Request": "true"}
             sent["Content-Type"] = "application/x-www-form-urlencoded"
             body = urlencode(form).encode()
         for port in self.next_ports():
             try:
-                answer = await ask(port, method, path, sent, body)
-            except (OSError, EOFError, TimeoutError, ValueError):
+                answer = await make_request(port, method, path, sent, body)
+            except (OSError, TimeoutError):
                 # Nobody knows whether it arrived; what is posted has an id that is taken once.
                 continue
             self.cookies |= answer.cookies
@@ -192,15 +195,15 @@ class Chat:
             try:
                 port = self.person.next_ports()[0]
                 address = f"{self._address}&{self.page.bookmark}"
-                self.socket = await Socket.open(port, address, self.person.headers, room=self.room)
+                self.socket = await open_socket(
+                    port, address, self.person.headers, receive_buffer=self.room
+                )
                 self.opened += 1
                 while True:
-                    message = await self.socket.receive()
+                    message = await self.socket.read(None)
                     broken = 0
                     self.frames += 1
                     self.page.take(message)
-            except (OSError, EOFError, TimeoutError, IndexError, ValueError):
-                pass
             except Refused as refused:
                 if refused.status < 500:
                     self.code = refused.status
@@ -209,6 +212,8 @@ class Chat:
                 self.code = closed.code
                 if closed.code not in _BREAKS:
                     return
+            except (OSError, TimeoutError, IndexError):
+                pass
             finally:
                 if self.socket is not None:
                     self.socket.abort()
@@ -303,6 +308,26 @@ class Chat:
                 break
             await asyncio.sleep(0.2)
         return [f"{self.path}: {each}" for each in (*found, *self.page.missed)]
+
+
+async def make_request(
+    port: int, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None
+) -> Answer:
+    """Make one request on a connection of its own; raises OSError or TimeoutError."""
+    async with open_client(PATIENCE) as client:
+        return await send_request(client, method, f"http://127.0.0.1:{port}{path}", headers, body)
+
+
+async def open_socket(
+    port: int, path: str, headers: Mapping[str, str], *, receive_buffer: int = 0
+) -> Socket:
+    """Open a socket; raises Refused, Closed, OSError or TimeoutError."""
+    return await connect(
+        f"ws://127.0.0.1:{port}{path}",
+        headers=headers,
+        receive_buffer=receive_buffer,
+        seconds=PATIENCE,
+    )
 
 
 def _compared(mine: Page, fresh: Page) -> list[str]:

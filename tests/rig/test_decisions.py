@@ -44,7 +44,7 @@ async def test_nothing_that_a_page_says_by_its_socket_counts(rig: Rig) -> None:
     assert chat.socket is not None
     for frame in FORGED:
         told = json.dumps(frame).replace("{id}", form["approval_id"])
-        await chat.socket.send(told.replace("{digest}", form["digest"]))
+        chat.socket.send(told.replace("{digest}", form["digest"]))
     # A request behind them: they have been read.
     assert chat.opened == 1
     assert (await chat.person.ask("GET", chat.path)).status == 200

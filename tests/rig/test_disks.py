@@ -17,12 +17,12 @@ from pathlib import Path
 
 import pytest
 
+from agentweb.bench.http_client import Answer
 from tests.rig import model as models
-from tests.rig.client import Chat
+from tests.rig.client import Chat, make_request
 from tests.rig.model import Model
 from tests.rig.rigs import Fell, Rig
 from tests.rig.scenes import begun, works
-from tests.rig.wire import Answer, ask
 
 pytestmark = pytest.mark.asyncio
 
@@ -118,7 +118,7 @@ async def upload(rig: Rig, chat: Chat) -> Answer:
         "Content-Type": "multipart/form-data; boundary=end",
         "X-CSRFToken": chat.person.cookies["csrftoken"],
     }
-    return await ask(rig.ports[0], "POST", "/files/", headers, body)
+    return await make_request(rig.ports[0], "POST", "/files/", headers, body)
 
 
 async def test_f53_a_full_disk_of_the_workspace_is_told_to_the_model(

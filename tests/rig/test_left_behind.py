@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
+from tests.rig.client import open_socket
 from tests.rig.rigs import Rig
 from tests.rig.scenes import begun
-from tests.rig.wire import Socket
 
 pytestmark = pytest.mark.asyncio
 VISITORS = 60
@@ -28,7 +28,7 @@ async def test_o8_visitors_who_vanish_leave_nothing_behind(rig: Rig) -> None:
             writer.transport.abort()
     for _ in range(VISITORS // 6):
         address = f"{chat._address}&{chat.page.bookmark}"
-        (await Socket.open(chat.person.next_ports()[0], address, chat.person.headers)).abort()
+        (await open_socket(chat.person.next_ports()[0], address, chat.person.headers)).abort()
     await rig.check()
     await rig.close()
     await rig.back_to(held)

@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tests.rig.client import Person
+from agentweb.bench.websocket_client import Refused
+from tests.rig.client import Person, open_socket
 from tests.rig.rigs import Rig
 from tests.rig.scenes import begun
-from tests.rig.wire import Refused, Socket
 
 pytestmark = [
     pytest.mark.asyncio,
@@ -59,7 +59,7 @@ async def test_a_session_that_ends_at_one_process_closes_the_sockets_of_the_othe
         answer = await browser.ask("POST", f"{chat.path}send/", text)
         assert answer.status == 401, answer.text[:300]
         with pytest.raises(Refused):
-            await Socket.open(browser.ports()[0], chat._address, browser.headers)
+            await open_socket(browser.ports()[0], chat._address, browser.headers)
     assert len(rig.turns(chat)) == 1
     assert await neighbour.say("I am still here") == "done"
     assert neighbour.code == 0

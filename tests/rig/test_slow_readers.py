@@ -34,9 +34,9 @@ async def test_f63_a_page_that_stops_reading_is_cut_and_whole_once_it_reads_agai
     chat.person.chats.append(slow)
     await slow.shows(lambda: slow.frames > 0)
     assert slow.socket is not None
-    wire = slow.socket.writer.transport
-    wire.pause_reading()
-    port = wire.get_extra_info("sockname")[1]
+    reader = slow.socket
+    reader.stop_reading()
+    port = reader.transport.get_extra_info("sockname")[1]
     number = 1
     while await asyncio.to_thread(is_held, rig, port):
         # As much as all buffers on the way to it take, and then some.
@@ -45,7 +45,7 @@ async def test_f63_a_page_that_stops_reading_is_cut_and_whole_once_it_reads_agai
         assert await chat.say(f"Number {number}: {LONG}") == "done"
         await asyncio.sleep(1)
     assert slow.number == 1
-    wire.resume_reading()
+    reader.resume_reading()
     assert await slow.ended(number) == "done"
     assert slow.opened == 2
     assert chat.opened == 1

@@ -322,12 +322,13 @@ async def test_a_flood_of_headers_is_refused(serve: Any) -> None:
 #: the same check), the load tests of this site.
 DOORS = {
     "tools/http/transport.py", "tools/mail/connection.py", "agentweb/bench/emulator_throughput.py",
-    "agentweb/bench/http_posts.py", "agentweb/bench/site_under_test.py",
+    "agentweb/bench/http_client.py", "agentweb/bench/site_under_test.py",
     "agentweb/bench/websocket_client.py",
 }  # fmt: skip
 OPENS = re.compile(
     r"open_connection\(|create_connection\(|httpx2\.(get|post|request|stream|Client|HTTPTransport)\("
-    r"|httpx2\.Async(Client|HTTPTransport)\(|urllib\.request|http\.client|import (imaplib|smtplib)"
+    r"|httpx2\.Async(Client|HTTPTransport)\(|aiohttp\.ClientSession\(|urllib\.request|http\.client"
+    r"|import (imaplib|smtplib)"
 )
 
 
