@@ -20,6 +20,10 @@ PLANTED = {
         "conversations/turns/planted.py",
         "conversations.web.chat",
     ),
+    "inside agentweb imports point down: nothing in the product imports the instruments": (
+        "agentweb/serving/planted.py",
+        "agentweb.bench.load",
+    ),
     "the core is pure": ("conversations/agent/planted.py", "markdown_it"),
     "one client of the API": ("conversations/runtime/planted.py", "anthropic"),
     "only domain packages read and write tables": (
@@ -84,8 +88,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
         shutil.copytree(ROOT / package, folder / package, ignore=ignored)
     for path, imported in PLANTED.values():
         (folder / path).write_text(f"import {imported}\n", encoding="ascii")
-    (folder / "conversations" / "novelty").mkdir()
-    (folder / "conversations" / "novelty" / "__init__.py").touch()
+    for package in ("agentweb", "conversations"):
+        (folder / package / "novelty").mkdir()
+        (folder / package / "novelty" / "__init__.py").touch()
     return lint(folder)
 
 
@@ -101,8 +106,9 @@ def test_a_contract_catches_a_module_that_is_new(report: str, name: str) -> None
     assert imported in report
 
 
-def test_a_new_room_must_choose_its_line(report: str) -> None:
-    assert "conversations.novelty" in report
+@pytest.mark.parametrize("package", ["agentweb", "conversations"])
+def test_a_new_room_must_choose_its_line(report: str, package: str) -> None:
+    assert f"{package}.novelty" in report
 
 
 def test_the_lines_are_few_and_name_packages_alone() -> None:

@@ -1,1 +1,1 @@
-"""What holds for every page: middleware, the context of templates, error pages, the admin site."""
+"""What holds for every page: middleware, templates and their context, errors, the admin site."""

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.template.loader import get_template
 
-from agentweb.templates import outdented
+from agentweb.site.template_loader import outdented
 
 TEMPLATES = Path(settings.BASE_DIR) / "templates"
 
