@@ -24,8 +24,8 @@ django_application = get_asgi_application()
 from django.conf import settings  # noqa: E402
 from django.http.request import split_domain_port, validate_host  # noqa: E402
 
-from agentweb.edge.proxies import networks, seen  # noqa: E402
-from agentweb.edge.sharing import shared  # noqa: E402
+from agentweb.edge.proxies import apply_forwarded, read_networks  # noqa: E402
+from agentweb.edge.sharing import queue_by_visitor  # noqa: E402
 from conversations.conf import conf  # noqa: E402
 from conversations.live.socket_token import has_token  # noqa: E402
 from conversations.routing import websocket_urlpatterns  # noqa: E402
@@ -35,7 +35,7 @@ Scope = Any
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 
-def same_origin(application: Application) -> Application:
+def require_same_origin(application: Application) -> Application:
     """Deny sockets whose Origin is not the site they are opened to."""
 
     async def checked(scope: Scope, receive: Any, send: Any) -> None:
@@ -58,18 +58,18 @@ def is_same_origin(scope: Scope) -> bool:
     return bool(host) and allowed and origin.lower() == expected.lower()
 
 
-def behind_proxies(application: Application) -> Application:
+def apply_proxy_headers(application: Application) -> Application:
     """Drop what a client may not say; take from our own proxies who it is."""
 
     async def seen_by_proxies(scope: Scope, receive: Any, send: Any) -> None:
         if "headers" in scope:
-            scope = seen(scope, networks(conf.trusted_proxies))
+            scope = apply_forwarded(scope, read_networks(conf.trusted_proxies))
         await application(scope, receive, send)
 
     return seen_by_proxies
 
 
-def of_our_page(application: Application) -> Application:
+def require_socket_token(application: Application) -> Application:
     """Deny sockets that no page of their session opened."""
 
     async def checked(scope: Scope, receive: Any, send: Any) -> None:
@@ -82,8 +82,8 @@ def of_our_page(application: Application) -> Application:
 
 
 # Who opens a socket is looked up with what it is opened on, by the socket itself.
-sockets: Any = SessionMiddlewareStack(of_our_page(URLRouter(websocket_urlpatterns)))
-pages = shared(django_application)
-router: Any = ProtocolTypeRouter({"http": pages, "websocket": same_origin(sockets)})
-networks(conf.trusted_proxies)
-application = behind_proxies(router)
+sockets: Any = SessionMiddlewareStack(require_socket_token(URLRouter(websocket_urlpatterns)))
+pages = queue_by_visitor(django_application)
+router: Any = ProtocolTypeRouter({"http": pages, "websocket": require_same_origin(sockets)})
+read_networks(conf.trusted_proxies)
+application = apply_proxy_headers(router)

@@ -62,7 +62,7 @@ def words(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
     return tuple(part.strip() for part in value.split(",") if part.strip()) if value else default
 
 
-def languages(folder: Path) -> list[tuple[str, str]]:
+def list_languages(folder: Path) -> list[tuple[str, str]]:
     """Give the languages that have a catalogue in the folder, English first, by their own names."""
     found = sorted(path.parent.parent.name for path in folder.glob("*/LC_MESSAGES/django.mo"))
     codes = [to_language(name) for name in found]
@@ -122,8 +122,8 @@ def _postgresql(parts: SplitResult, name: str, pool: int) -> dict[str, Any]:
         "PORT": str(parts.port or ""),
         "CONN_MAX_AGE": 0,
         "OPTIONS": {
-            "pool": postgres_timeouts.pool(pool),
-            **postgres_timeouts.options(),
+            "pool": postgres_timeouts.make_pool(pool),
+            **postgres_timeouts.make_options(),
             **dict(parse_qsl(parts.query)),
         },
     }
@@ -174,7 +174,7 @@ def sqlite(path: Path) -> dict[str, Any]:
     }
 
 
-def unwritable(folder: Path, error: OSError) -> str:
+def describe_unwritable(folder: Path, error: OSError) -> str:
     """Say that the data folder cannot be used."""
     return (
         f"nothing can be written to {folder}: {error.strerror or error}; set AGENTWEB_DATA_DIR to a"
@@ -182,7 +182,7 @@ def unwritable(folder: Path, error: OSError) -> str:
     )
 
 
-def namespace(redis_url: str, secret: str) -> str:
+def make_namespace(redis_url: str, secret: str) -> str:
     """Name what the processes of one installation say to each other on a Redis.
 
     What is published is heard in all databases of a server, so without a name of its own an

@@ -38,7 +38,7 @@ class Connection(psycopg.Connection[Any]):
             ) from error
 
 
-def options() -> dict[str, Any]:
+def make_options() -> dict[str, Any]:
     """Give what every connection is opened with."""
     limits = {
         "statement_timeout": STATEMENT_SECONDS,
@@ -57,7 +57,7 @@ def options() -> dict[str, Any]:
     }
 
 
-def pool(size: int) -> dict[str, Any]:
+def make_pool(size: int) -> dict[str, Any]:
     """Give the pool of a process."""
     return {
         "min_size": 1,
@@ -69,7 +69,7 @@ def pool(size: int) -> dict[str, Any]:
 
 
 @contextmanager
-def unbounded(database: Any) -> Iterator[None]:
+def lift_timeouts(database: Any) -> Iterator[None]:
     """Let statements of Django's connection take as long as they need, as a migration may."""
     if database.vendor != "postgresql":
         yield

@@ -36,7 +36,7 @@ def _read_or_make_secret() -> str:
     except FileExistsError:
         return path.read_text(encoding="ascii")
     except OSError as error:
-        raise ImproperlyConfigured(env.unwritable(DATA_DIR, error)) from error
+        raise ImproperlyConfigured(env.describe_unwritable(DATA_DIR, error)) from error
     with os.fdopen(handle, "w", encoding="ascii") as file:
         file.write(secrets.token_urlsafe(50))
     return path.read_text(encoding="ascii")
@@ -109,7 +109,7 @@ INSTALLED_APPS = [
     "tools",
 ]
 MIDDLEWARE = [
-    "agentweb.observability.request_ids.identified",
+    "agentweb.observability.request_ids.identify_requests",
     # Before the redirect to HTTPS, so that it has the policy too.
     "csp.middleware.CSPMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -149,7 +149,7 @@ TEMPLATES: list[dict[str, Any]] = [
 LANGUAGE_CODE, TIME_ZONE, USE_I18N, USE_TZ = "en", "UTC", True, True
 #: Where the words of other languages lie; a language is offered once its catalogue is there.
 LOCALE_PATHS = [BASE_DIR / "conversations" / "locale"]
-LANGUAGES = env.languages(LOCALE_PATHS[0])
+LANGUAGES = env.list_languages(LOCALE_PATHS[0])
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STATIC_ROOT = DATA_DIR / "static"
@@ -203,7 +203,7 @@ CHANNEL_LAYERS = (
             "BACKEND": "conversations.live.layer.PipelinedLayer",
             "CONFIG": {
                 "hosts": [{"address": REDIS_URL, "socket_timeout": 2, "socket_connect_timeout": 2}],
-                "prefix": env.namespace(REDIS_URL, SECRET_KEY),
+                "prefix": env.make_namespace(REDIS_URL, SECRET_KEY),
             },
         }
     }

@@ -18,7 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from agentweb.doctor.lock_files import complaints, pins
+from agentweb.doctor.lock_files import find_complaints, read_pins
 from agentweb.management.readme_tables import (
     TABLES,
     Table,
@@ -148,12 +148,12 @@ def test_a_lock_has_digests_and_no_address(lock: str) -> None:
     text = (ROOT / lock).read_text(encoding="utf-8")
     assert not re.search(r"://|--index|--find-links|^-e|@ ", text, re.MULTILINE)
     entries = re.split(r"\n(?=[a-z0-9])", text.strip())
-    assert len(entries) >= len(pins(ROOT / lock))
+    assert len(entries) >= len(read_pins(ROOT / lock))
     assert [entry.split()[0] for entry in entries if "--hash=sha256:" not in entry] == []
 
 
 def test_the_locks_hold_what_pyproject_asks_for() -> None:
-    assert complaints(ROOT) == []
+    assert find_complaints(ROOT) == []
 
 
 @cache
@@ -303,8 +303,8 @@ def test_every_variable_that_the_settings_read_is_in_the_table() -> None:
     }
     others = re.findall(r"\benv\.(\w+)\((?!\s*\"[A-Z])", text)
     assert set(others) <= {
-        "database", "sqlite", "owner_database", "languages", "namespace", "unwritable", "text",
-        "typed",
+        "database", "sqlite", "owner_database", "list_languages", "make_namespace",
+        "describe_unwritable", "text", "typed",
     }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from starlette.routing import Route
 MOST_TOKENS = 16_000
 
 
-def application(model: str) -> Starlette:
+def make_application(model: str) -> Starlette:
     claude = anthropic.AsyncAnthropic()
 
     async def deltas(prompt: str) -> AsyncIterator[str]:
@@ -43,5 +43,5 @@ def application(model: str) -> Starlette:
 
 if __name__ == "__main__":
     port = int(sys.argv[1])
-    app = application(os.environ["RELAY_MODEL"])
+    app = make_application(os.environ["RELAY_MODEL"])
     uvicorn.run(app, host="127.0.0.1", port=port, log_level="info", access_log=False)

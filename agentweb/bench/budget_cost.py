@@ -18,7 +18,7 @@ from uuid import uuid4
 from django.contrib.auth.models import Group
 from django.db import connection, transaction
 
-from agentweb.bench.own_database import Queries, person
+from agentweb.bench.own_database import Queries, make_person
 from conversations.agent.ports import Ending, Sending
 from conversations.agent.usage import Usage
 from conversations.conf import conf
@@ -66,16 +66,18 @@ def measure(runs: int) -> list[Row]:
     with connection.cursor() as cursor:
         cursor.execute("CREATE TABLE bench_floor (id integer, number integer)")
     # Side by side, so that the machine is the same for all of them.
-    people = {case: _limited(person(f"bench-{case}"), groups) for case, groups in CASES.items()}
-    begun = {case: _begun(user) for case, user in people.items()}
+    people = {
+        case: _limited(make_person(f"bench-{case}"), groups) for case, groups in CASES.items()
+    }
+    begun = {case: _begin_turn(user) for case, user in people.items()}
     opened: dict[str, list[Time]] = {case: [] for case in CASES}
     closed: dict[str, list[Time]] = {case: [] for case in CASES}
     floors = []
     for _ in range(runs):
-        floors.append(_timed(_floor)[0][0])
+        floors.append(_time_call(_measure_floor)[0][0])
         for case, lease in begun.items():
-            time_opened, call = _timed(lambda lease=lease: _opened(lease))  # type: ignore[misc]
-            time_closed, _ = _timed(lambda lease=lease, call=call: _closed(lease, call))  # type: ignore[misc]
+            time_opened, call = _time_call(lambda lease=lease: _open_call(lease))  # type: ignore[misc]
+            time_closed, _ = _time_call(lambda lease=lease, call=call: _close_call(lease, call))  # type: ignore[misc]
             opened[case].append(time_opened)
             closed[case].append(time_closed)
     return [
@@ -87,7 +89,7 @@ def measure(runs: int) -> list[Row]:
             *_added(opened[case], opened["none"]),
             _added(closed[case], closed["none"])[0],
             median(floors),
-            _statements(begun[case]),
+            _count_statements(begun[case]),
         )
         for case in CASES
     ]
@@ -120,17 +122,17 @@ def _count(user: User) -> int:
     )
 
 
-def _begun(user: User) -> Lease:
+def _begin_turn(user: User) -> Lease:
     turn = turns.start_conversation(
         owner_id=user.pk, model=conf.model, text="Hello", client_id=uuid4()
     )
     lease = leases.claim_turn(turn_id=turn.pk, owner="bench")
     assert lease is not None  # noqa: S101 - it was begun in the line above
-    _closed(lease, _opened(lease))  # makes the windows
+    _close_call(lease, _open_call(lease))  # makes the windows
     return lease
 
 
-def _opened(lease: Lease) -> int:
+def _open_call(lease: Lease) -> int:
     asked = build_envelope(model=conf.model, max_tokens=2_000, system="Be brief.")
     messages = '[{"role":"user","content":[{"type":"text","text":"Hello"}]}]'
     return calls.open_call(
@@ -138,26 +140,26 @@ def _opened(lease: Lease) -> int:
     ).call
 
 
-def _closed(lease: Lease, call: int) -> None:
+def _close_call(lease: Lease, call: int) -> None:
     usage = Usage(700, 20, 0, 0, 0)
     ending = Ending("complete", usage, "end_turn", (_BLOCK,))
     calls.close_call(lease=lease, call_id=call, ending=ending, timing=Timing(1, 2), effects={})
 
 
-def _floor() -> None:
+def _measure_floor() -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("INSERT INTO bench_floor VALUES (1, 1)")
         cursor.execute("UPDATE bench_floor SET number = number + 1 WHERE id = 0")
 
 
-def _timed(work: Callable[[], int | None]) -> tuple[Time, int]:
+def _time_call(work: Callable[[], int | None]) -> tuple[Time, int]:
     started, computed = time.perf_counter(), time.thread_time()
     given = work()
     computed, ended = time.thread_time() - computed, time.perf_counter()
     return ((ended - started) * 1_000, computed * 1_000), given or 0
 
 
-def _statements(lease: Lease) -> int:
+def _count_statements(lease: Lease) -> int:
     with Queries().counting() as queries:
-        _opened(lease)
+        _open_call(lease)
     return queries.count

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from agentweb.bench.measured_job import run
-from agentweb.bench.site_under_test import EMBEDDED, SCALED, Site, far_end, site
-from agentweb.bench.streaming import RATE, job_of, question
+from agentweb.bench.measured_job import run_job
+from agentweb.bench.site_under_test import EMBEDDED, SCALED, Site, run_emulator, run_site
+from agentweb.bench.streaming import RATE, make_job, make_question
 
 #: Sockets of one person, who may have twenty.
 _SOCKETS = 10
@@ -20,10 +20,10 @@ _LENGTHS = (8.0, 30.0)
 _Row = dict[str, Any]
 
 
-def idle(tested: Site, mode: str, count: int, seconds: float) -> _Row:
+def measure_idle(tested: Site, mode: str, count: int, seconds: float) -> _Row:
     """Hold so many sockets that nobody says anything to."""
     chats = tested.people(-(-count // _SOCKETS)) * _SOCKETS
-    done = run(tested, {"kind": "idle", "chats": chats[:count], "seconds": seconds})
+    done = run_job(tested, {"kind": "idle", "chats": chats[:count], "seconds": seconds})
     return {
         "mode": mode,
         "sockets": count,
@@ -34,22 +34,22 @@ def idle(tested: Site, mode: str, count: int, seconds: float) -> _Row:
     }
 
 
-def ack(tested: Site, mode: str, people: int, rate: float, seconds: float) -> _Row:
+def measure_acks(tested: Site, mode: str, people: int, rate: float, seconds: float) -> _Row:
     """Send messages at a rate, from so many people who are answered meanwhile."""
     job = {"kind": "acks", "chats": tested.people(people), "text": "Answer in 60 words"}
-    done = run(tested, job | {"rate": rate, "seconds": seconds})
+    done = run_job(tested, job | {"rate": rate, "seconds": seconds})
     refused = done.found["sent"] - done.found["statuses"].get("200", 0)
     row: _Row = {"mode": mode, "people": people, "rate": rate, "sent": done.found["sent"]}
     row |= done.found["ack"]
     return row | {"refused": refused}
 
 
-def frames(tested: Site, mode: str, answers: int, readers: int, seconds: float) -> _Row:
+def measure_frames(tested: Site, mode: str, answers: int, readers: int, seconds: float) -> _Row:
     """Have many tabs look at a few answers, and count the frames that reach them."""
     chats = tested.people(answers)
     looking = [chat | {"asks": not again} for again in range(readers) for chat in chats]
     looking.sort(key=lambda chat: not chat["asks"])
-    done = run(tested, job_of(looking, seconds) | {"ramp": 0.0}, is_compared=True)
+    done = run_job(tested, make_job(looking, seconds) | {"ramp": 0.0}, is_compared=True)
     latency: _Row = done.found["latency"]
     return (
         {
@@ -63,18 +63,18 @@ def frames(tested: Site, mode: str, answers: int, readers: int, seconds: float) 
     )
 
 
-def again(tested: Site, mode: str, count: int, answers: int) -> _Row:
+def measure_restart(tested: Site, mode: str, count: int, answers: int) -> _Row:
     """Stop the web process and start it again under so many clients, in the middle of answers."""
     chats = (tested.people(-(-count // _SOCKETS)) * _SOCKETS)[:count]
     for at in range(answers):
-        chats[at] = chats[at] | {"text": question(_LENGTHS[at % len(_LENGTHS)])}
+        chats[at] = chats[at] | {"text": make_question(_LENGTHS[at % len(_LENGTHS)])}
     job = {"kind": "again", "chats": chats, "seconds": 150.0}
 
     def restart() -> None:
         tested.parts["web"].stop()
         tested.serve(port=int(tested.url.rpartition(":")[2]))
 
-    found = run(tested, job, restart, is_compared=True).found
+    found = run_job(tested, job, restart, is_compared=True).found
     return {
         "mode": mode,
         "clients": count,
@@ -87,15 +87,15 @@ def again(tested: Site, mode: str, count: int, answers: int) -> _Row:
     }
 
 
-def neighbour(tested: Site, mode: str, people: int, rate: float, seconds: float) -> _Row:
+def measure_neighbour(tested: Site, mode: str, people: int, rate: float, seconds: float) -> _Row:
     """Measure people by themselves, then beside one who always asks for more than there is."""
     found: dict[str, dict[str, float]] = {}
     for name in ("alone", "beside"):
         rude = tested.people(1, 8) if name == "beside" else []
-        noise = {"noise": [chat | {"text": question(seconds)} for chat in rude]}
-        read = run(tested, job_of(tested.people(people), seconds) | noise)
+        noise = {"noise": [chat | {"text": make_question(seconds)} for chat in rude]}
+        read = run_job(tested, make_job(tested.people(people), seconds) | noise)
         job = {"kind": "acks", "chats": tested.people(4 * people), "text": "Answer in 60 words"}
-        stored = run(tested, job | noise | {"rate": rate, "seconds": seconds})
+        stored = run_job(tested, job | noise | {"rate": rate, "seconds": seconds})
         found[name] = {"latency": read.found["latency"]["p95"], "ack": stored.found["ack"]["p95"]}
     row: _Row = {"mode": mode, "people": people, "rate": rate}
     for kind in ("latency", "ack"):
@@ -109,20 +109,26 @@ Subject = Callable[[Site, str, bool], list[_Row]]
 #: What there is, each with a short form.
 SUBJECTS: dict[str, Subject] = {
     "idle": lambda tested, mode, is_quick: [
-        idle(tested, mode, count, 5 if is_quick else 15)
+        measure_idle(tested, mode, count, 5 if is_quick else 15)
         for count in ((100,) if is_quick else (1_000, 4_000))
     ],
     "ack": lambda tested, mode, is_quick: [
-        ack(tested, mode, 4, 2, 4) if is_quick else ack(tested, mode, 20, 4, 30)
+        measure_acks(tested, mode, 4, 2, 4) if is_quick else measure_acks(tested, mode, 20, 4, 30)
     ],
     "frames": lambda tested, mode, is_quick: [
-        frames(tested, mode, 2, 4, 3) if is_quick else frames(tested, mode, 10, 16, 12)
+        measure_frames(tested, mode, 2, 4, 3)
+        if is_quick
+        else measure_frames(tested, mode, 10, 16, 12)
     ],
     "again": lambda tested, mode, is_quick: [
-        again(tested, mode, 40, 4) if is_quick else again(tested, mode, 1_000, 20)
+        measure_restart(tested, mode, 40, 4)
+        if is_quick
+        else measure_restart(tested, mode, 1_000, 20)
     ],
     "neighbour": lambda tested, mode, is_quick: [
-        neighbour(tested, mode, 2, 2, 3) if is_quick else neighbour(tested, mode, 5, 4, 15)
+        measure_neighbour(tested, mode, 2, 2, 3)
+        if is_quick
+        else measure_neighbour(tested, mode, 5, 4, 15)
     ],
 }
 #: Modes in which each is measured; idle sockets are the web process' alone.
@@ -140,18 +146,18 @@ def measure(
 ) -> dict[str, list[_Row]]:
     """Measure subjects, one fresh site for each mode of each; told row by row."""
     found: dict[str, list[_Row]] = {}
-    with far_end(RATE) as api:
+    with run_emulator(RATE) as api:
         for name in names:
             found[name] = []
             for mode in (mode for mode in MODES[name] if mode in modes):
-                with site(mode, api) as tested:
+                with run_site(mode, api) as tested:
                     for row in SUBJECTS[name](tested, mode, is_quick):
                         found[name].append(row)
                         told(name, row)
     return found
 
 
-def line(name: str, row: _Row) -> str:
+def format_line(name: str, row: _Row) -> str:
     """Say a row on one line."""
     facts = (f"{key.replace('_', ' ')} {value}" for key, value in row.items() if key != "mode")
     return f"{name:9} {row['mode']:10} " + ", ".join(facts)

@@ -40,7 +40,7 @@ SHAPES = {
 }
 
 
-def answer(length: int, shape: str = "markdown") -> str:
+def make_answer(length: int, shape: str = "markdown") -> str:
     """Give an answer of so many characters."""
     opening, part = SHAPES[shape]
     pieces, size = [opening], len(opening)
@@ -52,7 +52,7 @@ def answer(length: int, shape: str = "markdown") -> str:
     return "".join(pieces)[:length]
 
 
-def record(name: str, turns: int, rounds: int = 0) -> dict[str, Any]:
+def make_record(name: str, turns: int, rounds: int = 0) -> dict[str, Any]:
     """Give a conversation as the importer takes it: so many turns of so many tool rounds."""
     messages: list[dict[str, Any]] = []
     for turn in range(turns):
@@ -64,5 +64,5 @@ def record(name: str, turns: int, rounds: int = 0) -> dict[str, Any]:
             result = {"type": "tool_result", "tool_use_id": use, "content": f"Part {at}\n" * 60}
             messages.append({"role": "assistant", "content": [text, call]})
             messages.append({"role": "user", "content": [result]})
-        messages.append({"role": "assistant", "content": f"Answer {turn}\n\n" + answer(500)})
+        messages.append({"role": "assistant", "content": f"Answer {turn}\n\n" + make_answer(500)})
     return {"id": name, "title": name, "messages": messages}

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any
 
 
-def make(count: int, chats: int = 1) -> list[dict[str, str]]:
+def make_people(count: int, chats: int = 1) -> list[dict[str, str]]:
     """Make so many people, each logged in and with so many empty conversations."""
     from uuid import uuid4
 
@@ -20,7 +20,7 @@ def make(count: int, chats: int = 1) -> list[dict[str, str]]:
     from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
     from django.db import transaction
 
-    from agentweb.bench.own_database import person
+    from agentweb.bench.own_database import make_person
     from conversations.conf import conf
     from conversations.live.socket_token import socket_token
     from conversations.models import Conversation
@@ -29,7 +29,7 @@ def make(count: int, chats: int = 1) -> list[dict[str, str]]:
     found = []
     with transaction.atomic():
         for _ in range(count):
-            user = person(f"load-{uuid4()}")
+            user = make_person(f"load-{uuid4()}")
             session = store()
             session[SESSION_KEY] = str(user.pk)
             session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
@@ -47,4 +47,4 @@ if __name__ == "__main__":
     import django
 
     django.setup()
-    sys.stdout.write(json.dumps(make(*map(int, sys.argv[1:]))) + "\n")
+    sys.stdout.write(json.dumps(make_people(*map(int, sys.argv[1:]))) + "\n")

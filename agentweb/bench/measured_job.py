@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from agentweb.bench.processes import Talk
+from agentweb.bench.processes import ClientProcess
 from agentweb.bench.site_under_test import Site
 
 #: Seconds that connecting may take, and that a job may take longer than it was given.
@@ -37,7 +37,7 @@ class Run:
         return round((self.full[part] - self.empty[part]) / 1e3 / self.opened, 1)
 
 
-def run(
+def run_job(
     site: Site,
     job: dict[str, Any],
     meanwhile: Callable[[], object] | None = None,
@@ -48,7 +48,7 @@ def run(
 
     What it shows is compared with what is stored when all answers have ended, behind the measure.
     """
-    client = Talk("agentweb.bench.reader_process")
+    client = ClientProcess("agentweb.bench.reader_process")
     try:
         empty = site.memory
         client.tell(json.dumps(job | {"url": site.url, "is_compared": is_compared}))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def ground() -> Iterator[None]:
+def use_empty_database() -> Iterator[None]:
     """Make an empty database, use it, and take it away again."""
     with tempfile.TemporaryDirectory(prefix="agentweb-bench-") as folder:
         if connection.vendor == "sqlite":
@@ -30,7 +30,7 @@ def ground() -> Iterator[None]:
             connection.creation.destroy_test_db(usual, verbosity=0)
 
 
-def person(name: str) -> User:
+def make_person(name: str) -> User:
     """Give somebody who has nothing yet; nobody can log in as them."""
     return get_user_model().objects.create(username=name)
 

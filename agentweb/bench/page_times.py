@@ -19,8 +19,8 @@ from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 
-from agentweb.bench.made_markdown import record
-from agentweb.bench.own_database import Queries, person
+from agentweb.bench.made_markdown import make_record
+from agentweb.bench.own_database import Queries, make_person
 from conversations.conf import conf
 from conversations.live import render
 from conversations.log import path
@@ -56,25 +56,28 @@ class Page:
         return asdict(self) | {"ratio": self.ratio}
 
 
-def lengthy(user: User, turns: int, rounds: int = 0) -> Conversation:
+def import_long_conversation(user: User, turns: int, rounds: int = 0) -> Conversation:
     """Import a conversation of so many turns, each of so many tool rounds."""
-    recording = parse_recording(record(f"talk {uuid4()}", turns, rounds))
+    recording = parse_recording(make_record(f"talk {uuid4()}", turns, rounds))
     return import_recording(user=user, recording=recording, model=conf.model)
 
 
-def reader(name: str) -> tuple[User, Client]:
+def make_reader(name: str) -> tuple[User, Client]:
     """Give somebody with a browser that is logged in."""
-    user = person(name)
+    user = make_person(name)
     host = next((host for host in settings.ALLOWED_HOSTS if host[:1] not in "*.["), "localhost")
     client = Client(SERVER_NAME=host, raise_request_exception=True)
     client.force_login(user)
     return user, client
 
 
-def conversation_pages(turns: int, rounds: int, runs: int) -> list[Page]:
+def measure_conversation_pages(turns: int, rounds: int, runs: int) -> list[Page]:
     """Measure what is done with one conversation of this length, and with one of one turn."""
-    user, client = reader(f"reader {uuid4()}")
-    short, long = lengthy(user, 1, rounds), lengthy(user, turns, rounds)
+    user, client = make_reader(f"reader {uuid4()}")
+    short, long = (
+        import_long_conversation(user, 1, rounds),
+        import_long_conversation(user, turns, rounds),
+    )
     return _beside(_pages(client, short, runs), _pages(client, long, runs))
 
 
@@ -98,14 +101,14 @@ def _pages(client: Client, conversation: Conversation, runs: int) -> list[Page]:
         return lambda: _text(client, address + query, **extra)
 
     return [
-        _measured("open", asked(), runs),
-        _measured("earlier", asked(f"?before={last}", **part), runs),
-        _measured("around a message", asked(f"?m={conversation.head // 2 + 1}"), runs),
-        _measured("snapshot", lambda: _snapshot(conversation, last), runs),
-        _measured(
+        _measure_page("open", asked(), runs),
+        _measure_page("earlier", asked(f"?before={last}", **part), runs),
+        _measure_page("around a message", asked(f"?m={conversation.head // 2 + 1}"), runs),
+        _measure_page("snapshot", lambda: _snapshot(conversation, last), runs),
+        _measure_page(
             "state of a turn", lambda: str(path.load_state(conversation, conf.model).view), 1
         ),
-        _measured("send", send, 1),
+        _measure_page("send", send, 1),
     ]
 
 
@@ -113,7 +116,7 @@ def _snapshot(conversation: Conversation, after: int) -> str:
     return render.snapshot(conversation.pk, paging.read_bookmark(conversation, after), None)[0]
 
 
-def list_pages(conversations: int, runs: int) -> list[Page]:
+def measure_list_pages(conversations: int, runs: int) -> list[Page]:
     """Measure the lists of somebody with so many conversations, and of somebody with one."""
     addresses = {
         "new chat": reverse("new_chat"),
@@ -123,11 +126,11 @@ def list_pages(conversations: int, runs: int) -> list[Page]:
     }
     found: list[list[Page]] = []
     for count in (1, conversations):
-        user, client = reader(f"reader {uuid4()}")
+        user, client = make_reader(f"reader {uuid4()}")
         for _ in range(count):
-            lengthy(user, 1)
+            import_long_conversation(user, 1)
         pages = addresses.items()
-        found.append([_measured(name, partial(_text, client, at), runs) for name, at in pages])
+        found.append([_measure_page(name, partial(_text, client, at), runs) for name, at in pages])
     return _beside(*found)
 
 
@@ -135,7 +138,7 @@ def _text(client: Client, address: str, **extra: Any) -> str:
     return client.get(address, **extra).content.decode()
 
 
-def _measured(name: str, ask: Callable[[], str], runs: int) -> Page:
+def _measure_page(name: str, ask: Callable[[], str], runs: int) -> Page:
     with Queries().counting() as queries:
         first = ask()
     clock, processor = [], []

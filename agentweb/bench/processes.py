@@ -45,12 +45,12 @@ class Process:
     @property
     def processor(self) -> float:
         """Seconds of processor time so far, children that ended included."""
-        return sum(_spent(pid) for pid in _tree(self.popen.pid))
+        return sum(_read_seconds(pid) for pid in _list_tree(self.popen.pid))
 
     @property
     def memory(self) -> int:
         """Bytes in memory, shared pages counted in each process."""
-        return sum(_resident(pid) for pid in _tree(self.popen.pid))
+        return sum(_read_memory(pid) for pid in _list_tree(self.popen.pid))
 
     @property
     def files(self) -> int:
@@ -70,7 +70,7 @@ class Process:
                 self.popen.wait(seconds)
 
 
-def start(
+def start_process(
     name: str, command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
 ) -> Process:
     """Start a command of this Python; what it prints goes to a log in the folder."""
@@ -80,7 +80,7 @@ def start(
         popen = subprocess.Popen(
             [sys.executable, "-u", *command],
             cwd=ROOT,
-            env=dict(environment or clean()),
+            env=dict(environment or clean_environment()),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -90,7 +90,7 @@ def start(
     return Process(name, popen, log, begun)
 
 
-def wait_for(process: Process, word: str, seconds: float = 240) -> str:
+def wait_for_output(process: Process, word: str, seconds: float = 240) -> str:
     """Wait until the process printed a word, and give the line."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and process.popen.poll() is None:
@@ -102,14 +102,14 @@ def wait_for(process: Process, word: str, seconds: float = 240) -> str:
     raise NotStarted(f"{process.name} did not start:\n{process.said()[-3_000:]}")
 
 
-class Talk:
+class ClientProcess:
     """A process that is told one JSON line after another and answers each with one."""
 
     def __init__(self, module: str) -> None:
         self._popen = subprocess.Popen(
             [sys.executable, "-m", module],
             cwd=ROOT,
-            env=clean(),
+            env=clean_environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             preexec_fn=_end_with_parent,  # noqa: PLW1509
@@ -135,20 +135,20 @@ class Talk:
         self._popen.wait(10)
 
 
-def clean(**extra: str) -> dict[str, str]:
+def clean_environment(**extra: str) -> dict[str, str]:
     """Give the environment of a process that knows nothing of the one which started it."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_OWN)}
     return kept | extra
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
 
 
-def machine() -> dict[str, Any]:
+def describe_machine() -> dict[str, Any]:
     """Say what the machine was like meanwhile, without naming it."""
     return {
         "cores": os.cpu_count(),
@@ -164,7 +164,7 @@ def _end_with_parent() -> None:
         _LIBC.prctl(_PARENT_DEATH, int(signal.SIGTERM))
 
 
-def _tree(pid: int) -> Iterator[int]:
+def _list_tree(pid: int) -> Iterator[int]:
     yield pid
     try:
         tasks = list(Path(f"/proc/{pid}/task").iterdir())
@@ -176,10 +176,10 @@ def _tree(pid: int) -> Iterator[int]:
         except OSError:
             continue
         for child in children:
-            yield from _tree(int(child))
+            yield from _list_tree(int(child))
 
 
-def _spent(pid: int) -> float:
+def _read_seconds(pid: int) -> float:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
     except OSError:
@@ -188,7 +188,7 @@ def _spent(pid: int) -> float:
     return sum(map(int, stat.rpartition(")")[2].split()[11:15])) / _TICKS
 
 
-def _resident(pid: int) -> int:
+def _read_memory(pid: int) -> int:
     try:
         return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE
     except OSError:

@@ -18,8 +18,8 @@ from typing import Any
 from aiohttp import ClientError, ClientSession
 
 from agentweb.bench.http_client import open_client, post_form
-from agentweb.bench.readers import Reader, quantiles, read_relay
-from agentweb.bench.shown_and_stored import equal, followed, relayed
+from agentweb.bench.readers import Reader, compute_quantiles, read_relay
+from agentweb.bench.shown_and_stored import compare_relay, compare_tabs, count_unequal
 from agentweb.bench.tabs import Tab
 
 #: Tabs that are opened at the same time before a measure begins.
@@ -32,14 +32,14 @@ Job = dict[str, Any]
 _following: list[asyncio.Task[None]] = []
 
 
-async def stream(job: Job, client: ClientSession) -> Job:
+async def measure_stream(job: Job, client: ClientSession) -> Job:
     """Ask for an answer in every conversation, a moment apart, and read them all to their ends."""
     readers = [Reader(job["deltas"]) for _ in job["chats"]]
     is_relay = job["kind"] == "relay"
     tabs = [] if is_relay else await _open_all(job, [reader.take for reader in readers])
-    await _told(len(tabs))
+    await _wait_for_start(len(tabs))
     began, own = time.time(), time.process_time()
-    noise = asyncio.create_task(_noise(job, client))
+    noise = asyncio.create_task(_send_noise(job, client))
     asking = [
         asyncio.create_task(_ask(job, client, at, reader, began))
         for at, reader in enumerate(readers)
@@ -57,13 +57,15 @@ async def stream(job: Job, client: ClientSession) -> Job:
         "seconds": ended - began,
         "processor": own,
         "frames": sum(tab.messages for tab in tabs),
-        "latency": quantiles(each for reader in readers for each in reader.latencies),
-        "first": quantiles((each.first - each.asked) * 1e3 for each in asked if each.first),
-        "ack": quantiles(each for each in acks if each is not None),
+        "latency": compute_quantiles(each for reader in readers for each in reader.latencies),
+        "first": compute_quantiles((each.first - each.asked) * 1e3 for each in asked if each.first),
+        "ack": compute_quantiles(each for each in acks if each is not None),
     }
     if job.get("is_compared"):
-        stored = await _stored(found)
-        compared = relayed(readers, job) if is_relay else followed(tabs, stored, job, in_time)
+        stored = await _ask_stored(found)
+        compared = (
+            compare_relay(readers, job) if is_relay else compare_tabs(tabs, stored, job, in_time)
+        )
         found |= await compared
     return found
 
@@ -98,7 +100,7 @@ async def _send(job: Job, client: ClientSession, chat: Job) -> int:
     return await post_form(client, address, chat["session"], text=chat.get("text") or job["text"])
 
 
-async def _noise(job: Job, client: ClientSession) -> None:
+async def _send_noise(job: Job, client: ClientSession) -> None:
     """Be the neighbour who always asks for more than there is."""
     chats = job.get("noise", [])
     while chats:
@@ -107,10 +109,10 @@ async def _noise(job: Job, client: ClientSession) -> None:
         await asyncio.sleep(0.2)
 
 
-async def acks(job: Job, client: ClientSession) -> Job:
+async def measure_acks(job: Job, client: ClientSession) -> Job:
     """Send messages at a fixed rate, whoever is answered, and time until each is stored."""
     tabs = await _open_all(job)
-    await _told(len(tabs))
+    await _wait_for_start(len(tabs))
     taken: list[float] = []
     statuses: dict[str, int] = {}
 
@@ -121,25 +123,25 @@ async def acks(job: Job, client: ClientSession) -> Job:
         taken.append((time.time() - due) * 1e3)
         statuses[str(status)] = statuses.get(str(status), 0) + 1
 
-    noise = asyncio.create_task(_noise(job, client))
+    noise = asyncio.create_task(_send_noise(job, client))
     began, count = time.time() + 0.1, round(job["rate"] * job["seconds"])
     async with asyncio.timeout(job["seconds"] + 60):
         await asyncio.gather(*(one(at, began + at / job["rate"]) for at in range(count)))
     noise.cancel()
-    return {"ack": quantiles(taken), "sent": count, "statuses": statuses}
+    return {"ack": compute_quantiles(taken), "sent": count, "statuses": statuses}
 
 
-async def idle(job: Job, client: ClientSession) -> Job:
+async def hold_idle(job: Job, client: ClientSession) -> Job:
     """Hold sockets and do nothing."""
     began = time.time()
     tabs = await _open_all(job)
     opened = time.time() - began
-    await _told(len(tabs))
+    await _wait_for_start(len(tabs))
     await asyncio.sleep(job["seconds"])
     return {"opened": opened, "closed": sum(tab.lost > 0 for tab in tabs)}
 
 
-async def again(job: Job, client: ClientSession) -> Job:
+async def measure_restart(job: Job, client: ClientSession) -> Job:
     """Hold tabs on answers under way through a restart, and compare what they show at the end."""
     tabs = await _open_all(job)
     asked = [tab for tab in tabs if "text" in tab.chat]
@@ -149,7 +151,7 @@ async def again(job: Job, client: ClientSession) -> Job:
     async with asyncio.timeout(_OPENING):
         while not all(tab.shown.stamps for tab in asked):
             await asyncio.sleep(_LOOK)
-    await _told(len(tabs))
+    await _wait_for_start(len(tabs))
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(job["seconds"]):
             while not all(tab.lost and tab.is_here.is_set() for tab in tabs):
@@ -157,11 +159,11 @@ async def again(job: Job, client: ClientSession) -> Job:
     back = [tab for tab in tabs if tab.lost and tab.is_here.is_set()]
     began = min((tab.lost for tab in tabs if tab.lost), default=0.0)
     found = {
-        "back": quantiles(tab.came - began for tab in back),
+        "back": compute_quantiles(tab.came - began for tab in back),
         "away": len(tabs) - len(back),
         "opened": max(tab.opened for tab in tabs),
     }
-    return found | await equal(tabs, await _stored(found))
+    return found | await count_unequal(tabs, await _ask_stored(found))
 
 
 async def _open_all(job: Job, took: Sequence[Callable[[str], None]] | None = None) -> list[Tab]:
@@ -180,31 +182,37 @@ async def _open_all(job: Job, took: Sequence[Callable[[str], None]] | None = Non
     return tabs
 
 
-async def _told(ready: int) -> None:
+async def _wait_for_start(ready: int) -> None:
     """Say that all is connected, and wait for the word."""
-    _say({"ready": ready})
+    _print({"ready": ready})
     await asyncio.to_thread(sys.stdin.readline)
 
 
-async def _stored(found: Job) -> dict[str, list[str]]:
+async def _ask_stored(found: Job) -> dict[str, list[str]]:
     """Say what was measured, and hear what is stored by then, by conversation."""
-    _say(found)
+    _print(found)
     told: dict[str, list[str]] = json.loads(await asyncio.to_thread(sys.stdin.readline))
     return told
 
 
-def _say(found: Job) -> None:
+def _print(found: Job) -> None:
     sys.stdout.write(json.dumps(found) + "\n")
     sys.stdout.flush()
 
 
-_KINDS = {"stream": stream, "relay": stream, "acks": acks, "idle": idle, "again": again}
+_KINDS = {
+    "stream": measure_stream,
+    "relay": measure_stream,
+    "acks": measure_acks,
+    "idle": hold_idle,
+    "again": measure_restart,
+}
 
 
 async def main() -> None:
     job = json.loads(await asyncio.to_thread(sys.stdin.readline))
     async with open_client() as client:
-        _say(await _KINDS[job["kind"]](job, client))
+        _print(await _KINDS[job["kind"]](job, client))
 
 
 if __name__ == "__main__":

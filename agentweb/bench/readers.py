@@ -67,7 +67,7 @@ async def read_relay(client: ClientSession, url: str, text: str, reader: Reader)
             rest = data[max(found[-1].end() if found else 0, len(data) - _LENGTH + 1) :]
 
 
-def quantiles(values: Iterable[float]) -> dict[str, float]:
+def compute_quantiles(values: Iterable[float]) -> dict[str, float]:
     """Give p50, p95, p99 and the greatest; nothing for no values."""
     found = sorted(values)
     if not found:

@@ -47,79 +47,79 @@ class Floor:
         return change / old if old else float(change > 0)
 
 
-def streamed(data: Data, side: str, count: int) -> Data:
+def find_stream_row(data: Data, side: str, count: int) -> Data:
     """Give the row of a side at a number of conversations."""
     rows = data["stream"]
     row: Data = next(r for r in rows if (r["side"], r["conversations"]) == (side, count))
     return row
 
 
-def _streams(data: Data) -> list[Data]:
+def _list_delta_rows(data: Data) -> list[Data]:
     """Give every row that counts deltas."""
     return [*data["stream"], *data["load"].get("frames", [])]
 
 
-def loaded(data: Data, name: str, mode: str) -> Data:
+def find_load_row(data: Data, name: str, mode: str) -> Data:
     """Give the row of a subject in a mode."""
     return next(row for row in data["load"][name] if row["mode"] == mode)
 
 
 FLOORS = (
     Floor("delta to browser p95, 50 conversations, embedded",
-          lambda data: streamed(data, EMBEDDED, 50)["latency"]["p95"], 300),
+          lambda data: find_stream_row(data, EMBEDDED, 50)["latency"]["p95"], 300),
     Floor("delta to browser p95, 50 conversations, scaled out",
-          lambda data: streamed(data, SCALED, 50)["latency"]["p95"], 300),
+          lambda data: find_stream_row(data, SCALED, 50)["latency"]["p95"], 300),
     Floor("processor time of the relay's, 50 conversations, embedded",
-          lambda data: streamed(data, EMBEDDED, 50)["ratio"], 2),
+          lambda data: find_stream_row(data, EMBEDDED, 50)["ratio"], 2),
     Floor("processor time of the relay's, 50 conversations, scaled out",
-          lambda data: streamed(data, SCALED, 50)["ratio"], 2),
+          lambda data: find_stream_row(data, SCALED, 50)["ratio"], 2),
     Floor("deltas that are stored and were never shown",
-          lambda data: sum(row["missing"] for row in _streams(data)), 0),
+          lambda data: sum(row["missing"] for row in _list_delta_rows(data)), 0),
     Floor("deltas that no answer has",
-          lambda data: sum(row["unstored"] for row in _streams(data)), 0),
+          lambda data: sum(row["unstored"] for row in _list_delta_rows(data)), 0),
     Floor("idle sockets of one web process",
           lambda data: max(row["sockets"] for row in data["load"]["idle"] if not row["closed"]),
           1_000, is_least=True),
     Floor("kilobytes of an idle socket",
-          lambda data: loaded(data, "idle", EMBEDDED)["kilobytes"], 60),
+          lambda data: find_load_row(data, "idle", EMBEDDED)["kilobytes"], 60),
     Floor("stored acknowledgement p95, PostgreSQL",
-          lambda data: loaded(data, "ack", SCALED)["p95"], 150),
+          lambda data: find_load_row(data, "ack", SCALED)["p95"], 150),
     Floor("stored acknowledgement p95, SQLite",
-          lambda data: loaded(data, "ack", EMBEDDED)["p95"], 300),
+          lambda data: find_load_row(data, "ack", EMBEDDED)["p95"], 300),
     Floor("seconds until 1,000 clients are back",
           lambda data: max(row["seconds_max"] for row in data["load"]["again"]), 60),
     Floor("clients that do not come back from a restart, or not to what is stored",
           lambda data: sum(row["away"] + row["unequal"] for row in data["load"]["again"]), 0),
     Floor("times as late beside a neighbour at all limits, words",
-          lambda data: loaded(data, "neighbour", EMBEDDED)["latency_ratio"], 2),
+          lambda data: find_load_row(data, "neighbour", EMBEDDED)["latency_ratio"], 2),
     Floor("times as late beside a neighbour at all limits, acknowledgements",
-          lambda data: loaded(data, "neighbour", EMBEDDED)["ack_ratio"], 2),
+          lambda data: find_load_row(data, "neighbour", EMBEDDED)["ack_ratio"], 2),
 )  # fmt: skip
 
 
-def runs(folder: Path = RESULTS) -> list[Path]:
+def list_runs(folder: Path = RESULTS) -> list[Path]:
     """Name the accepted runs, the newest last."""
     return sorted(folder.glob("*.json"))
 
 
-def read(path: Path) -> Data:
+def read_run(path: Path) -> Data:
     data: Data = json.loads(path.read_text(encoding="utf-8"))
     return data
 
 
-def write(data: Data, folder: Path = RESULTS) -> Path:
+def write_run(data: Data, folder: Path = RESULTS) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{re.sub(r'[^0-9]', '', data['machine']['date'])}.json"
     path.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     return path
 
 
-def render(data: Data) -> str:
+def render_figures(data: Data) -> str:
     """Write the README's tables of a run."""
-    return "\n".join(_lines(data))
+    return "\n".join(_render_lines(data))
 
 
-def _lines(data: Data) -> Iterator[str]:
+def _render_lines(data: Data) -> Iterator[str]:
     machine = data["machine"]
     yield (
         f"Measured by `manage.py bench report` on {machine['date'][:10]}: {machine['cores']} cores,"
@@ -171,12 +171,12 @@ _SENTENCES = {
 }
 
 
-def quote(data: Data, readme: Path = README) -> bool:
+def quote_run(data: Data, readme: Path = README) -> bool:
     """Put the figures between the README's marks; False when it has none."""
-    return replace_marked(readme, MARKS, render(data))
+    return replace_marked(readme, MARKS, render_figures(data))
 
 
-def losses(before: Data, now: Data) -> list[str]:
+def find_losses(before: Data, now: Data) -> list[str]:
     """Say what became worse by more than is allowed."""
     return [
         f"{floor.name}: {floor.value(before):g} before, {floor.value(now):g} now"

@@ -16,8 +16,8 @@ from uuid import uuid4
 
 from django.utils.html import escape
 
-from agentweb.bench.made_markdown import answer
-from agentweb.bench.own_database import person
+from agentweb.bench.made_markdown import make_answer
+from agentweb.bench.own_database import make_person
 from conversations.agent.events import RoundOpened
 from conversations.conf import conf
 from conversations.db import run_db
@@ -73,9 +73,9 @@ class Streamed:
 async def measure(shape: str, length: int, step: int, tabs: int) -> Streamed:
     """Stream one answer of a shape, or thinking, to so many tabs: by our stage and by the relay."""
     is_thought = shape == "thinking"
-    text = answer(length, "markdown" if is_thought else shape)
+    text = make_answer(length, "markdown" if is_thought else shape)
     pieces = [text[at : at + step] for at in range(0, length, step)]
-    lease = await run_db(_leased)
+    lease = await run_db(_lease_turn)
     stage = TurnStage(lease)
     ours = Tabs(lease.conversation_id, tabs)
     try:
@@ -92,10 +92,10 @@ async def measure(shape: str, length: int, step: int, tabs: int) -> Streamed:
     finally:
         ours.leave()
         stage.close()
-    return Streamed(shape, length, cost, await _relay(pieces, tabs), parsed)
+    return Streamed(shape, length, cost, await _measure_relay(pieces, tabs), parsed)
 
 
-async def _relay(pieces: list[str], tabs: int) -> Cost:
+async def _measure_relay(pieces: list[str], tabs: int) -> Cost:
     readers = Tabs(0, tabs)
     spent = 0.0
     try:
@@ -145,10 +145,10 @@ class Tabs:
         hub.leave(self._id)
 
 
-def _leased() -> Lease:
+def _lease_turn() -> Lease:
     """Begin a turn and take it, as a worker does."""
     turn = turns.start_conversation(
-        owner_id=person(f"reader {uuid4()}").pk,
+        owner_id=make_person(f"reader {uuid4()}").pk,
         model=conf.model,
         text="Measure this",
         client_id=uuid4(),

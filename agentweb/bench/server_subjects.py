@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management import CommandError
 
 from agentweb.bench import load, readme_figures, streaming
-from agentweb.bench.processes import NotStarted, machine
+from agentweb.bench.processes import NotStarted, describe_machine
 from agentweb.bench.site_under_test import EMBEDDED, SCALED
 
 Options = dict[str, Any]
@@ -61,9 +61,9 @@ def measure(subject: str, options: Options, say: Say) -> dict[str, Any]:
 
 def _stream(options: Options, say: Say) -> dict[str, Any]:
     sides = (streaming.RELAY, *_MODES[options["mode"]])
-    about, counts = machine(), options["conversations"]
+    about, counts = describe_machine(), options["conversations"]
     rows = streaming.measure(
-        counts, sides, options["seconds"], lambda row: say(streaming.line(row))
+        counts, sides, options["seconds"], lambda row: say(streaming.format_line(row))
     )
     for row in rows:
         if row["side"] != streaming.RELAY:
@@ -72,11 +72,13 @@ def _stream(options: Options, say: Say) -> dict[str, Any]:
 
 
 def _load(options: Options, say: Say) -> dict[str, Any]:
-    about = machine()
+    about = describe_machine()
     found = load.measure(
-        options["only"], _MODES[options["mode"]], lambda name, row: say(load.line(name, row)),
+        options["only"],
+        _MODES[options["mode"]],
+        lambda name, row: say(load.format_line(name, row)),
         is_quick=options["quick"],
-    )  # fmt: skip
+    )
     return {"machine": about, "load": found}
 
 
@@ -88,27 +90,27 @@ def _report(options: Options, say: Say) -> dict[str, Any]:
         "machine": found["machine"]
     }
     if is_quick:
-        say(readme_figures.render(found))
+        say(readme_figures.render_figures(found))
         return found
-    accepted = readme_figures.runs()
-    path = readme_figures.write(found)
-    readme_figures.quote(found)
+    accepted = readme_figures.list_runs()
+    path = readme_figures.write_run(found)
+    readme_figures.quote_run(found)
     say(f"kept as {path.name}, and quoted in {readme_figures.README.name} of agentweb/bench")
     for floor in readme_figures.FLOORS:
         if not floor.holds(found):
             say(f"BELOW: {floor.name}: {floor.value(found):g}, the limit is {floor.limit:g}")
     for worse in (
-        readme_figures.losses(readme_figures.read(accepted[-1]), found) if accepted else ()
+        readme_figures.find_losses(readme_figures.read_run(accepted[-1]), found) if accepted else ()
     ):
         say(f"WORSE: {worse}")
     return found
 
 
 def _compare(options: Options, say: Say) -> dict[str, Any]:
-    given = [Path(name) for name in options["runs"]] or readme_figures.runs()[-2:]
+    given = [Path(name) for name in options["runs"]] or readme_figures.list_runs()[-2:]
     if len(given) != 2 or not all(path.is_file() for path in given):
         raise CommandError("there are not two runs to compare", returncode=2)
-    worse = readme_figures.losses(*(readme_figures.read(path) for path in given))
+    worse = readme_figures.find_losses(*(readme_figures.read_run(path) for path in given))
     if worse:
         raise CommandError("\n".join(worse))
     say(f"nothing is more than {readme_figures.MOST_LOSS:.0%} worse than before")

@@ -24,7 +24,7 @@ Stored = dict[str, list[str]]
 T = TypeVar("T")
 
 
-async def followed(
+async def compare_tabs(
     tabs: Sequence[Tab], stored: Stored, job: dict[str, Any], in_time: Sequence[int]
 ) -> dict[str, int]:
     """Count the deltas of tabs, each of which had shown so many in time."""
@@ -32,7 +32,7 @@ async def followed(
     def is_whole(tab: Tab) -> bool:
         return set(stored[tab.chat["chat"]]) <= set(tab.shown.stamps)
 
-    _tell(await _waited(tabs, is_whole), stored)
+    _report_unequal(await _wait_until(tabs, is_whole), stored)
     wanted = [set(stored[tab.chat["chat"]]) for tab in tabs]
     shown = [len(each & set(tab.shown.stamps)) for tab, each in zip(tabs, wanted, strict=True)]
     return {
@@ -42,29 +42,29 @@ async def followed(
     }
 
 
-async def relayed(readers: Sequence[Reader], job: dict[str, Any]) -> dict[str, int]:
+async def compare_relay(readers: Sequence[Reader], job: dict[str, Any]) -> dict[str, int]:
     """Count the deltas of readers of the relay, which stores nothing."""
     before = sum(reader.seen for reader in readers)
-    await _waited(readers, lambda reader: reader.is_done.is_set())
+    await _wait_until(readers, lambda reader: reader.is_done.is_set())
     seen = sum(reader.seen for reader in readers)
     missing = sum(max(0, job["deltas"] - reader.seen) for reader in readers)
     return {"late": seen - before, "missing": missing, "unstored": 0}
 
 
-async def equal(tabs: Sequence[Tab], stored: Stored) -> dict[str, int]:
+async def count_unequal(tabs: Sequence[Tab], stored: Stored) -> dict[str, int]:
     """Count the tabs that show in the end what is stored: all of it, in order, nothing twice."""
 
     def is_equal(tab: Tab) -> bool:
         is_here = tab.is_here.is_set() and not tab.shown.missed
         return is_here and tab.shown.stamps == stored[tab.chat["chat"]]
 
-    unequal = await _waited(tabs, is_equal)
-    _tell(unequal, stored)
+    unequal = await _wait_until(tabs, is_equal)
+    _report_unequal(unequal, stored)
     words = sum(bool(stored[tab.chat["chat"]]) for tab in tabs)
     return {"answers": words, "unequal": len(unequal)}
 
 
-def _tell(unequal: Sequence[Tab], stored: Stored) -> None:
+def _report_unequal(unequal: Sequence[Tab], stored: Stored) -> None:
     """Say of the first tabs that are not as they should be what is known of them."""
     for tab in unequal[:_MOST]:
         shown, kept = tab.shown.stamps, stored[tab.chat["chat"]]
@@ -76,7 +76,7 @@ def _tell(unequal: Sequence[Tab], stored: Stored) -> None:
         )
 
 
-async def _waited(every: Sequence[T], is_good: Callable[[T], bool]) -> list[T]:
+async def _wait_until(every: Sequence[T], is_good: Callable[[T], bool]) -> list[T]:
     """Wait until all are good, and give those that are not after a while."""
     deadline = time.monotonic() + PATIENCE
     left = [one for one in every if not is_good(one)]

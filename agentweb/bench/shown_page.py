@@ -41,7 +41,7 @@ class Shown:
     def stamps(self) -> list[str]:
         """Give the stamps as a reader sees them, from the top of the page to its end."""
         self._fold()
-        parts = (sorted(part.items(), key=_place) for part in (self._history, self._live))
+        parts = (sorted(part.items(), key=_sort_key) for part in (self._history, self._live))
         return [stamp for part in parts for _, stamps in part for stamp in stamps]
 
     @property
@@ -67,11 +67,11 @@ class Shown:
 
     def _swap(self, how: str, name: str, html: str) -> None:
         if name == "history":
-            self._history = _regions(html)
+            self._history = _read_regions(html)
             if marked := _MARKED.search(html):
                 self._bookmark = (marked[1], marked[2])
         elif name == "live" and how == "outerHTML":
-            self._live = _regions(html)
+            self._live = _read_regions(html)
         elif name == "live":
             self._put(self._live, html)
         elif name.startswith("turn-"):
@@ -87,19 +87,19 @@ class Shown:
 
     def _put(self, part: Regions, html: str) -> None:
         """Put elements in the place of those of the same ids, and of all that was in them."""
-        fresh = _regions(html)
+        fresh = _read_regions(html)
         outer = next(iter(fresh), "")
         for name in [name for name in part if name == outer or name.startswith(f"{outer}-")]:
             del part[name]
         part |= fresh
 
 
-def _regions(html: str) -> Regions:
+def _read_regions(html: str) -> Regions:
     _, *found = _REGION.split(html)
     return {name: STAMP.findall(text) for name, text in zip(found[::2], found[1::2], strict=True)}
 
 
-def _place(item: tuple[str, list[str]]) -> tuple[int, int, int]:
+def _sort_key(item: tuple[str, list[str]]) -> tuple[int, int, int]:
     """Say where an element is on its page: by its turn, its round, and its part of the round."""
     _, turn, *rest = item[0].split("-")
     round_ = int(rest.pop(0)[1:]) if rest and rest[0][1:].isdigit() else 0

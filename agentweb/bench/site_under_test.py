@@ -19,7 +19,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentweb.bench.processes import ROOT, NotStarted, Process, clean, free_port, start, wait_for
+from agentweb.bench.processes import (
+    ROOT,
+    NotStarted,
+    Process,
+    clean_environment,
+    find_free_port,
+    start_process,
+    wait_for_output,
+)
 
 EMBEDDED, SCALED = "embedded", "scaled out"
 MODEL = "claude-sonnet-5-5"
@@ -68,11 +76,11 @@ class Site:
 
     def serve(self, name: str = "web", port: int = 0) -> Process:
         """Start a web process and wait until it answers."""
-        port = port or free_port()
+        port = port or find_free_port()
         command = ["manage.py", "serve", "--port", str(port)]
         self.url = f"http://127.0.0.1:{port}"
-        self.parts[name] = start(name, command, self.folder, self.environment)
-        wait_for(self.parts[name], "is running at")
+        self.parts[name] = start_process(name, command, self.folder, self.environment)
+        wait_for_output(self.parts[name], "is running at")
         # The log-in page: the first request of a process pays for what is made once.
         with urllib.request.urlopen(self.url, timeout=120):  # noqa: S310 - of this machine
             pass
@@ -80,36 +88,36 @@ class Site:
 
 
 @contextmanager
-def far_end(rate: float) -> Iterator[str]:
+def run_emulator(rate: float) -> Iterator[str]:
     """Run the emulator in a process of its own, at a rate that no reader slows."""
     with tempfile.TemporaryDirectory(prefix="agentweb-bench-") as name:
         command = ["-m", "agentweb.emulator", "--port", "0", "--pace", "0", "--rate", str(rate)]
-        process = start("emulator", command, Path(name))
+        process = start_process("emulator", command, Path(name))
         try:
-            yield wait_for(process, "http://").split()[-1]
+            yield wait_for_output(process, "http://").split()[-1]
         finally:
             process.stop()
 
 
 @contextmanager
-def relay(api: str) -> Iterator[Site]:
+def run_relay(api: str) -> Iterator[Site]:
     """Run the plain relay."""
     with tempfile.TemporaryDirectory(prefix="agentweb-bench-") as name:
-        port, folder = free_port(), Path(name)
-        environment = clean(
+        port, folder = find_free_port(), Path(name)
+        environment = clean_environment(
             ANTHROPIC_API_KEY="bench", ANTHROPIC_BASE_URL=api, RELAY_MODEL=MODEL, NO_PROXY="*"
         )
         command = ["-m", "agentweb.bench.baseline_relay", str(port)]
-        process = start("relay", command, folder, environment)
+        process = start_process("relay", command, folder, environment)
         try:
-            wait_for(process, "Uvicorn running")
+            wait_for_output(process, "Uvicorn running")
             yield Site(f"http://127.0.0.1:{port}", environment, folder, {"relay": process})
         finally:
             process.stop()
 
 
 @contextmanager
-def site(mode: str, api: str, **more: str) -> Iterator[Site]:
+def run_site(mode: str, api: str, **more: str) -> Iterator[Site]:
     """Run the product; `more` are settings of its environment."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="agentweb-bench-")))
@@ -123,19 +131,19 @@ def site(mode: str, api: str, **more: str) -> Iterator[Site]:
             "AGENTWEB_LOG_LEVEL": "WARNING",
             "DJANGO_SETTINGS_MODULE": "agentweb.settings",
         }
-        made = Site("", clean(**settings | more), folder)
+        made = Site("", clean_environment(**settings | more), folder)
         stack.callback(made.stop)
         if mode == SCALED:
-            _stores(made)
+            _add_stores(made)
         made.serve()
         if mode == SCALED:
-            worker = start("worker", ["manage.py", "worker"], folder, made.environment)
+            worker = start_process("worker", ["manage.py", "worker"], folder, made.environment)
             made.parts["worker"] = worker
-            wait_for(worker, "runs up to")
+            wait_for_output(worker, "runs up to")
         yield made
 
 
-def _stores(made: Site) -> None:
+def _add_stores(made: Site) -> None:
     """Add PostgreSQL and Redis: those of the environment, or servers of this run."""
     database, redis = (
         os.environ.get("BENCH_DATABASE_URL", ""),
@@ -153,11 +161,11 @@ def _stores(made: Site) -> None:
         postgres, cache = servers.start_postgres(), servers.start_redis()
         database, redis = servers.make_database(postgres, "bench"), cache.url
         for name, server in (("postgres", postgres), ("redis", cache)):
-            made.parts[name] = _adopted(name, server)
+            made.parts[name] = _adopt(name, server)
     made.environment |= {
         "DATABASE_URL": database, "REDIS_URL": redis, "AGENTWEB_RUN_TURNS_IN": "worker"
     }  # fmt: skip
 
 
-def _adopted(name: str, server: Any) -> Process:
+def _adopt(name: str, server: Any) -> Process:
     return Process(name, server.process, server.log)

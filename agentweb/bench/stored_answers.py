@@ -18,7 +18,7 @@ from agentweb.bench.shown_page import STAMP
 _PAUSE = 0.5
 
 
-def stored(chats: Sequence[str], seconds: float) -> dict[str, list[str]]:
+def read_stored_stamps(chats: Sequence[str], seconds: float) -> dict[str, list[str]]:
     """Give the stamps of the answers by conversation, once they have ended."""
     from conversations.models import LIVE, Message, Turn
     from conversations.transcript.rounds import join_text
@@ -39,4 +39,6 @@ if __name__ == "__main__":
     import django
 
     django.setup()
-    sys.stdout.write(json.dumps(stored(json.loads(sys.stdin.read()), float(sys.argv[1]))) + "\n")
+    sys.stdout.write(
+        json.dumps(read_stored_stamps(json.loads(sys.stdin.read()), float(sys.argv[1]))) + "\n"
+    )

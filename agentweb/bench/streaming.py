@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from agentweb.bench.measured_job import run
-from agentweb.bench.site_under_test import EMBEDDED, SCALED, Site, far_end, relay, site
+from agentweb.bench.measured_job import run_job
+from agentweb.bench.site_under_test import EMBEDDED, SCALED, Site, run_emulator, run_relay, run_site
 
 RELAY = "relay"
 SIDES = (RELAY, EMBEDDED, SCALED)
@@ -61,45 +61,45 @@ def measure(
 ) -> list[dict[str, Any]]:
     """Measure each side at each number of conversations, told one by one; gives rows of data."""
     rows: list[Row] = []
-    with far_end(RATE) as api:
+    with run_emulator(RATE) as api:
         for side in sides:
-            with _under_test(side, api) as tested:
-                _row(tested, side, 1, 0.5)
+            with _run_side(side, api) as tested:
+                _measure_row(tested, side, 1, 0.5)
                 for count in counts:
-                    rows.append(_row(tested, side, count, seconds))
+                    rows.append(_measure_row(tested, side, count, seconds))
                     told(rows[-1])
-    return with_ratios([row.data for row in rows])
+    return add_ratios([row.data for row in rows])
 
 
 @contextmanager
-def _under_test(side: str, api: str) -> Iterator[Site]:
-    with relay(api) if side == RELAY else site(side, api) as found:
+def _run_side(side: str, api: str) -> Iterator[Site]:
+    with run_relay(api) if side == RELAY else run_site(side, api) as found:
         yield found
 
 
-def job_of(chats: list[dict[str, Any]], seconds: float, kind: str = "stream") -> dict[str, Any]:
+def make_job(chats: list[dict[str, Any]], seconds: float, kind: str = "stream") -> dict[str, Any]:
     """Describe answers of so many seconds for the client."""
     ramp = min(_APART * (len(chats) - 1), _WITHIN * seconds)
     return {
         "kind": kind,
         "chats": chats,
-        "text": question(seconds),
+        "text": make_question(seconds),
         "deltas": round(seconds * RATE),
         "ramp": ramp,
         "seconds": seconds + ramp + _PATIENCE,
     }
 
 
-def question(seconds: float) -> str:
+def make_question(seconds: float) -> str:
     """Ask for an answer of so many seconds."""
     return f"Answer in {round(seconds * RATE) * _WORDS} words of Markdown"
 
 
-def _row(tested: Site, side: str, count: int, seconds: float) -> Row:
+def _measure_row(tested: Site, side: str, count: int, seconds: float) -> Row:
     is_relay = side == RELAY
     chats = [{} for _ in range(count)] if is_relay else tested.people(count)
-    job = job_of(chats, seconds, "relay" if is_relay else "stream")
-    done = run(tested, job, is_compared=True)
+    job = make_job(chats, seconds, "relay" if is_relay else "stream")
+    done = run_job(tested, job, is_compared=True)
     found, each = done.found, 1_000 / max(1, done.found["deltas"])
     parts = {name: round(spent * each, 4) for name, spent in done.spent.items()}
     return Row(
@@ -119,7 +119,7 @@ def _row(tested: Site, side: str, count: int, seconds: float) -> Row:
     )
 
 
-def with_ratios(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def add_ratios(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Add to each row how many times the relay's processor time it takes; None without a relay."""
     floors = {row["conversations"]: row["processor"] for row in rows if row["side"] == RELAY}
     for row in rows:
@@ -137,7 +137,7 @@ LINE = (
 )
 
 
-def line(row: Row) -> str:
+def format_line(row: Row) -> str:
     """Say a row on one line."""
     parts = ", ".join(f"{name} {spent:.2f}" for name, spent in row.parts.items())
     shown = {name: row.latency.get(name, float("nan")) for name in ("p50", "p95", "p99", "max")}

@@ -12,7 +12,7 @@ from email.utils import format_datetime
 from html import escape
 from random import Random
 
-from agentweb.demo.openings import Opening, openings
+from agentweb.demo.openings import Opening, list_openings
 from agentweb.demo.prose import Prose
 
 SENDER = "alerts@jobs.example"
@@ -20,7 +20,7 @@ SENDER = "alerts@jobs.example"
 FIRST = datetime(2026, 11, 20, 7, 0, tzinfo=UTC)
 
 
-def rating(company: str) -> int:
+def rate_company(company: str) -> int:
     """How those who worked there rate a company, 1 to 5."""
     return Random(f"rating {company}").randint(1, 5)  # noqa: S311 - a story, not a secret
 
@@ -30,15 +30,15 @@ def is_open(opening: Opening) -> bool:
     return Random(f"status {opening.reference}").random() < 0.8  # noqa: S311
 
 
-def alert(page: int, base: str, recipient: str) -> EmailMessage:
+def render_alert(page: int, base: str, recipient: str) -> EmailMessage:
     """The mail that announces the openings of a list page, with the addresses of their pages."""
     mail = EmailMessage()
     mail["From"] = f"Job alerts <{SENDER}>"
     mail["To"] = recipient
-    mail["Subject"] = f"{len(openings(page))} openings: senior .NET contracts, page {page}"
+    mail["Subject"] = f"{len(list_openings(page))} openings: senior .NET contracts, page {page}"
     mail["Date"] = format_datetime(FIRST + timedelta(days=page))
     mail["Message-ID"] = f"<alert-{page}@jobs.example>"
-    rows = "".join(_row(opening, base) for opening in openings(page))
+    rows = "".join(_row(opening, base) for opening in list_openings(page))
     mail.set_content(
         f"<html><body><h1>New for you</h1>{rows}<p>You get this mail because you asked for it.</p>"
         '<img src="http://tracker.invalid/pixel.gif" width="1" height="1"></body></html>',

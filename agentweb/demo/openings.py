@@ -117,7 +117,7 @@ class Opening:
         return f"/jobs/p{self.page}-{self.number:02d}"
 
 
-def opening(page: int, number: int) -> Opening:
+def make_opening(page: int, number: int) -> Opening:
     """One opening by its place in the lists."""
     die = Random(f"opening {page} {number}")  # noqa: S311 - a story, not a secret
     place = (page - 1) * PER_PAGE + number - 1
@@ -145,8 +145,8 @@ def opening(page: int, number: int) -> Opening:
     )
 
 
-def openings(page: int) -> tuple[Opening, ...]:
-    return tuple(opening(page, number) for number in range(1, PER_PAGE + 1))
+def list_openings(page: int) -> tuple[Opening, ...]:
+    return tuple(make_opening(page, number) for number in range(1, PER_PAGE + 1))
 
 
 def _remote(die: Random, city: str) -> str:

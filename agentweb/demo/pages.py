@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from agentweb.demo.openings import PAGES, Opening, openings
+from agentweb.demo.openings import PAGES, Opening, list_openings
 from agentweb.demo.prose import Prose
 
 _STYLE = "".join(
@@ -31,19 +31,19 @@ _COOKIES = (
 )
 
 
-def list_page(page: int) -> str:
-    rows = "".join(_row(opening) for opening in openings(page))
+def render_list_page(page: int) -> str:
+    rows = "".join(_row(opening) for opening in list_openings(page))
     more = f'<a class="c-cta" href="/jobs?page={page + 1}">Next page</a>' if page < PAGES else ""
     body = (
         f"<h1>Senior .NET contracts, page {page} of {PAGES}</h1>"
-        f"<p>{len(openings(page))} openings on this page. Rates and working models are "
+        f"<p>{len(list_openings(page))} openings on this page. Rates and working models are "
         f"on the page of each job.</p>"
         f'<ol class="c-list">{rows}</ol>{more}'
     )
     return _document(f"Senior .NET contracts, page {page}", body)
 
 
-def job_page(opening: Opening) -> str:
+def render_job_page(opening: Opening) -> str:
     prose = Prose(opening)
     parts = [
         _header(opening),
@@ -125,7 +125,7 @@ def _row(opening: Opening) -> str:
 
 
 def _similar(opening: Opening) -> str:
-    others = [other for other in openings(opening.page) if other.number != opening.number][:4]
+    others = [other for other in list_openings(opening.page) if other.number != opening.number][:4]
     links = "".join(
         f'<li><a href="{other.path}">{escape(other.title)}</a></li>' for other in others
     )

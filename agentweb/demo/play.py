@@ -7,7 +7,7 @@ import secrets
 import uuid
 from collections.abc import Callable
 
-from agentweb.demo.workspace import workspace_files
+from agentweb.demo.workspace import list_workspace_files
 from conversations.accounts import people
 from conversations.conf import conf
 from conversations.db import run_db
@@ -27,7 +27,7 @@ def prepare(list_url: str) -> tuple[int, str]:
     # Nobody sits before it to allow each address after the prompt file was read.
     ApprovalRule.objects.update_or_create(tool="fetch_url", defaults={"rule": "allow"})
     workspace = workspace_for(user.pk)
-    for name, text in workspace_files(list_url).items():
+    for name, text in list_workspace_files(list_url).items():
         workspace.write(name, text.encode())
     return user.pk, password
 

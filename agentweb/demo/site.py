@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from urllib.parse import parse_qs
 
-from agentweb.demo.openings import PAGES, PER_PAGE, opening
-from agentweb.demo.pages import job_page, list_page
+from agentweb.demo.openings import PAGES, PER_PAGE, make_opening
+from agentweb.demo.pages import render_job_page, render_list_page
 from agentweb.emulator import Receive, Scope, Send, Server, respond
 
 _JOB = re.compile(r"/jobs/p(\d+)-(\d+)$")
@@ -25,20 +25,24 @@ def find_page(path: str, query: str) -> str | None:
     """The HTML behind a path; None if there is none."""
     if path in {"/", "/jobs"}:
         number = parse_qs(query).get("page", ["1"])[0]
-        return list_page(int(number)) if number.isdigit() and 1 <= int(number) <= PAGES else None
+        return (
+            render_list_page(int(number))
+            if number.isdigit() and 1 <= int(number) <= PAGES
+            else None
+        )
     found = _JOB.match(path)
     if found is None:
         return None
     page, place = int(found[1]), int(found[2])
     if not (1 <= page <= PAGES and 1 <= place <= PER_PAGE):
         return None
-    return job_page(opening(page, place))
+    return render_job_page(make_opening(page, place))
 
 
-def list_url(base: str, page: int = 1) -> str:
+def make_list_url(base: str, page: int = 1) -> str:
     return f"{base}/jobs?page={page}"
 
 
-def start(port: int = 0) -> Server:
+def start_site(port: int = 0) -> Server:
     """Serve the site on 127.0.0.1; `.url` is its base, `.stop()` ends it."""
     return Server(application, port=port).start()

@@ -39,7 +39,7 @@ Before scoring
 """
 
 
-def search_prompt(list_url: str) -> str:
+def make_search_prompt(list_url: str) -> str:
     """The text of `search-prompt.txt` with the address of the list page filled in."""
     return _PROMPT.format(
         start=f"Start from this list page:\nList page: {list_url}",
@@ -49,7 +49,7 @@ def search_prompt(list_url: str) -> str:
     )
 
 
-def alerts_prompt(sender: str) -> str:
+def make_alerts_prompt(sender: str) -> str:
     """The same search from the alert mails of a sender, checked with two servers of tools."""
     return _PROMPT.format(
         start=f"Start from the mailbox:\nAlert mails: from {sender}, one for each page",
@@ -59,10 +59,10 @@ def alerts_prompt(sender: str) -> str:
     )
 
 
-def workspace_files(list_url: str) -> dict[str, str]:
+def list_workspace_files(list_url: str) -> dict[str, str]:
     """Name and text of every file to put into a fresh workspace."""
     return {
-        PROMPT_NAME: search_prompt(list_url),
+        PROMPT_NAME: make_search_prompt(list_url),
         "README.txt": (
             "This workspace belongs to the demonstration. Say: Execute the job search "
             "prompt from search-prompt.txt\n"

@@ -21,7 +21,7 @@ WAITED, SILENT, ANCHORED = timedelta(minutes=5), timedelta(minutes=2), timedelta
 _PROBE = "doctor/probe"
 
 
-def storage() -> Iterator[Line]:
+def check_storage() -> Iterator[Line]:
     """Write, read and delete a file where those of people are kept."""
     store, words = storages["workspace"], b"agentweb"
     try:
@@ -43,7 +43,7 @@ def storage() -> Iterator[Line]:
         yield failed("storage", "a file came back as another", "Check AGENTWEB_WORKSPACE_STORAGE.")
 
 
-def turns() -> Iterator[Line]:
+def check_turns() -> Iterator[Line]:
     if stuck := count_stuck_turns(waited=WAITED, silent=SILENT):
         text = f"{stuck} wait for a worker for minutes, or have lost theirs"
         yield failed("turns", text, "Is a process running that runs turns? See its log.")
@@ -51,7 +51,7 @@ def turns() -> Iterator[Line]:
         yield ok("turns", "none is stuck")
 
 
-def ledger() -> Iterator[Line]:
+def check_ledger() -> Iterator[Line]:
     if has_drift():
         hint = "manage.py ledger names them, manage.py ledger rebuild mends them."
         yield failed("ledger", "budget windows differ from their reservations", hint)
@@ -59,7 +59,7 @@ def ledger() -> Iterator[Line]:
         yield ok("ledger", "budgets agree with it")
 
 
-def anchors() -> Iterator[Line]:
+def check_anchors() -> Iterator[Line]:
     path = find_anchor_path()
     if path is None:
         hint = "Set AGENTWEB_ANCHOR_FILE to a file on another disk."
@@ -76,7 +76,7 @@ def anchors() -> Iterator[Line]:
             yield ok("anchors", text)
 
 
-def mail() -> Iterator[Line]:
+def check_mail() -> Iterator[Line]:
     names, name = len(list_mail_providers()), "AGENTWEB_MAIL_PROVIDERS"
     if names != len(conf.mail_providers):
         text = f"{len(conf.mail_providers) - names} are not whole"
@@ -88,7 +88,7 @@ def mail() -> Iterator[Line]:
         yield failed("AGENTWEB_MAIL_AUTHORITIES", "the file is not there", "Correct its path.")
 
 
-def private_addresses() -> Iterator[Line]:
+def check_private_addresses() -> Iterator[Line]:
     for setting in ("fetch_private", "mcp_private", "mail_private"):
         name = f"AGENTWEB_{setting.upper()}"
         for pair in getattr(conf, setting):
@@ -97,4 +97,11 @@ def private_addresses() -> Iterator[Line]:
                 yield failed(name, f"{pair} is not host:port", "Use pairs like wiki.lan:443.")
 
 
-LOOKS = (storage, turns, ledger, anchors, mail, private_addresses)
+LOOKS = (
+    check_storage,
+    check_turns,
+    check_ledger,
+    check_anchors,
+    check_mail,
+    check_private_addresses,
+)

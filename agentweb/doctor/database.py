@@ -20,7 +20,7 @@ from conversations.turns.worker_queue import read_database_time
 NEAR, FAR = 2.0, 30.0
 
 
-def server() -> Iterator[Line]:
+def check_server() -> Iterator[Line]:
     try:
         connection.ensure_connection()
     except (DatabaseError, InterfaceError):
@@ -42,7 +42,7 @@ def _postgresql() -> Iterator[Line]:
             " current_setting('fsync'), current_setting('synchronous_commit')"
         )
         used, is_superuser, fsync, commit = cursor.fetchone()
-    most = startup.most_connections()
+    most = startup.read_max_connections()
     text = f"{used} of {most} connections in use, {settings.DATABASE_POOL} for each process"
     if most < used + startup.SPARE_CONNECTIONS:
         hint = "Raise max_connections, or lower AGENTWEB_DATABASE_POOL."
@@ -75,9 +75,9 @@ def _sqlite(path: Path) -> Iterator[Line]:
         yield warn("database file", text, "Make room, or write backups to another disk.")
 
 
-def schema() -> Iterator[Line]:
+def check_schema() -> Iterator[Line]:
     hint = "Start `manage.py serve` of this version, or run `manage.py migrate`."
-    missing = startup.unapplied_migrations()
+    missing = startup.list_unapplied_migrations()
     if missing:
         yield failed("migrations", f"{len(missing)} are not applied, first {missing[0]}", hint)
         return
@@ -94,7 +94,7 @@ def schema() -> Iterator[Line]:
         yield failed("pool", str(error), "Lower AGENTWEB_DATABASE_POOL.")
 
 
-def clock() -> Iterator[Line]:
+def check_clock() -> Iterator[Line]:
     began = time.time()
     there, ended = read_database_time().timestamp(), time.time()
     apart = max(began - there, there - ended, 0.0)
@@ -107,4 +107,4 @@ def clock() -> Iterator[Line]:
         yield ok("clock", text)
 
 
-LOOKS = (server, schema, clock)
+LOOKS = (check_server, check_schema, check_clock)

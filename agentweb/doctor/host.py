@@ -14,8 +14,8 @@ from django.conf import settings
 from packaging.utils import canonicalize_name
 
 from agentweb.doctor.lines import Line, failed, ok, warn
-from agentweb.doctor.lock_files import pins
-from agentweb.serving.host import file_system, is_on_network
+from agentweb.doctor.lock_files import read_pins
+from agentweb.serving.host import find_file_system, is_on_network
 
 #: Bytes below which a disk is nearly, or as good as, full.
 LITTLE, HARDLY_ANY = 1_000_000_000, 100_000_000
@@ -23,7 +23,7 @@ OLDEST = (3, 11)
 LOCK = "requirements.lock"
 
 
-def python() -> Iterator[Line]:
+def check_python() -> Iterator[Line]:
     version = ".".join(map(str, sys.version_info[:3]))
     if tuple(sys.version_info) >= OLDEST:
         yield ok("python", version)
@@ -31,7 +31,7 @@ def python() -> Iterator[Line]:
         yield failed("python", f"{version} is too old", "Install Python 3.11 or newer.")
 
 
-def packages() -> Iterator[Line]:
+def check_packages() -> Iterator[Line]:
     """Compare what is installed with the lock, where the lock is there (not in an image)."""
     lock = Path(settings.BASE_DIR) / LOCK
     if not lock.is_file():
@@ -40,7 +40,7 @@ def packages() -> Iterator[Line]:
     there: dict[str, str] = {
         canonicalize_name(one.name): one.version for one in metadata.distributions()
     }
-    wanted = pins(lock)
+    wanted = read_pins(lock)
     other = sorted(
         f"{name} {there[name]}" for name, versions in wanted.items()
         if name in there and there[name] not in versions
@@ -52,7 +52,7 @@ def packages() -> Iterator[Line]:
         yield ok("packages", f"{len(wanted)} pinned, none of another version")
 
 
-def data_folder() -> Iterator[Line]:
+def check_data_folder() -> Iterator[Line]:
     folder, name = Path(settings.DATA_DIR), "data folder"
     if not folder.is_dir():
         yield failed(name, f"{folder} is not there", "Make it, or set AGENTWEB_DATA_DIR.")
@@ -68,7 +68,7 @@ def data_folder() -> Iterator[Line]:
         yield ok(name, str(folder))
     yield from _secret(folder / "secret_key")
     if is_on_network(folder):
-        text = f"{folder} is on a network file system ({file_system(folder)})"
+        text = f"{folder} is on a network file system ({find_file_system(folder)})"
         yield warn(name, text, "Use a local disk; SQLite must not be there at all.")
 
 
@@ -78,7 +78,7 @@ def _secret(path: Path) -> Iterator[Line]:
         yield failed("secret key", text, f"chmod 600 {path}, and make a new one if they may have.")
 
 
-def disk() -> Iterator[Line]:
+def check_disk() -> Iterator[Line]:
     free = shutil.disk_usage(settings.DATA_DIR).free
     text, hint = f"{free / 1e9:.1f} GB free", "Make room; a full disk refuses messages."
     if free < HARDLY_ANY:
@@ -89,4 +89,4 @@ def disk() -> Iterator[Line]:
         yield ok("disk", text)
 
 
-LOOKS = (python, packages, data_folder, disk)
+LOOKS = (check_python, check_packages, check_data_folder, check_disk)

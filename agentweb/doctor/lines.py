@@ -44,7 +44,7 @@ def failed(name: str, text: str, hint: str) -> Line:
     return Line(name, "failed", text, hint)
 
 
-def looked(look: Look) -> list[Line]:
+def run_check(look: Look) -> list[Line]:
     """Do a look; one that breaks is a finding too."""
     found: list[Line] = []
     try:

@@ -12,18 +12,20 @@ from packaging.utils import canonicalize_name
 _PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^ ;\\]+)", re.MULTILINE)
 
 
-def complaints(root: Path) -> list[str]:
+def find_complaints(root: Path) -> list[str]:
     """Say what the locks lack, or have in a version that was not asked for."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     asked = project["project"]["dependencies"]
-    runtime, dev = pins(root / "requirements.lock"), pins(root / "requirements-dev.lock")
-    found = _unmet(asked, runtime, "requirements.lock")
-    found += _unmet([*asked, *project["dependency-groups"]["dev"]], dev, "requirements-dev.lock")
+    runtime, dev = read_pins(root / "requirements.lock"), read_pins(root / "requirements-dev.lock")
+    found = _find_unmet(asked, runtime, "requirements.lock")
+    found += _find_unmet(
+        [*asked, *project["dependency-groups"]["dev"]], dev, "requirements-dev.lock"
+    )
     differing = sorted(name for name, versions in runtime.items() if dev.get(name) != versions)
     return found + [f"{name} differs between the two locks" for name in differing]
 
 
-def pins(lock: Path) -> dict[str, set[str]]:
+def read_pins(lock: Path) -> dict[str, set[str]]:
     """Read the versions of each package; markers may choose between several."""
     versions: dict[str, set[str]] = {}
     for pin in _PIN.finditer(lock.read_text(encoding="utf-8")):
@@ -31,7 +33,7 @@ def pins(lock: Path) -> dict[str, set[str]]:
     return versions
 
 
-def _unmet(asked: list[str], locked: dict[str, set[str]], lock: str) -> list[str]:
+def _find_unmet(asked: list[str], locked: dict[str, set[str]], lock: str) -> list[str]:
     requirements = [Requirement(text) for text in asked]
     return [
         f"{lock} has {sorted(locked.get(canonicalize_name(one.name), ()))} for {one}"

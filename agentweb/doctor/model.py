@@ -16,7 +16,7 @@ from conversations.conf import conf
 PATIENCE = 15
 
 
-def key() -> Iterator[Line]:
+def check_key() -> Iterator[Line]:
     value = settings.ANTHROPIC_API_KEY
     if not value and not settings.ANTHROPIC_BASE_URL:
         text = "none: the built-in emulator answers, and every page says so"
@@ -30,7 +30,7 @@ def key() -> Iterator[Line]:
         yield ok("ANTHROPIC_API_KEY", "set; --online tries it")
 
 
-def catalogue() -> Iterator[Line]:
+def check_catalogue() -> Iterator[Line]:
     enabled, unpriced = list_enabled_models(), find_unpriced_models()
     for name, kinds in unpriced.items():
         text = f"{name} is enabled and has no price for {', '.join(kinds)}"
@@ -47,7 +47,7 @@ def catalogue() -> Iterator[Line]:
         yield ok("prices", f"{len(enabled)} models, all with prices")
 
 
-def online() -> Iterator[Line]:
+def check_online() -> Iterator[Line]:
     """Ask the API for its models, which costs nothing."""
     if not settings.ANTHROPIC_API_KEY:
         yield warn("API", "not asked: there is no key", "Set ANTHROPIC_API_KEY.")
@@ -77,4 +77,4 @@ async def _names() -> set[str]:
         await claude.close()
 
 
-LOOKS = (key, catalogue)
+LOOKS = (check_key, check_catalogue)

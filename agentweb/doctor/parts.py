@@ -8,19 +8,19 @@ import redis
 from django.conf import settings
 
 from agentweb.doctor.lines import Line, failed, ok, warn
-from agentweb.serving.heartbeat import Sign, code_version, server_of, signs
+from agentweb.serving.heartbeat import Sign, code_version, connect_redis, list_signs
 from conversations.conf import conf
 
 #: The oldest Redis that is tried.
 LEAST = (6, 2)
 
 
-def redis_server() -> Iterator[Line]:
+def check_redis() -> Iterator[Line]:
     if not settings.REDIS_URL:
         yield ok("redis", "not used")
         return
     try:
-        with server_of(settings.REDIS_URL) as server:
+        with connect_redis(settings.REDIS_URL) as server:
             facts = server.info()
     except redis.AuthenticationError:
         yield failed("redis", "it refuses the password", "Correct REDIS_URL.")
@@ -43,11 +43,11 @@ def redis_server() -> Iterator[Line]:
     yield ok("redis data", f"{text}: the database is the truth")
 
 
-def processes() -> Iterator[Line]:
+def check_processes() -> Iterator[Line]:
     if not settings.REDIS_URL or conf.run_turns_in != "worker":
         return
     try:
-        alive = signs()
+        alive = list_signs()
     except redis.RedisError:
         yield failed("processes", "unknown without Redis", "Mend Redis first.")
         return
@@ -70,4 +70,4 @@ def _counted(name: str, found: list[Sign], hint: str) -> Line:
     return ok(name, f"{len(found)} alive") if found else failed(name, "none is alive", hint)
 
 
-LOOKS = (redis_server, processes)
+LOOKS = (check_redis, check_processes)

@@ -17,7 +17,7 @@ from conversations.conf import conf
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
-def start() -> Iterator[Line]:
+def check_start() -> Iterator[Line]:
     """Say what a start would say."""
     found = checks.run_checks(include_deployment_checks=settings.HTTPS)
     for one in found:
@@ -27,7 +27,7 @@ def start() -> Iterator[Line]:
         yield ok("settings", "nothing to say against them")
 
 
-def secret() -> Iterator[Line]:
+def check_secret() -> Iterator[Line]:
     if is_weak(settings.SECRET_KEY):
         hint = "Set it to the output of `openssl rand -hex 32`; everybody logs in again."
         yield failed("SECRET_KEY", "weak: sessions could be forged", hint)
@@ -35,7 +35,7 @@ def secret() -> Iterator[Line]:
         yield ok("SECRET_KEY", "strong")
 
 
-def address() -> Iterator[Line]:
+def check_address() -> Iterator[Line]:
     """Compare hosts, origins and HTTPS, which only work together."""
     public = [host for host in settings.ALLOWED_HOSTS if host not in _LOCAL]
     if settings.DEBUG:
@@ -75,4 +75,4 @@ def _origins() -> Iterator[Line]:
         yield ok("metrics", "shown to this machine alone; AGENTWEB_METRICS_TOKEN lets others in")
 
 
-LOOKS = (start, secret, address)
+LOOKS = (check_start, check_secret, check_address)

@@ -45,7 +45,7 @@ TAKERS: dict[str, Callable[[], int]] = {
 }
 
 
-def most_body(path: bytes) -> int:
+def find_body_limit(path: bytes) -> int:
     """Give the bytes that the body of a request to this address may have."""
     try:
         found = resolve(unquote(path.partition(b"?")[0].decode("ascii")))

@@ -13,9 +13,9 @@ from typing import Any
 from twisted.protocols.basic import LineReceiver
 from twisted.web.http import HTTPChannel
 
-from agentweb.edge.bodies import SMALL, most_body
+from agentweb.edge.bodies import SMALL, find_body_limit
 from agentweb.edge.flow import Flow
-from agentweb.edge.refusals import refusal
+from agentweb.edge.refusals import make_refusal
 from agentweb.edge.request import Request
 
 _HTTPChannel: Any = HTTPChannel
@@ -68,7 +68,7 @@ class Channel(_HTTPChannel):  # type: ignore[misc]
 
     def allHeadersReceived(self) -> None:  # noqa: N802
         if self.length is None or self.length > SMALL:
-            most = self.requests[-1].most = most_body(self._path)
+            most = self.requests[-1].most = find_body_limit(self._path)
             if self.length is not None and self.length > most:
                 self.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
                 return
@@ -118,7 +118,7 @@ class Channel(_HTTPChannel):  # type: ignore[misc]
         for request in self.requests:
             request.forget()
         self._networkProducer.unregisterProducer()
-        self.transport.write(refusal(status))
+        self.transport.write(make_refusal(status))
         self.transport.loseWriteConnection()
         self.callLater(LINGER_SECONDS, self.transport.abortConnection)
 

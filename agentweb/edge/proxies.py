@@ -25,7 +25,7 @@ _SAID = {
 
 
 @lru_cache(maxsize=8)
-def networks(words: tuple[str, ...]) -> Networks:
+def read_networks(words: tuple[str, ...]) -> Networks:
     """Read addresses and networks; a bad one stops the start with its name."""
     try:
         return tuple(ip_network(word, strict=False) for word in words)
@@ -35,7 +35,7 @@ def networks(words: tuple[str, ...]) -> Networks:
         ) from error
 
 
-def seen(scope: Any, trusted: Networks) -> Any:
+def apply_forwarded(scope: Any, trusted: Networks) -> Any:
     """Give the scope as our own proxies tell it."""
     peer = _address((scope.get("client") or ("",))[0])
     headers: Headers = scope["headers"]

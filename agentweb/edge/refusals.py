@@ -9,7 +9,7 @@ from django.conf import settings
 
 
 @cache
-def headers() -> tuple[tuple[bytes, bytes], ...]:
+def make_headers() -> tuple[tuple[bytes, bytes], ...]:
     """Give the headers of an answer that no application was asked for."""
     policy = settings.CONTENT_SECURITY_POLICY["DIRECTIVES"].items()
     found = {
@@ -27,17 +27,17 @@ def headers() -> tuple[tuple[bytes, bytes], ...]:
     return tuple((name.encode(), value.encode()) for name, value in found.items())
 
 
-def text(status: int) -> bytes:
+def describe_status(status: int) -> bytes:
     """Say a status in words; nothing of the request is repeated."""
     return f"{status} {HTTPStatus(status).phrase}\n".encode()
 
 
-def refusal(status: int) -> bytes:
+def make_refusal(status: int) -> bytes:
     """Give a whole answer, after which the connection ends."""
-    body = text(status)
+    body = describe_status(status)
     lines = [
         b"HTTP/1.1 " + body.strip(),
-        *(b": ".join(pair) for pair in headers()),
+        *(b": ".join(pair) for pair in make_headers()),
         b"Content-Length: %d" % len(body),
         b"Connection: close",
     ]

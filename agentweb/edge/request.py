@@ -16,7 +16,7 @@ from daphne.http_protocol import WebRequest
 from django.conf import settings
 
 from agentweb.edge.bodies import SMALL, held
-from agentweb.edge.refusals import headers, text
+from agentweb.edge.refusals import describe_status, make_headers
 
 logger = logging.getLogger("agentweb.edge")
 _WebRequest: Any = WebRequest
@@ -129,6 +129,6 @@ class Request(_WebRequest):  # type: ignore[misc]
             if self.channel is not None and not self.finished:
                 self.channel.transport.abortConnection()
             return
-        start = {"type": "http.response.start", "status": status, "headers": headers()}
+        start = {"type": "http.response.start", "status": status, "headers": make_headers()}
         self.handle_reply(start)
-        self.handle_reply({"type": "http.response.body", "body": text(status)})
+        self.handle_reply({"type": "http.response.body", "body": describe_status(status)})

@@ -52,12 +52,12 @@ class _Place:
             self._line.free.release()
 
 
-def shared(application: Application) -> Application:
+def queue_by_visitor(application: Application) -> Application:
     """Have each visitor's requests wait for each other."""
     lines: dict[str, _Line] = {}
 
     async def in_turn(scope: Any, receive: Any, send: Any) -> None:
-        name = visitor(scope)
+        name = name_visitor(scope)
         line = lines.setdefault(name, _Line())
         line.holders += 1
         place = _Place(line)
@@ -84,7 +84,7 @@ def shared(application: Application) -> Application:
     return in_turn
 
 
-def visitor(scope: Any) -> str:
+def name_visitor(scope: Any) -> str:
     """Name who asks: a session, or an address."""
     cookies = b"; ".join(value for name, value in scope["headers"] if name.lower() == b"cookie")
     session = parse_cookie(cookies.decode("latin1")).get(settings.SESSION_COOKIE_NAME)

@@ -14,7 +14,7 @@ from typing import Any
 from daphne.ws_protocol import WebSocketProtocol
 
 from agentweb.edge.flow import Flow
-from agentweb.edge.refusals import refusal
+from agentweb.edge.refusals import make_refusal
 
 _WebSocketProtocol: Any = WebSocketProtocol
 #: Bytes of the longest frame or message that a socket takes from a browser.
@@ -111,7 +111,7 @@ class Socket(_WebSocketProtocol):  # type: ignore[misc]
             self.maxMessagePayloadSize = most
 
     def sendHttpErrorResponse(self, code: int, reason: str, responseHeaders: Any = None) -> None:  # noqa: N802, N803
-        self.sendData(refusal(code))
+        self.sendData(make_refusal(code))
 
     def serverClose(self, code: int | None = None) -> None:  # noqa: N802
         # The library leaves codes below 3000 to itself, and would raise; 1011 is ours to say.

@@ -33,7 +33,7 @@ _PROXIED = ("X-Forwarded-For", "X-Forwarded-Proto", "Via")
 def figures(request: HttpRequest) -> HttpResponse:
     if not metrics.is_on() or not may_see(request):
         raise Http404
-    text, kind = gathered()
+    text, kind = gather_figures()
     return HttpResponse(text, content_type=kind)
 
 
@@ -61,7 +61,7 @@ def is_local(address: str) -> bool:
         return False
 
 
-def gathered() -> tuple[bytes, str]:
+def gather_figures() -> tuple[bytes, str]:
     """Give the figures, those included that are read when they are asked for."""
     try:
         waiting = count_waiting_turns()
@@ -95,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(404)
             return
         try:
-            text, kind = gathered()
+            text, kind = gather_figures()
         finally:
             connections.close_all()
         self.send_response(200)

@@ -33,7 +33,7 @@ Answer = HttpResponseBase
 
 
 @sync_and_async_middleware
-def identified(
+def identify_requests(
     get_response: Callable[[HttpRequest], Answer | Awaitable[Answer]],
 ) -> Callable[[HttpRequest], Answer | Awaitable[Answer]]:
     """Middleware around all others."""
@@ -66,7 +66,7 @@ class _Request:
     def __init__(self, request: HttpRequest) -> None:
         self._request, self._began = request, time.monotonic()
         self._stack = ExitStack()
-        self.id = id_of(request)
+        self.id = find_request_id(request)
         request.request_id = self.id  # type: ignore[attr-defined]
 
     def __enter__(self) -> Self:
@@ -96,7 +96,7 @@ class _Request:
         return response
 
 
-def id_of(request: HttpRequest) -> str:
+def find_request_id(request: HttpRequest) -> str:
     """Give the id that a trusted proxy made, or make one."""
     given = request.headers.get(HEADER, "")
     if settings.HTTPS and _SANE.fullmatch(given):

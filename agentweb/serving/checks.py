@@ -17,7 +17,7 @@ from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
 
 from agentweb.observability import tracing
-from agentweb.serving.host import file_system, is_on_network
+from agentweb.serving.host import find_file_system, is_on_network
 from conversations.conf import conf
 
 #: What a key must have to be one: characters, and different ones among them.
@@ -59,7 +59,7 @@ def database_is_on_this_machine(**_: Any) -> list[CheckMessage]:
     database = settings.DATABASES["default"]
     if "sqlite" not in database["ENGINE"] or not is_on_network(Path(database["NAME"]).parent):
         return []
-    kind = file_system(Path(database["NAME"]).parent)
+    kind = find_file_system(Path(database["NAME"]).parent)
     return [Error(
         f"The SQLite database {database['NAME']} is on a network file system ({kind}), where its"
         " locks do not hold.",

@@ -14,7 +14,7 @@ import gc
 THRESHOLDS = 10_000, 20, 20
 
 
-def settle() -> None:
+def freeze_memory() -> None:
     """Keep all that is there for good; call it once, when the server is ready."""
     gc.collect()
     gc.freeze()

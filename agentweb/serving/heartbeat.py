@@ -56,7 +56,7 @@ def code_version() -> str:
     return digest.hexdigest()[:12]
 
 
-def sign_file(kind: Kind) -> Path | None:
+def find_sign_file(kind: Kind) -> Path | None:
     """Say where a process gives its sign to its own container; None: nowhere."""
     folder = settings.ALIVE_DIR
     return Path(folder) / f"agentweb-{kind}.alive" if folder else None
@@ -67,7 +67,7 @@ class Signs:
 
     def __init__(self, kind: Kind, *, every: float = EVERY) -> None:
         self._sign = Sign(kind, socket.gethostname(), os.getpid(), code_version())
-        self._file, self._every = sign_file(kind), every
+        self._file, self._every = find_sign_file(kind), every
         self._ended = threading.Event()
         self._is_good = True
 
@@ -105,7 +105,7 @@ class Signs:
         if not settings.REDIS_URL:
             return
         try:
-            with server_of(settings.REDIS_URL) as server:
+            with connect_redis(settings.REDIS_URL) as server:
                 what(server)
             self._is_good = True
         except redis.RedisError as error:
@@ -118,7 +118,7 @@ class Signs:
 
 
 @contextmanager
-def giving(kind: Kind) -> Iterator[None]:
+def give_signs(kind: Kind) -> Iterator[None]:
     """Give signs for as long as a process works."""
     signs = Signs(kind)
     signs.begin()
@@ -128,13 +128,13 @@ def giving(kind: Kind) -> Iterator[None]:
         signs.end()
 
 
-def server_of(url: str) -> Any:
+def connect_redis(url: str) -> Any:
     return redis.Redis.from_url(url, socket_timeout=2, socket_connect_timeout=2)
 
 
-def signs() -> list[Sign]:
+def list_signs() -> list[Sign]:
     """Give the processes that live; raises RedisError."""
-    with server_of(settings.REDIS_URL) as server:
+    with connect_redis(settings.REDIS_URL) as server:
         keys = sorted(server.scan_iter(f"{_KEY}*", count=500))
         found = [server.get(key) for key in keys]
     return [Sign(**json.loads(text)) for text in found if text]

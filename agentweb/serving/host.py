@@ -15,7 +15,7 @@ NETWORK = frozenset({
 MOUNTS = Path("/proc/self/mountinfo")
 
 
-def file_system(path: Path, mounts: str | None = None) -> str:
+def find_file_system(path: Path, mounts: str | None = None) -> str:
     """Name the kind of file system a path is on; "" where the machine does not say."""
     if mounts is None:
         try:
@@ -37,7 +37,7 @@ def file_system(path: Path, mounts: str | None = None) -> str:
 
 
 def is_on_network(path: Path, mounts: str | None = None) -> bool:
-    return file_system(path, mounts) in NETWORK
+    return find_file_system(path, mounts) in NETWORK
 
 
 def leave_no_core() -> None:

@@ -22,7 +22,7 @@ from agentweb import env
 from agentweb.serving import frozen_memory
 
 
-def run(host: str, port: int, *, started: Callable[[str], None]) -> None:
+def run_server(host: str, port: int, *, started: Callable[[str], None]) -> None:
     """Serve until a signal; `started` is called with the site's URL once it answers."""
     from channels.routing import get_default_application
 
@@ -33,7 +33,7 @@ def run(host: str, port: int, *, started: Callable[[str], None]) -> None:
         import conversations.claude.client  # noqa: F401  (seconds that no first request should pay)
 
     _demand_free(host, port)
-    process = _Process(lambda: started(site_url(host, port)))
+    process = _Process(lambda: started(format_site_url(host, port)))
     address = f"tcp:port={port}:interface={host.replace(':', chr(92) + ':')}"
     server = EdgeServer(
         get_default_application(), address, ready=process.ready, drain=process.drain
@@ -66,7 +66,7 @@ class _Process:
     def _begun(self, task: asyncio.Future[None]) -> None:
         self.error = task.exception()
         if self.error is None:
-            frozen_memory.settle()
+            frozen_memory.freeze_memory()
             self._started()
         else:
             self._reactor.stop()
@@ -77,7 +77,7 @@ class _Process:
         await process.drain()
 
 
-def site_url(host: str, port: int) -> str:
+def format_site_url(host: str, port: int) -> str:
     shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
     return f"http://[{shown}]:{port}/" if ":" in shown else f"http://{shown}:{port}/"
 
@@ -97,14 +97,14 @@ def _demand_free(host: str, port: int) -> None:
 
 
 @contextlib.contextmanager
-def only_one() -> Iterator[None]:
+def lock_data_folder() -> Iterator[None]:
     """Hold the data folder's lock: the embedded database is for one server."""
     folder = Path(settings.DATA_DIR)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         held = (folder / "serve.lock").open("w") if connection.vendor == "sqlite" else None
     except OSError as error:
-        raise CommandError(env.unwritable(folder, error)) from error
+        raise CommandError(env.describe_unwritable(folder, error)) from error
     if held is None:
         yield
         return

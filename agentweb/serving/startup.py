@@ -56,7 +56,7 @@ def is_loopback(host: str) -> bool:
 
 def demand_ready_database() -> None:
     """Refuse a database that is not as this version needs it; for those who do not migrate it."""
-    missing = unapplied_migrations()
+    missing = list_unapplied_migrations()
     if missing:
         raise CommandError(
             f"the database lacks {len(missing)} migrations, the first is {missing[0]}; start"
@@ -84,7 +84,7 @@ def demand_room() -> None:
     """Refuse a pool that the server could not give."""
     if connection.vendor != "postgresql":
         return
-    most = most_connections()
+    most = read_max_connections()
     if most < settings.DATABASE_POOL + SPARE_CONNECTIONS:
         raise CommandError(
             f"AGENTWEB_DATABASE_POOL is {settings.DATABASE_POOL}, but PostgreSQL takes {most}"
@@ -93,13 +93,13 @@ def demand_room() -> None:
         )
 
 
-def most_connections() -> int:
+def read_max_connections() -> int:
     with connection.cursor() as cursor:
         cursor.execute("SHOW max_connections")
         return int(cursor.fetchone()[0])
 
 
-def unapplied_migrations() -> list[str]:
+def list_unapplied_migrations() -> list[str]:
     """Name what is to be applied, in order; raises CommandError when there is no database."""
     from django.db.migrations.executor import MigrationExecutor
 

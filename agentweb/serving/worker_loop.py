@@ -39,7 +39,7 @@ class WorkerLoop:
         self._loop.call_soon_threadsafe(self._watch)
         work = process.start(runs_turns=True)
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
-        frozen_memory.settle()
+        frozen_memory.freeze_memory()
 
     def _watch(self) -> None:
         Watchdog(self._loop).start()

@@ -18,7 +18,7 @@ _MARKS = re.compile(r"""(</?[a-zA-Z]\w*|[>"']|\n[ \t]*)""")
 _SHOWING = {"<pre": "</pre", "<textarea": "</textarea"}
 
 
-def outdented(source: str) -> str:
+def strip_layout(source: str) -> str:
     sent: list[str] = []
     end = ""  # of the tag, or the quotation in it, that this is within
     shown_until = ""
@@ -43,7 +43,7 @@ def outdented(source: str) -> str:
 
 class Outdented(filesystem.Loader):
     def get_contents(self, origin: base.Origin) -> str:
-        return outdented(super().get_contents(origin))
+        return strip_layout(super().get_contents(origin))
 
 
 class Loader(cached.Loader):

@@ -17,7 +17,7 @@ from django.core.management import get_commands
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from agentweb.doctor.lock_files import pins
+from agentweb.doctor.lock_files import read_pins
 from agentweb.management.readme_tables import read_settings
 from agentweb.serving.heartbeat import LASTS
 from conversations.conf import Conf
@@ -71,7 +71,7 @@ def test_an_extra_of_the_image_is_whole(extra: str) -> None:
     """What the builder picks from the lock for development is all that the extra brings."""
     [line] = [line for line in steps("ARG") if line.startswith(f"{extra.upper()}=")]
     picked = set(line.partition("=")[2].strip('"').split())
-    runtime, dev = pins(ROOT / "requirements.lock"), pins(ROOT / "requirements-dev.lock")
+    runtime, dev = read_pins(ROOT / "requirements.lock"), read_pins(ROOT / "requirements-dev.lock")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     todo = [Requirement(text).name for text in project["optional-dependencies"][extra]]
     needed: set[str] = set()
@@ -99,8 +99,8 @@ def test_the_builder_picks_whole_entries(extras: str, tmp_path: Path) -> None:
     script = script.replace("/build/extras.lock", "extras.lock")
     subprocess.run(["sh", "-euc", script], check=True, cwd=tmp_path, env=environment)
     names = [name for word in extras.split() for name in variables[word.upper()].split()]
-    found = pins(tmp_path / "extras.lock")
-    dev = pins(ROOT / "requirements-dev.lock")
+    found = read_pins(tmp_path / "extras.lock")
+    dev = read_pins(ROOT / "requirements-dev.lock")
     assert found == {name: dev[name] for name in names}
     text = (tmp_path / "extras.lock").read_text()
     assert text.count("--hash=sha256:") >= len(names)

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from agentweb.celery import worker_init
 from agentweb.doctor import content, database, host, model, parts, site
-from agentweb.doctor.lines import Line, exit_code, looked, ok
+from agentweb.doctor.lines import Line, exit_code, ok, run_check
 from agentweb.emulator import server as emulator
 from agentweb.serving import heartbeat, worker_loop
 from conversations.log.triggers import list_guarded_tables
@@ -31,7 +31,7 @@ STRONG = "0123456789abcdef" * 4
 
 def found(look: Callable[[], Iterable[Line]], name: str) -> tuple[str, str]:
     """Give the worst state a look found for a name, and its words."""
-    lines = [line for line in looked(look) if line.name == name]
+    lines = [line for line in run_check(look) if line.name == name]
     assert all(line.hint for line in lines if line.state != "ok")
     worst = max(lines, key=lambda line: ("ok", "warn", "failed").index(line.state), default=None)
     return (worst.state, f"{worst.text} {worst.hint}") if worst else ("", "")
@@ -78,7 +78,7 @@ def test_a_look_that_breaks_is_a_finding_without_its_words() -> None:
         yield ok("rain", "none")
         raise OperationalError("password hunter2")
 
-    lines = looked(weather)
+    lines = run_check(weather)
     assert [line.state for line in lines] == ["ok", "failed"]
     assert "OperationalError" in lines[1].text
     assert "hunter2" not in str(lines[1])
@@ -88,15 +88,16 @@ def test_a_look_that_breaks_is_a_finding_without_its_words() -> None:
 
 def test_an_old_python_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "OLDEST", (99, 0))
-    assert found(host.python, "python")[0] == "failed"
+    assert found(host.check_python, "python")[0] == "failed"
 
 
 def test_packages_of_another_version_are_named(settings: Any, tmp_path: Path) -> None:
-    assert found(host.packages, "packages")[0] == "ok"
+    assert found(host.check_packages, "packages")[0] == "ok"
     settings.BASE_DIR = tmp_path
-    assert found(host.packages, "packages") == ("ok", "there is no lock to compare them with ")
+    state, text = found(host.check_packages, "packages")
+    assert (state, text) == ("ok", "there is no lock to compare them with ")
     (tmp_path / host.LOCK).write_text("django==1.0\nabsent==2.0\n")
-    state, text = found(host.packages, "packages")
+    state, text = found(host.check_packages, "packages")
     assert state == "warn"
     assert "1 are not of the lock: django 5" in text
 
@@ -104,23 +105,23 @@ def test_packages_of_another_version_are_named(settings: Any, tmp_path: Path) ->
 def test_a_data_folder_others_may_enter_or_nobody_made(
     sound: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert found(host.data_folder, "data folder") == ("ok", f"{sound} ")
+    assert found(host.check_data_folder, "data folder") == ("ok", f"{sound} ")
     sound.chmod(0o755)
-    assert found(host.data_folder, "data folder")[0] == "warn"
+    assert found(host.check_data_folder, "data folder")[0] == "warn"
     key = sound / "secret_key"
     key.write_text("x")
     key.chmod(0o644)
-    assert found(host.data_folder, "secret key")[0] == "failed"
+    assert found(host.check_data_folder, "secret key")[0] == "failed"
     # Root may write everywhere, so the answer is asked for.
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert found(host.data_folder, "data folder")[0] == "failed"
+    assert found(host.check_data_folder, "data folder")[0] == "failed"
     settings.DATA_DIR = sound / "nowhere"
-    assert found(host.data_folder, "data folder")[0] == "failed"
+    assert found(host.check_data_folder, "data folder")[0] == "failed"
 
 
 def test_a_network_file_system_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "is_on_network", lambda path: True)
-    assert found(host.data_folder, "data folder")[0] == "warn"
+    assert found(host.check_data_folder, "data folder")[0] == "warn"
 
 
 @pytest.mark.parametrize(
@@ -128,22 +129,22 @@ def test_a_network_file_system_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> 
 )
 def test_a_disk_that_fills_up(free: int, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host.shutil, "disk_usage", lambda path: SimpleNamespace(free=free))
-    assert found(host.disk, "disk")[0] == state
+    assert found(host.check_disk, "disk")[0] == state
 
 
 def test_a_database_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     def down() -> None:
         raise OperationalError("host 10.0.0.1")
 
-    assert found(database.server, "database")[0] == "ok"
+    assert found(database.check_server, "database")[0] == "ok"
     monkeypatch.setattr(connection, "ensure_connection", down)
-    state, text = found(database.server, "database")
+    state, text = found(database.check_server, "database")
     assert (state, "10.0.0.1" in text) == ("failed", False)
 
 
 @pytest.mark.only_database("sqlite", "damages a file of SQLite")
 def test_a_damaged_file_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert found(database.server, "database file")[0] == "ok"
+    assert found(database.check_server, "database file")[0] == "ok"
     real = connection.cursor
 
     def spoiled() -> Any:
@@ -153,7 +154,7 @@ def test_a_damaged_file_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         return cursor
 
     monkeypatch.setattr(connection, "cursor", spoiled)
-    assert found(database.server, "database file")[0] == "failed"
+    assert found(database.check_server, "database file")[0] == "failed"
 
 
 @pytest.mark.only_database("sqlite", "asks for the size of a file of SQLite")
@@ -161,36 +162,37 @@ def test_a_disk_on_which_no_backup_fits(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(database.shutil, "disk_usage", lambda path: SimpleNamespace(free=10))
     real = connection.settings_dict["NAME"]
     monkeypatch.setitem(database.settings.DATABASES["default"], "NAME", real)
-    assert found(database.server, "database file")[0] == "warn"
+    assert found(database.check_server, "database file")[0] == "warn"
 
 
 @pytest.mark.only_database("postgres", "asks PostgreSQL")
 def test_postgresql_that_may_lose_or_forge_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert found(database.server, "durability")[0] == "warn"
-    assert found(database.server, "database role")[0] == "warn"
-    assert found(database.server, "connections")[0] == "ok"
-    monkeypatch.setattr(database.startup, "most_connections", lambda: 5)
-    assert found(database.server, "connections")[0] == "warn"
+    assert found(database.check_server, "durability")[0] == "warn"
+    assert found(database.check_server, "database role")[0] == "warn"
+    assert found(database.check_server, "connections")[0] == "ok"
+    monkeypatch.setattr(database.startup, "read_max_connections", lambda: 5)
+    assert found(database.check_server, "connections")[0] == "warn"
 
 
 def test_a_schema_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert found(database.schema, "migrations")[0] == "ok"
-    assert found(database.schema, "guards")[0] == "ok"
+    assert found(database.check_schema, "migrations")[0] == "ok"
+    assert found(database.check_schema, "guards")[0] == "ok"
 
     def full() -> None:
         raise CommandError("AGENTWEB_DATABASE_POOL is 500")
 
     with monkeypatch.context() as patch:
         patch.setattr(database.startup, "demand_room", full)
-        assert found(database.schema, "pool")[0] == "failed"
+        assert found(database.check_schema, "pool")[0] == "failed"
     with monkeypatch.context() as patch:
-        patch.setattr(database.startup, "unapplied_migrations", lambda: ["conversations.0099_x"])
-        assert found(database.schema, "migrations")[0] == "failed"
+        missing = ["conversations.0099_x"]
+        patch.setattr(database.startup, "list_unapplied_migrations", lambda: missing)
+        assert found(database.check_schema, "migrations")[0] == "failed"
     table = list_guarded_tables()[0]
     where = f' ON "{table}"' if connection.vendor == "postgresql" else ""
     with connection.cursor() as cursor:
         cursor.execute(f'DROP TRIGGER "{table}_keep_delete"{where}')
-    state, text = found(database.schema, "guards")
+    state, text = found(database.check_schema, "guards")
     assert (state, table in text) == ("failed", True)
 
 
@@ -199,22 +201,22 @@ def test_clocks_that_differ(apart: int, state: str, monkeypatch: pytest.MonkeyPa
     there = database.read_database_time() + timedelta(seconds=apart)
     assert abs(datetime.now(UTC) + timedelta(seconds=apart) - there) < timedelta(seconds=2)
     monkeypatch.setattr(database, "read_database_time", lambda: there)
-    assert found(database.clock, "clock")[0] == state
+    assert found(database.check_clock, "clock")[0] == state
 
 
 def test_redis_that_is_away_or_forgets(settings: Any, redis_url: str) -> None:
-    assert found(parts.redis_server, "redis") == ("ok", "not used ")
+    assert found(parts.check_redis, "redis") == ("ok", "not used ")
     settings.REDIS_URL = redis_url
-    assert found(parts.redis_server, "redis")[0] == "ok"
-    assert found(parts.redis_server, "redis data")[0] == "ok"
-    with heartbeat.server_of(redis_url) as server:
+    assert found(parts.check_redis, "redis")[0] == "ok"
+    assert found(parts.check_redis, "redis data")[0] == "ok"
+    with heartbeat.connect_redis(redis_url) as server:
         server.config_set("maxmemory", "100mb")
         server.config_set("maxmemory-policy", "allkeys-lru")
-        assert found(parts.redis_server, "redis memory")[0] == "warn"
+        assert found(parts.check_redis, "redis memory")[0] == "warn"
         server.config_set("maxmemory", "0")
         server.config_set("maxmemory-policy", "noeviction")
     settings.REDIS_URL = f"redis://:hunter2@127.0.0.1:{servers.free_port()}/0"
-    state, text = found(parts.redis_server, "redis")
+    state, text = found(parts.check_redis, "redis")
     assert (state, "hunter2" in text) == ("failed", False)
 
 
@@ -223,23 +225,23 @@ def test_processes_that_are_not_there_or_run_other_code(
 ) -> None:
     settings.REDIS_URL, settings.AGENTWEB_RUN_TURNS_IN = redis_url, "worker"
     for name in ("workers", "web processes", "beat"):
-        assert found(parts.processes, name)[0] == "failed"
+        assert found(parts.check_processes, name)[0] == "failed"
     given = [heartbeat.Signs("web"), heartbeat.Signs("worker"), heartbeat.Signs("beat")]
     for one in given:
         one.give()
     for name in ("workers", "web processes", "beat", "code"):
-        assert found(parts.processes, name)[0] == "ok"
+        assert found(parts.check_processes, name)[0] == "ok"
     monkeypatch.setattr(parts, "code_version", lambda: "another")
-    assert found(parts.processes, "code")[0] == "warn"
+    assert found(parts.check_processes, "code")[0] == "warn"
     monkeypatch.setattr(os, "getpid", lambda: 7)
     given.append(heartbeat.Signs("beat"))
     given[-1].give()
-    assert found(parts.processes, "beat")[0] == "warn"
+    assert found(parts.check_processes, "beat")[0] == "warn"
     for one in given:
         one.end()
-    assert heartbeat.signs() == []
+    assert heartbeat.list_signs() == []
     settings.REDIS_URL = f"redis://127.0.0.1:{servers.free_port()}/0"
-    assert found(parts.processes, "processes")[0] == "failed"
+    assert found(parts.check_processes, "processes")[0] == "failed"
 
 
 def test_a_sign_is_a_file_too_and_goes_with_its_process(settings: Any, tmp_path: Path) -> None:
@@ -279,9 +281,9 @@ def test_a_worker_that_cannot_start_ends_and_says_why(monkeypatch: pytest.Monkey
 
 
 def test_what_a_start_refuses_is_a_line(settings: Any) -> None:
-    assert found(site.start, "settings")[0] == "ok"
+    assert found(site.check_start, "settings")[0] == "ok"
     settings.ALLOWED_HOSTS = ["*"]
-    state, text = found(site.start, "settings")
+    state, text = found(site.check_start, "settings")
     assert (state, "AGENTWEB_HOSTS" in text) == ("failed", True)
 
 
@@ -300,12 +302,12 @@ def test_hosts_origins_and_https_that_do_not_fit(
 ) -> None:
     settings.ALLOWED_HOSTS, settings.HTTPS = hosts, https
     settings.CSRF_TRUSTED_ORIGINS = origins
-    assert found(site.address, name)[0] == state
+    assert found(site.check_address, name)[0] == state
 
 
 def test_debugging_is_warned_of(settings: Any) -> None:
     settings.DEBUG = True
-    assert found(site.address, "AGENTWEB_DEBUG")[0] == "warn"
+    assert found(site.check_address, "AGENTWEB_DEBUG")[0] == "warn"
 
 
 @pytest.mark.parametrize(
@@ -314,41 +316,41 @@ def test_debugging_is_warned_of(settings: Any) -> None:
 )
 def test_a_key_of_no_form(key: str, state: str, settings: Any) -> None:
     settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL = key, ""
-    found_state, text = found(model.key, "ANTHROPIC_API_KEY")
+    found_state, text = found(model.check_key, "ANTHROPIC_API_KEY")
     assert found_state == state
     assert not key or key not in text
 
 
 def test_a_model_that_is_not_to_be_had(settings: Any) -> None:
-    assert found(model.catalogue, "prices")[0] == "ok"
+    assert found(model.check_catalogue, "prices")[0] == "ok"
     settings.AGENTWEB_MODEL = "claude-nothing"
-    assert found(model.catalogue, "AGENTWEB_MODEL")[0] == "failed"
+    assert found(model.check_catalogue, "AGENTWEB_MODEL")[0] == "failed"
     settings.AGENTWEB_SUMMARY_MODEL = "claude-nothing"
-    assert found(model.catalogue, "AGENTWEB_SUMMARY_MODEL")[0] == "warn"
+    assert found(model.check_catalogue, "AGENTWEB_SUMMARY_MODEL")[0] == "warn"
     ApiModel.objects.create(pk="claude-dear", window=1, max_output=1, is_enabled=True)
-    assert "claude-dear" in found(model.catalogue, "prices")[1]
+    assert "claude-dear" in found(model.check_catalogue, "prices")[1]
 
 
 def test_online_the_api_says_whether_it_takes_the_key(settings: Any) -> None:
     settings.ANTHROPIC_API_KEY = ""
-    assert found(model.online, "API")[0] == "warn"
+    assert found(model.check_online, "API")[0] == "warn"
     with emulator.start(pace=0) as running:
         settings.ANTHROPIC_API_KEY, settings.ANTHROPIC_BASE_URL = "sk-ant-x", running.url
-        assert found(model.online, "API")[0] == "ok"
+        assert found(model.check_online, "API")[0] == "ok"
         settings.AGENTWEB_MODEL = "claude-nothing"
-        assert found(model.online, "AGENTWEB_MODEL")[0] == "failed"
+        assert found(model.check_online, "AGENTWEB_MODEL")[0] == "failed"
     settings.ANTHROPIC_BASE_URL = f"http://127.0.0.1:{servers.free_port()}"
-    assert found(model.online, "API")[0] == "failed"
+    assert found(model.check_online, "API")[0] == "failed"
 
 
 def test_a_storage_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert found(content.storage, "storage")[0] == "ok"
+    assert found(content.check_storage, "storage")[0] == "ok"
 
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(content.storages["workspace"], "save", full)
-    assert found(content.storage, "storage")[0] == "failed"
+    assert found(content.check_storage, "storage")[0] == "failed"
 
 
 def test_turns_that_nobody_comes_for() -> None:
@@ -356,12 +358,12 @@ def test_turns_that_nobody_comes_for() -> None:
         people_and_turns.queued(people_and_turns.person()),
         people_and_turns.begun(people_and_turns.person("bob")),
     )
-    assert found(content.turns, "turns")[0] == "ok"
+    assert found(content.check_turns, "turns")[0] == "ok"
     Turn.objects.filter(pk=waiting.pk).update(created_at=timezone.now() - timedelta(minutes=10))
-    assert found(content.turns, "turns")[1].startswith("1 wait")
+    assert found(content.check_turns, "turns")[1].startswith("1 wait")
     late = timezone.now() - timedelta(minutes=10)
     Turn.objects.filter(pk=running.turn_id).update(lease_until=late)
-    state, text = found(content.turns, "turns")
+    state, text = found(content.check_turns, "turns")
     assert (state, text.startswith("2 wait")) == ("failed", True)
 
 
@@ -369,29 +371,29 @@ def test_a_ledger_that_differs() -> None:
     user = people_and_turns.person()
     people_and_turns.limited(user, 50_000_000)
     people_and_turns.opened(people_and_turns.begun(user))
-    assert found(content.ledger, "ledger")[0] == "ok"
+    assert found(content.check_ledger, "ledger")[0] == "ok"
     BudgetWindow.objects.update(held=9)
-    assert found(content.ledger, "ledger")[0] == "failed"
+    assert found(content.check_ledger, "ledger")[0] == "failed"
 
 
 def test_anchors_that_are_off_missing_or_old(settings: Any, tmp_path: Path) -> None:
     path = tmp_path / "anchors.jsonl"
     settings.AGENTWEB_ANCHOR_FILE = "off"
-    assert found(content.anchors, "anchors")[0] == "warn"
+    assert found(content.check_anchors, "anchors")[0] == "warn"
     settings.AGENTWEB_ANCHOR_FILE = str(path)
-    assert found(content.anchors, "anchors")[0] == "warn"
+    assert found(content.check_anchors, "anchors")[0] == "warn"
     path.write_text("{}\n")
-    assert found(content.anchors, "anchors")[0] == "ok"
+    assert found(content.check_anchors, "anchors")[0] == "ok"
     os.utime(path, (0, 0))
-    assert found(content.anchors, "anchors")[0] == "warn"
+    assert found(content.check_anchors, "anchors")[0] == "warn"
 
 
 def test_settings_of_mail_and_addresses_that_are_not_whole(settings: Any, tmp_path: Path) -> None:
-    assert looked(content.mail) == looked(content.private_addresses) == []
+    assert run_check(content.check_mail) == run_check(content.check_private_addresses) == []
     settings.AGENTWEB_MAIL_PROVIDERS = ("one https://x.example/token id hunter2", "two https://x")
-    state, text = found(content.mail, "AGENTWEB_MAIL_PROVIDERS")
+    state, text = found(content.check_mail, "AGENTWEB_MAIL_PROVIDERS")
     assert (state, "hunter2" in text) == ("failed", False)
     settings.AGENTWEB_MAIL_AUTHORITIES = str(tmp_path / "none.pem")
-    assert found(content.mail, "AGENTWEB_MAIL_AUTHORITIES")[0] == "failed"
+    assert found(content.check_mail, "AGENTWEB_MAIL_AUTHORITIES")[0] == "failed"
     settings.AGENTWEB_MCP_PRIVATE = ("wiki.lan:443", "wiki.lan")
-    assert found(content.private_addresses, "AGENTWEB_MCP_PRIVATE")[0] == "failed"
+    assert found(content.check_private_addresses, "AGENTWEB_MCP_PRIVATE")[0] == "failed"

@@ -12,7 +12,7 @@ import gc, django
 django.setup()
 from agentweb.serving import frozen_memory
 there = len(gc.get_objects())
-frozen_memory.settle()
+frozen_memory.freeze_memory()
 print(there, len(gc.get_objects()), gc.get_threshold() == frozen_memory.THRESHOLDS)
 """
 

@@ -14,7 +14,7 @@ import pytest
 from django.db import OperationalError, transaction
 from django.test import Client
 
-from agentweb.observability.metrics_page import gathered, serve_figures
+from agentweb.observability.metrics_page import gather_figures, serve_figures
 from conversations.agent.ports import Finish
 from conversations.models import ApiResult, ToolCall
 from conversations.telemetry import metrics
@@ -221,6 +221,6 @@ def test_without_a_database_the_other_figures_are_given(monkeypatch: pytest.Monk
     def down() -> None:
         raise OperationalError
 
-    assert "agentweb_database_up 1.0" in gathered()[0].decode()
+    assert "agentweb_database_up 1.0" in gather_figures()[0].decode()
     monkeypatch.setattr("agentweb.observability.metrics_page.count_waiting_turns", down)
-    assert "agentweb_database_up 0.0" in gathered()[0].decode()
+    assert "agentweb_database_up 0.0" in gather_figures()[0].decode()

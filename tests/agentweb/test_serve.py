@@ -23,7 +23,7 @@ from django.core.management import CommandError
 
 from agentweb.edge.sockets import MOST_FRAME
 from agentweb.management.commands.serve import port_number
-from agentweb.serving.server_process import _demand_free, only_one
+from agentweb.serving.server_process import _demand_free, lock_data_folder
 from tests.e2e import served
 from tests.e2e.served import PROJECT, Served
 
@@ -212,7 +212,7 @@ def test_a_second_server_on_the_same_data_is_refused_in_words(
     running: Served, settings: Any
 ) -> None:
     settings.DATA_DIR = running.data
-    with pytest.raises(CommandError, match="another agentweb already serves"), only_one():
+    with pytest.raises(CommandError, match="another agentweb already serves"), lock_data_folder():
         pass
 
 

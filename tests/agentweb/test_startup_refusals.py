@@ -15,7 +15,7 @@ from django.db import connection
 
 from agentweb import env
 from agentweb.serving import checks, startup
-from agentweb.serving.host import file_system, is_on_network
+from agentweb.serving.host import find_file_system, is_on_network
 from conversations.log.triggers import install_guards, list_guarded_tables
 
 STRONG = "0123456789abcdef" * 4
@@ -82,7 +82,7 @@ def test_every_host_is_refused(settings: Any) -> None:
      ("/srv/sharedbutnot", "ext4")],
 )  # fmt: skip
 def test_a_file_system_is_known_by_its_nearest_mount(path: str, kind: str) -> None:
-    assert file_system(Path(path), MOUNTS) == kind
+    assert find_file_system(Path(path), MOUNTS) == kind
     assert is_on_network(Path(path), MOUNTS) is (kind not in {"ext4", "xfs"})
 
 
@@ -208,7 +208,7 @@ def test_missing_triggers_are_refused_by_the_names_of_their_tables() -> None:
 def test_a_pool_that_the_server_could_not_give_is_refused(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(startup, "most_connections", lambda: 20)
+    monkeypatch.setattr(startup, "read_max_connections", lambda: 20)
     monkeypatch.setattr(startup.connection, "vendor", "postgresql")
     settings.DATABASE_POOL = 10
     startup.demand_room()

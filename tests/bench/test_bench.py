@@ -11,7 +11,13 @@ from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 
 from agentweb.bench import made_markdown, own_database, page_times, rendering_cost
-from agentweb.bench.page_times import Page, conversation_pages, lengthy, list_pages, reader
+from agentweb.bench.page_times import (
+    Page,
+    import_long_conversation,
+    make_reader,
+    measure_conversation_pages,
+    measure_list_pages,
+)
 from conversations.log.tree import filter_path_turns
 from conversations.transcript.meter import read_meter
 
@@ -32,8 +38,10 @@ async def test_a_streamed_answer_costs_the_same_per_character_at_any_length(shap
 @pytest.mark.django_db
 def test_pages_of_a_long_conversation_take_the_statements_of_a_short_one() -> None:
     """The page is full in both; what lies behind it must not be asked about one by one."""
-    user, client = reader("ada")
-    short, long = (page_times._pages(client, lengthy(user, turns), 1) for turns in (25, 600))
+    user, client = make_reader("ada")
+    short, long = (
+        page_times._pages(client, import_long_conversation(user, turns), 1) for turns in (25, 600)
+    )
     for less, more in zip(short, long, strict=True):
         assert (more.name, more.queries) == (less.name, less.queries)
         if more.name != "state of a turn":
@@ -42,13 +50,13 @@ def test_pages_of_a_long_conversation_take_the_statements_of_a_short_one() -> No
 
 @pytest.mark.django_db
 def test_a_long_conversation_is_measured_at_once_where_the_planner_knows_of_no_row() -> None:
-    user, _ = reader("ada")
+    user, _ = make_reader("ada")
     with transaction.atomic():
-        lengthy(user, 200)
+        import_long_conversation(user, 200)
         transaction.set_rollback(True)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
-    long = lengthy(user, 2_000)
+    long = import_long_conversation(user, 2_000)
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             # A walk through all pairs of rows takes many times as long.
@@ -59,7 +67,7 @@ def test_a_long_conversation_is_measured_at_once_where_the_planner_knows_of_no_r
 
 @pytest.mark.django_db
 def test_lists_of_many_conversations_take_the_statements_of_one() -> None:
-    few, many = ({page.name: page for page in list_pages(count, 1)} for count in (45, 120))
+    few, many = ({page.name: page for page in measure_list_pages(count, 1)} for count in (45, 120))
     for name, page in many.items():
         assert page.queries == few[name].queries < 15
         assert page.size <= few[name].size * 1.1 + 200
@@ -67,7 +75,7 @@ def test_lists_of_many_conversations_take_the_statements_of_one() -> None:
 
 @pytest.mark.django_db
 def test_a_page_is_measured_beside_the_shortest() -> None:
-    found = {page.name: page for page in conversation_pages(3, 1, 1)}
+    found = {page.name: page for page in measure_conversation_pages(3, 1, 1)}
     assert {"open", "earlier", "around a message", "snapshot", "send"} <= found.keys()
     for page in found.values():
         assert page.milliseconds > 0
@@ -80,7 +88,7 @@ def test_a_page_is_measured_beside_the_shortest() -> None:
 @pytest.fixture
 def _here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure in the test's own database; a command makes one for itself."""
-    monkeypatch.setattr(own_database, "ground", contextlib.nullcontext)
+    monkeypatch.setattr(own_database, "use_empty_database", contextlib.nullcontext)
 
 
 @pytest.mark.usefixtures("_here")

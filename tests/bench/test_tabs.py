@@ -16,7 +16,7 @@ from websockets.utils import accept_key
 from agentweb.bench import shown_and_stored, tabs
 from agentweb.bench.readers import Reader
 from agentweb.bench.shown_page import STAMP, Shown
-from agentweb.bench.stored_answers import stored
+from agentweb.bench.stored_answers import read_stored_stamps
 from agentweb.bench.tabs import Tab
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
@@ -170,7 +170,7 @@ async def test_a_tab_shows_what_the_page_shows_at_every_moment(
                 pass
         await ended(turn)
     chat = str(turn.conversation.public_id)
-    assert (await run_db(stored, [chat], 60))[chat] == shown.stamps
+    assert (await run_db(read_stored_stamps, [chat], 60))[chat] == shown.stamps
     assert len(shown.stamps) == 225
     assert shown.missed == page.missed == []
 
@@ -184,13 +184,13 @@ async def test_what_is_for_no_place_of_the_page_is_missed() -> None:
 async def test_late_missing_and_unstored_deltas_are_told_apart(monkeypatch: Any) -> None:
     monkeypatch.setattr(shown_and_stored, "PATIENCE", 0)
     whole, lacking = tab_of(live(A, B, C)), tab_of(live(A, C))
-    found = await shown_and_stored.followed(
+    found = await shown_and_stored.compare_tabs(
         [whole, lacking], {"a": [A, B, C]}, {"deltas": 5}, [1, 2]
     )
     assert found == {"late": 2, "missing": 1, "unstored": 4}
     reader = Reader(3)
     reader.count([A, B])
-    assert await shown_and_stored.relayed([reader], {"deltas": 3}) == {
+    assert await shown_and_stored.compare_relay([reader], {"deltas": 3}) == {
         "late": 0, "missing": 1, "unstored": 0
     }  # fmt: skip
 
@@ -202,7 +202,10 @@ async def test_a_tab_is_equal_that_shows_all_in_order_once_and_is_there(
     kept = {"a": [A, B]}
     good, away = tab_of(live(A, B)), tab_of(live(A, B))
     away.is_here.clear()
-    assert await shown_and_stored.equal([good], kept) == {"answers": 1, "unequal": 0}
+    assert await shown_and_stored.count_unequal([good], kept) == {"answers": 1, "unequal": 0}
     bad = [tab_of(live(*some)) for some in ((A,), (B, A), (A, B, B), (A, B, C), ())]
-    assert await shown_and_stored.equal([good, *bad, away], kept) == {"answers": 7, "unequal": 6}
+    assert await shown_and_stored.count_unequal([good, *bad, away], kept) == {
+        "answers": 7,
+        "unequal": 6,
+    }
     assert "2 deltas are stored, 1 are shown, 1 are not, 0 are twice" in capsys.readouterr().err

@@ -9,11 +9,11 @@ import sys
 from typing import Any
 from urllib.parse import urlsplit
 
-from agentweb.demo.alerts import is_open, rating
-from agentweb.demo.openings import PAGES, openings
+from agentweb.demo.alerts import is_open, rate_company
+from agentweb.demo.openings import PAGES, list_openings
 
-COMPANIES = {job.company for page in range(1, PAGES + 1) for job in openings(page)}
-JOBS = {job.path: job for page in range(1, PAGES + 1) for job in openings(page)}
+COMPANIES = {job.company for page in range(1, PAGES + 1) for job in list_openings(page)}
+JOBS = {job.path: job for page in range(1, PAGES + 1) for job in list_openings(page)}
 
 
 def companies() -> Any:
@@ -27,7 +27,11 @@ def companies() -> Any:
         """Tell how those who worked for a company rate it, 1 to 5."""
         if company not in COMPANIES:
             raise ValueError(f"no company {company!r}")
-        return {"company": company, "rating": rating(company), "source": f"REG-{company.upper()}"}
+        return {
+            "company": company,
+            "rating": rate_company(company),
+            "source": f"REG-{company.upper()}",
+        }
 
     return server
 

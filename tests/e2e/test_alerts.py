@@ -18,8 +18,8 @@ import pytest
 from playwright.async_api import Page, expect
 
 from agentweb.demo import site
-from agentweb.demo.alerts import SENDER, alert
-from agentweb.demo.workspace import PROMPT_NAME, PROMPTS, RESULT_NAME, alerts_prompt
+from agentweb.demo.alerts import SENDER, render_alert
+from agentweb.demo.workspace import PROMPT_NAME, PROMPTS, RESULT_NAME, make_alerts_prompt
 from agentweb.emulator.scenes.jobs.notes import Rank, find_ranks
 from agentweb.emulator.server import Server
 from tests.e2e.conftest import Serve, Snap
@@ -38,7 +38,7 @@ PROGRAM = "tests.e2e.jobservers"
 @pytest.fixture(scope="module")
 def jobs() -> Iterator[Server]:
     """The small site of job pages, on loopback."""
-    running = site.start()
+    running = site.start_site()
     yield running
     running.stop()
 
@@ -73,7 +73,7 @@ async def test_a_job_search_from_the_mailbox_to_a_report_that_can_be_traced(
 ) -> None:
     mailbox = mailbox_of(dovecot)
     for number in (1, 2, 3):
-        mail = alert(number, jobs.url, mailbox.account.address)
+        mail = render_alert(number, jobs.url, mailbox.account.address)
         assert len(html_to_markdown(mail.get_content(), "")) > 10_000
         mailbox.add(mail.as_bytes())
     mailbox.add(b"From: Bank <news@bank.example>\r\nSubject: News, page 1\r\n\r\nRates are up.\r\n")
@@ -95,7 +95,7 @@ async def test_a_job_search_from_the_mailbox_to_a_report_that_can_be_traced(
         page, served, "board", transport="http", url=f"http://127.0.0.1:{board}/mcp"
     )
     await snap("alerts 1 a server's tools")
-    await upload(page, served, {PROMPT_NAME: alerts_prompt(SENDER)})
+    await upload(page, served, {PROMPT_NAME: make_alerts_prompt(SENDER)})
     await start_chat(page, served, PROMPTS[0])
     # Mail was read: whom the model tells anything now, the person allows.
     await allow(page, "fetch_url")

@@ -15,8 +15,8 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from agentweb.demo import site
-from agentweb.demo.openings import opening
-from agentweb.demo.workspace import PROMPTS, RESULT_NAME, workspace_files
+from agentweb.demo.openings import make_opening
+from agentweb.demo.workspace import PROMPTS, RESULT_NAME, list_workspace_files
 from agentweb.emulator.server import Server
 from tests.e2e.conftest import Motion, Serve, picture
 from tests.e2e.people import allow, download, ended, say, set_up, start_chat, upload
@@ -34,7 +34,7 @@ def motion() -> Motion:
 @pytest.fixture(scope="module")
 def jobs() -> Iterator[Server]:
     """The small site of job pages, on loopback."""
-    running = site.start()
+    running = site.start_site()
     yield running
     running.stop()
 
@@ -57,7 +57,7 @@ async def test_the_job_search_from_the_prompt_to_the_audit(
         AGENTWEB_POLICY="classic",
     )
     await set_up(page, served)
-    await upload(page, served, workspace_files(site.list_url(jobs.url)))
+    await upload(page, served, list_workspace_files(site.make_list_url(jobs.url)))
     await start_chat(page, served, PROMPTS[0])
     # A file was read: whom the model tells anything now, the person allows.
     await allow(page, "fetch_url")
@@ -111,7 +111,7 @@ async def what_was_cut_is_still_known(page: Page, served: Served) -> None:
         await expect(answer).to_contain_text(share)
     await say(page, "What was the URL and score of the best job?")
     await expect(await ended(page, 5)).to_contain_text("/jobs/p")
-    cut = opening(1, 3)
+    cut = make_opening(1, 3)
     await say(page, f"What did the page of {cut.title} say about training?")
     await expect(await ended(page, 6)).to_contain_text(f"{cut.training_days}")
     recalled = rows(

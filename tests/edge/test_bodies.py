@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentweb.edge.bodies import AROUND, SMALL, most_body
+from agentweb.edge.bodies import AROUND, SMALL, find_body_limit
 from agentweb.edge.channel import PART
 from conversations.conf import conf
 from conversations.context.tokens.media import MOST_BYTES
@@ -38,7 +38,7 @@ def chunks(size: int) -> Iterator[bytes]:
     ],
 )  # fmt: skip
 async def test_a_body_may_be_as_large_as_its_address_takes(path: str, most: int) -> None:
-    assert most_body(path.encode()) == most + AROUND
+    assert find_body_limit(path.encode()) == most + AROUND
 
 
 async def test_a_body_of_400_mb_is_refused_before_it_is_kept(site: Site) -> None:

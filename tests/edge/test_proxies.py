@@ -9,19 +9,21 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.handlers.asgi import ASGIRequest
 
-from agentweb.edge.proxies import networks, seen
+from agentweb.edge.proxies import apply_forwarded, read_networks
 from agentweb.observability.metrics_page import may_see
 from tests.edge.conftest import PROXY
 from tests.edge.wire import Site, status
 
-OURS = networks(("10.0.0.0/8", "2001:db8::/32", "192.0.2.7"))
-NOBODY = networks(())
+OURS = read_networks(("10.0.0.0/8", "2001:db8::/32", "192.0.2.7"))
+NOBODY = read_networks(())
 FOR, PROTO = b"x-forwarded-for", b"x-forwarded-proto"
 
 
 def told(peer: str, *headers: tuple[bytes, bytes], trusted: Any = OURS) -> tuple[str, list[Any]]:
     """Give who the visitor is, and what the application is told besides."""
-    found = seen({"type": "http", "client": [peer, 5], "headers": list(headers)}, trusted)
+    found = apply_forwarded(
+        {"type": "http", "client": [peer, 5], "headers": list(headers)}, trusted
+    )
     return found["client"][0], found["headers"]
 
 
@@ -86,14 +88,14 @@ def test_through_a_proxy_that_is_not_named_nobody_is_this_machine(header: str) -
     scope = {"type": "http", "method": "GET", "path": "/metrics", "client": ["127.0.0.1", 5]}
     host = (b"host", b"localhost")
     for headers, may in (([host], True), ([host, (header.encode(), b"203.0.113.9")], False)):
-        found = seen({**scope, "headers": headers}, NOBODY)
+        found = apply_forwarded({**scope, "headers": headers}, NOBODY)
         assert may_see(ASGIRequest(found, BytesIO())) is may
 
 
 @pytest.mark.parametrize("word", ["10.0.0.0/33", "proxy", "10.0.0", "*"])
 def test_a_network_that_is_none_stops_the_start(word: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="AGENTWEB_TRUSTED_PROXIES: "):
-        networks((word,))
+        read_networks((word,))
 
 
 async def log_in(site: Site, forwarded: str, source: str) -> int:

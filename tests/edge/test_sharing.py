@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agentweb.edge import sharing
-from agentweb.edge.sharing import AT_ONCE, shared, visitor
+from agentweb.edge.sharing import AT_ONCE, name_visitor, queue_by_visitor
 
 BODY = {"type": "http.request", "body": b"", "more_body": False}
 START = {"type": "http.response.start", "status": 200, "headers": []}
@@ -53,15 +53,15 @@ async def settled() -> None:
 
 
 def test_a_visitor_is_a_session_or_an_address() -> None:
-    assert visitor(scope("/", "abc")) == "session abc"
-    assert visitor(scope("/")) == "address 192.0.2.1"
-    assert visitor({"type": "http", "headers": [(b"cookie", b"\xff=;;")], "client": None})
+    assert name_visitor(scope("/", "abc")) == "session abc"
+    assert name_visitor(scope("/")) == "address 192.0.2.1"
+    assert name_visitor({"type": "http", "headers": [(b"cookie", b"\xff=;;")], "client": None})
 
 
 @pytest.mark.asyncio
 async def test_the_requests_of_one_session_go_one_at_a_time() -> None:
     pages = Pages()
-    application = shared(pages)
+    application = queue_by_visitor(pages)
     many = [
         asyncio.create_task(application(scope(f"/{at}", "eager"), whole, into_the_void))
         for at in range(8)
@@ -81,7 +81,7 @@ async def test_the_requests_of_one_session_go_one_at_a_time() -> None:
 async def test_who_sends_slowly_or_reads_slowly_holds_nobody_up() -> None:
     pages = Pages()
     pages.goes.set()
-    application = shared(pages)
+    application = queue_by_visitor(pages)
 
     async def never() -> dict[str, Any]:
         await asyncio.Event().wait()
@@ -107,7 +107,7 @@ async def test_who_sends_slowly_or_reads_slowly_holds_nobody_up() -> None:
 async def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sharing, "PATIENCE", 0.01)
     pages = Pages()
-    application = shared(pages)
+    application = queue_by_visitor(pages)
     many = [
         asyncio.create_task(application(scope(f"/{at}", "one"), whole, into_the_void))
         for at in range(2 * AT_ONCE)
@@ -125,7 +125,7 @@ async def test_a_place_is_given_back_whatever_happens() -> None:
         await receive()
         raise ZeroDivisionError
 
-    application = shared(broken)
+    application = queue_by_visitor(broken)
     for _ in range(3 * AT_ONCE):
         with pytest.raises(ZeroDivisionError):
             async with asyncio.timeout(sharing.PATIENCE / 2):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentweb.demo.site import find_page, list_url
-from agentweb.demo.workspace import workspace_files
+from agentweb.demo.site import find_page, make_list_url
+from agentweb.demo.workspace import list_workspace_files
 from tests.emulator.samples import TOOL
 
 BASE = "http://jobs.test"
@@ -28,7 +28,7 @@ class Agent:
     recalls: bool = True
     #: Names of more tools, and what they do.
     more: dict[str, Callable[[dict[str, Any]], str]] = field(default_factory=dict)
-    files: dict[str, str] = field(default_factory=lambda: workspace_files(list_url(BASE)))
+    files: dict[str, str] = field(default_factory=lambda: list_workspace_files(make_list_url(BASE)))
     originals: dict[str, str] = field(default_factory=dict)
     messages: list[Any] = field(default_factory=list)
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)

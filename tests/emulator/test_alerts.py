@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from agentweb.demo.alerts import SENDER, alert, is_open, rating
-from agentweb.demo.openings import openings
-from agentweb.demo.workspace import PROMPT_NAME, PROMPTS, RESULT_NAME, alerts_prompt
+from agentweb.demo.alerts import SENDER, is_open, rate_company, render_alert
+from agentweb.demo.openings import list_openings
+from agentweb.demo.workspace import PROMPT_NAME, PROMPTS, RESULT_NAME, make_alerts_prompt
 from agentweb.emulator.scenes.jobs.notes import find_ranks
 from tests.emulator.agent import BASE, Agent, cut_results, summarise
 from tests.support.job_ranking import expected
 from tools.html.to_markdown import html_to_markdown
 
 REDUCTIONS = [lambda agent: None, cut_results, summarise]
-PAGES = {f"{BASE}{job.path}": job for page in range(1, 4) for job in openings(page)}
+PAGES = {f"{BASE}{job.path}": job for page in range(1, 4) for job in list_openings(page)}
 
 
 def search_mail(given: dict[str, Any]) -> str:
@@ -29,14 +29,14 @@ def search_mail(given: dict[str, Any]) -> str:
 
 
 def read_mail(given: dict[str, Any]) -> str:
-    mail = alert(given["uid"] - 40, BASE, "ada@example.org")
+    mail = render_alert(given["uid"] - 40, BASE, "ada@example.org")
     text = html_to_markdown(mail.get_content(), "")
     assert len(text) > 10_000
     return f"[uid {given['uid']}]\n{text}"
 
 
 def rated(given: dict[str, Any]) -> str:
-    return json.dumps({"company": given["company"], "rating": rating(given["company"])})
+    return json.dumps({"company": given["company"], "rating": rate_company(given["company"])})
 
 
 def status(given: dict[str, Any]) -> str:
@@ -51,7 +51,7 @@ def make(ask: Any, reduce: Callable[[Agent], None]) -> Agent:
         "mcp__board__status": status,
     }
     return Agent(
-        ask, html_to_markdown, reduce, files={PROMPT_NAME: alerts_prompt(SENDER)}, more=more
+        ask, html_to_markdown, reduce, files={PROMPT_NAME: make_alerts_prompt(SENDER)}, more=more
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentweb.demo.openings import opening
+from agentweb.demo.openings import make_opening
 from agentweb.demo.workspace import PROMPTS, QUESTIONS, RESULT_NAME
 from agentweb.emulator.scenes.jobs.notes import find_ranks
 from tests.emulator.agent import BASE, Agent, cut_results, summarise
@@ -58,7 +58,7 @@ def test_questions_are_answered_from_view_or_by_recall(
     points, url = expected(2, BASE, least=600)[0]
     assert url in best
     assert f"{points} points" in best
-    job = opening(2, 4)
+    job = make_opening(2, 4)
     told = agent.say(f"What did the page of {job.title} say about equipment budget?")
     assert f"Equipment budget: {job.equipment} EUR" in told
     process = agent.say(f"What did the page of {job.title} say about the interview process?")
@@ -80,7 +80,7 @@ def test_without_recall_what_was_cut_cannot_be_seen_any_more(ask: Any) -> None:
     agent = Agent(ask, html_to_markdown, cut_results, recalls=False)
     agent.say(PROMPTS[0])
     agent.last_tokens = 50_000
-    job = opening(1, 2)
+    job = make_opening(1, 2)
     told = agent.say(f"What did the page of {job.title} say about on-call duty?")
     assert told.startswith("I can't see that any more")
 
@@ -89,7 +89,7 @@ def test_nothing_is_remembered_outside_of_the_view(ask: Any) -> None:
     agent = Agent(ask, html_to_markdown)
     agent.say(PROMPTS[0])
     agent.messages.clear()
-    for question in (*QUESTIONS, f"What did the page of {opening(1, 2).title} say about pay?"):
+    for question in (*QUESTIONS, f"What did the page of {make_opening(1, 2).title} say about pay?"):
         assert agent.say(question).startswith("I can't see that any more")
         agent.messages.clear()
 
@@ -97,7 +97,7 @@ def test_nothing_is_remembered_outside_of_the_view(ask: Any) -> None:
 def test_a_page_that_is_silent_is_said_to_be_silent(ask: Any) -> None:
     agent = Agent(ask, html_to_markdown)
     agent.say(PROMPTS[0])
-    told = agent.say(f"What did the page of {opening(1, 2).title} say about unicorns?")
+    told = agent.say(f"What did the page of {make_opening(1, 2).title} say about unicorns?")
     assert "says nothing about unicorns" in told
 
 

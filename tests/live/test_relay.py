@@ -133,10 +133,10 @@ async def test_installations_that_share_a_server_do_not_hear_each_other(settings
     """What is published is heard in all databases of a server."""
     config = settings.CHANNEL_LAYERS["default"]["CONFIG"]
     names = [
-        env.namespace(f"redis://one:6379/{number}", secret)
+        env.make_namespace(f"redis://one:6379/{number}", secret)
         for number, secret in ((0, "a"), (1, "a"), (0, "b"))
     ]
-    assert env.namespace("redis://other:6379", "a") == names[0]
+    assert env.make_namespace("redis://other:6379", "a") == names[0]
     heard = []
     async with AsyncExitStack() as stack:
         for name in names:

@@ -15,7 +15,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from agentweb.serving.server_process import only_one
+from agentweb.serving.server_process import lock_data_folder
 from conversations.models import User
 from conversations.operations.backup import archive, site_backup
 from tests.e2e.served import PROJECT
@@ -182,7 +182,7 @@ def test_nothing_is_replaced_unasked(archived: Path, tmp_path: Path, settings: A
     with pytest.raises(CommandError, match=r"--force replaces it|others use the database"):
         call_command("restore", str(archived))
     if DATABASE == "sqlite":
-        with only_one(), pytest.raises(CommandError, match="already serves"):
+        with lock_data_folder(), pytest.raises(CommandError, match="already serves"):
             call_command("restore", str(archived), force=True)
     assert User.objects.exists()
 

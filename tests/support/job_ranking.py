@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agentweb.demo.alerts import is_open, rating
-from agentweb.demo.openings import Opening, openings
+from agentweb.demo.alerts import is_open, rate_company
+from agentweb.demo.openings import Opening, list_openings
 
 WANTED = ("C#", ".NET 8", "ASP.NET Core", "Azure", "SQL Server")
 
@@ -13,7 +13,7 @@ def score(job: Opening, *, is_rated: bool) -> int:
     place = 100 if job.remote == "fully remote" else 50 if "hybrid" in job.remote else 0
     pay = max(0, min(100, (job.rate - 500) // 2))
     growth = job.growth * 20 * (15 if is_rated else 25)
-    rated = rating(job.company) * 20 * 10 if is_rated else 0
+    rated = rate_company(job.company) * 20 * 10 if is_rated else 0
     return int((share * 30 + place * 20 + pay * 25 + growth + rated + 50) // 100)
 
 
@@ -21,7 +21,7 @@ def expected(
     pages: int, base: str, *, least: int = 0, remote: bool = False, is_rated: bool = False
 ) -> list[tuple[int, str]]:
     """Give score and address of what meets the wishes, best first; rated ones must be open."""
-    jobs = [job for page in range(1, pages + 1) for job in openings(page)]
+    jobs = [job for page in range(1, pages + 1) for job in list_openings(page)]
     kept = [
         (score(job, is_rated=is_rated), job.rate, f"{base}{job.path}")
         for job in jobs

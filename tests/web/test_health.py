@@ -126,7 +126,9 @@ def test_a_statement_ends_although_the_server_hangs(
 
 
 def test_the_server_is_told_the_limits(postgres_url: str) -> None:
-    with postgres_timeouts.Connection.connect(postgres_url, **postgres_timeouts.options()) as link:
+    with postgres_timeouts.Connection.connect(
+        postgres_url, **postgres_timeouts.make_options()
+    ) as link:
         for name, seconds in (("statement_timeout", 10), ("lock_timeout", 5)):
             assert link.execute(f"SHOW {name}").fetchone() == (f"{seconds}s",)
     assert postgres_timeouts.Connection.patience is not None
@@ -136,7 +138,7 @@ def test_the_server_is_told_the_limits(postgres_url: str) -> None:
 def test_a_pool_that_is_used_up_refuses_in_time(postgres_url: str) -> None:
     from psycopg_pool import ConnectionPool, PoolTimeout, TooManyRequests
 
-    limits = postgres_timeouts.pool(1) | {"max_waiting": 1}
+    limits = postgres_timeouts.make_pool(1) | {"max_waiting": 1}
     with ConnectionPool(postgres_url, **limits) as pool:
         pool.wait(60)
         with pool.connection():

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.template.loader import get_template
 
-from agentweb.site.template_loader import outdented
+from agentweb.site.template_loader import strip_layout
 
 TEMPLATES = Path(settings.BASE_DIR) / "templates"
 
@@ -31,12 +31,12 @@ TEXT = "<pre\n  dir='auto'\n>  a\n    <ins\n>b</ins\n>\n  </pre>\n  c"
     ],
 )
 def test_what_is_sent_has_no_layout_and_the_same_spaces(source: str, sent: str) -> None:
-    assert outdented(source) == sent
+    assert strip_layout(source) == sent
 
 
 def test_a_template_is_read_once_and_without_its_layout() -> None:
     source = get_template("conversations/chat.html").template.source
-    assert source == outdented((TEMPLATES / "conversations/chat.html").read_text("utf-8"))
+    assert source == strip_layout((TEMPLATES / "conversations/chat.html").read_text("utf-8"))
     assert not re.search(r"^ ", source, re.MULTILINE)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from agentweb.serving.heartbeat import giving
+from agentweb.serving.heartbeat import give_signs
 from agentweb.serving.startup import demand_ready_database, demand_workers
 
 
@@ -21,6 +21,6 @@ class Command(BaseCommand):
 
         self.stdout.write("agentweb's beat is running")
         self.stdout.flush()
-        with giving("beat"):
+        with give_signs("beat"):
             schedule = str(settings.DATA_DIR / "beat")
             app.start(["beat", "--schedule", schedule, "--loglevel", "WARNING"])

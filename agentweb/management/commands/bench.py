@@ -109,7 +109,7 @@ class Command(BaseCommand):
         if options["step"] < 1 or options["tabs"] < 1:
             raise CommandError("--step and --tabs must be at least 1", returncode=2)
         rows = []
-        with own_database.ground():
+        with own_database.use_empty_database():
             for shape in (*made_markdown.SHAPES, "thinking"):
                 for length in options["lengths"]:
                     measured = rendering_cost.measure(
@@ -126,12 +126,12 @@ class Command(BaseCommand):
             raise CommandError("--entries, --conversations and --runs are at least 1", returncode=2)
         entries, runs = options["entries"], options["runs"]
         kinds: dict[str, Callable[[], list[page_times.Page]]] = {
-            "talk": lambda: page_times.conversation_pages(max(1, entries // 2), 0, runs),
-            "agent": lambda: page_times.conversation_pages(max(1, entries // 20), 9, runs),
-            "lists": lambda: page_times.list_pages(options["conversations"], runs),
+            "talk": lambda: page_times.measure_conversation_pages(max(1, entries // 2), 0, runs),
+            "agent": lambda: page_times.measure_conversation_pages(max(1, entries // 20), 9, runs),
+            "lists": lambda: page_times.measure_list_pages(options["conversations"], runs),
         }
         found: dict[str, list[dict[str, Any]]] = {}
-        with own_database.ground():
+        with own_database.use_empty_database():
             for kind, measured in kinds.items():
                 found[kind] = [page.data for page in measured()]
                 for line in _page_lines(kind, found[kind]):
@@ -143,7 +143,7 @@ class Command(BaseCommand):
 
         if options["runs"] < 1:
             raise CommandError("--runs must be at least 1", returncode=2)
-        with own_database.ground():
+        with own_database.use_empty_database():
             rows = [row.data for row in budget_cost.measure(options["runs"])]
         for row in rows:
             self._say(_BUDGET_LINE.format(**row))

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandParser
 
 from agentweb.doctor import content, database, host, model, parts, site
-from agentweb.doctor.lines import Line, exit_code, looked
+from agentweb.doctor.lines import Line, exit_code, run_check
 
 
 class Command(BaseCommand):
@@ -26,10 +26,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         looks = [*host.LOOKS, *site.LOOKS, *database.LOOKS, *parts.LOOKS, *model.LOOKS]
-        looks += [*content.LOOKS, *([model.online] if options["online"] else [])]
+        looks += [*content.LOOKS, *([model.check_online] if options["online"] else [])]
         lines: list[Line] = []
         for look in looks:
-            for line in looked(look):
+            for line in run_check(look):
                 lines.append(line)
                 if not options["json"]:
                     self.stdout.write(str(line))

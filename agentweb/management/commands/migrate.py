@@ -16,7 +16,7 @@ from django.core.management.commands import migrate
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from agentweb.postgres_timeouts import unbounded
+from agentweb.postgres_timeouts import lift_timeouts
 from conversations.operations.db_role import RoleMissing, connect_as_owner
 
 _LOCK = 0x61_67_77_6D
@@ -56,7 +56,7 @@ class Command(migrate.Command):
             return super().execute(*args, **options)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with unbounded(connection), _alone():
+        with lift_timeouts(connection), _alone():
             try:
                 super().handle(*args, **options)
             except RoleMissing as error:

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import connection
 
-from agentweb.serving.server_process import only_one
+from agentweb.serving.server_process import lock_data_folder
 from conversations.audit.verify import Tally, verify_everything
 from conversations.operations.backup import databases, site_backup
 from conversations.operations.backup.archive import BackupError, Manifest
@@ -28,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("--force", action="store_true", help="replace what is there")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with only_one():
+        with lock_data_folder():
             try:
                 self.restore(options["file"], is_forced=options["force"])
             except (BackupError, OSError) as error:

@@ -10,8 +10,8 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 
-from agentweb.serving.heartbeat import giving
-from agentweb.serving.server_process import only_one, run
+from agentweb.serving.heartbeat import give_signs
+from agentweb.serving.server_process import lock_data_folder, run_server
 from agentweb.serving.startup import demand_fit_address, demand_guards, demand_room, demand_sound
 from conversations.audit.anchors import anchor_at_shutdown
 from conversations.conf import conf
@@ -35,7 +35,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         demand_fit_address(options["host"])
-        with only_one():
+        with lock_data_folder():
             self.prepare()
             emulator = self.emulate()
             try:
@@ -66,8 +66,8 @@ class Command(BaseCommand):
 
     def serve(self, host: str, port: int, *, opens: bool) -> None:
         token = read_setup_token()
-        with giving("web"):
-            run(
+        with give_signs("web"):
+            run_server(
                 host,
                 port,
                 started=lambda url: self.greet(url, token, opens=opens),

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from agentweb.observability.metrics_page import serve_figures
-from agentweb.serving.heartbeat import giving
+from agentweb.serving.heartbeat import give_signs
 from agentweb.serving.startup import demand_ready_database, demand_workers
 from conversations.conf import conf
 
@@ -24,7 +24,7 @@ class Command(BaseCommand):
         serve_figures()
         from agentweb.celery import app
 
-        with giving("worker"):
+        with give_signs("worker"):
             app.worker_main(
                 [
                     "worker", "--pool", "threads", "--loglevel", "WARNING",
