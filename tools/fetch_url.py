@@ -82,7 +82,8 @@ async def _read_page(
     context: ToolContext, url: str, *, is_continued: bool
 ) -> tuple[PageText, CachedPage | None]:
     """Return the page, and the cached copy if it comes from one."""
-    cache, now = context.web.pages or PageCache(0), context.now()
+    find_pages = context.web.find_pages
+    cache, now = find_pages() if find_pages else PageCache(0), context.now()
     copy = cache.find(url, now)
     if copy is not None and (is_continued or now < copy.fresh_until):
         return copy.reading, copy

@@ -177,7 +177,7 @@ class TurnTools:
             originals=_Originals(lease.conversation_id),
             web=WebAccess(
                 allowed_private=frozenset(conf.fetch_private),
-                pages=PAGES.of(str(lease.user_id), conf.fetch_cache_bytes),
+                find_pages=partial(PAGES.of, str(lease.user_id), conf.fetch_cache_bytes),
             ),
             now=lambda: datetime.now(UTC),
             cancelled=cancelled,

@@ -29,7 +29,8 @@ class Reader:
     """One person who reads one site, at a time that can be moved."""
 
     def __init__(self, context: ToolContext, site: Any, cache: PageCache | None = None) -> None:
-        access = replace(site.access, pages=PageCache(1_000_000) if cache is None else cache)
+        own = PageCache(1_000_000) if cache is None else cache
+        access = replace(site.access, find_pages=lambda: own)
         self.site, self.context = site, replace(context, web=access)
 
     def wait(self, pause: timedelta) -> None:

@@ -8,6 +8,7 @@ code.
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tools.http.page_cache import PageCache
@@ -34,7 +35,7 @@ class WebAccess:
     #: refuse redirects to another host, because something private was read before
     is_held_to_host: bool = False
     resolve: Resolve = resolve_by_system
-    #: the person's own cache of pages; None for no cache
-    pages: PageCache | None = None
+    #: gives the person's own cache of pages when it is needed; None for no cache
+    find_pages: Callable[[], PageCache] | None = None
     #: None for the trust store of the machine
     tls: ssl.SSLContext | None = None
