@@ -40,16 +40,16 @@ async def test_only_what_tells_somebody_is_held_and_only_after_private_reading()
     assert not (await tools._reach(None)).is_held_to_host
 
 
-async def test_a_person_has_one_shelf_in_all_turns_and_none_of_another(settings: Any) -> None:
+async def test_a_person_has_one_cache_in_all_turns_and_none_of_another(settings: Any) -> None:
     settings.AGENTWEB_FETCH_CACHE_BYTES = 1_234
     ada, bea = await run_db(stored_turns.played), await run_db(stored_turns.played, "bea")
-    shelves = [
-        (await tools._reach(None)).pages
+    caches = [
+        find_pages() if (find_pages := (await tools._reach(None)).find_pages) else None
         for one in (ada, ada, bea)
         for tools in [TurnTools(one.lease, Toolset(TOOLS), partial(bool), Silent())]  # type: ignore[arg-type]
     ]
-    assert shelves[0] is shelves[1] is PAGES.of(str(ada.user.pk), 1_234)
-    assert shelves[2] is not shelves[0]
+    assert caches[0] is caches[1] is PAGES.of(str(ada.user.pk), 1_234)
+    assert caches[2] is not caches[0]
     assert shelves[0] is not None
     assert shelves[0].most == 1_234
 

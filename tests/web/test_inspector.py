@@ -226,12 +226,8 @@ def test_a_damaged_log_is_told_and_no_page_breaks(
     def broken(*_: Any, **__: Any) -> Any:
         raise KeyError(4)
 
-    for name in (
-        "inspector.sent_messages.path",
-        "inspector.current_context.path",
-        "log.rebuild.path",
-    ):
-        monkeypatch.setattr(f"conversations.{name}", broken)
+    for module in ("inspector.sent_messages", "inspector.current_context", "log.rebuild"):
+        monkeypatch.setattr(f"conversations.{module}.read_path", broken)
     client = visitor(played.user)
     for page in (
         "now/",
