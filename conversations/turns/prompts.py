@@ -126,6 +126,8 @@ def open_turn(row: Conversation, prompt: Prompt) -> Turn:
         conversation=row,
         number=(last or 0) + 1,
         parent=row.leaf,
+        # That of its prompt, below.
+        version=row.version + 1,
         client_id=prompt.client_id,
         payload_digest=prompt.digest,
         retry_of=prompt.retry_of,

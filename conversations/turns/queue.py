@@ -16,6 +16,7 @@ from django.db import transaction
 from conversations.conf import conf
 from conversations.files.attachments import detach_files
 from conversations.log.chain import lock_conversation
+from conversations.log.page_version import lock_and_raise, raise_version
 from conversations.models import Conversation, QueuedPrompt, Turn
 from conversations.turns.prompts import (
     Prompt,
@@ -49,6 +50,7 @@ def enqueue_prompt(row: Conversation, prompt: Prompt) -> QueuedPrompt:
             f"{conf.max_queued_prompts} messages are waiting already, and no more can."
             " Yours is still in the box.",
         )
+    raise_version(row.pk)
     return QueuedPrompt.objects.create(
         conversation=row,
         client_id=prompt.client_id,
@@ -60,7 +62,7 @@ def enqueue_prompt(row: Conversation, prompt: Prompt) -> QueuedPrompt:
 @transaction.atomic
 def start_next_prompt(*, conversation_id: int) -> Turn | None:
     """Make the first waiting message the next turn, after one that has just ended."""
-    row = lock_conversation(conversation_id)
+    row = lock_and_raise(conversation_id)
     queued = row.queued_prompts.first()
     if queued is None or row.deleted_at is not None:
         return None
@@ -87,6 +89,7 @@ def withdraw_prompt(*, conversation: Conversation, client_id: UUID) -> bool:
     if queued is None:
         return False
     queued.delete()
+    raise_version(row.pk)
     detach_files(conversation=row, content=queued.content)
     return True
 

@@ -13,6 +13,7 @@ from conversations.context.view import wire
 from conversations.files.attachments import find_first_name
 from conversations.log.chain import lock_conversation
 from conversations.log.leases import Lease, hold_lease
+from conversations.log.page_version import raise_version
 from conversations.log.search_index import index_title
 from conversations.log.texts import make_storable
 from conversations.models import LIVE, Conversation, QueuedPrompt, Turn
@@ -97,6 +98,7 @@ def finish_turn(*, lease: Lease, finish: Finish) -> Turn | None:
         drop_draft(lease.turn_id)
         return start_next_prompt(conversation_id=lease.conversation_id)
     close_open_work(Turn.objects.get(pk=lease.turn_id))
+    raise_version(lease.conversation_id)
     return None
 
 
@@ -107,10 +109,15 @@ def request_stop(*, turn: Turn) -> None:
         stop_requested_at=Now()
     )
     ended = {"finish_reason": "stopped", "ended_at": Now()}
+    is_over = False
     if Turn.objects.filter(pk=turn.pk, state="queued").update(state="cancelled", **ended):
+        is_over = True
         count_turn(state="cancelled", reason="stopped")
     waiting = Turn.objects.filter(pk=turn.pk, state="approval_wait")
     if waiting.update(state="cancelling"):
+        is_over = True
         close_open_work(turn)
         Turn.objects.filter(pk=turn.pk).update(state="cancelled", **ended)
         count_turn(state="cancelled", reason="stopped")
+    if is_over:
+        raise_version(turn.conversation_id)

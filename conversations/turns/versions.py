@@ -16,6 +16,7 @@ from django.db.models import Max
 
 from conversations.agent.finish import can_continue
 from conversations.context.view import wire
+from conversations.log.page_version import raise_version
 from conversations.log.tree import find_newest_below, list_versions, make_version_id
 from conversations.models import Conversation, Message, Transformation, Turn
 from conversations.turns.prompts import (
@@ -98,6 +99,7 @@ def show_version(*, turn: Turn) -> Turn:
     Conversation.objects.filter(pk=row.pk).update(
         leaf=leaf.number, tip=leaf.tip or find_last_entry(leaf)
     )
+    raise_version(row.pk)
     return leaf
 
 
