@@ -89,9 +89,9 @@ class Runner:
             got = await self._reply(state)
             state = got.state
             if got.answer.tool_uses:
-                await self.ports.tell(RoundChanged(self.turn, self.round))
-                # Its tools may take long. Otherwise the next call tells it, or the turn's end.
-                await self._tell_meter(state.view)
+                # Its tools may take long. Otherwise the next call tells the meter, or the end.
+                moved = self._measure(state.view)
+                await self.ports.tell(RoundChanged(self.turn, self.round), *moved)
                 calls = OpenRound(got.sent.call, got.answer.tool_uses)
                 state, finish = await self._use_tools(state, calls)
             elif self._goes_on(got):
@@ -105,11 +105,12 @@ class Runner:
                 return finished(got.answer.stop_reason)
         return finish
 
-    async def _tell_meter(self, view: View) -> None:
-        """Tell how full the context is, if that is not what was told before."""
-        if self.metered != _size(view):
-            self.metered = _size(view)
-            await self.ports.tell(MeterMoved())
+    def _measure(self, view: View) -> tuple[MeterMoved, ...]:
+        """Return what tells how full the context is, if that is not what was told before."""
+        if self.metered == _size(view):
+            return ()
+        self.metered = _size(view)
+        return (MeterMoved(),)
 
     async def _leave_out(self, view: View) -> None:
         """Record that the refused exchange is no part of the next request."""
@@ -161,7 +162,8 @@ class Runner:
         envelope = api_clearing.asked(envelope, view, prepared.clearing)
         taken = self.ids | call_ids(view)
         tries, asked = 1, envelope.max_tokens
-        await self._tell_meter(view)
+        if moved := self._measure(view):
+            await self.ports.tell(*moved)
         while True:
             self.ports.switch.check()
             sending = Sending("reply", envelope, view.body, prepared.gauge.tokens, view, tries)

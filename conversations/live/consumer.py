@@ -22,20 +22,18 @@ from conversations.conf import conf
 from conversations.db import get_page_slots, run_db_handshake, run_db_page_read
 from conversations.library.access import get_conversation
 from conversations.live import render
-from conversations.live.hub import Topic, hub
-from conversations.live.publish import come_to, go_from
+from conversations.live.hub import Reader, Topic, hub
+from conversations.live.publish import follow_conversation, leave_conversation
 from conversations.live.watch import watch
 from conversations.telemetry.ids import add_log_ids
 from conversations.telemetry.metrics import FRAMES, RESYNCS, SOCKETS
-from conversations.transcript.marks import Mark, marks
 from conversations.transcript.paging import parse_bookmark
-from conversations.transcript.shapes import Bookmark
 
 if TYPE_CHECKING:
     from conversations.models import Conversation, User
 
 logger = logging.getLogger("agentweb.sockets")
-#: Frames the page may send between two looks of the watch; it has nothing to say.
+#: Frames the page may send between two checks of the watch; it has nothing to say.
 MOST_RECEIVED = 200
 #: The question itself; Channels asks it in one thread for all, one after the other.
 _user_of: Any = cast("Any", get_user).func
@@ -51,10 +49,9 @@ class ChatConsumer(AsyncWebsocketConsumer):
     conversation: Conversation
     session_key = ""
     topic: Topic | None = None
+    reader: Reader | None = None
     follower: asyncio.Task[None] | None = None
     received = 0
-    #: What this page was given whole.
-    shown: Mark | None = None
     #: Whether the watch has ended it.
     is_ended = False
 
@@ -71,7 +68,11 @@ class ChatConsumer(AsyncWebsocketConsumer):
             await self.close(CROWDED)
             return
         self.topic = self._enter()
-        self.follower = asyncio.create_task(self._follow(self.topic))
+        self.reader = Reader(self.topic)
+        self.topic.readers.add(self.reader)
+        if len(self.topic.readers) == 1:
+            follow_conversation(self.conversation.pk, self.topic)
+        self.follower = asyncio.create_task(self._follow(self.topic, self.reader))
 
     def _asked(self) -> tuple[User, Conversation | None]:
         """Find out who asks for which conversation; None: it is none of theirs."""
@@ -90,11 +91,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
     def _enter(self) -> Topic:
         topic = hub.enter(self.conversation.pk)
-        topic.sockets += 1
         topic.owner = self.conversation.owner_id
         topic.language = _language(self.scope)
-        if topic.sockets == 1:
-            come_to(self.conversation.pk, topic)
         watch.add(self)
         SOCKETS.add()
         return topic
@@ -102,14 +100,14 @@ class ChatConsumer(AsyncWebsocketConsumer):
     async def disconnect(self, code: int) -> None:
         if self.follower is not None:
             self.follower.cancel()
-        if self.topic is not None:
+        if self.topic is not None and self.reader is not None:
             watch.remove(self)
             SOCKETS.add(-1)
-            self.topic.sockets -= 1
-            if not self.topic.sockets:
-                go_from(self.conversation.pk)
+            self.topic.readers.discard(self.reader)
+            if not self.topic.readers:
+                leave_conversation(self.conversation.pk)
             hub.leave(self.conversation.pk)
-            self.topic = None
+            self.topic = self.reader = None
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         # The page has nothing to say here; one that talks on and on is not the page.
@@ -130,49 +128,45 @@ class ChatConsumer(AsyncWebsocketConsumer):
         if flow is None or not flow.is_blocked:
             await self.send(text_data=frame)
 
-    async def _follow(self, topic: Topic) -> None:
+    async def _follow(self, topic: Topic, reader: Reader) -> None:
         try:
-            position = await self._snapshot(topic)
+            await self._send_snapshot(topic, reader)
             while True:
-                await topic.news(position)
-                position = await self._tell(topic, position)
+                await reader.wait()
+                await self._send_frames(topic, reader)
         except asyncio.CancelledError:
             raise
         except Exception:
             logger.exception("a socket failed; the page reconnects")
             await self.close(1011)
 
-    async def _tell(self, topic: Topic, position: int) -> int:
-        """Send what came after `position`; everything, when some of it is gone."""
-        found = topic.after(position)
+    async def _send_frames(self, topic: Topic, reader: Reader) -> None:
+        """Send what the page does not have; a snapshot, when frames do not lead there."""
+        found = reader.read()
         if found is None:
-            return await self._snapshot(topic)
-        position = topic.position
-        if found:
+            await self._send_snapshot(topic, reader)
+        elif found:
             FRAMES.add(len(found))
             await self.send(text_data="\n".join(found))
-        return position
 
-    async def _snapshot(self, topic: Topic) -> int:
+    async def _send_snapshot(self, topic: Topic, reader: Reader) -> None:
         """Send the present state, read while no event comes in between."""
         # Its turn among pages comes first: nothing is told to others of this one meanwhile.
         async with get_page_slots(), topic.lock:
-            # The number first: nothing is published meanwhile, but the pages may be renewed.
-            position = topic.position
-            mark, read = await run_db_page_read(self._read, topic)
-            topic.begin(mark)
-        self.shown = mark
-        html, self.bookmark = read
+            found = await run_db_page_read(
+                render.render_snapshot,
+                self.conversation.pk,
+                self.bookmark,
+                topic.live,
+                topic.language,
+            )
+            topic.follow_snapshot(found.version, found.turn, has_text=found.has_text)
+            reader.begin(found.version)
+            html = "\n".join((found.html, *topic.said.values()))
+        self.bookmark = found.bookmark
         RESYNCS.add()
         FRAMES.add()
-        await self.send(text_data="\n".join((html, *topic.said.values())))
-        return position
-
-    def _read(self, topic: Topic) -> tuple[Mark | None, tuple[str, Bookmark]]:
-        key = self.conversation.pk
-        # The mark first: what changes in between is shown once more, and never not at all.
-        mark = marks([key]).get(key)
-        return mark, render.snapshot(key, self.bookmark, topic.live, topic.language)
+        await self.send(text_data=html)
 
 
 def _language(scope: Any) -> str:

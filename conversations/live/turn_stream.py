@@ -13,25 +13,17 @@ import asyncio
 import contextlib
 import logging
 
-from conversations.agent.events import (
-    Event,
-    MeterMoved,
-    RoundChanged,
-    RoundOpened,
-    TextGrew,
-    ToolMoved,
-    TurnChanged,
-    TurnClosed,
-)
+from conversations.agent.events import Event, RoundOpened, TextGrew, ToolMoved
 from conversations.agent.stop import Stopped
 from conversations.claude.pace import pace
 from conversations.db import run_db
 from conversations.live.draft_batches import TOGETHER, keep
 from conversations.live.hub import Topic, hub
-from conversations.live.publish import tell, tell_spending
+from conversations.live.publish import publish, publish_spending
 from conversations.live.tool_progress import Progress
 from conversations.log import leases
 from conversations.log.leases import Lease
+from conversations.log.page_version import Step, take_step
 from conversations.rendering import Incremental
 from conversations.telemetry.scopes import enter_turn_scope
 from conversations.turns.drafts import Checkpoint, save_draft
@@ -58,9 +50,10 @@ class TurnStage:
         self._topic: Topic = hub.enter(lease.conversation_id)
         self._topic.turns += 1
         pace.begin()
-        #: Held while something is told, so that all hear it in one order.
+        #: Held while something is published, so that all hear it in one order.
         self._order = asyncio.Lock()
-        self._told = 0
+        #: The step of the claim, until it is published; the last one that was; where text stands.
+        self._claimed, self._step, self._at = lease.step, (0, 0), (0, 0)
         self._markdown = Incremental()
         self._text, self._thinking = list[str](), list[str]()
         self._fresh_text, self._fresh_thinking = "", ""
@@ -80,26 +73,32 @@ class TurnStage:
         elif attempt > 1:
             await run_db(leases.end_backoff, lease=self._lease, attempt=attempt)
 
-    async def tell(self, event: Event) -> None:
-        """Show the event everywhere, in order."""
+    async def tell(self, *events: Event) -> None:
+        """Show events everywhere, in order, as the step that this turn committed last."""
         async with self._order:
-            if isinstance(event, RoundChanged | TurnClosed):
+            if any(event.text == "ends" for event in events):
                 self._end()
-            await self._tell(event)
-            if isinstance(event, RoundOpened):
-                self._begin(event)
-        if isinstance(event, MeterMoved | TurnChanged | TurnClosed):
-            await tell_spending(self._lease.user_id, but=self._lease.conversation_id)
+            await publish(self._lease.conversation_id, *events, step=self._take_step())
+            for event in events:
+                if isinstance(event, RoundOpened):
+                    self._begin(event)
+        if any(event.spends for event in events):
+            await publish_spending(self._lease.user_id, but=self._lease.conversation_id)
 
-    async def _tell(self, event: Event) -> None:
-        self._told += 1
-        place = (self._lease.number, self._lease.generation, self._told)
-        await tell(self._lease.conversation_id, event, place)
+    def _take_step(self) -> Step:
+        """Return what was committed since the last event, first of all that the turn was taken."""
+        step = self._claimed or take_step(self._lease.conversation_id)
+        self._step, self._claimed = step or (self._step[1], self._step[1]), None
+        return self._step
 
     def _moved(self, event: ToolMoved) -> None:
-        task = asyncio.create_task(self.tell(event))
+        task = asyncio.create_task(self._tell_progress(event))
         self._moves.add(task)
         task.add_done_callback(self._moves.discard)
+
+    async def _tell_progress(self, event: ToolMoved) -> None:
+        async with self._order:
+            await publish(self._lease.conversation_id, event, at=(self._step[1], 0))
 
     @property
     def parsed(self) -> int:
@@ -114,6 +113,7 @@ class TurnStage:
     def _begin(self, event: RoundOpened) -> None:
         self._end()
         self._opened, self._tail = event, ""
+        self._at = self._step[1], 0
         self._markdown = Incremental()
         self._text, self._thinking = [], []
         self._length = self._saved_length = 0
@@ -170,7 +170,9 @@ class TurnStage:
             closed, tail = await self._rendered(text)
         if thinking or closed or tail != self._tail:
             self._tail = tail
-            await self._tell(TextGrew(opened.turn, opened.round, thinking, closed, tail))
+            self._at = self._at[0], self._at[1] + 1
+            grown = TextGrew(opened.turn, opened.round, thinking, closed, tail)
+            await publish(self._lease.conversation_id, grown, at=self._at)
 
     async def _rendered(self, text: str) -> tuple[str, str]:
         self._markdown.is_coloured = not pace.is_slow

@@ -81,7 +81,7 @@ def raise_version(conversation_id: int) -> int:
 
 
 def lock_and_raise(conversation_id: int) -> Conversation:
-    """Lock a conversation, as `chain.lock_conversation` does, with its version raised: one statement."""
+    """Lock a conversation as chain.py does, its version raised, in one statement."""
     [row] = list(Conversation.objects.raw(_RAISE + "*", [conversation_id]))
     note_step(row.pk, row.version)
     return row

@@ -66,7 +66,7 @@ class Process:
     async def _drain(self) -> None:
         if self._sweeper is not None:
             self._sweeper.cancel()
-        await watch.farewell()
+        await watch.announce_stop()
         if self._runs_turns:
             await supervisor.drain(conf.drain_seconds)
         await relay.stop()

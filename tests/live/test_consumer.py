@@ -18,7 +18,8 @@ from agentweb.emulator.server import EmulatorServer
 from conversations.db import run_db
 from conversations.live import consumer, render, turn_stream
 from conversations.live import watch as watching
-from conversations.live.hub import KEPT, Topic, hub
+from conversations.live.consumer import ChatConsumer
+from conversations.live.hub import KEPT, Frame, hub
 from conversations.live.socket_token import socket_token
 from conversations.models import Conversation, Draft, Turn
 from conversations.runtime import dispatch
@@ -165,7 +166,7 @@ def answer_of(page: Page, number: int, round_: int = 1) -> str:
 
 def final(conversation: Conversation) -> Page:
     page = Page()
-    page.take(render.snapshot(conversation.pk, Bookmark(), None)[0])
+    page.take(render.render_snapshot(conversation.pk, Bookmark(), None)[0])
     return page
 
 
@@ -201,15 +202,25 @@ async def test_a_page_that_comes_in_mid_answer_loses_and_doubles_nothing(
         assert page.missed == []
 
 
-async def test_a_page_that_was_told_a_turn_is_not_given_it_again(monkeypatch: Any) -> None:
-    """Each look of the watch would cost a whole page, of every conversation that went on."""
+@pytest.mark.parametrize("prompt", ["Answer in 60 words emulator:pace=0.005", "List my files"])
+async def test_a_page_that_was_told_a_turn_is_not_given_it_again(
+    prompt: str, monkeypatch: Any
+) -> None:
+    """Each check of the watch would cost a whole page, of every conversation that went on."""
     monkeypatch.setattr(watching, "SECONDS", 600)
-    renewed: list[Topic] = []
-    monkeypatch.setattr(Topic, "renew", renewed.append)
-    async with told("Answer in 60 words emulator:pace=0.005"):
+    snapshots: list[ChatConsumer] = []
+    send = ChatConsumer._send_snapshot
+
+    async def counted(self: ChatConsumer, *args: Any) -> None:
+        snapshots.append(self)
+        await send(self, *args)
+
+    monkeypatch.setattr(ChatConsumer, "_send_snapshot", counted)
+    async with told(prompt):
         for _ in range(3):
-            await watching.watch.look()
-    assert renewed == []
+            await watching.watch.check()
+    # The one it begins with.
+    assert len(snapshots) == 1
 
 
 async def test_first_words_that_could_not_be_kept_are_shown_with_the_next(monkeypatch: Any) -> None:
@@ -254,7 +265,7 @@ async def test_a_page_that_fell_behind_is_given_a_snapshot() -> None:
         await found.receive_from(timeout=60)
         topic = hub._topics[conversation.pk]
         for at in range(KEPT + 50):
-            topic.publish(f"<i>{at}</i>")
+            topic.publish(Frame(f"<i>{at}</i>"))
         assert 'id="turn-1"' in await found.receive_from(timeout=60)
         assert await found.receive_nothing(0.05)
 
@@ -302,7 +313,7 @@ async def test_garbage_does_no_harm() -> None:
             await found.send_to(text_data=text)
         for data in (b"\xff\xfe", b"\x00" * 1_000):
             await found.send_to(bytes_data=data)
-        hub._topics[conversation.pk].publish("<i>still there</i>")
+        hub._topics[conversation.pk].publish(Frame("<i>still there</i>"))
         assert await found.receive_from(timeout=60) == "<i>still there</i>"
     assert await run_db(people_and_turns.everything) == before
 

@@ -17,9 +17,9 @@ from agentweb.emulator.server import EmulatorServer
 from conversations.context.view import wire
 from conversations.db import run_db
 from conversations.live import tool_progress
-from conversations.live.hub import hub
 from conversations.models import Draft, Message, ToolCall, Turn
 from conversations.toolbox.tool_access import switch_tools
+from tests.support.open_pages import opened, shown
 from tests.support.running_turns import ended, is_valid, queue, run, said, supervising
 from tests.tools.examples import add_example
 from tools.framework import execute as executing
@@ -205,15 +205,12 @@ async def test_a_tool_says_how_far_it_is_live_bounded_and_nowhere_stored(
 
     clock(long)
     turn = await queue("What time is it?")
-    topic = hub.enter(turn.conversation_id)
-    topic.sockets += 1
-    async with supervising() as supervisor:
-        supervisor.wake(turn.pk)
-        done = await ended(turn)
-        after[0]("too late")
-    frames = [frame for frame in topic.frames if frame.startswith('<span class="said"')]
-    topic.sockets -= 1
-    hub.leave(turn.conversation_id)
+    with opened(turn.conversation_id, turn.conversation.version) as topic:
+        async with supervising() as supervisor:
+            supervisor.wake(turn.pk)
+            done = await ended(turn)
+            after[0]("too late")
+        frames = [frame for frame in shown(topic) if frame.startswith('<span class="said"')]
     assert done.state == "done"
     call = await run_db(ToolCall.objects.get, turn=turn)
     assert all(f'id="said-{call.tool_use_id}"' in frame for frame in frames)
@@ -227,6 +224,6 @@ async def test_a_tool_says_how_far_it_is_live_bounded_and_nowhere_stored(
     assert "too late" not in text
     assert topic.said == {}
     # The card says since when it runs, and what it said comes again with it.
-    assert any("data-elapsed" in frame for frame in topic.frames)
+    assert any("data-elapsed" in frame for frame in shown(topic))
     kept = await run_db(lambda: [call.details, *Draft.objects.values_list("text", flat=True)])
     assert kept == [{}]
