@@ -1,8 +1,8 @@
-"""The socket of a chat: it tells, the page's forms ask.
+"""The socket of a chat: the server speaks, the page only listens.
 
-Sending and stopping are plain POSTs, stored before anything is announced, so a socket carries
-nothing that could be lost. On connect, whenever it fell behind and when another path is shown, the
-page gets a snapshot of everything behind the turn it ends with, then frames as they come.
+Sending and stopping are plain POSTs, stored before anything is published, so a socket carries
+nothing that could be lost. On connect, whenever it missed something and when another path is shown,
+the page gets a snapshot of everything behind the turn it ends with, then frames as they come.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("agentweb.sockets")
 #: Frames the page may send between two checks of the watch; it has nothing to say.
 MOST_RECEIVED = 200
-#: The question itself; Channels asks it in one thread for all, one after the other.
+#: Without Channels' wrapper, which runs it in one thread for all, one after the other.
 _user_of: Any = cast("Any", get_user).func
-#: Why a socket is closed that is one too many; the page says so.
+#: Close code of a socket beyond the limit of its user; the page says so.
 CROWDED = 4429
 
 
@@ -56,7 +56,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
     is_ended = False
 
     async def connect(self) -> None:
-        user, conversation = await run_db_handshake(self._asked)
+        user, conversation = await run_db_handshake(self._authorise)
         if conversation is None:
             raise DenyConnection
         self.conversation = conversation
@@ -67,15 +67,15 @@ class ChatConsumer(AsyncWebsocketConsumer):
         if watch.count(user.pk) >= conf.max_sockets_per_user:
             await self.close(CROWDED)
             return
-        self.topic = self._enter()
+        self.topic = self._enter_topic()
         self.reader = Reader(self.topic)
         self.topic.readers.add(self.reader)
         if len(self.topic.readers) == 1:
             follow_conversation(self.conversation.pk, self.topic)
         self.follower = asyncio.create_task(self._follow(self.topic, self.reader))
 
-    def _asked(self) -> tuple[User, Conversation | None]:
-        """Find out who asks for which conversation; None: it is none of theirs."""
+    def _authorise(self) -> tuple[User, Conversation | None]:
+        """Return who connects and to which conversation; None: it is none of theirs."""
         user = _user_of(self.scope)
         if not user.is_authenticated:
             return user, None
@@ -86,10 +86,10 @@ class ChatConsumer(AsyncWebsocketConsumer):
         return user, found
 
     async def dispatch(self, message: Any) -> None:
-        # Channels would look after connections first, in one thread for all, which has none here.
+        # Channels would close old connections first, in one thread for all, which has none here.
         await getattr(self, get_handler_name(message))(message)
 
-    def _enter(self) -> Topic:
+    def _enter_topic(self) -> Topic:
         topic = hub.enter(self.conversation.pk)
         topic.owner = self.conversation.owner_id
         topic.language = _language(self.scope)
@@ -110,20 +110,20 @@ class ChatConsumer(AsyncWebsocketConsumer):
             self.topic = self.reader = None
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        # The page has nothing to say here; one that talks on and on is not the page.
+        # The page sends nothing; a client that sends on and on is not the page.
         self.received += 1
         if self.received > MOST_RECEIVED:
             await self.close(4008)
 
     async def end(self, code: int) -> None:
-        """Tell the page no more, for good."""
+        """Close the socket for good: nothing more is sent."""
         self.is_ended = True
         if self.follower is not None:
             self.follower.cancel()
         await self.close(code)
 
-    async def say(self, frame: str) -> None:
-        """Send a frame that is about no conversation, unless the page does not keep up anyway."""
+    async def send_if_free(self, frame: str) -> None:
+        """Send a frame that is about no conversation, unless the client does not keep up anyway."""
         flow: Any = self.scope.get("flow")
         if flow is None or not flow.is_blocked:
             await self.send(text_data=frame)
@@ -151,7 +151,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
     async def _send_snapshot(self, topic: Topic, reader: Reader) -> None:
         """Send the present state, read while no event comes in between."""
-        # Its turn among pages comes first: nothing is told to others of this one meanwhile.
+        # First its turn among the readers: while the lock is held nothing is published here.
         async with get_page_slots(), topic.lock:
             found = await run_db_page_read(
                 render.render_snapshot,
@@ -170,7 +170,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
 
 def _language(scope: Any) -> str:
-    """Give the language of the browser, as its pages are in."""
+    """Return the language that the browser's pages are in."""
     request = HttpRequest()
     request.COOKIES = scope.get("cookies", {})
     headers = dict(scope["headers"])

@@ -17,7 +17,7 @@ from conversations.agent.events import ServerLeaves
 from conversations.db import run_db
 from conversations.live import render
 from conversations.live.hub import hub
-from conversations.live.session_check import SessionCheck
+from conversations.live.socket_access import SessionCheck
 from conversations.log.page_version import read_versions
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Watch:
     async def _send(self, frame: str) -> None:
         for number, socket in enumerate(list(self._sockets)):
             if not socket.is_ended:
-                await socket.say(frame)
+                await socket.send_if_free(frame)
             if number % AT_ONCE == AT_ONCE - 1:
                 await asyncio.sleep(0)
 

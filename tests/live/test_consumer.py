@@ -20,7 +20,7 @@ from conversations.live import consumer, render, turn_stream
 from conversations.live import watch as watching
 from conversations.live.consumer import ChatConsumer
 from conversations.live.hub import KEPT, Frame, hub
-from conversations.live.socket_token import socket_token
+from conversations.live.socket_access import socket_token
 from conversations.models import Conversation, Draft, Turn
 from conversations.runtime import dispatch
 from conversations.transcript import paging

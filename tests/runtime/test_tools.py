@@ -16,7 +16,7 @@ from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations.context.view import wire
 from conversations.db import run_db
-from conversations.live import tool_progress
+from conversations.live import turn_stream
 from conversations.models import Draft, Message, ToolCall, Turn
 from conversations.toolbox.tool_access import switch_tools
 from tests.support.open_pages import opened, shown
@@ -188,7 +188,7 @@ async def test_a_tool_that_was_switched_off_is_not_offered_and_its_calls_stay_re
 async def test_a_tool_says_how_far_it_is_live_bounded_and_nowhere_stored(
     clock: Callable[[Body], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_progress, "PACE", 0.05)
+    monkeypatch.setattr(turn_stream, "PROGRESS_SECONDS", 0.05)
     after: list[Any] = []
 
     async def long(context: ToolContext) -> ToolResult:
