@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import parse_qs
 
 from channels.auth import get_user
 from channels.consumer import get_handler_name
@@ -25,6 +26,7 @@ from conversations.live import render
 from conversations.live.hub import Reader, Topic, hub
 from conversations.live.publish import follow_conversation, leave_conversation
 from conversations.live.watch import watch
+from conversations.log.page_version import read_versions
 from conversations.telemetry.ids import add_log_ids
 from conversations.telemetry.metrics import FRAMES, RESYNCS, SOCKETS
 from conversations.transcript.paging import parse_bookmark
@@ -63,6 +65,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         add_log_ids(user=user.pk, conversation=self.conversation.pk)
         self.session_key = self.scope["session"].session_key or ""
         self.bookmark = parse_bookmark(self.scope["query_string"])
+        self.version = _read_version(self.scope["query_string"])
         await self.accept()
         if watch.count(user.pk) >= conf.max_sockets_per_user:
             await self.close(CROWDED)
@@ -130,7 +133,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
     async def _follow(self, topic: Topic, reader: Reader) -> None:
         try:
-            await self._send_snapshot(topic, reader)
+            if not await self._is_new(topic, reader):
+                await self._send_snapshot(topic, reader)
             while True:
                 await reader.wait()
                 await self._send_frames(topic, reader)
@@ -139,6 +143,19 @@ class ChatConsumer(AsyncWebsocketConsumer):
         except Exception:
             logger.exception("a socket failed; the page reconnects")
             await self.close(1011)
+
+    async def _is_new(self, topic: Topic, reader: Reader) -> bool:
+        """Begin with a page that was just made: no turn runs, and nothing has changed since."""
+        if self.version is None:
+            return False
+        key = self.conversation.pk
+        async with topic.lock:
+            found = await run_db_page_read(read_versions, [key])
+            if found.get(key) != self.version:
+                return False
+            topic.follow_snapshot(self.version, 0, has_text=False)
+            reader.begin(self.version)
+        return True
 
     async def _send_frames(self, topic: Topic, reader: Reader) -> None:
         """Send what the page does not have; a snapshot, when frames do not lead there."""
@@ -167,6 +184,13 @@ class ChatConsumer(AsyncWebsocketConsumer):
         RESYNCS.add()
         FRAMES.add()
         await self.send(text_data=html)
+
+
+def _read_version(query: bytes) -> int | None:
+    """Read the version that a page was made at, if it says so and nothing runs on it."""
+    named = parse_qs(query.decode("ascii", "replace")).get("version", [])
+    is_number = len(named) == 1 and named[0].isdecimal() and len(named[0]) < 19
+    return int(named[0]) if is_number else None
 
 
 def _language(scope: Any) -> str:

@@ -34,7 +34,7 @@ from conversations.log.page_version import Step, take_step
 from conversations.rendering import Incremental
 from conversations.telemetry.scopes import enter_turn_scope
 from conversations.turns.drafts import Checkpoint, save_draft, save_drafts
-from tools.framework.clean_text import clean
+from tools.framework.clean_text import clean_text
 
 logger = logging.getLogger("agentweb.turns")
 
@@ -274,7 +274,9 @@ class Progress:
 def _read_progress(tool_use_id: str, said: str | float) -> ToolMoved:
     if isinstance(said, str):
         return ToolMoved(
-            tool_use_id, " ".join(clean(said[: 2 * MOST_PROGRESS]).split())[:MOST_PROGRESS], None
+            tool_use_id,
+            " ".join(clean_text(said[: 2 * MOST_PROGRESS]).split())[:MOST_PROGRESS],
+            None,
         )
     # A number outside 0 to 1 is shown as 0 or 100 %; NaN as 0.
     return ToolMoved(tool_use_id, "", round(100 * min(max(said, 0.0), 1.0)) if said == said else 0)  # noqa: PLR0124

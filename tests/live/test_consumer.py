@@ -15,12 +15,16 @@ from django.db import OperationalError
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
+from conversations.agent.events import TitleChanged
 from conversations.db import run_db
+from conversations.library.conversations import rename_conversation
 from conversations.live import consumer, render, turn_stream
 from conversations.live import watch as watching
 from conversations.live.consumer import ChatConsumer
 from conversations.live.hub import KEPT, Frame, hub
+from conversations.live.publish import announce
 from conversations.live.socket_access import socket_token
+from conversations.log.page_version import read_versions
 from conversations.models import Conversation, Draft, Turn
 from conversations.runtime import dispatch
 from conversations.transcript import paging
@@ -133,6 +137,20 @@ async def test_the_first_frame_is_a_snapshot_of_what_the_page_does_not_have() ->
         async with connected(conversation, query=query) as found:
             again = await found.receive_from(timeout=60)
         assert ('id="turn-1"' in again) == (query != known)
+
+
+async def test_a_page_that_was_just_made_is_sent_what_comes_and_no_snapshot() -> None:
+    _, conversation = await ada_and_her_conversation()
+    version = (await run_db(read_versions, [conversation.pk]))[conversation.pk]
+    async with connected(conversation, query=f"after=0&version={version}") as found:
+        assert await found.receive_nothing(0.2)
+        await run_db(rename_conversation, conversation=conversation, title="Another name")
+        await announce(conversation.pk, TitleChanged())
+        assert "Another name" in await found.receive_from(timeout=60)
+    for query in (f"version={version}", f"version={version + 2}", "version=x", "version=",
+                  f"version={version + 1}&version={version + 1}", "version=-1"):  # fmt: skip
+        async with connected(conversation, query=query) as found:
+            assert 'id="turn-1"' in await found.receive_from(timeout=60)
 
 
 async def listen(found: WebsocketCommunicator, page: Page, turn: Turn) -> list[str]:
