@@ -22,7 +22,7 @@ from conversations.log.page_version import (
     take_step,
 )
 from conversations.models import Conversation, Turn
-from conversations.reductions.pins import keep_in_full, release
+from conversations.reductions.pins import pin_originals, unpin_originals
 from conversations.transcript.shapes import Bookmark
 from conversations.turns import takeovers, titles, tool_calls, turns
 from conversations.turns.drafts import save_draft
@@ -67,8 +67,8 @@ def a_turn_with_a_tool() -> Iterator[tuple[Conversation, Act]]:
     following = Turn.objects.get(conversation=key, number=2)
     yield conversation, lambda: turns.request_stop(turn=following)
     owned = {"conversation_id": key, "actor_id": conversation.owner_id, "ids": ["toolu_1"]}
-    yield conversation, lambda: keep_in_full(**owned)
-    yield conversation, lambda: release(**owned)
+    yield conversation, lambda: pin_originals(**owned)
+    yield conversation, lambda: unpin_originals(**owned)
 
 
 def what_others_do() -> Iterator[tuple[Conversation, Act]]:
