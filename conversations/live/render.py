@@ -9,16 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.template.loader import render_to_string
 from django.utils.html import escape
 from django.utils.translation import override
 
 from conversations.accounts.people import read_owner_preferences
 from conversations.accounts.preferences import Preferences
-from conversations.agent.events import Event, Shows, TextGrew
+from conversations.agent.events import EVENTS, Event, Shows, TextGrew
 from conversations.budgets.notices import find_conversation_limits
 from conversations.library.access import find_live_turn, load_conversation
 from conversations.templatetags.agentweb import prose
@@ -49,6 +51,17 @@ def template_of(event: type[Event] | Event) -> str:
     """Name the template of an event class: RoundChanged is events/round_changed.html."""
     name = event.__name__ if isinstance(event, type) else type(event).__name__
     return f"conversations/events/{re.sub(r'(?<!^)(?=[A-Z])', '_', name).lower()}.html"
+
+
+def _demand_templates() -> None:
+    """Refuse an event that has no template, but growing text and those that show a snapshot."""
+    for kind in EVENTS.values():
+        path = Path(settings.BASE_DIR) / "templates" / template_of(kind)
+        if kind.text != "grows" and Shows.PAGE not in kind.shows and not path.is_file():
+            raise ImproperlyConfigured(f"{kind.__name__} has no template {template_of(kind)}")
+
+
+_demand_templates()
 
 
 @contextmanager

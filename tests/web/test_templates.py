@@ -11,6 +11,7 @@ import pytest
 from django import forms
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 from django.template import Context, Template
 from django.template.loader import render_to_string
@@ -18,7 +19,7 @@ from django.test import RequestFactory
 from django.utils import translation
 
 from conversations.agent import events
-from conversations.live.render import render_text, template_of
+from conversations.live.render import _demand_templates, render_text, template_of
 from conversations.models import User
 from conversations.reductions.original_state import OriginalState
 from conversations.reductions.shapes import PinState
@@ -141,6 +142,17 @@ def test_every_event_has_its_frame(kind: type[events.Event]) -> None:
     html = framed(samples.event(kind))
     assert "hx-swap-oob" in html
     assert not acting(html)
+
+
+def test_an_event_without_a_template_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Unseen(events.QueueChanged):
+        shows = events.QueueChanged.shows
+
+    try:
+        with pytest.raises(ImproperlyConfigured, match="Unseen has no template"):
+            _demand_templates()
+    finally:
+        del events.EVENTS["Unseen"]
 
 
 @pytest.mark.parametrize("words", HOSTILE)
