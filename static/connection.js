@@ -45,9 +45,9 @@
   htmx.createWebSocket = (address) => {
     const url = new URL(address);
     const { after, mark } = one("#history").dataset;
-    const { token, version } = transcript.dataset;
+    const { token, pageVersion: version } = transcript.dataset;
     url.search = new URLSearchParams({ after, mark, ...(token && { token }), ...(version && { version }) });
-    delete transcript.dataset.version;
+    delete transcript.dataset.pageVersion;
     const fresh = new WebSocket(url);
     // One that was given up may still speak, and would speak of the past.
     for (const name of ["open", "message", "error", "close"]) {
