@@ -26,8 +26,8 @@ from conversations.reductions.pins import pin_originals, unpin_originals
 from conversations.transcript.shapes import Bookmark
 from conversations.turns import takeovers, titles, tool_calls, turns
 from conversations.turns.drafts import save_draft
-from conversations.turns.queue import send_next, take_back
-from conversations.turns.versions import regenerate, show_version
+from conversations.turns.queue import send_next_prompt, withdraw_prompt
+from conversations.turns.versions import regenerate_answer, show_version
 from tests.support import people_and_turns, stored_turns, version_trees
 from tests.support.people_and_turns import claimed, person, queued, turn_of
 
@@ -44,8 +44,8 @@ def a_turn_with_a_tool() -> Iterator[tuple[Conversation, Act]]:
     found: list[leases.Lease] = []
     yield conversation, lambda: found.append(claimed(turn))
     lease = found[0]
-    yield conversation, lambda: leases.back_off(lease=lease, attempt=2, seconds=3)
-    yield conversation, lambda: leases.go_on(lease=lease, attempt=2)
+    yield conversation, lambda: leases.start_backoff(lease=lease, attempt=2, seconds=3)
+    yield conversation, lambda: leases.end_backoff(lease=lease, attempt=2)
     calls: list[int] = []
     yield conversation, lambda: calls.append(people_and_turns.opened(lease).call)
     ending = Ending("complete", people_and_turns.USAGE, "tool_use", (CALL,), (USE,))
@@ -77,7 +77,7 @@ def what_others_do() -> Iterator[tuple[Conversation, Act]]:
     yield conversation, lambda: titles.name_conversation(conversation_id=key, title="By the model")
     yield conversation, lambda: rename_conversation(conversation=conversation, title="By a person")
     second = version_trees.turn(conversation, 2)
-    yield conversation, lambda: regenerate(turn=second)
+    yield conversation, lambda: regenerate_answer(turn=second)
     lease = claimed(Turn.objects.get(conversation=key, number=3))
     yield (
         conversation,
@@ -89,14 +89,14 @@ def what_others_do() -> Iterator[tuple[Conversation, Act]]:
     yield conversation, lambda: turns.send_prompt(**send)
     yield (
         conversation,
-        lambda: take_back(conversation=conversation, client_id=send["client_id"]),
+        lambda: withdraw_prompt(conversation=conversation, client_id=send["client_id"]),
     )
     turns.send_prompt(**send | {"client_id": uuid4()})
     yield (
         conversation,
-        lambda: takeovers.take_over(turn_id=lease.turn_id, everything=True),
+        lambda: takeovers.take_over_turn(turn_id=lease.turn_id, everything=True),
     )
-    yield conversation, lambda: send_next(conversation=conversation)
+    yield conversation, lambda: send_next_prompt(conversation=conversation)
     assert turn_of(lease).state == "interrupted"
 
 
