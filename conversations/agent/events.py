@@ -1,4 +1,4 @@
-"""Live events: the registry of what pages are told while they are open.
+"""Live events: the registry of what is published to open pages.
 
 An event names what changed. Each class says what it `shows`; rendering, publishing and the hub go
 by that alone, so a new event is a class here and a template `conversations/events/<name>.html`.
@@ -27,7 +27,7 @@ class Shows(Enum):
     #: A round of a turn: open and without text, or as it is stored.
     OPEN_ROUND = auto()
     ROUND = auto()
-    #: The context meter; what is said of budgets, and with it how the composer stands.
+    #: The context meter; budget notices, and with them the state of the composer.
     METER = auto()
     BUDGETS = auto()
     QUEUE = auto()
@@ -48,7 +48,7 @@ EVENTS: dict[str, type[Event]] = {}
 
 
 class Event:
-    """What pages are told; subclasses register themselves."""
+    """A change that is published to pages; subclasses register themselves."""
 
     __slots__: tuple[str, ...] = ()
 
@@ -112,9 +112,9 @@ class RoundChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class ToolMoved(Event):
-    """A running tool said how far it is, in words or in percent; nothing of it is stored.
+    """A running tool reports how far it is, in words or in percent; nothing of it is stored.
 
-    With neither, it says nothing any more.
+    With neither, its report is taken back.
     """
 
     shows = frozenset({Shows.OWN})
@@ -144,7 +144,7 @@ class TurnClosed(Event):
 
 @dataclass(frozen=True, slots=True)
 class MeterMoved(Event):
-    """The context meter has new figures, and so has what is said of budgets."""
+    """The context meter and the budget notices have new figures."""
 
     shows = frozenset({Shows.METER, Shows.BUDGETS})
     spends = True
@@ -152,7 +152,7 @@ class MeterMoved(Event):
 
 @dataclass(frozen=True, slots=True)
 class BudgetMoved(Event):
-    """What is said of budgets is new: another conversation spent, or a notice was put away."""
+    """The budget notices are new: another conversation spent, or one was dismissed."""
 
     shows = frozenset({Shows.BUDGETS})
 

@@ -179,7 +179,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
             )
             topic.follow_snapshot(found.version, found.turn, has_text=found.has_text)
             reader.begin(found.version)
-            html = "\n".join((found.html, *topic.said.values()))
+            html = "\n".join((found.html, *topic.progress.values()))
         self.bookmark = found.bookmark
         RESYNCS.add()
         FRAMES.add()

@@ -61,8 +61,8 @@ class Topic:
     turn: int = 0
     version: int = 0
     read: int = 0
-    #: What running tools last said, as frames by the ids of their calls.
-    said: dict[str, str] = field(default_factory=dict)
+    #: What running tools last progress, as frames by the ids of their calls.
+    progress: dict[str, str] = field(default_factory=dict)
     #: When the answer so far was last asked for, of the process that has it.
     asked: float = -math.inf
     readers: set[Reader] = field(default_factory=set)
@@ -79,11 +79,11 @@ class Topic:
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def is_of_the_past(self, step: Step | None) -> bool:
-        """Say whether a worker that lost its turn says something: it committed nothing since."""
+        """Say whether a step is of a worker that lost its turn: it committed nothing since."""
         return step is not None and step[0] == step[1] < self.text[0]
 
     def follow_state(self, event: Event, step: Step | None, *, is_own: bool) -> None:
-        """Note what an event says of the text on its way.
+        """Update the state of the running text by an event.
 
         `is_own`: it comes from this process, so what its turn publishes is known in full.
         """
@@ -95,11 +95,11 @@ class Topic:
                 self.live = Live(event.turn, event.round)
                 self.text = (step[1] if step is not None else self.text[0] + 1), 0
         elif event.text == "ends" and turn >= self.turn:
-            # An older turn that is shown anew says nothing of the one that runs.
+            # An older turn that is rendered again has no effect on the one that runs.
             self._end_text(step[1] if step is not None else 0)
             if Shows.TURN in event.shows:
-                # Whoever died in a tool never said that it had ended.
-                self.said = {}
+                # A worker that died in a tool never published its end.
+                self.progress = {}
         self.turn = max(self.turn, turn)
 
     def _begins(self, step: Step | None, *, is_own: bool) -> bool:
@@ -127,19 +127,19 @@ class Topic:
         return "new"
 
     def adopt_text(
-        self, live: Live | None, at: Position, said: Mapping[str, str], version: int
+        self, live: Live | None, at: Position, progress: Mapping[str, str], version: int
     ) -> bool:
         """Take over what the process of a turn knew at a version; False when it is known here."""
         if version < self.stored or (live is not None and (at < self.text or at[0] <= self.stored)):
             return False
-        before = self.live, self.text, self.said
+        before = self.live, self.text, self.progress
         if live is not None:
             self.live, self.text, self.turn = live, at, max(self.turn, live.turn)
-        self.said = dict(said)
-        return before != (self.live, self.text, self.said)
+        self.progress = dict(progress)
+        return before != (self.live, self.text, self.progress)
 
     def follow_snapshot(self, version: int, turn: int, *, has_text: bool) -> None:
-        """Note what the database says to a snapshot, which may be ahead of what was published.
+        """Update the state by what a snapshot read: it may be ahead of what was published.
 
         `turn` is the one that runs, 0: none; `has_text`: the text on its way is not stored yet.
         """
@@ -147,7 +147,7 @@ class Topic:
         self.turn = max(self.turn, turn)
         if not turn:
             self._end_text(version)
-            self.said = {}
+            self.progress = {}
         elif not has_text:
             self._end_text()
 

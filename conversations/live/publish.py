@@ -94,15 +94,15 @@ def _write_message(
     }
 
 
-async def hear(message: Message) -> None:
-    """Do what another process says; what is about nobody here is nothing."""
+async def handle_message(message: Message) -> None:
+    """Handle a message of another process; one about no page here is ignored."""
     if "conversation" in message:
         topic = hub.find(int(message["conversation"]))
         if topic is None or not (topic.readers or message["type"] == "ask"):
             return
         hub.enter(int(message["conversation"]))
         try:
-            await _hear_of(topic, message)
+            await _handle_for(topic, message)
         finally:
             hub.leave(int(message["conversation"]))
     elif message["type"] == "spent":
@@ -111,7 +111,7 @@ async def hear(message: Message) -> None:
         logger.warning("a message of another version: %s", str(message["type"])[:40])
 
 
-async def _hear_of(topic: Topic, message: Message) -> None:
+async def _handle_for(topic: Topic, message: Message) -> None:
     conversation_id = int(message["conversation"])
     match message:
         case {"type": "events", "events": named} if _are_known(named):
@@ -123,9 +123,9 @@ async def _hear_of(topic: Topic, message: Message) -> None:
         case {"type": "ask"}:
             _answer(topic, conversation_id)
         case {"type": "answer"}:
-            await _hear_answer(topic, message)
+            await _handle_answer(topic, message)
         case _:
-            # A process of another version says what this one cannot show: the pages read it.
+            # From a process of another version: the pages read what this one cannot render.
             topic.demand_snapshots()
 
 
@@ -165,9 +165,9 @@ def _show_progress(topic: Topic, event: ToolMoved, at: Position) -> None:
         return
     html = render.render_own(event)
     if event.words or event.percent is not None:
-        topic.said[event.tool_use_id] = html
+        topic.progress[event.tool_use_id] = html
     else:
-        topic.said.pop(event.tool_use_id, None)
+        topic.progress.pop(event.tool_use_id, None)
     if topic.readers:
         topic.publish(Frame(html))
 
@@ -196,7 +196,7 @@ async def _show_state(
             # What follows would have no place on the pages: they are given all of it anew.
             topic.demand_snapshots()
             raise
-        topic.publish(Frame("\n".join((html, *topic.said.values())), step, is_base))
+        topic.publish(Frame("\n".join((html, *topic.progress.values())), step, is_base))
     elif step is not None and topic.readers:
         topic.demand_version(step[1])
 
@@ -228,19 +228,19 @@ def _answer(topic: Topic, conversation_id: int) -> None:
             "conversation": conversation_id,
             "live": live,
             "at": [*topic.text],
-            "said": dict(topic.said),
+            "progress": dict(topic.progress),
             "version": topic.version,
         }
         relay.send(group_of(conversation_id), message)
 
 
-async def _hear_answer(topic: Topic, message: Message) -> None:
+async def _handle_answer(topic: Topic, message: Message) -> None:
     if topic.turns:
         return
     async with topic.lock:
         live = Live(*message["live"]) if message["live"] else None
         base, count = message["at"]
-        if topic.adopt_text(live, (base, count), message["said"], message["version"]):
+        if topic.adopt_text(live, (base, count), message["progress"], message["version"]):
             topic.demand_snapshots()
         else:
             topic.demand_version(message["version"])

@@ -24,7 +24,7 @@ from conversations.turns.prompts import (
     demand_idle,
     demand_same,
     demand_slot,
-    lock_for,
+    lock_for_send,
     open_turn,
 )
 
@@ -72,7 +72,7 @@ def start_next_prompt(*, conversation_id: int) -> Turn | None:
 @transaction.atomic
 def send_next_prompt(*, conversation: Conversation) -> Turn | None:
     """Send the first waiting message now; None when none waits any more."""
-    row = lock_for(conversation)
+    row = lock_for_send(conversation)
     queued = row.queued_prompts.first()
     if queued is None:
         return None

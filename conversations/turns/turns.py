@@ -23,12 +23,12 @@ from conversations.turns.prompts import (
     Prompt,
     demand_same,
     demand_slot,
+    encode_prompt,
+    find_sent_turn,
     is_busy,
-    lock_for,
+    lock_for_send,
     lock_owner,
     open_turn,
-    prompt_content,
-    sent_before,
 )
 from conversations.turns.queue import enqueue_prompt, find_queued_prompt, start_next_prompt
 from conversations.turns.takeovers import close_open_work
@@ -42,9 +42,7 @@ def start_conversation(
     lock_owner(owner_id)
     begun = Turn.objects.filter(conversation__owner_id=owner_id, client_id=client_id).first()
     if begun is not None:
-        content = prompt_content(
-            conversation=begun.conversation, text=text, attachments=attachments
-        )
+        content = encode_prompt(conversation=begun.conversation, text=text, attachments=attachments)
         demand_same(begun.payload_digest, wire.digest(content))
         return begun
     words = " ".join(make_storable(text).split())[:80]
@@ -52,7 +50,7 @@ def start_conversation(
     conversation = Conversation.objects.create(owner_id=owner_id, model=model, title=title)
     index_title(conversation=conversation)
     demand_slot(conversation)
-    content = prompt_content(conversation=conversation, text=text, attachments=attachments)
+    content = encode_prompt(conversation=conversation, text=text, attachments=attachments)
     return open_turn(lock_conversation(conversation.pk), Prompt(content, client_id))
 
 
@@ -64,10 +62,10 @@ def send_prompt(
 
     The same client id, text and files return the same turn.
     """
-    row = lock_for(conversation)
-    content = prompt_content(conversation=row, text=text, attachments=attachments)
+    row = lock_for_send(conversation)
+    content = encode_prompt(conversation=row, text=text, attachments=attachments)
     prompt = Prompt(content, client_id)
-    sent = sent_before(row, prompt) or find_queued_prompt(row, prompt)
+    sent = find_sent_turn(row, prompt) or find_queued_prompt(row, prompt)
     if sent is not None:
         return sent
     if is_busy(row):

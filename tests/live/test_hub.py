@@ -192,20 +192,20 @@ def test_a_worker_whose_turn_others_ended_is_not_heard_any_more() -> None:
 def test_a_turn_that_ended_has_no_tool_that_still_says_how_far_it_is() -> None:
     """Its worker died in the tool, so nobody else took the words back."""
     topic = streaming()
-    topic.said["toolu_1"] = "<i>half</i>"
+    topic.progress["toolu_1"] = "<i>half</i>"
     topic.follow_state(RoundChanged(1, 1), (9, 10), is_own=False)
-    assert topic.said
+    assert topic.progress
     topic.follow_state(TurnClosed(1), None, is_own=False)
-    assert (topic.live, topic.said) == (None, {})
+    assert (topic.live, topic.progress) == (None, {})
 
 
 def test_an_older_turn_that_is_shown_anew_leaves_the_answer_on_its_way() -> None:
     topic = Topic()
     topic.follow_state(RoundOpened(2, 1), (8, 9), is_own=False)
     topic.follow_text(TextGrew(2, 1, "", "a", ""), (9, 1))
-    topic.said["toolu_1"] = "<i>half</i>"
+    topic.progress["toolu_1"] = "<i>half</i>"
     topic.follow_state(TurnClosed(1), (9, 10), is_own=False)
-    assert (topic.live, topic.said) == (Live(2, 1, "", "a"), {"toolu_1": "<i>half</i>"})
+    assert (topic.live, topic.progress) == (Live(2, 1, "", "a"), {"toolu_1": "<i>half</i>"})
 
 
 @pytest.mark.parametrize("event", [MeterMoved(), TurnChanged(1)])
@@ -261,7 +261,7 @@ def test_the_answer_so_far_is_taken_over_by_who_comes_late() -> None:
     assert topic.adopt_text(Live(1, 1, "", "abc"), (9, 5), {"toolu_1": "<i>far</i>"}, 9)
     assert topic.follow_text(grew("d"), (9, 6)) == "new"
     assert topic.live == Live(1, 1, "", "abcd")
-    assert topic.said == {"toolu_1": "<i>far</i>"}
+    assert topic.progress == {"toolu_1": "<i>far</i>"}
 
 
 def test_who_is_in_step_takes_over_nothing() -> None:
@@ -273,4 +273,4 @@ def test_who_is_in_step_takes_over_nothing() -> None:
     assert topic.live == Live(1, 1, "", "a")
     topic.follow_state(TurnClosed(1), (9, 14), is_own=False)
     assert not topic.adopt_text(Live(1, 1, "", "late"), (9, 9), {"toolu_1": "far"}, 13)
-    assert (topic.live, topic.said) == (None, {})
+    assert (topic.live, topic.progress) == (None, {})

@@ -39,7 +39,7 @@ async def hear(
 ) -> None:
     """Hear of an event of a process that runs the turn."""
     message = {"type": "events", "conversation": conversation.pk, "events": [[name, fields]]}
-    await publish.hear(message | {"step": step and [*step], "at": at and [*at]})
+    await publish.handle_message(message | {"step": step and [*step], "at": at and [*at]})
 
 
 async def version_of(conversation: Conversation) -> int:
@@ -159,14 +159,14 @@ async def test_what_comes_behind_a_gap_asks_once(monkeypatch: pytest.MonkeyPatch
 async def test_a_page_that_asks_in_mid_turn_is_given_all_that_was_published_until_then() -> None:
     """Nothing is being said, and yet a turn began, or changed, that the page does not have."""
     _, conversation = await ada_and_her_conversation()
-    answer = {"type": "answer", "conversation": conversation.pk, "live": None, "said": {}}
+    answer = {"type": "answer", "conversation": conversation.pk, "live": None, "progress": {}}
     async with connected(conversation) as found:
         page = Page()
         page.take(await frame_of(found))
         lease = await run_db(lambda: people_and_turns.next_turn(conversation))
         assert lease.step is not None
         after = lease.step[1]
-        await publish.hear(answer | {"at": [0, 0], "version": after})
+        await publish.handle_message(answer | {"at": [0, 0], "version": after})
         await hear(conversation, "RoundOpened", (after, after + 1), turn=2, round=1)
         await in_step(page, found, conversation)
     assert page.root.find("turn-2-r1-tail")
@@ -179,12 +179,12 @@ async def test_the_answer_so_far_is_shown_to_who_missed_some_of_it() -> None:
     assert lease.step is not None
     base = lease.step[1] + 1
     live = [2, 1, "", "<p>All of</p>", "it"]
-    answer = {"type": "answer", "conversation": conversation.pk, "live": live, "said": {}}
+    answer = {"type": "answer", "conversation": conversation.pk, "live": live, "progress": {}}
     async with connected(conversation) as found:
         page = Page()
         page.take(await frame_of(found))
         await hear(conversation, "TextGrew", at=(base, 7), turn=2, **GROWN)
-        await publish.hear(answer | {"at": [base, 7], "version": lease.step[1]})
+        await publish.handle_message(answer | {"at": [base, 7], "version": lease.step[1]})
         grown = {"round": 1, "thinking": "", "closed": "<p>it and more</p>", "tail": ""}
         await hear(conversation, "TextGrew", at=(base, 8), turn=2, **grown)
         await in_step(page, found, conversation)
@@ -200,7 +200,7 @@ async def test_what_a_process_of_another_version_says_is_read_by_the_pages() -> 
     ):
         async with connected(conversation) as found:
             await frame_of(found)
-            await publish.hear(message | {"conversation": conversation.pk})
+            await publish.handle_message(message | {"conversation": conversation.pk})
             assert 'id="turn-1"' in await frame_of(found)
 
 

@@ -222,7 +222,7 @@ async def test_a_tool_says_how_far_it_is_live_bounded_and_nowhere_stored(
     assert "<bdi>page 3 of 9 \ufffd</bdi>" in text
     assert ">100 %" in text or 'value="100"' in text
     assert "too late" not in text
-    assert topic.said == {}
+    assert topic.progress == {}
     # The card says since when it runs, and what it said comes again with it.
     assert any("data-elapsed" in frame for frame in shown(topic))
     kept = await run_db(lambda: [call.details, *Draft.objects.values_list("text", flat=True)])
