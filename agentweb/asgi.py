@@ -27,7 +27,7 @@ from django.http.request import split_domain_port, validate_host  # noqa: E402
 from agentweb.edge.proxies import apply_forwarded, read_networks  # noqa: E402
 from agentweb.edge.sharing import queue_by_visitor  # noqa: E402
 from conversations.conf import conf  # noqa: E402
-from conversations.live.socket_token import has_token  # noqa: E402
+from conversations.live.socket_access import has_token  # noqa: E402
 from conversations.routing import websocket_urlpatterns  # noqa: E402
 
 # Frameworks disagree on the type of a scope; here it is whatever the server made.

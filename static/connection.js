@@ -2,7 +2,8 @@
  *
  * htmx's extension makes a socket and swaps in what it says. When the next one is made is decided here alone: the
  * extension's own timer cannot be brought forward, so it never fires. A socket says where this page ends as it is
- * now, and the server begins behind that place, or anew where it knows no such history.
+ * now, and the server begins behind that place, or anew where it knows no such history. The first socket of a page
+ * also says which version the page was made at: where that is still the newest, nothing is sent.
  */
 "use strict";
 (() => {
@@ -44,8 +45,9 @@
   htmx.createWebSocket = (address) => {
     const url = new URL(address);
     const { after, mark } = one("#history").dataset;
-    const { token } = transcript.dataset;
-    url.search = new URLSearchParams({ after, mark, ...(token && { token }) });
+    const { token, pageVersion: version } = transcript.dataset;
+    url.search = new URLSearchParams({ after, mark, ...(token && { token }), ...(version && { version }) });
+    delete transcript.dataset.pageVersion;
     const fresh = new WebSocket(url);
     // One that was given up may still speak, and would speak of the past.
     for (const name of ["open", "message", "error", "close"]) {

@@ -22,7 +22,7 @@ def make_people(count: int, chats: int = 1) -> list[dict[str, str]]:
 
     from agentweb.bench.own_database import make_person
     from conversations.conf import conf
-    from conversations.live.socket_token import socket_token
+    from conversations.live.socket_access import socket_token
     from conversations.models import Conversation
 
     store: Any = import_module(settings.SESSION_ENGINE).SessionStore

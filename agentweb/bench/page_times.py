@@ -113,7 +113,9 @@ def _pages(client: Client, conversation: Conversation, runs: int) -> list[Page]:
 
 
 def _snapshot(conversation: Conversation, after: int) -> str:
-    return render.snapshot(conversation.pk, paging.read_bookmark(conversation, after), None)[0]
+    return render.render_snapshot(conversation.pk, paging.read_bookmark(conversation, after), None)[
+        0
+    ]
 
 
 def measure_list_pages(conversations: int, runs: int) -> list[Page]:

@@ -22,7 +22,7 @@ from conversations.agent.events import RoundOpened
 from conversations.conf import conf
 from conversations.db import run_db
 from conversations.live.consumer import ChatConsumer
-from conversations.live.hub import Topic, hub
+from conversations.live.hub import Frame, Reader, Topic, hub
 from conversations.live.turn_stream import TurnStage
 from conversations.log import leases
 from conversations.log.leases import Lease
@@ -102,7 +102,8 @@ async def _measure_relay(pieces: list[str], tabs: int) -> Cost:
         for piece in pieces:
             began = time.process_time()
             target = "beforeend:#turn-1-r1-tail"
-            readers.topic.publish(f'<div hx-swap-oob="{target}">{escape(piece)}</div>')
+            html = f'<div hx-swap-oob="{target}">{escape(piece)}</div>'
+            readers.topic.publish(Frame(html))
             spent += time.process_time() - began
             await readers.read()
         return readers.cost(spent)
@@ -116,20 +117,22 @@ class Tabs:
     def __init__(self, conversation_id: int, count: int) -> None:
         self._id, self._sent, self._frames, self._seconds = conversation_id, 0, 0, 0.0
         self.topic: Topic = hub.enter(conversation_id)
-        self.topic.sockets += count
-        self._tabs = [ChatConsumer() for _ in range(count)]
-        for tab in self._tabs:
+        self._tabs = [(ChatConsumer(), Reader(self.topic)) for _ in range(count)]
+        for tab, reader in self._tabs:
             tab.base_send = self._take  # type: ignore[assignment]
+            self.topic.readers.add(reader)
         self.rewind()
 
     def rewind(self) -> None:
         """Count from here."""
-        self._position, self._sent, self._frames, self._seconds = self.topic.position, 0, 0, 0.0
+        for _, reader in self._tabs:
+            reader.begin(self.topic.version)
+        self._sent, self._frames, self._seconds = 0, 0, 0.0
 
     async def read(self) -> None:
-        began, position = time.process_time(), self._position
-        for tab in self._tabs:
-            self._position = await tab._tell(self.topic, position)
+        began = time.process_time()
+        for tab, reader in self._tabs:
+            await tab._send_frames(self.topic, reader)
         self._seconds += time.process_time() - began
 
     async def _take(self, message: dict[str, Any]) -> None:
@@ -141,7 +144,7 @@ class Tabs:
         return Cost(seconds, self._seconds / count, self._sent // count, self._frames // count)
 
     def leave(self) -> None:
-        self.topic.sockets -= len(self._tabs)
+        self.topic.readers.clear()
         hub.leave(self._id)
 
 

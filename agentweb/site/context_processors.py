@@ -6,7 +6,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from conversations.accounts.preferences import read_preferences
-from conversations.live.socket_token import socket_token
+from conversations.live.socket_access import socket_token
 
 
 def site(request: HttpRequest) -> dict[str, object]:

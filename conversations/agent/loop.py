@@ -95,9 +95,9 @@ class Runner:
             received = await self._reply(state)
             state = received.state
             if received.answer.tool_uses:
-                await self.ports.publish(RoundChanged(self.turn, self.round))
-                # Its tools may take long; otherwise the next call or the turn's end publishes it.
-                await self._publish_meter(state.view)
+                # Its tools may take long; otherwise the next call or the end publishes the meter.
+                moved = self._meter_events(state.view)
+                await self.ports.publish(RoundChanged(self.turn, self.round), *moved)
                 calls = OpenRound(received.sent.call, received.answer.tool_uses)
                 state, finish = await self._use_tools(state, calls)
             elif self._goes_on(received):
@@ -111,11 +111,12 @@ class Runner:
                 return finish_answer(received.answer.stop_reason)
         return finish
 
-    async def _publish_meter(self, view: View) -> None:
-        """Publish how full the context is, if it has changed since the last time."""
-        if self.metered != _measure(view):
-            self.metered = _measure(view)
-            await self.ports.publish(MeterMoved())
+    def _meter_events(self, view: View) -> tuple[MeterMoved, ...]:
+        """Return the event for how full the context is, if that has changed since the last one."""
+        if self.metered == _measure(view):
+            return ()
+        self.metered = _measure(view)
+        return (MeterMoved(),)
 
     async def _leave_out(self, view: View) -> None:
         """Record that the refused exchange is not part of the next request."""
@@ -167,7 +168,8 @@ class Runner:
         envelope = api_clearing.build_reply_envelope(envelope, view, prepared.clearing)
         taken = self.ids | list_call_ids(view)
         tries, first_limit = 1, envelope.max_tokens
-        await self._publish_meter(view)
+        if moved := self._meter_events(view):
+            await self.ports.publish(*moved)
         while True:
             self.ports.switch.check()
             sending = Sending("reply", envelope, view.body, prepared.gauge.tokens, view, tries)

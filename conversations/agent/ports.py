@@ -213,7 +213,7 @@ class Stage(Protocol):
     """Where the turn is seen: its state, its events, its growing text."""
 
     async def enter(self, state: str, *, attempt: int = 0, wait: float = 0.0) -> None: ...
-    async def tell(self, event: Event) -> None: ...
+    async def tell(self, *events: Event) -> None: ...
     def grow(self, text: str, thinking: str) -> None: ...
 
 
@@ -242,9 +242,9 @@ class Ports:
     chance: Callable[[], float]
     now: Callable[[], float]
 
-    async def publish(self, event: Event) -> None:
-        """Publish an event; a failure to do so must not end the turn."""
+    async def publish(self, *events: Event) -> None:
+        """Publish events; a failure to do so must not end the turn."""
         try:
-            await self.stage.tell(event)
+            await self.stage.tell(*events)
         except Exception:
-            logger.exception("%s was not shown", event)
+            logger.exception("%s was not shown", events)

@@ -16,7 +16,7 @@ from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
 from conversations.budgets.effective import BudgetStatus
-from conversations.budgets.refusals import build_limit_refusal
+from conversations.budgets.judgement import find_amount, judge_call
 from conversations.budgets.status import compute_status, filter_windows, find_effective_budgets
 from conversations.budgets.units import UNITS, CallSize, CallUse
 from conversations.budgets.windows import Slot, update_windows
@@ -47,21 +47,24 @@ def hold_amounts(
     """Hold the most a call of this size can use in every window; raises Refused."""
     if not slots:
         return
-    has_turns = any(UNITS[slot.budget.rule.unit].is_once_per_turn for slot in slots)
-    counted = _find_counted_turns(call) if has_turns else ()
+    counted = _find_counting_budgets(slots, call)
+    judge_call(size, (slot.status for slot in slots), counted=counted).demand()
     rows = []
     for slot in slots:
-        unit = UNITS[slot.budget.rule.unit]
-        is_counted = unit.is_once_per_turn and _turn_key(slot.window) in counted
-        amount = 0 if is_counted else unit.worst(size)
-        if amount > slot.status.left:
-            raise build_limit_refusal(slot.status, amount)
+        amount = find_amount(size, slot.budget.rule, counted)
         slot.window.held += amount
         slot.window.limit = slot.status.limit
         rows.append(Reservation(call=call, window=slot.window, amount=amount))
     update_windows([row.window for row in rows], "held", "limit")
     Reservation.objects.bulk_create(rows)
     _append_entries(call, conversation, Kind.RESERVE, [(row.window, row.amount) for row in rows])
+
+
+def _find_counting_budgets(slots: Iterable[Slot], call: ApiCall) -> frozenset[int]:
+    """Return the ids of the budgets in which the call's turn is counted already."""
+    turns = [slot for slot in slots if UNITS[slot.budget.rule.unit].is_once_per_turn]
+    keys = _find_counted_turns(call) if turns else set()
+    return frozenset(slot.budget.rule.id for slot in turns if _turn_key(slot.window) in keys)
 
 
 def _find_counted_turns(call: ApiCall) -> set[tuple[object, ...]]:

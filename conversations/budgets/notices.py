@@ -1,15 +1,16 @@
 """Budget notices: what a person is told about soft percents and limits, and the pill on pages.
 
 There is one notice for each budget in its present window: the highest percent that was passed and
-still holds. A budget stops a person as soon as what is left is less than the least another call
-could use, so that nobody writes a message that cannot be answered. A dismissed soft notice comes
-back with the next percent or window.
+still holds. A budget stops a person as soon as it does not allow the least call that could answer
+them, by the judgement that admission uses (`judgement.py`), so that nobody writes a message that
+cannot be answered. What their conversation itself holds is settled by then and does not count. A
+dismissed soft notice comes back with the next percent or window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from django.db import transaction
@@ -18,8 +19,9 @@ from django.utils.translation import gettext as _
 
 from conversations.accounts.people import save_preferences
 from conversations.accounts.preferences import read_preferences
-from conversations.agent.prices import LEAST_OUTPUT, PriceMissing
+from conversations.agent.prices import PriceMissing
 from conversations.budgets.effective import BudgetStatus, Rule
+from conversations.budgets.judgement import judge_call, size_call
 from conversations.budgets.prices import load_price_list
 from conversations.budgets.status import (
     EffectiveBudget,
@@ -27,17 +29,16 @@ from conversations.budgets.status import (
     filter_windows,
     find_effective_budgets,
 )
-from conversations.budgets.units import MONEY, UNITS, CallSize, Unit
+from conversations.budgets.units import MONEY, CallSize
+from conversations.conf import conf
 from conversations.context.view import wire
 from conversations.log.context_size import count_context_tokens
-from conversations.models import BudgetWindow, Conversation, Crossing, User
+from conversations.models import BudgetWindow, Conversation, Crossing, Reservation, User
 
 #: Ends later than every window that has an end.
 _NEVER = datetime.max.replace(tzinfo=UTC)
 #: Dismissed notices that are stored for one person.
 MOST_DISMISSED = 40
-#: The least that another call can use, by unit.
-Least = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class Notice:
 
     @property
     def left(self) -> int:
-        return max(0, self.limit - self.spent)
+        return max(0, self.limit - self.spent - self.held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +111,28 @@ class Limits:
 
 
 def find_limits(
-    user_id: int, model: str, *, put_away: str = "", tokens: Callable[[], int] = lambda: 0
+    user_id: int,
+    model: str,
+    *,
+    put_away: str = "",
+    tokens: Callable[[], int] = lambda: 0,
+    conversation: Conversation | None = None,
 ) -> Limits:
-    """Return what a person is shown before calls of a model with so many tokens; five queries at
-    most.
+    """Return what a person is shown before calls of a model with so many tokens; six queries at
+    most. `conversation` is the one they write in.
     """
     found = find_effective_budgets(user_id, timezone.now())
     windows = list(filter_windows(found)) if found else []
-    least = _find_least_amounts(model, tokens()) if found else {}
-    told = _build_notices(found, windows, least)
+    statuses = [compute_status(budget, windows) for budget in found]
+    refusing: Collection[int] = ()
+    if found:
+        size = _size_least_call(model, tokens(), conversation)
+        refusing = _find_refusing(size, statuses)
+        held = any(one.held for one in statuses if one.rule.id in refusing)
+        if held and conversation is not None:
+            statuses = _without_own_holds(conversation, found, windows, statuses)
+            refusing = _find_refusing(size, statuses)
+    told = _build_notices(found, statuses, windows, refusing)
     stops = [notice for notice in told if notice.is_over]
     stop = max(stops, key=lambda notice: notice.resets_at or _NEVER, default=None)
     hidden = put_away.split()
@@ -138,14 +152,21 @@ def find_conversation_limits(
     """Return what the owner of a conversation is shown on its page."""
     measured = tokens or (lambda: count_context_tokens(conversation))
     return find_limits(
-        conversation.owner_id, conversation.model, put_away=put_away, tokens=measured
+        conversation.owner_id,
+        conversation.model,
+        put_away=put_away,
+        tokens=measured,
+        conversation=conversation,
     )
 
 
 def list_notices(user_id: int, now: datetime | None = None) -> tuple[Notice, ...]:
     """Return the notices of a person, the most urgent first; three queries."""
     found = find_effective_budgets(user_id, now or timezone.now())
-    return _build_notices(found, list(filter_windows(found)) if found else [], {})
+    windows = list(filter_windows(found)) if found else []
+    statuses = [compute_status(budget, windows) for budget in found]
+    used_up = [one.rule.id for one in statuses if one.is_over]
+    return _build_notices(found, statuses, windows, used_up)
 
 
 @transaction.atomic
@@ -187,17 +208,57 @@ def build_budget_pill(found: Iterable[BudgetStatus], stopped_by: Rule | None = N
     )  # fmt: skip
 
 
+def _size_least_call(model: str, tokens: int, conversation: Conversation | None) -> CallSize:
+    """Return the size of a call with so many estimated tokens and the shortest answer."""
+    prices = load_price_list(model, timezone.now())
+    has_search = conversation is not None and conversation.web_search and conf.web_search
+    searches = conf.web_search_uses if has_search and prices.has_search else 0
+    return size_call(prices, tokens, searches)
+
+
+def _find_refusing(size: CallSize, statuses: Iterable[BudgetStatus]) -> frozenset[int]:
+    """Return the ids of the budgets that do not allow the call.
+
+    Where a price is missing every call is refused; the answer says so to an administrator, and only
+    budgets that are used up stop a person.
+    """
+    rows = list(statuses)
+    try:
+        return judge_call(size, rows).rule_ids
+    except PriceMissing:
+        return frozenset(one.rule.id for one in rows if one.left <= 0)
+
+
+def _without_own_holds(
+    conversation: Conversation,
+    found: Iterable[EffectiveBudget],
+    windows: list[BudgetWindow],
+    statuses: Iterable[BudgetStatus],
+) -> list[BudgetStatus]:
+    """Leave out what the conversation's own calls hold: they end before its next turn."""
+    own: dict[int, int] = {}
+    rows = Reservation.objects.filter(call__conversation=conversation, is_open=True)
+    for window, amount in rows.values_list("window", "amount"):
+        own[window] = own.get(window, 0) + amount
+    return [
+        replace(one, held=one.held - sum(own.get(w.pk, 0) for w in windows if budget.counts(w)))
+        for budget, one in zip(found, statuses, strict=True)
+    ]
+
+
 def _build_notices(
-    found: Iterable[EffectiveBudget], windows: list[BudgetWindow], least: Least
+    found: Iterable[EffectiveBudget],
+    statuses: Iterable[BudgetStatus],
+    windows: list[BudgetWindow],
+    refusing: Collection[int],
 ) -> tuple[Notice, ...]:
-    pairs = [(budget, compute_status(budget, windows)) for budget in found]
+    pairs = list(zip(found, statuses, strict=True))
     passed = _read_crossings(windows if any(map(_may_have_crossed, pairs)) else [])
     given = []
     for budget, one in pairs:
         window = next((each.pk for each in windows if budget.is_of(each)), None)
-        notice = _build_notice(
-            one, window, passed.get(window or 0, []), least.get(one.rule.unit, 1)
-        )
+        crossings = passed.get(window or 0, [])
+        notice = _build_notice(one, window, crossings, is_over=one.rule.id in refusing)
         if notice.is_over or notice.percent is not None:
             given.append(notice)
     return tuple(sorted(given, key=lambda each: (not each.is_over, -(each.percent or 0))))
@@ -216,7 +277,7 @@ def _read_crossings(windows: list[BudgetWindow]) -> dict[int, list[Crossing]]:
 
 
 def _build_notice(
-    one: BudgetStatus, window: int | None, passed: list[Crossing], least: int
+    one: BudgetStatus, window: int | None, passed: list[Crossing], *, is_over: bool
 ) -> Notice:
     # A grant or a higher limit may have lowered the percent since.
     last = next((row for row in reversed(passed) if row.percent <= one.percent), None)
@@ -229,18 +290,5 @@ def _build_notice(
         one.held,
         one.limit,
         one.ends_at,
-        one.limit - one.spent < least,
+        is_over,
     )
-
-
-def _find_least_amounts(model: str, tokens: int) -> Least:
-    """Return what a call with so many input tokens and the shortest answer can use, by unit."""
-    size = CallSize(load_price_list(model, timezone.now()), tokens, LEAST_OUTPUT)
-    return {unit.name: _find_least_amount(unit, size) for unit in UNITS.values()}
-
-
-def _find_least_amount(unit: Unit, size: CallSize) -> int:
-    try:
-        return max(1, unit.worst(size))
-    except PriceMissing:
-        return 1

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from conversations.conf import conf
 from conversations.log.chain import lock_conversation
+from conversations.log.page_version import raise_version
 from conversations.log.search_index import index_title
 from conversations.log.texts import make_storable
 from conversations.models import LIVE, Conversation, Turn
@@ -42,6 +43,7 @@ def rename_conversation(*, conversation: Conversation, title: str) -> str:
     row = lock_conversation(conversation.pk)
     row.title = title
     _update(row, title=title, titled_by="person")
+    raise_version(row.pk)
     index_title(conversation=row)
     return title
 

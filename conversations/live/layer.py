@@ -1,8 +1,8 @@
-"""The channel layer, and one thing more: many messages in one round trip.
+"""The channel layer of channels_redis, with pipelining: many messages in one round trip.
 
-The layer's own way waits for Redis' answer to each message before it sends the next. A busy loop
-comes to that answer late, so with many answers on their way words would queue up in their process.
-What this uses of the layer's inside is held by tests/live/test_relay.py.
+`group_send` waits for Redis' reply to each message before it sends the next. A busy event loop
+reads that reply late, so with many running answers messages would queue up in their process. The
+private attributes this uses are held by tests/live/test_relay.py.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from channels_redis.pubsub import RedisPubSubChannelLayer
 
 
 class PipelinedLayer(RedisPubSubChannelLayer):  # type: ignore[misc]  # it has no types
-    """Redis' publish and subscribe on the one host there is."""
+    """Publish and subscribe on one Redis host."""
 
     async def group_send_many(self, messages: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-        """Send to groups, in order; raises what Redis raises, some may have been sent then."""
+        """Send to groups, in order; raises Redis' errors, when some may have been sent."""
         layer = self._get_layer()
         [shard] = layer._shards
         async with shard._lock:

@@ -1,8 +1,10 @@
-"""Telling the pages: an event is shown to the sockets of this process and passed on to the others.
+"""Publishing: an event is shown to the pages of this process and passed on to the others.
 
-Each process renders what its own sockets look at, from the database; only text that grows comes
-with the event. A process whose sockets come to a conversation in the middle of an answer, or missed
-a part of it, asks, and the process of the turn gives it the answer so far.
+Each process renders what its own pages look at, from the database; only text that grows comes with
+the event. An event carries the step of the page version that its publisher committed
+(`log/page_version.py`), text its position; the hub judges by them (`live/hub.py`). A process whose
+pages come to a conversation in the middle of an answer, or missed a part of it, asks, and the
+process of the turn gives it the answer so far.
 """
 
 from __future__ import annotations
@@ -10,218 +12,235 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import astuple
-from typing import Any, get_args
+from typing import Any
 
-from conversations.agent import events
 from conversations.agent.events import (
+    EVENTS,
     BudgetMoved,
     Event,
-    QueueChanged,
+    Shows,
     TextGrew,
-    TitleChanged,
     ToolMoved,
 )
 from conversations.db import run_db
 from conversations.live import render
-from conversations.live.hub import Place, Topic, hub
+from conversations.live.hub import Frame, Position, Topic, hub
 from conversations.live.relay import ALL, Message, group_of, relay
-from conversations.transcript.marks import (
-    WHOLE,
-    Mark,
-    after,
-    is_of_turns,
-    is_past,
-    leads_to,
-    marks,
-    shows,
-)
+from conversations.log.page_version import Step, take_step
 from conversations.transcript.shapes import Live
 
 logger = logging.getLogger("agentweb.relay")
 #: Seconds until an answer that did not come is asked for again.
 ASK_SECONDS = 0.5
-_NAMES = {kind.__name__ for kind in get_args(Event)}
 
 
-async def tell(conversation_id: int, event: Event, place: Place | None = None) -> None:
-    """Show an event here and everywhere; raises what rendering it here raises."""
+async def publish(
+    conversation_id: int, *events: Event, step: Step | None = None, at: Position | None = None
+) -> None:
+    """Show events, together one step, here and everywhere; raises what rendering them here raises.
+
+    Without a `step` it is the one that this context committed last, if it published none since.
+    """
+    if step is None and at is None:
+        step = take_step(conversation_id)
     if relay.is_open:
-        relay.send(group_of(conversation_id), _message(conversation_id, event, place))
+        relay.send(group_of(conversation_id), _write_message(conversation_id, events, step, at))
     topic = hub.enter(conversation_id)
     try:
-        await _show(topic, conversation_id, event, place)
+        await _show(topic, conversation_id, events, step, at, is_own=True)
     finally:
         hub.leave(conversation_id)
 
 
-def _message(conversation_id: int, event: Event, place: Place | None) -> Message:
-    # The fields of an event are flat: `asdict` would copy each of them.
-    fields = {name: getattr(event, name) for name in event.__slots__}
-    return {
-        "type": "event",
-        "conversation": conversation_id,
-        "name": type(event).__name__,
-        "event": fields,
-        "place": place and [*place],
-    }
-
-
-async def announce(conversation_id: int, event: Event) -> None:
-    """Tell of a change that no running turn made; one that cannot be shown does no harm."""
+async def announce(conversation_id: int, *events: Event) -> None:
+    """Publish a change that no running turn made; one that cannot be shown does no harm."""
     try:
-        await tell(conversation_id, event)
+        await publish(conversation_id, *events)
     except Exception:
-        logger.exception("%s was not shown", event)
+        logger.exception("%s was not shown", events)
 
 
-async def renew(conversation_id: int) -> None:
-    """Tell every page that another path is shown."""
-    relay.send(group_of(conversation_id), {"type": "renew", "conversation": conversation_id})
-    await _renew(conversation_id)
-
-
-async def tell_spending(owner_id: int, but: int | None = None) -> None:
-    """Tell a person's other open conversations that their budgets moved."""
+async def publish_spending(owner_id: int, but: int | None = None) -> None:
+    """Publish to a person's other open conversations that their budgets moved."""
     relay.send(ALL, {"type": "spent", "owner": owner_id, "but": but})
-    await _spent(owner_id, but)
+    await _show_spending(owner_id, but)
 
 
-def come_to(conversation_id: int, topic: Topic) -> None:
-    """Hear of a conversation from now on; for its first socket."""
+def follow_conversation(conversation_id: int, topic: Topic) -> None:
+    """Hear of a conversation from now on; for its first page."""
     relay.join(group_of(conversation_id))
     if not topic.turns:
-        relay.send(ALL, {"type": "ask", "conversation": conversation_id})
+        _ask_for_answer(conversation_id)
 
 
-def go_from(conversation_id: int) -> None:
+def leave_conversation(conversation_id: int) -> None:
     relay.leave(group_of(conversation_id))
 
 
-async def hear(message: Message) -> None:
-    """Do what another process says; what is about nobody here is nothing."""
-    match message["type"]:
-        case "event":
-            await _hear_event(message)
-        case "live":
-            await _hear_live(message)
-        case "ask":
-            _answer(int(message["conversation"]))
-        case "renew":
-            await _renew(int(message["conversation"]))
-        case "spent":
-            await _spent(int(message["owner"]), message["but"])
-        case _:
-            logger.warning("a message of another version: %s", str(message["type"])[:40])
+def _write_message(
+    conversation_id: int, events: tuple[Event, ...], step: Step | None, at: Position | None
+) -> Message:
+    # The fields of an event are flat: `asdict` would copy each of them.
+    named = [
+        [type(event).__name__, {name: getattr(event, name) for name in event.__slots__}]
+        for event in events
+    ]
+    return {
+        "type": "events",
+        "conversation": conversation_id,
+        "events": named,
+        "step": step and [*step],
+        "at": at and [*at],
+    }
 
 
-async def _hear_event(message: Message) -> None:
-    conversation_id = int(message["conversation"])
-    topic = hub.find(conversation_id)
-    if topic is None or not topic.sockets:
-        return
-    if message["name"] not in _NAMES:
-        # A newer process says what this one cannot show: its page is in step again by a snapshot.
-        await _renew(conversation_id)
-        return
-    event: Event = getattr(events, message["name"])(**message["event"])
-    place = message["place"]
-    topic = hub.enter(conversation_id)
-    try:
-        took = await _show(topic, conversation_id, event, place and tuple(place))
-    finally:
-        hub.leave(conversation_id)
-    # All that comes behind a gap is one: the answer so far is asked for once.
-    if took == "gap" and time.monotonic() - topic.asked > ASK_SECONDS:
-        topic.asked = time.monotonic()
-        relay.send(ALL, {"type": "ask", "conversation": conversation_id})
-
-
-async def _show(topic: Topic, conversation_id: int, event: Event, place: Place | None) -> str:
-    async with topic.lock:
-        took = topic.take(event, place, is_alone=not relay.is_open)
-        if took in ("old", "gap"):
-            return took
-        if isinstance(event, ToolMoved):
-            _keep_said(topic, event)
-        if topic.sockets:
-            try:
-                frame = await _frame(topic, conversation_id, event)
-            except Exception:
-                # What follows would have no place on the pages: they are given all of it anew.
-                topic.renew()
-                raise
-            if took == "missed":
-                topic.renew()
-            elif frame:
-                topic.publish(frame)
-    return took
-
-
-def _keep_said(topic: Topic, event: ToolMoved) -> None:
-    if event.words or event.percent is not None:
-        topic.said[event.tool_use_id] = render.text(event)
+async def handle_message(message: Message) -> None:
+    """Handle a message of another process; one about no page here is ignored."""
+    if "conversation" in message:
+        topic = hub.find(int(message["conversation"]))
+        if topic is None or not (topic.readers or message["type"] == "ask"):
+            return
+        hub.enter(int(message["conversation"]))
+        try:
+            await _handle_for(topic, message)
+        finally:
+            hub.leave(int(message["conversation"]))
+    elif message["type"] == "spent":
+        await _show_spending(int(message["owner"]), message["but"])
     else:
-        topic.said.pop(event.tool_use_id, None)
+        logger.warning("a message of another version: %s", str(message["type"])[:40])
 
 
-async def _frame(topic: Topic, conversation_id: int, event: Event) -> str:
-    if isinstance(event, TextGrew):
-        # No thread: it puts strings together, which takes less than going there.
-        return render.grown(event)
-    if isinstance(event, ToolMoved):
-        return topic.said.get(event.tool_use_id, "")
-    mark, frame = await run_db(_rendered, conversation_id, event, topic.language)
-    if mark is not None and (is_past(event, mark) or not leads_to(mark, topic.shown, event)):
-        # A turn, its end, or that another path is shown, was told and not heard here.
-        topic.renew()
-        return ""
-    if mark is not None and (is_of_turns(mark, topic.shown) or shows(event, mark)):
-        topic.shown = after(event, mark, topic.shown or mark)
-        topic.past(mark)
-    return "\n".join((frame, *topic.said.values()))
+async def _handle_for(topic: Topic, message: Message) -> None:
+    conversation_id = int(message["conversation"])
+    match message:
+        case {"type": "events", "events": named} if _are_known(named):
+            events = tuple(EVENTS[name](**fields) for name, fields in named)
+            step, at = (
+                value and (value[0], value[1]) for value in (message["step"], message["at"])
+            )
+            await _show(topic, conversation_id, events, step, at, is_own=False)
+        case {"type": "ask"}:
+            _answer(topic, conversation_id)
+        case {"type": "answer"}:
+            await _handle_answer(topic, message)
+        case _:
+            # From a process of another version: the pages read what this one cannot render.
+            topic.demand_snapshots()
 
 
-def _rendered(conversation_id: int, event: Event, language: str) -> tuple[Mark | None, str]:
-    mark = None
-    if isinstance(event, (*WHOLE, QueueChanged, TitleChanged)):
-        # The mark first: what changes in between is shown once more, and never not at all.
-        mark = marks([conversation_id]).get(conversation_id)
-    return mark, render.render(conversation_id, event, language)
-
-
-def _answer(conversation_id: int) -> None:
-    """Tell the answer so far, if it is told from here."""
-    topic = hub.find(conversation_id)
-    if topic is None or not topic.turns or topic.place is None:
-        return
-    live: Any = topic.live and [*astuple(topic.live)]
-    message = {"type": "live", "conversation": conversation_id, "place": [*topic.place]}
-    relay.send(group_of(conversation_id), message | {"live": live, "said": dict(topic.said)})
-
-
-async def _hear_live(message: Message) -> None:
-    topic = hub.find(int(message["conversation"]))
-    if topic is None or not topic.sockets or topic.turns:
-        return
+async def _show(
+    topic: Topic,
+    conversation_id: int,
+    events: tuple[Event, ...],
+    step: Step | None,
+    at: Position | None,
+    *,
+    is_own: bool,
+) -> None:
     async with topic.lock:
-        live = Live(*message["live"]) if message["live"] else None
-        if topic.adopt(tuple(message["place"]), live, message["said"]):
-            # What was told until then may have been states, too: that there is a turn at all.
-            topic.renew()
+        match events:
+            case (TextGrew() as event,):
+                _show_text(topic, conversation_id, event, at or (0, 0))
+            case (ToolMoved() as event,):
+                _show_progress(topic, event, at or (0, 0))
+            case _:
+                await _show_state(topic, conversation_id, events, step, is_own=is_own)
 
 
-async def _renew(conversation_id: int) -> None:
-    topic = hub.find(conversation_id)
-    if topic is not None:
-        async with topic.lock:
-            topic.renew()
+def _show_text(topic: Topic, conversation_id: int, event: TextGrew, at: Position) -> None:
+    match topic.follow_text(event, at):
+        case "new":
+            if topic.readers:
+                # No thread: it puts strings together, which takes less than going there.
+                topic.publish(Frame(render.render_text(event)))
+        case "gap" if time.monotonic() - topic.asked > ASK_SECONDS:
+            # All that comes behind a gap is one: the answer so far is asked for once.
+            topic.asked = time.monotonic()
+            _ask_for_answer(conversation_id)
 
 
-async def _spent(owner_id: int, but: int | None) -> None:
-    for conversation_id in hub.watched_by(owner_id):
+def _show_progress(topic: Topic, event: ToolMoved, at: Position) -> None:
+    if at[0] < topic.stored:
+        return
+    html = render.render_own(event)
+    if event.words or event.percent is not None:
+        topic.progress[event.tool_use_id] = html
+    else:
+        topic.progress.pop(event.tool_use_id, None)
+    if topic.readers:
+        topic.publish(Frame(html))
+
+
+async def _show_state(
+    topic: Topic,
+    conversation_id: int,
+    events: tuple[Event, ...],
+    step: Step | None,
+    *,
+    is_own: bool,
+) -> None:
+    if topic.is_of_the_past(step):
+        return
+    for event in events:
+        topic.follow_state(event, step, is_own=is_own)
+    is_base = any(topic.is_base(event, step) for event in events)
+    if any(Shows.PAGE in event.shows for event in events):
+        topic.publish(Frame(None, step))
+    elif topic.is_wanted(step, is_base=is_base):
+        try:
+            html = await run_db(
+                render.render_events, conversation_id, *events, language=topic.language
+            )
+        except Exception:
+            # What follows would have no place on the pages: they are given all of it anew.
+            topic.demand_snapshots()
+            raise
+        topic.publish(Frame("\n".join((html, *topic.progress.values())), step, is_base))
+    elif step is not None and topic.readers:
+        topic.demand_version(step[1])
+
+
+async def _show_spending(owner_id: int, but: int | None) -> None:
+    for conversation_id in hub.list_open_by(owner_id):
         topic = hub.find(conversation_id)
         if conversation_id != but and topic is not None:
             try:
-                await _show(topic, conversation_id, BudgetMoved(), None)
+                await _show(topic, conversation_id, (BudgetMoved(),), None, None, is_own=False)
             except Exception:
                 logger.exception("what was spent was not shown")
+
+
+def _ask_for_answer(conversation_id: int) -> None:
+    relay.send(ALL, {"type": "ask", "conversation": conversation_id})
+
+
+def _are_known(named: list[tuple[str, dict[str, Any]]]) -> bool:
+    return all(name in EVENTS for name, _ in named)
+
+
+def _answer(topic: Topic, conversation_id: int) -> None:
+    """Say how far the answer is, if its turn runs here."""
+    if topic.turns:
+        live: Any = topic.live and [*astuple(topic.live)]
+        message: Message = {
+            "type": "answer",
+            "conversation": conversation_id,
+            "live": live,
+            "at": [*topic.text],
+            "progress": dict(topic.progress),
+            "version": topic.version,
+        }
+        relay.send(group_of(conversation_id), message)
+
+
+async def _handle_answer(topic: Topic, message: Message) -> None:
+    if topic.turns:
+        return
+    async with topic.lock:
+        live = Live(*message["live"]) if message["live"] else None
+        base, count = message["at"]
+        if topic.adopt_text(live, (base, count), message["progress"], message["version"]):
+            topic.demand_snapshots()
+        else:
+            topic.demand_version(message["version"])

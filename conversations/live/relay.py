@@ -1,11 +1,10 @@
-"""The way between processes: best-effort messages over the channel layer.
+"""The relay: best-effort messages between processes, over the channel layer.
 
-Those about one conversation keep their order, and wait for none about another.
-
-Nothing depends on one that is lost: the database is the truth, and the watch finds what no message
-told. So sending never waits and never fails; where Redis is away, or too slow for what is to be
-said, messages are dropped and the log says so once. Without REDIS_URL there is only this process,
-and nothing is sent.
+Those about one conversation keep their order, and wait for none about another. Nothing depends on
+one that is lost: the next frame, or the check of the watch, shows that a page missed something. So
+sending never waits and never fails; where Redis is away, or too slow for what is to be sent,
+messages are dropped and the log says so once. Without REDIS_URL there is only this process, and
+nothing is sent.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from django.conf import settings
 
 logger = logging.getLogger("agentweb.relay")
 
+T = TypeVar("T")
 Message = dict[str, Any]
 Hear = Callable[[Message], Awaitable[None]]
 #: The group that every process is in.
@@ -36,165 +36,12 @@ PATIENCE, PAUSE = 3.0, 1.0
 
 
 def group_of(conversation_id: int) -> str:
-    """Name the group of those that look at a conversation."""
+    """Name the group of the processes in which a conversation is open."""
     return f"c.{conversation_id}"
 
 
-class Relay:
-    """This process' end of the way."""
-
-    def __init__(self) -> None:
-        #: Who sends: a process hears what it said itself, and knows it already.
-        self.name = uuid4().hex
-        self._groups: set[str] = set()
-        self._joined: set[str] = set()
-        self._outgoing: asyncio.Queue[tuple[str, Message]] = asyncio.Queue(MOST)
-        self._joining = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
-        self._layer: Any = None
-        self._channel = ""
-        #: Whether the last thing that was tried worked.
-        self.is_good = True
-
-    @property
-    def is_open(self) -> bool:
-        return self._layer is not None
-
-    async def start(self, hear: Hear) -> None:
-        """Begin to listen; comes back at once, also while Redis cannot be reached."""
-        if not settings.REDIS_URL or self.is_open:
-            return
-        self._layer = get_channel_layer()
-        self._outgoing, self._joining = asyncio.Queue(MOST), asyncio.Event()
-        self._groups, self._joined, self.is_good = {ALL}, set(), True
-        self._joining.set()
-        work = (self._send(), self._receive(hear), self._join())
-        self._tasks = [asyncio.create_task(one, name="relay") for one in work]
-
-    async def stop(self) -> None:
-        """Send what waits, then leave; takes a bounded time, whatever Redis does."""
-        if not self.is_open:
-            return
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(PATIENCE):
-                await self._outgoing.join()
-        for task in self._tasks:
-            task.cancel()
-        # The layer's own end asks Redis, and does not hear that it is to ask no more.
-        await asyncio.wait(self._tasks, timeout=PATIENCE)
-        await asyncio.wait([asyncio.create_task(self._flush())], timeout=PATIENCE)
-        self._layer, self._channel, self._tasks = None, "", []
-
-    async def _flush(self) -> None:
-        with contextlib.suppress(Exception):
-            await self._layer.flush()
-
-    def send(self, group: str, message: Message) -> None:
-        """Say something to a group, soon; call it on the loop of the relay."""
-        if not self.is_open:
-            return
-        try:
-            self._outgoing.put_nowait((group, message | {"from": self.name}))
-        except asyncio.QueueFull:
-            self._is(good=False, why="more is said than can be sent")
-
-    def join(self, group: str) -> None:
-        if self.is_open:
-            self._groups.add(group)
-            self._joining.set()
-
-    def leave(self, group: str) -> None:
-        if self.is_open:
-            self._groups.discard(group)
-            self._joining.set()
-
-    async def _send(self) -> None:
-        while True:
-            batch = [await self._outgoing.get()]
-            while len(batch) < AT_ONCE and not self._outgoing.empty():
-                batch.append(self._outgoing.get_nowait())
-            try:
-                async with asyncio.timeout(PATIENCE):
-                    await self._layer.group_send_many(batch)
-                self._is(good=True)
-            except Exception as error:
-                self._is(good=False, why=str(error) or type(error).__name__)
-                # What waits behind it is old by the time that anybody could hear it.
-                self._forget()
-                await asyncio.sleep(PAUSE)
-            finally:
-                for _ in batch:
-                    self._outgoing.task_done()
-
-    def _forget(self) -> None:
-        while not self._outgoing.empty():
-            self._outgoing.get_nowait()
-            self._outgoing.task_done()
-
-    async def _receive(self, hear: Hear) -> None:
-        lines = InOrder(hear, MOST)
-        try:
-            await self._receive_all(lines)
-        finally:
-            await lines.stop(PATIENCE)
-
-    async def _receive_all(self, lines: InOrder[Message]) -> None:
-        while True:
-            try:
-                if not self._channel:
-                    # Its name is made before its subscription, which may fail: so it is kept here.
-                    self._channel = await self._layer.new_channel("relay.")
-                    self._joining.set()
-                message = await self._layer.receive(self._channel)
-            except Exception as error:
-                # A channel stays subscribed whatever became of one message of it.
-                self._is(good=False, why=str(error) or type(error).__name__)
-                await asyncio.sleep(PAUSE)
-                continue
-            if message.get("from") != self.name:
-                await lines.put(message.get("conversation", message["type"]), message)
-
-    async def _join(self) -> None:
-        """Keep the groups in step with what is wanted."""
-        while True:
-            await self._joining.wait()
-            self._joining.clear()
-            channel = self._channel
-            if not channel:
-                continue
-            try:
-                for group in self._groups - self._joined:
-                    async with asyncio.timeout(PATIENCE):
-                        await self._layer.group_add(group, channel)
-                    self._joined.add(group)
-                for group in self._joined - self._groups:
-                    async with asyncio.timeout(PATIENCE):
-                        await self._layer.group_discard(group, channel)
-                    self._joined.discard(group)
-            except Exception as error:
-                self._is(good=False, why=str(error) or type(error).__name__)
-                await asyncio.sleep(PAUSE)
-                self._joining.set()
-
-    def _is(self, *, good: bool, why: str = "") -> None:
-        if good != self.is_good:
-            if good:
-                logger.info("Redis is back")
-            else:
-                logger.warning("Redis: %s; pages are told late until it is back", why)
-        self.is_good = good
-
-
-relay = Relay()
-
-
-logger = logging.getLogger("agentweb.relay")
-
-T = TypeVar("T")
-
-
 class InOrder(Generic[T]):
-    """Pieces of work in lines, at most `most` at a time; what one of them raises is logged."""
+    """Work in lines, each in its order, at most `most` pieces at a time; errors are logged."""
 
     def __init__(self, do: Callable[[T], Awaitable[None]], most: int) -> None:
         self._do = do
@@ -234,3 +81,151 @@ class InOrder(Generic[T]):
             task.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
+
+
+class Relay:
+    """This process' end of the relay."""
+
+    def __init__(self) -> None:
+        #: Who sends: a process also receives what it sent itself, and knows it already.
+        self.name = uuid4().hex
+        self._groups: set[str] = set()
+        self._joined: set[str] = set()
+        self._outgoing: asyncio.Queue[tuple[str, Message]] = asyncio.Queue(MOST)
+        self._joining = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._layer: Any = None
+        self._channel = ""
+        #: Whether the last thing that was tried worked.
+        self.is_good = True
+
+    @property
+    def is_open(self) -> bool:
+        return self._layer is not None
+
+    async def start(self, hear: Hear) -> None:
+        """Begin to listen; returns at once, also while Redis cannot be reached."""
+        if not settings.REDIS_URL or self.is_open:
+            return
+        self._layer = get_channel_layer()
+        self._outgoing, self._joining = asyncio.Queue(MOST), asyncio.Event()
+        self._groups, self._joined, self.is_good = {ALL}, set(), True
+        self._joining.set()
+        work = (self._send(), self._receive(hear), self._join())
+        self._tasks = [asyncio.create_task(one, name="relay") for one in work]
+
+    async def stop(self) -> None:
+        """Send what waits, then leave; takes a bounded time, whatever Redis does."""
+        if not self.is_open:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                await self._outgoing.join()
+        for task in self._tasks:
+            task.cancel()
+        # The layer's own end asks Redis, and does not hear that it is to ask no more.
+        await asyncio.wait(self._tasks, timeout=PATIENCE)
+        await asyncio.wait([asyncio.create_task(self._flush())], timeout=PATIENCE)
+        self._layer, self._channel, self._tasks = None, "", []
+
+    async def _flush(self) -> None:
+        with contextlib.suppress(Exception):
+            await self._layer.flush()
+
+    def send(self, group: str, message: Message) -> None:
+        """Queue a message to a group; call it on the loop of the relay."""
+        if not self.is_open:
+            return
+        try:
+            self._outgoing.put_nowait((group, message | {"from": self.name}))
+        except asyncio.QueueFull:
+            self._note(is_good=False, why="more is said than can be sent")
+
+    def join(self, group: str) -> None:
+        if self.is_open:
+            self._groups.add(group)
+            self._joining.set()
+
+    def leave(self, group: str) -> None:
+        if self.is_open:
+            self._groups.discard(group)
+            self._joining.set()
+
+    async def _send(self) -> None:
+        while True:
+            batch = [await self._outgoing.get()]
+            while len(batch) < AT_ONCE and not self._outgoing.empty():
+                batch.append(self._outgoing.get_nowait())
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    await self._layer.group_send_many(batch)
+                self._note(is_good=True)
+            except Exception as error:
+                self._note(is_good=False, why=str(error) or type(error).__name__)
+                # What waits behind it is old by the time that anybody could hear it.
+                self._forget()
+                await asyncio.sleep(PAUSE)
+            finally:
+                for _ in batch:
+                    self._outgoing.task_done()
+
+    def _forget(self) -> None:
+        while not self._outgoing.empty():
+            self._outgoing.get_nowait()
+            self._outgoing.task_done()
+
+    async def _receive(self, hear: Hear) -> None:
+        lines = InOrder(hear, MOST)
+        try:
+            await self._receive_all(lines)
+        finally:
+            await lines.stop(PATIENCE)
+
+    async def _receive_all(self, lines: InOrder[Message]) -> None:
+        while True:
+            try:
+                if not self._channel:
+                    # Its name is made before its subscription, which may fail: so it is kept here.
+                    self._channel = await self._layer.new_channel("relay.")
+                    self._joining.set()
+                message = await self._layer.receive(self._channel)
+            except Exception as error:
+                # A channel stays subscribed whatever became of one message of it.
+                self._note(is_good=False, why=str(error) or type(error).__name__)
+                await asyncio.sleep(PAUSE)
+                continue
+            if message.get("from") != self.name:
+                await lines.put(message.get("conversation", message["type"]), message)
+
+    async def _join(self) -> None:
+        """Keep the groups in step with what is wanted."""
+        while True:
+            await self._joining.wait()
+            self._joining.clear()
+            channel = self._channel
+            if not channel:
+                continue
+            try:
+                for group in self._groups - self._joined:
+                    async with asyncio.timeout(PATIENCE):
+                        await self._layer.group_add(group, channel)
+                    self._joined.add(group)
+                for group in self._joined - self._groups:
+                    async with asyncio.timeout(PATIENCE):
+                        await self._layer.group_discard(group, channel)
+                    self._joined.discard(group)
+            except Exception as error:
+                self._note(is_good=False, why=str(error) or type(error).__name__)
+                await asyncio.sleep(PAUSE)
+                self._joining.set()
+
+    def _note(self, *, is_good: bool, why: str = "") -> None:
+        if is_good != self.is_good:
+            if is_good:
+                logger.info("Redis is back")
+            else:
+                logger.warning("Redis: %s; pages are told late until it is back", why)
+        self.is_good = is_good
+
+
+relay = Relay()

@@ -9,45 +9,59 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.template.loader import render_to_string
 from django.utils.html import escape
 from django.utils.translation import override
 
 from conversations.accounts.people import read_owner_preferences
 from conversations.accounts.preferences import Preferences
-from conversations.agent.events import (
-    BudgetMoved,
-    Event,
-    MeterMoved,
-    QueueChanged,
-    RoundChanged,
-    RoundOpened,
-    ServerLeaves,
-    TextGrew,
-    TitleChanged,
-    ToolMoved,
-    TurnChanged,
-    TurnClosed,
-    TurnOpened,
-)
+from conversations.agent.events import EVENTS, Event, Shows, TextGrew
 from conversations.budgets.notices import find_conversation_limits
 from conversations.library.access import find_live_turn, load_conversation
 from conversations.templatetags.agentweb import prose
 from conversations.transcript import paging, queue, transcript
 from conversations.transcript.meter import read_meter
-from conversations.transcript.shapes import Bookmark, Live, Round
+from conversations.transcript.shapes import Bookmark, Live, Round, Turn
 
 if TYPE_CHECKING:
     from conversations.models import Conversation
+
+Context = dict[str, Any]
+
+
+class Snapshot(NamedTuple):
+    """Everything behind a bookmark, where the page then ends, and the version that it shows.
+
+    `turn` is the one that runs, 0: none; `has_text`: the text on its way is not stored yet.
+    """
+
+    html: str
+    bookmark: Bookmark
+    version: int
+    turn: int
+    has_text: bool
 
 
 def template_of(event: type[Event] | Event) -> str:
     """Name the template of an event class: RoundChanged is events/round_changed.html."""
     name = event.__name__ if isinstance(event, type) else type(event).__name__
     return f"conversations/events/{re.sub(r'(?<!^)(?=[A-Z])', '_', name).lower()}.html"
+
+
+def _demand_templates() -> None:
+    """Refuse an event that has no template, but growing text and those that show a snapshot."""
+    for kind in EVENTS.values():
+        path = Path(settings.BASE_DIR) / "templates" / template_of(kind)
+        if kind.text != "grows" and Shows.PAGE not in kind.shows and not path.is_file():
+            raise ImproperlyConfigured(f"{kind.__name__} has no template {template_of(kind)}")
+
+
+_demand_templates()
 
 
 @contextmanager
@@ -58,61 +72,61 @@ def _read_by_owner(conversation: Conversation, language: str) -> Iterator[Prefer
         yield found
 
 
-def render(conversation_id: int, event: Event, language: str = "") -> str:
-    """Render an event from the database."""
+def render_events(conversation_id: int, *events: Event, language: str = "") -> str:
+    """Render events from the database."""
     conversation = load_conversation(conversation_id)
     with _read_by_owner(conversation, language) as preferences:
-        return _render(conversation, event, preferences)
+        contexts = (_read_context(conversation, event, preferences) for event in events)
+        return "\n".join(
+            render_to_string(template_of(event), context)
+            for event, context in zip(events, contexts, strict=True)
+        )
 
 
-def _render(conversation: Conversation, event: Event, preferences: Preferences) -> str:
-    context: dict[str, object] = {
-        "event": event,
-        "conversation": conversation,
-        "preferences": preferences,
-    }
+def _read_context(conversation: Conversation, event: Event, preferences: Preferences) -> Context:
+    """Read the regions that an event shows."""
+    shows, named = event.shows, cast("Any", event)
+    context: Context = {"event": event, "conversation": conversation, "preferences": preferences}
+    if shows & {Shows.PROMPT, Shows.STATUS, Shows.TURN}:
+        is_begun = Shows.PROMPT not in shows
+        turn = transcript.read_turn(conversation, named.turn, is_begun=is_begun)
+        context["turn"] = turn
+        if Shows.TURN not in shows:
+            # An older one may be shown anew while another runs; what is not over, runs.
+            context["has_live"] = turn.is_live
+    if shows & {Shows.OPEN_ROUND, Shows.ROUND}:
+        found = transcript.read_round(conversation, named.turn, named.round)
+        if Shows.OPEN_ROUND in shows:
+            # It may have markers already; its text comes live, also where it is stored by now.
+            found = Round(named.round, found.markers, is_live=True)
+        context |= {"turn": {"number": named.turn}, "round": found}
+    if Shows.QUEUE in shows:
+        context["queue"] = queue.read_queue(conversation)
+    if Shows.BUDGETS in shows:
+        if "has_live" not in context:
+            context["has_live"] = find_live_turn(conversation) is not None
+        context |= _read_figures(conversation, preferences, has_meter=Shows.METER in shows)
+    return context
+
+
+def _read_figures(
+    conversation: Conversation, preferences: Preferences, *, has_meter: bool = True
+) -> Context:
+    """Read how full the context is, and what is said of budgets, which goes by it."""
     away = preferences.put_away
-    match event:
-        case TurnOpened() | TurnChanged() | TurnClosed():
-            is_begun = not isinstance(event, TurnOpened)
-            turn = transcript.read_turn(conversation, event.turn, is_begun=is_begun)
-            context["turn"], context["queue"] = turn, queue.read_queue(conversation)
-            # Not what the turn does: an older one is shown anew while the last one runs.
-            is_closed = isinstance(event, TurnClosed)
-            is_live = find_live_turn(conversation) is not None if is_closed else turn.is_live
-            context |= _standing(conversation, away) | {"has_live": is_live}
-        case RoundOpened() | RoundChanged():
-            shown = transcript.read_round(conversation, event.turn, event.round)
-            if isinstance(event, RoundOpened):
-                # It may have markers already; its text comes live, also where it is stored by now.
-                shown = Round(event.round, shown.markers, is_live=True)
-            context |= {"turn": {"number": event.turn}, "round": shown}
-        case MeterMoved():
-            context |= _standing(conversation, away)
-            context["has_live"] = find_live_turn(conversation) is not None
-        case BudgetMoved():
-            context["limits"] = find_conversation_limits(conversation, put_away=away)
-            context["has_live"] = find_live_turn(conversation) is not None
-        case QueueChanged():
-            context["queue"] = queue.read_queue(conversation)
-        case TextGrew() | ToolMoved() | TitleChanged() | ServerLeaves():
-            pass
-    return render_to_string(template_of(event), context)
-
-
-def _standing(conversation: Conversation, away: str) -> dict[str, object]:
-    """Give how full the context is and what is said of budgets, which goes by it."""
+    if not has_meter:
+        return {"limits": find_conversation_limits(conversation, put_away=away)}
     meter = read_meter(conversation)
     limits = find_conversation_limits(conversation, tokens=lambda: meter.tokens, put_away=away)
     return {"meter": meter, "limits": limits}
 
 
-def text(event: ToolMoved | ServerLeaves) -> str:
-    """Render words of the event's own, which need no database."""
+def render_own(event: Event) -> str:
+    """Render an event that carries all it shows: no database is asked."""
     return render_to_string(template_of(event), {"event": event})
 
 
-def grown(event: TextGrew) -> str:
+def render_text(event: TextGrew) -> str:
     """Put growing text together: so often that a template would cost more than all else."""
     at = f"#turn-{event.turn:d}-r{event.round:d}"
     parts = [f'<div hx-swap-oob="innerHTML:{at}-tail">{prose(event.tail)}</div>']
@@ -124,22 +138,23 @@ def grown(event: TextGrew) -> str:
     return "\n".join(parts)
 
 
-def snapshot(
+def render_snapshot(
     conversation_id: int, bookmark: Bookmark, live: Live | None, language: str = ""
-) -> tuple[str, Bookmark]:
+) -> Snapshot:
     """Render everything of the shown path behind a bookmark, the live answer included.
 
     For a page that ends with a turn of another path or of another history (a restored database has
-    one), or far back, that is the newest page. Also give the bookmark of where the page then ends.
+    one), or far back, that is the newest page.
     """
+    # Its version first: what changes in between is shown once more, and never not at all.
     conversation = load_conversation(conversation_id)
     with _read_by_owner(conversation, language) as preferences:
-        return _snapshot(conversation, bookmark, live, preferences)
+        return _render_snapshot(conversation, bookmark, live, preferences)
 
 
-def _snapshot(
+def _render_snapshot(
     conversation: Conversation, bookmark: Bookmark, live: Live | None, preferences: Preferences
-) -> tuple[str, Bookmark]:
+) -> Snapshot:
     turns, page = None, None
     if paging.is_same_history(conversation, bookmark):
         turns = transcript.list_turns_after(conversation, bookmark.after, live)
@@ -147,13 +162,23 @@ def _snapshot(
         page, turns, bookmark = paging.split_running(
             conversation, transcript.read_transcript(conversation, live=live)
         )
-    context: dict[str, object] = {
+    context: Context = {
         "conversation": conversation,
         "preferences": preferences,
         "transcript": page,
         "bookmark": bookmark,
         "turns": turns,
         "queue": queue.read_queue(conversation),
-        **_standing(conversation, preferences.put_away),
+        **_read_figures(conversation, preferences),
     }
-    return render_to_string("conversations/events/snapshot.html", context), bookmark
+    html = render_to_string("conversations/events/snapshot.html", context)
+    running = next((turn for turn in turns if turn.is_live), None)
+    number = running.number if running is not None else 0
+    return Snapshot(html, bookmark, conversation.version, number, _has_text(running, live))
+
+
+def _has_text(running: Turn | None, live: Live | None) -> bool:
+    """Say whether the text on its way is text on its way to the database, too."""
+    if running is None or live is None or running.number != live.turn:
+        return False
+    return any(one.is_live and one.number == live.round for one in running.rounds)

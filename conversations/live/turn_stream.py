@@ -1,10 +1,16 @@
-"""A turn as it is seen: its state in the database, its events in the hub, its text as it grows.
+"""The stream of a turn to its pages: its state in the database, its events, its growing text.
 
-The first words are shown at once, what follows is collected for a moment, a longer one where many
-answers are on their way or the process is busy: finished Markdown blocks are rendered once and
-appended, only the tail is rendered again. Code gets its colours as it is closed, where the process
-is busy with the finished answer. Nothing is shown before there is a draft, checkpointed each half
-second or 4 KB after that, so that a crash keeps what was shown; those of many answers together.
+The first text is published at once; later text is collected for a moment, longer where many answers
+are running or the process is busy. Finished Markdown blocks are rendered once and appended, only
+the unfinished tail is rendered again. In a busy process code is coloured when its answer is stored.
+No text is published before there is a draft of it; after that the draft is checkpointed each half
+second or 4 KB, so that a crash keeps what was shown. Drafts of several turns that are due at about
+the same time are saved as one batch: a thread, a transaction and a turn of the event loop for each
+of them cost several times what is written.
+
+What running tools report of how far they are is published and never stored. A tool may report as
+often as it likes, from any thread: only its last report is kept, one event at a time is published,
+and none once the call has ended.
 """
 
 from __future__ import annotations
@@ -12,40 +18,38 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from weakref import WeakKeyDictionary
 
-from conversations.agent.events import (
-    Event,
-    MeterMoved,
-    RoundChanged,
-    RoundOpened,
-    TextGrew,
-    ToolMoved,
-    TurnChanged,
-    TurnClosed,
-)
+from conversations.agent.events import Event, RoundOpened, TextGrew, ToolMoved
 from conversations.agent.stop import Stopped
 from conversations.claude.pace import pace
 from conversations.db import run_db
-from conversations.live.draft_batches import TOGETHER, keep
 from conversations.live.hub import Topic, hub
-from conversations.live.publish import tell, tell_spending
-from conversations.live.tool_progress import Progress
+from conversations.live.publish import publish, publish_spending
 from conversations.log import leases
 from conversations.log.leases import Lease
+from conversations.log.page_version import Step, take_step
 from conversations.rendering import Incremental
 from conversations.telemetry.scopes import enter_turn_scope
-from conversations.turns.drafts import Checkpoint, save_draft
+from conversations.turns.drafts import Checkpoint, save_draft, save_drafts
+from tools.framework.clean_text import clean_text
 
 logger = logging.getLogger("agentweb.turns")
 
-#: With the moment in which others join, half a second.
+#: Seconds for which the first draft of a batch waits for others.
+TOGETHER = 0.1
+#: With the time a batch waits for others, half a second.
 DRAFT_SECONDS, DRAFT_CHARACTERS = 0.5 - TOGETHER, 4_096
-#: Characters rendered sooner than by a thread.
+#: Characters whose rendering takes less time than going to a thread.
 AT_ONCE = 2_000
+#: Seconds between two events of one tool call, and characters of its report.
+PROGRESS_SECONDS, MOST_PROGRESS = 0.4, 200
 
 
 class TurnStage:
-    """The Stage port of one turn in this process."""
+    """The Stage port of one turn that runs in this process."""
 
     def __init__(self, lease: Lease) -> None:
         self._lease = lease
@@ -58,17 +62,18 @@ class TurnStage:
         self._topic: Topic = hub.enter(lease.conversation_id)
         self._topic.turns += 1
         pace.begin()
-        #: Held while something is told, so that all hear it in one order.
+        #: Held while something is published, so that all hear it in one order.
         self._order = asyncio.Lock()
-        self._told = 0
+        #: The step of the claim, until it is published; the last one that was; where text stands.
+        self._claimed, self._step, self._at = lease.step, (0, 0), (0, 0)
         self._markdown = Incremental()
         self._text, self._thinking = list[str](), list[str]()
         self._fresh_text, self._fresh_thinking = "", ""
         self._saved_length, self._length = 0, 0
-        #: There are words to show; to keep; and many of those.
+        #: There is text to publish; text to checkpoint; and much of that.
         self._fresh, self._shown, self._much = (asyncio.Event() for _ in range(3))
         self._regular: list[asyncio.Task[None]] = []
-        #: The round whose answer is on its way, and the unfinished end of it as shown.
+        #: The round whose answer is running, and its unfinished tail as published.
         self._opened: RoundOpened | None = None
         self._tail = ""
         self._moves: set[asyncio.Task[None]] = set()
@@ -80,30 +85,36 @@ class TurnStage:
         elif attempt > 1:
             await run_db(leases.end_backoff, lease=self._lease, attempt=attempt)
 
-    async def tell(self, event: Event) -> None:
-        """Show the event everywhere, in order."""
+    async def tell(self, *events: Event) -> None:
+        """Show events everywhere, in order, as the step that this turn committed last."""
         async with self._order:
-            if isinstance(event, RoundChanged | TurnClosed):
+            if any(event.text == "ends" for event in events):
                 self._end()
-            await self._tell(event)
-            if isinstance(event, RoundOpened):
-                self._begin(event)
-        if isinstance(event, MeterMoved | TurnChanged | TurnClosed):
-            await tell_spending(self._lease.user_id, but=self._lease.conversation_id)
+            await publish(self._lease.conversation_id, *events, step=self._take_step())
+            for event in events:
+                if isinstance(event, RoundOpened):
+                    self._begin(event)
+        if any(event.spends for event in events):
+            await publish_spending(self._lease.user_id, but=self._lease.conversation_id)
 
-    async def _tell(self, event: Event) -> None:
-        self._told += 1
-        place = (self._lease.number, self._lease.generation, self._told)
-        await tell(self._lease.conversation_id, event, place)
+    def _take_step(self) -> Step:
+        """Return what was committed since the last event, first of all that the turn was taken."""
+        step = self._claimed or take_step(self._lease.conversation_id)
+        self._step, self._claimed = step or (self._step[1], self._step[1]), None
+        return self._step
 
     def _moved(self, event: ToolMoved) -> None:
-        task = asyncio.create_task(self.tell(event))
+        task = asyncio.create_task(self._tell_progress(event))
         self._moves.add(task)
         task.add_done_callback(self._moves.discard)
 
+    async def _tell_progress(self, event: ToolMoved) -> None:
+        async with self._order:
+            await publish(self._lease.conversation_id, event, at=(self._step[1], 0))
+
     @property
     def parsed(self) -> int:
-        """Characters of this round that were parsed, the measure of what it costs to show."""
+        """Characters of this round that were parsed: the work of rendering, without a clock."""
         return self._markdown.parsed
 
     def grow(self, text: str, thinking: str) -> None:
@@ -114,10 +125,11 @@ class TurnStage:
     def _begin(self, event: RoundOpened) -> None:
         self._end()
         self._opened, self._tail = event, ""
+        self._at = self._step[1], 0
         self._markdown = Incremental()
         self._text, self._thinking = [], []
         self._length = self._saved_length = 0
-        work = self._flush_regularly(), self._keep_regularly()
+        work = self._flush_regularly(), self._checkpoint_regularly()
         self._regular = [asyncio.create_task(one) for one in work]
 
     def _end(self) -> None:
@@ -139,7 +151,7 @@ class TurnStage:
                 logger.exception("turn %s: text was not shown", self._lease.turn_id)
 
     async def flush(self) -> None:
-        """Show what has come since the last time."""
+        """Publish what has come since the last time."""
         if self._fresh_text or self._fresh_thinking:
             async with self._order:
                 await self._flush()
@@ -157,7 +169,7 @@ class TurnStage:
             try:
                 await self._checkpoint(is_first=True)
             except Exception:
-                # Not kept, so not shown: both with what comes next.
+                # Not saved, so not published: both with what comes next.
                 self._fresh_text = self._text.pop() + self._fresh_text
                 self._fresh_thinking = self._thinking.pop() + self._fresh_thinking
                 self._length = 0
@@ -167,18 +179,20 @@ class TurnStage:
         self._shown.set()
         closed, tail = "", self._tail
         if text:
-            closed, tail = await self._rendered(text)
+            closed, tail = await self._render(text)
         if thinking or closed or tail != self._tail:
             self._tail = tail
-            await self._tell(TextGrew(opened.turn, opened.round, thinking, closed, tail))
+            self._at = self._at[0], self._at[1] + 1
+            grown = TextGrew(opened.turn, opened.round, thinking, closed, tail)
+            await publish(self._lease.conversation_id, grown, at=self._at)
 
-    async def _rendered(self, text: str) -> tuple[str, str]:
+    async def _render(self, text: str) -> tuple[str, str]:
         self._markdown.is_coloured = not pace.is_slow
         if len(text) + self._markdown.unfinished < AT_ONCE:
             return self._markdown.feed(text)
         return await asyncio.to_thread(self._markdown.feed, text)
 
-    async def _keep_regularly(self) -> None:
+    async def _checkpoint_regularly(self) -> None:
         while True:
             await self._shown.wait()
             self._shown.clear()
@@ -192,20 +206,20 @@ class TurnStage:
                 logger.exception("turn %s: text was not kept", self._lease.turn_id)
 
     async def _checkpoint(self, *, is_first: bool = False) -> None:
-        """Keep what there is; the first time at once, for the words wait for it."""
+        """Save the draft; the first time at once, because its publication waits for it."""
         if self._length == self._saved_length:
             return
         length = self._length
         text, thinking = "".join(self._text), "".join(self._thinking)
-        kept = Checkpoint(lease=self._lease, text=text, thinking=thinking)
+        checkpoint = Checkpoint(lease=self._lease, text=text, thinking=thinking)
         try:
-            await (run_db(save_draft, **kept) if is_first else keep(kept))
+            await (run_db(save_draft, **checkpoint) if is_first else save_in_batch(checkpoint))
         except Stopped:
             logger.warning("turn %s lost its lease", self._lease.turn_id)
         self._saved_length = length
 
     async def settle(self) -> None:
-        """Keep and show no more words: the turn has its end, or is left."""
+        """Publish and save no more text: the turn has its end, or is left."""
         async with self._order:
             self._end()
 
@@ -215,3 +229,101 @@ class TurnStage:
         pace.end()
         hub.leave(self._lease.conversation_id)
         self._scope.close()
+
+
+class Progress:
+    """The running tool calls of one turn; `tell` publishes an event, on the loop it was made on."""
+
+    def __init__(self, tell: Callable[[ToolMoved], None]) -> None:
+        self._tell, self._loop = tell, asyncio.get_running_loop()
+        self._running: set[str] = set()
+        self._latest: dict[str, str | float] = {}
+        self._due: set[str] = set()
+        self._said: set[str] = set()
+
+    def begin(self, tool_use_id: str) -> Callable[[str | float], None]:
+        """Return the function a call reports its progress to: words, or a share from 0 to 1."""
+        self._running.add(tool_use_id)
+        return partial(self._take, tool_use_id)
+
+    def end(self, tool_use_id: str) -> None:
+        self._running.discard(tool_use_id)
+        self._latest.pop(tool_use_id, None)
+        if tool_use_id in self._said:
+            self._said.discard(tool_use_id)
+            self._tell(ToolMoved(tool_use_id, "", None))
+
+    def _take(self, tool_use_id: str, said: str | float) -> None:
+        if tool_use_id in self._running:
+            self._latest[tool_use_id] = said
+            if tool_use_id not in self._due:
+                self._due.add(tool_use_id)
+                self._loop.call_soon_threadsafe(self._show, tool_use_id)
+
+    def _show(self, tool_use_id: str) -> None:
+        self._due.discard(tool_use_id)
+        said = self._latest.pop(tool_use_id, None)
+        if said is None or tool_use_id not in self._running:
+            return
+        self._said.add(tool_use_id)
+        self._tell(_read_progress(tool_use_id, said))
+        self._due.add(tool_use_id)
+        self._loop.call_later(PROGRESS_SECONDS, self._show, tool_use_id)
+
+
+def _read_progress(tool_use_id: str, said: str | float) -> ToolMoved:
+    if isinstance(said, str):
+        return ToolMoved(
+            tool_use_id,
+            " ".join(clean_text(said[: 2 * MOST_PROGRESS]).split())[:MOST_PROGRESS],
+            None,
+        )
+    # A number outside 0 to 1 is shown as 0 or 100 %; NaN as 0.
+    return ToolMoved(tool_use_id, "", round(100 * min(max(said, 0.0), 1.0)) if said == said else 0)  # noqa: PLR0124
+
+
+class DraftBatches:
+    """The checkpoints that wait on one event loop."""
+
+    def __init__(self) -> None:
+        self._due: list[tuple[Checkpoint, asyncio.Future[None]]] = []
+        self._work: asyncio.Task[None] | None = None
+
+    async def save(self, checkpoint: Checkpoint) -> None:
+        """Save a checkpoint with the next batch, unless its caller is cancelled before.
+
+        Raises Stopped when the lease is lost, and what the database raises.
+        """
+        done = asyncio.get_running_loop().create_future()
+        self._due.append((checkpoint, done))
+        if self._work is None:
+            self._work = asyncio.create_task(self._save_batch(), name="drafts")
+        await done
+
+    async def _save_batch(self) -> None:
+        await asyncio.sleep(TOGETHER)
+        self._work = None
+        due, self._due = [each for each in self._due if not each[1].done()], []
+        if not due:
+            return
+        lost: Sequence[Exception | None]
+        try:
+            lost = await run_db(save_drafts, [checkpoint for checkpoint, _ in due])
+        except Exception as error:
+            lost = [error] * len(due)
+        for (_, done), why in zip(due, lost, strict=True):
+            if done.done():
+                continue
+            if why is None:
+                done.set_result(None)
+            else:
+                done.set_exception(why)
+
+
+_batches: WeakKeyDictionary[asyncio.AbstractEventLoop, DraftBatches] = WeakKeyDictionary()
+
+
+async def save_in_batch(checkpoint: Checkpoint) -> None:
+    """Save a checkpoint with the others of this loop that are due."""
+    batches = _batches.setdefault(asyncio.get_running_loop(), DraftBatches())
+    await batches.save(checkpoint)

@@ -20,6 +20,7 @@ from typing import Any
 from uuid import UUID
 
 from conversations.context.view import wire
+from conversations.log.page_version import raise_locked
 from conversations.models import (
     ApiCall,
     ApiResult,
@@ -119,7 +120,7 @@ def append_row(row: Chained, end: End) -> None:
     """Save the row as the next link of the chain, and the chain's locked end with it."""
     _link_row(row, end)
     row.save()
-    _save_end(end)
+    _save_end(end, is_shown=_is_shown(row))
 
 
 def append_rows(rows: Sequence[Chained], end: End) -> None:
@@ -130,7 +131,7 @@ def append_rows(rows: Sequence[Chained], end: End) -> None:
         _link_row(row, end)
     for kind in dict.fromkeys(type(row) for row in rows):
         kind._default_manager.bulk_create([row for row in rows if type(row) is kind], 200)
-    _save_end(end)
+    _save_end(end, is_shown=any(map(_is_shown, rows)))
 
 
 def _link_row(row: Chained, end: End) -> None:
@@ -139,8 +140,20 @@ def _link_row(row: Chained, end: End) -> None:
     end.links, end.chain = row.link, row.chain
 
 
-def _save_end(end: End) -> None:
-    own = ("head", "tip", "updated_at") if isinstance(end, Conversation) else ()
+def _is_shown(row: Chained) -> bool:
+    """Say whether a page shows the row: money moves on its own, and side calls when they end."""
+    if isinstance(row, ApiCall):
+        return row.purpose == ApiCall.Purpose.REPLY
+    return not isinstance(row, LedgerEntry)
+
+
+def _save_end(end: End, *, is_shown: bool) -> None:
+    own: tuple[str, ...] = ()
+    if isinstance(end, Conversation):
+        own = ("head", "tip", "updated_at")
+        if is_shown:
+            raise_locked(end)
+            own += ("version",)
     end.save(update_fields=["links", "chain", *own])
 
 

@@ -20,6 +20,7 @@ from django.utils import timezone
 
 from conversations.agent.stop import Stopped
 from conversations.conf import conf
+from conversations.log.page_version import Step, raise_version
 from conversations.models import ALLOWED, LIVE, Turn
 
 #: Turns that a worker has released.
@@ -37,6 +38,10 @@ class Lease:
     generation: int
     #: How long earlier workers ran it.
     ran_seconds: float = 0.0
+    #: Of the turn, for the keys of its tool calls.
+    public_id: str = ""
+    #: What a page lacks that does not have the turn as it was claimed (log/page_version.py).
+    step: Step | None = None
 
     @property
     def is_first(self) -> bool:
@@ -62,10 +67,22 @@ def claim_turn(*, turn_id: int, owner: str) -> Lease | None:
     is_mine = rows.filter(state="queued").update(**claim, **begins)
     if not (is_mine or rows.filter(RELEASED).update(**claim)):
         return None
-    conversation, user, number, generation, ran_ms = rows.values_list(
-        "conversation_id", "conversation__owner_id", "number", "lease_generation", "ran_ms"
+    conversation, user, number, generation, ran_ms, name, opened, version = rows.values_list(
+        "conversation_id",
+        "conversation__owner_id",
+        "number",
+        "lease_generation",
+        "ran_ms",
+        "public_id",
+        "version",
+        "conversation__version",
     ).get()
-    return Lease(turn_id, conversation, user, number, generation, ran_ms / 1000)
+    step = version, version
+    if is_mine:
+        after = raise_version(conversation)
+        # A page needs nothing but the turn, where its prompt was the last change before.
+        step = (opened if opened == after - 1 else after) - 1, after
+    return Lease(turn_id, conversation, user, number, generation, ran_ms / 1000, str(name), step)
 
 
 def release_turn(turn: Turn, **changes: Any) -> None:
@@ -84,6 +101,7 @@ def release_turn(turn: Turn, **changes: Any) -> None:
 def hand_over_turn(*, lease: Lease) -> None:
     """Release a turn between two calls, because this worker is shutting down."""
     hold_lease(lease, state="running", retry_at=None)
+    raise_version(lease.conversation_id)
     release_turn(Turn.objects.get(pk=lease.turn_id))
 
 
@@ -119,9 +137,11 @@ def start_backoff(*, lease: Lease, attempt: int, seconds: float) -> None:
         attempt=attempt,
         retry_at=timezone.now() + timedelta(seconds=seconds),
     )
+    raise_version(lease.conversation_id)
 
 
 @transaction.atomic
 def end_backoff(*, lease: Lease, attempt: int) -> None:
     """Run again after a backoff."""
     hold_lease(lease, state="running", attempt=attempt, retry_at=None)
+    raise_version(lease.conversation_id)

@@ -72,6 +72,8 @@ class Conversation(models.Model):
     tip = models.PositiveBigIntegerField(default=0)
     #: The number of the last turn of the shown path (0: none).
     leaf = models.PositiveIntegerField(default=0)
+    #: Raised by each transaction that changes what a page shows (log/page_version.py).
+    version = models.PositiveBigIntegerField(default=0, db_default=0, editable=False)
     #: The turn of another conversation, now perhaps erased, from which this one continues.
     forked_from = models.ForeignKey(
         "conversations.Turn",

@@ -46,6 +46,8 @@ class Turn(models.Model):
     #: The turn before it on its path (0: none); turns with the same parent are versions of each
     #: other.
     parent = models.PositiveIntegerField(default=0)
+    #: The page version that its prompt made.
+    version = models.PositiveBigIntegerField(default=0, db_default=0, editable=False)
     #: The end of its path when another path was shown instead (0: it never was).
     tip = models.PositiveBigIntegerField(default=0)
     state = models.CharField(max_length=14, choices=TurnState.choices, default=TurnState.QUEUED)

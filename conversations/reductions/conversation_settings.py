@@ -17,6 +17,7 @@ from conversations.context.policy.policy import Policy
 from conversations.context.view import wire
 from conversations.context.view.view import Message
 from conversations.log.chain import lock_conversation
+from conversations.log.page_version import raise_locked
 from conversations.log.path import read_path
 from conversations.log.texts import make_storable
 from conversations.models import ApiModel, Conversation
@@ -86,5 +87,7 @@ def change_settings(
     if held:
         log = [entry for entry in read_path(conversation) if isinstance(entry, Message)]
         demand_pin_room(conversation, log, held)
-    conversation.save(update_fields=["model", "instructions", "policy", "updated_at"])
+    raise_locked(conversation)
+    fields = ["model", "instructions", "policy", "version", "updated_at"]
+    conversation.save(update_fields=fields)
     return conversation

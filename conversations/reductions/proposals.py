@@ -96,11 +96,11 @@ def read_request(*, proposal_id: int) -> SummaryRequest | None:
 @transaction.atomic
 def open_summary_call(*, request: SummaryRequest, sending: Sending) -> Sent:
     """Record a call for the request and hold what it can cost; raises Refused."""
-    lock_for_side_call(request.lease.conversation_id)
+    row = lock_for_side_call(request.lease.conversation_id)
     rows = Proposal.objects.filter(pk=request.proposal_id, text="", reason="")
     if not rows.exists():
         raise Refused("deleted", "Nobody waits for it any more.")
-    sent = calls.record_call(lease=request.lease, sending=sending)
+    sent = calls.record_call(conversation=row, lease=request.lease, sending=sending)
     rows.update(call=sent.call, asked_at=timezone.now())
     return sent
 

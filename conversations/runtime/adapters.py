@@ -34,7 +34,7 @@ from conversations.context.view.view import Message
 from conversations.db import run_db
 from conversations.files.workspace import UserWorkspace
 from conversations.library.access import load_conversation
-from conversations.live.tool_progress import Progress
+from conversations.live.turn_stream import Progress
 from conversations.log import append
 from conversations.log.leases import Lease
 from conversations.log.path import load_state

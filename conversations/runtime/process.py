@@ -21,7 +21,7 @@ from conversations.db import run_db
 from conversations.files.attachments import sweep_unsent
 from conversations.files.workspace import sweep_workspaces
 from conversations.library.erase import erase_due_conversations
-from conversations.live.publish import hear
+from conversations.live.publish import handle_message
 from conversations.live.relay import Message, relay
 from conversations.live.watch import watch
 from conversations.runtime.supervisor import supervisor
@@ -66,7 +66,7 @@ class Process:
     async def _drain(self) -> None:
         if self._sweeper is not None:
             self._sweeper.cancel()
-        await watch.farewell()
+        await watch.announce_stop()
         if self._runs_turns:
             await supervisor.drain(conf.drain_seconds)
         await relay.stop()
@@ -116,7 +116,7 @@ async def _receive(message: Message) -> None:
         case "stop":
             supervisor.stop(int(message["turn"]))
         case _:
-            await hear(message)
+            await handle_message(message)
 
 
 process = Process()

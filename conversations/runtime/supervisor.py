@@ -49,10 +49,6 @@ class Supervisor:
         self._is_draining = False
 
     @property
-    def is_started(self) -> bool:
-        return self._loop is not None
-
-    @property
     def running(self) -> int:
         """Return the number of turns that run here."""
         return len(self._tasks)

@@ -47,9 +47,8 @@ async def write_title(lease: Lease, claude: Claude, switch: Switch) -> None:
         if title:
             store, key = titles.name_conversation, lease.conversation_id
             is_named = await run_db(store, conversation_id=key, title=title)
-        if is_named:
-            await announce(lease.conversation_id, TitleChanged())
-        await announce(lease.conversation_id, MeterMoved())
+        named = [TitleChanged()] if is_named else []
+        await announce(lease.conversation_id, *named, MeterMoved())
     except Stopped:
         logger.info("turn %s: its title was not waited for", lease.turn_id)
     except Exception:

@@ -27,6 +27,7 @@ from conversations.db import run_db, run_db_heartbeat
 from conversations.live.turn_stream import TurnStage
 from conversations.log import leases
 from conversations.log.leases import Lease
+from conversations.log.page_version import keep_own_steps
 from conversations.reductions.conversation_settings import read_job_facts
 from conversations.runtime.adapters import TurnCalls, TurnLog, TurnTools
 from conversations.runtime.job import build_job
@@ -61,10 +62,11 @@ class TurnRun:
 
     async def run(self) -> Outcome:
         """Run the turn to its end and publish it."""
+        keep_own_steps()
         keeper = asyncio.create_task(self._keep())
-        finish, following = None, None
+        number, finish, following = self._lease.number, None, None
         try:
-            await self._tell(TurnOpened if self._lease.is_first else TurnChanged)
+            await self._show(TurnOpened(number) if self._lease.is_first else TurnChanged(number))
             finish = await self._finish()
             await self._stage.settle()
             if finish.state == "running":
@@ -82,9 +84,9 @@ class TurnRun:
         finally:
             keeper.cancel()
             is_left = finish is not None and finish.state in ("approval_wait", "running")
-            await self._tell(TurnChanged if is_left else TurnClosed)
-            if following is not None:
-                await self._show(TurnOpened(following.number))
+            last: Event = TurnChanged(number) if is_left else TurnClosed(number)
+            behind = [TurnOpened(following.number)] if following is not None else []
+            await self._show(last, *behind)
             self._stage.close()
         is_done = finish is not None and finish.state == "done"
         return Outcome(is_done, following.pk if following is not None else None)
@@ -148,15 +150,12 @@ class TurnRun:
                 logger.exception("turn %s: the lease was not renewed", lease.turn_id)
         switch.request("lease")
 
-    async def _tell(self, event: type[TurnOpened | TurnChanged | TurnClosed]) -> None:
-        await self._show(event(self._lease.number))
-
-    async def _show(self, event: Event) -> None:
-        """Publish an event; a failure is logged and must not keep a turn from its end."""
+    async def _show(self, *events: Event) -> None:
+        """Publish events; a failure is logged and must not keep a turn from its end."""
         try:
-            await self._stage.tell(event)
+            await self._stage.tell(*events)
         except Exception:
-            logger.exception("%s was not shown", event)
+            logger.exception("%s was not shown", events)
 
 
 def _is_requested(switch: Switch) -> bool:

@@ -21,6 +21,7 @@ from conversations.conf import conf
 from conversations.context.view import wire
 from conversations.log.chain import append_row, lock_conversation
 from conversations.log.leases import Lease, hold_lease, release_turn
+from conversations.log.page_version import raise_version
 from conversations.log.texts import make_storable
 from conversations.models import Approval, Conversation, Decision, ToolCall, Turn
 
@@ -62,6 +63,7 @@ def ask_person(*, lease: Lease, asks: Sequence[ApprovalQuestion]) -> None:
         )
         append_row(question, conversation)
     release_turn(turn)
+    raise_version(lease.conversation_id)
 
 
 @transaction.atomic

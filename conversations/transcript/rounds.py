@@ -78,7 +78,7 @@ def find_live(row: models.Turn, live: Live | None, number: int) -> Live | None:
 
 def add_live(rounds: list[Round], live: Live | None) -> list[Round]:
     """Put the running text into its round; a round that is already stored stays as it is."""
-    if live is None or any(row.number == live.round and row.html for row in rounds):
+    if live is None or any(row.number == live.round and row.seq is not None for row in rounds):
         return rounds
     kept = [row for row in rounds if row.number != live.round]
     marks = next((row.markers for row in rounds if row.number == live.round), ())

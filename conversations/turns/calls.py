@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import F, Max, OuterRef, Subquery
 
 from conversations.agent.ports import Ending, Sending, Sent
 from conversations.agent.stop import Stopped
@@ -43,15 +43,13 @@ class Timing:
 def open_call(*, lease: Lease, sending: Sending) -> Sent:
     """Record a call of a live turn and hold the most it can cost; raises Refused and Stopped."""
     hold_lease(lease)
-    _demand_not_stopped(lease)
-    return record_call(lease=lease, sending=sending)
+    return record_call(conversation=_lock_unless_stopped(lease), lease=lease, sending=sending)
 
 
-def record_call(*, lease: Lease, sending: Sending) -> Sent:
-    """Record a call if the budgets admit it, and hold the most it can cost; raises Refused."""
+def record_call(*, conversation: Conversation, lease: Lease, sending: Sending) -> Sent:
+    """Record a call of a locked conversation if the budgets admit it; raises Refused."""
     # Rows are locked in one order everywhere: turn, conversation, windows. Otherwise a side call on
     # an ended turn and the live turn of its conversation could deadlock.
-    conversation = lock_conversation(lease.conversation_id)
     found = admit_call(lease=lease, sending=sending)
     text = found.envelope.text
     sent = join_body(text, sending.messages)
@@ -61,14 +59,21 @@ def record_call(*, lease: Lease, sending: Sending) -> Sent:
     return Sent(call.pk, sent, is_limited, found.model, found.envelope.headers)
 
 
-def _demand_not_stopped(lease: Lease) -> None:
-    """Raise Stopped after a requested stop, and Refused where the owner is not active."""
-    turn = Turn.objects.filter(pk=lease.turn_id)
-    stop, is_active = turn.values_list("stop_requested_at", "conversation__owner__is_active").get()
-    if stop is not None:
+def _lock_unless_stopped(lease: Lease) -> Conversation:
+    """Lock the conversation of a live turn, in one statement with what may stop it.
+
+    Raises Stopped after a requested stop, and Refused where the owner is not active.
+    """
+    turn = Turn.objects.filter(conversation=OuterRef("pk"), pk=lease.turn_id)
+    rows = Conversation.objects.select_for_update(of=("self",)).annotate(
+        stopped_at=Subquery(turn.values("stop_requested_at")), is_active=F("owner__is_active")
+    )
+    row = rows.get(pk=lease.conversation_id)
+    if row.stopped_at is not None:
         raise Stopped("user")
-    if not is_active:
+    if not row.is_active:
         raise build_inactive_refusal()
+    return row
 
 
 def _insert_call(

@@ -27,7 +27,7 @@ from conversations.models import (
     Transformation,
     Turn,
 )
-from conversations.turns.prompts import SendError, lock_for
+from conversations.turns.prompts import SendError, lock_for_send
 from conversations.turns.versions import find_last_entry
 
 M = TypeVar("M", bound=Model)
@@ -38,7 +38,7 @@ _OWN = frozenset(("id", "conversation_id", "link", "chain", "public_id", "client
 @transaction.atomic
 def fork_conversation(*, turn: Turn) -> Conversation:
     """Copy a conversation up to the end of a turn; raises SendError while that turn runs."""
-    row = lock_for(turn.conversation)
+    row = lock_for_send(turn.conversation)
     turn.refresh_from_db()
     if turn.is_live:
         raise SendError("busy", "An answer is on its way; wait until it is done, or stop it first.")

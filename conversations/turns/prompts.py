@@ -1,8 +1,8 @@
-"""What a person writes: judged under locks, and made a turn at the end of the shown path.
+"""Prompts: what a person sends, checked under locks and made a turn at the end of the shown path.
 
-Everything is judged under the locks of the owner and of the conversation: parallel sends of one id
-are one turn, the cap on live turns holds, and no insert ever waits at the index of live turns for a
-worker that in turn waits for the conversation.
+All checks run under the locks of the owner and of the conversation. So parallel sends of one id
+make one turn, the cap on live turns holds, and no insert waits at the unique index of live turns
+for a worker that itself waits for the conversation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REUSED = "This message id was used for another message."
 
 
 class SendError(Exception):
-    """A prompt was not taken; the text is for the person who sent it."""
+    """A prompt was refused; the text is for its sender."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -34,11 +34,11 @@ class SendError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A message to send: the wire text of its blocks, and the id its sender gave it."""
+    """A message to send: the wire text of its blocks, and the id its client gave it."""
 
     content: str
     client_id: UUID
-    #: The turn whose prompt this is once more; the one whose answer it lets go on.
+    #: The turn whose prompt this repeats; the one whose cut answer it continues.
     retry_of: Turn | None = None
     continues: Turn | None = None
 
@@ -47,8 +47,8 @@ class Prompt:
         return wire.digest(self.content)
 
 
-def text_block(text: str) -> str:
-    """Write what was typed as a block, "" when it is nothing; raises SendError."""
+def encode_text(text: str) -> str:
+    """Encode typed text as a block, "" where there is none; raises SendError."""
     text = wire.clean(text.replace("\r\n", "\n"))
     if len(text) > conf.max_prompt_chars:
         raise SendError(
@@ -59,29 +59,29 @@ def text_block(text: str) -> str:
     return wire.encode({"type": "text", "text": text}) if text.strip() else ""
 
 
-def content_of(blocks: Sequence[str]) -> str:
+def join_blocks(blocks: Sequence[str]) -> str:
     """Join the blocks of a prompt; raises SendError when there are none."""
     if not blocks:
         raise SendError("empty", "Write a message first.")
     return wire.join(blocks)
 
 
-def prompt_content(*, conversation: Conversation, text: str, attachments: Sequence[UUID]) -> str:
-    """Write the blocks of a prompt, its files first; behind the owner's lock."""
-    typed = text_block(text)
+def encode_prompt(*, conversation: Conversation, text: str, attachments: Sequence[UUID]) -> str:
+    """Encode the blocks of a prompt, its files first; the owner is locked. Raises SendError."""
+    typed = encode_text(text)
     try:
         blocks = attach_files(conversation=conversation, ids=attachments) if attachments else []
     except AttachmentError as error:
         raise SendError(error.code, error.text) from error
-    return content_of([*blocks, typed] if typed else blocks)
+    return join_blocks([*blocks, typed] if typed else blocks)
 
 
 def lock_owner(user_id: int) -> None:
-    """Let one send of a user through at a time, so that the cap on live turns holds."""
+    """Lock a user, so that parallel sends keep to the cap on live turns."""
     User.objects.select_for_update(no_key=True).only("pk").get(pk=user_id)
 
 
-def lock_for(conversation: Conversation) -> Conversation:
+def lock_for_send(conversation: Conversation) -> Conversation:
     """Lock owner and conversation, in this order; raises SendError for one in the trash."""
     lock_owner(conversation.owner_id)
     row = lock_conversation(conversation.pk)
@@ -90,8 +90,8 @@ def lock_for(conversation: Conversation) -> Conversation:
     return row
 
 
-def sent_before(row: Conversation, prompt: Prompt) -> Turn | None:
-    """Give the turn of the same id, if there is one; raises SendError for another content."""
+def find_sent_turn(row: Conversation, prompt: Prompt) -> Turn | None:
+    """Return the turn of the same client id, if any; raises SendError for another content."""
     turn = row.turns.filter(client_id=prompt.client_id).first()
     if turn is not None:
         demand_same(turn.payload_digest, prompt.digest)
@@ -113,7 +113,7 @@ def demand_idle(row: Conversation) -> None:
 
 
 def demand_slot(row: Conversation) -> None:
-    """Refuse a turn beyond the cap on those of its owner that run; one that asks holds nothing."""
+    """Refuse a turn beyond the owner's cap on live turns; one that waits for approval is free."""
     live = Turn.objects.filter(conversation__owner_id=row.owner_id, state__in=LIVE)
     if live.exclude(state="approval_wait").count() >= conf.max_live_turns:
         raise SendError("too_many", "Too many answers are on their way; wait for one to finish.")
@@ -126,6 +126,8 @@ def open_turn(row: Conversation, prompt: Prompt) -> Turn:
         conversation=row,
         number=(last or 0) + 1,
         parent=row.leaf,
+        # That of its prompt, below.
+        version=row.version + 1,
         client_id=prompt.client_id,
         payload_digest=prompt.digest,
         retry_of=prompt.retry_of,

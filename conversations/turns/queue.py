@@ -16,6 +16,7 @@ from django.db import transaction
 from conversations.conf import conf
 from conversations.files.attachments import detach_files
 from conversations.log.chain import lock_conversation
+from conversations.log.page_version import lock_and_raise, raise_version
 from conversations.models import Conversation, QueuedPrompt, Turn
 from conversations.turns.prompts import (
     Prompt,
@@ -23,7 +24,7 @@ from conversations.turns.prompts import (
     demand_idle,
     demand_same,
     demand_slot,
-    lock_for,
+    lock_for_send,
     open_turn,
 )
 
@@ -49,6 +50,7 @@ def enqueue_prompt(row: Conversation, prompt: Prompt) -> QueuedPrompt:
             f"{conf.max_queued_prompts} messages are waiting already, and no more can."
             " Yours is still in the box.",
         )
+    raise_version(row.pk)
     return QueuedPrompt.objects.create(
         conversation=row,
         client_id=prompt.client_id,
@@ -60,7 +62,7 @@ def enqueue_prompt(row: Conversation, prompt: Prompt) -> QueuedPrompt:
 @transaction.atomic
 def start_next_prompt(*, conversation_id: int) -> Turn | None:
     """Make the first waiting message the next turn, after one that has just ended."""
-    row = lock_conversation(conversation_id)
+    row = lock_and_raise(conversation_id)
     queued = row.queued_prompts.first()
     if queued is None or row.deleted_at is not None:
         return None
@@ -70,7 +72,7 @@ def start_next_prompt(*, conversation_id: int) -> Turn | None:
 @transaction.atomic
 def send_next_prompt(*, conversation: Conversation) -> Turn | None:
     """Send the first waiting message now; None when none waits any more."""
-    row = lock_for(conversation)
+    row = lock_for_send(conversation)
     queued = row.queued_prompts.first()
     if queued is None:
         return None
@@ -87,6 +89,7 @@ def withdraw_prompt(*, conversation: Conversation, client_id: UUID) -> bool:
     if queued is None:
         return False
     queued.delete()
+    raise_version(row.pk)
     detach_files(conversation=row, content=queued.content)
     return True
 

@@ -20,6 +20,7 @@ from conversations.context.view.view import Message as ViewMessage
 from conversations.log.append import append_message
 from conversations.log.chain import lock_conversation
 from conversations.log.leases import RELEASED, release_turn
+from conversations.log.page_version import raise_version
 from conversations.log.texts import store_blob
 from conversations.models import ALLOWED, ApiCall, Draft, Message, ToolCall, Turn
 from conversations.turns.calls import lose_call
@@ -93,6 +94,7 @@ def _end_turn(turn: Turn, state: str, reason: str, code: str, text: str) -> None
     turn.error_code, turn.error_text = code, text
     turn.ended_at = timezone.now()
     turn.save()
+    raise_version(turn.conversation_id)
     count_turn(state=state, reason=reason)
 
 

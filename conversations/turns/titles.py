@@ -11,6 +11,7 @@ from conversations.agent.ports import Refused, Sending, Sent
 from conversations.budgets.prices import load_price_list
 from conversations.conf import conf
 from conversations.log.leases import Lease
+from conversations.log.page_version import raise_version
 from conversations.log.search_index import extract_visible_text, index_title
 from conversations.log.texts import make_storable
 from conversations.models import ApiCall, ApiModel, Conversation, Message, Turn
@@ -53,7 +54,7 @@ def open_title_call(*, lease: Lease, sending: Sending) -> Sent:
     row = lock_for_side_call(lease.conversation_id)
     if ApiCall.objects.filter(conversation=row, purpose=_TITLE).exists():
         raise Refused("titled", "Its title was asked for before.")
-    return calls.record_call(lease=lease, sending=sending)
+    return calls.record_call(conversation=row, lease=lease, sending=sending)
 
 
 @transaction.atomic
@@ -66,6 +67,7 @@ def name_conversation(*, conversation_id: int, title: str) -> bool:
     row.title = make_storable(title)
     # An update, not a save: `updated_at` is the time of the last message.
     Conversation.objects.filter(pk=row.pk).update(title=row.title, titled_by="model")
+    raise_version(row.pk)
     index_title(conversation=row)
     return True
 

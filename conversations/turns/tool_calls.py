@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 from conversations.agent.ports import ToolDone
 from conversations.agent.stop import Stopped
 from conversations.log.leases import Lease, hold_lease
+from conversations.log.page_version import raise_version
 from conversations.log.texts import store_blob
 from conversations.models import ToolCall
 from conversations.telemetry.metrics import is_on
@@ -28,12 +29,10 @@ def start_tool(*, lease: Lease, tool_use_id: str, is_private: bool = False) -> s
     calls = ToolCall.objects.filter(turn_id=lease.turn_id, tool_use_id=tool_use_id)
     may_leave = Q(state="planned") | Q(state="started", effect__in=("read", "keyed"))
     left = {"state": "started", "started_at": Now(), "is_private": is_private}
-    if not calls.filter(may_leave).update(**left):
-        raise Stopped("lease")
-    turn, stop = calls.values_list("turn__public_id", "turn__stop_requested_at").get()
-    if stop is not None:
-        raise Stopped("user")
-    return sha256(f"{turn} {tool_use_id}".encode()).hexdigest()
+    if not calls.filter(may_leave, turn__stop_requested_at=None).update(**left):
+        raise Stopped("user" if calls.filter(may_leave).exists() else "lease")
+    raise_version(lease.conversation_id)
+    return sha256(f"{lease.public_id} {tool_use_id}".encode()).hexdigest()
 
 
 @transaction.atomic
@@ -47,5 +46,6 @@ def finish_tool(*, lease: Lease, tool_use_id: str, done: ToolDone) -> None:
         details=dict(done.details),
         ended_at=Now(),
     )
+    raise_version(lease.conversation_id)
     if is_closed and is_on():
         count_tool(name=calls.values_list("name", flat=True).get(), state=done.state)

@@ -13,6 +13,7 @@ from conversations.context.view import wire
 from conversations.files.attachments import find_first_name
 from conversations.log.chain import lock_conversation
 from conversations.log.leases import Lease, hold_lease
+from conversations.log.page_version import raise_version
 from conversations.log.search_index import index_title
 from conversations.log.texts import make_storable
 from conversations.models import LIVE, Conversation, QueuedPrompt, Turn
@@ -22,12 +23,12 @@ from conversations.turns.prompts import (
     Prompt,
     demand_same,
     demand_slot,
+    encode_prompt,
+    find_sent_turn,
     is_busy,
-    lock_for,
+    lock_for_send,
     lock_owner,
     open_turn,
-    prompt_content,
-    sent_before,
 )
 from conversations.turns.queue import enqueue_prompt, find_queued_prompt, start_next_prompt
 from conversations.turns.takeovers import close_open_work
@@ -41,9 +42,7 @@ def start_conversation(
     lock_owner(owner_id)
     begun = Turn.objects.filter(conversation__owner_id=owner_id, client_id=client_id).first()
     if begun is not None:
-        content = prompt_content(
-            conversation=begun.conversation, text=text, attachments=attachments
-        )
+        content = encode_prompt(conversation=begun.conversation, text=text, attachments=attachments)
         demand_same(begun.payload_digest, wire.digest(content))
         return begun
     words = " ".join(make_storable(text).split())[:80]
@@ -51,7 +50,7 @@ def start_conversation(
     conversation = Conversation.objects.create(owner_id=owner_id, model=model, title=title)
     index_title(conversation=conversation)
     demand_slot(conversation)
-    content = prompt_content(conversation=conversation, text=text, attachments=attachments)
+    content = encode_prompt(conversation=conversation, text=text, attachments=attachments)
     return open_turn(lock_conversation(conversation.pk), Prompt(content, client_id))
 
 
@@ -63,10 +62,10 @@ def send_prompt(
 
     The same client id, text and files return the same turn.
     """
-    row = lock_for(conversation)
-    content = prompt_content(conversation=row, text=text, attachments=attachments)
+    row = lock_for_send(conversation)
+    content = encode_prompt(conversation=row, text=text, attachments=attachments)
     prompt = Prompt(content, client_id)
-    sent = sent_before(row, prompt) or find_queued_prompt(row, prompt)
+    sent = find_sent_turn(row, prompt) or find_queued_prompt(row, prompt)
     if sent is not None:
         return sent
     if is_busy(row):
@@ -97,6 +96,7 @@ def finish_turn(*, lease: Lease, finish: Finish) -> Turn | None:
         drop_draft(lease.turn_id)
         return start_next_prompt(conversation_id=lease.conversation_id)
     close_open_work(Turn.objects.get(pk=lease.turn_id))
+    raise_version(lease.conversation_id)
     return None
 
 
@@ -107,10 +107,15 @@ def request_stop(*, turn: Turn) -> None:
         stop_requested_at=Now()
     )
     ended = {"finish_reason": "stopped", "ended_at": Now()}
+    is_over = False
     if Turn.objects.filter(pk=turn.pk, state="queued").update(state="cancelled", **ended):
+        is_over = True
         count_turn(state="cancelled", reason="stopped")
     waiting = Turn.objects.filter(pk=turn.pk, state="approval_wait")
     if waiting.update(state="cancelling"):
+        is_over = True
         close_open_work(turn)
         Turn.objects.filter(pk=turn.pk).update(state="cancelled", **ended)
         count_turn(state="cancelled", reason="stopped")
+    if is_over:
+        raise_version(turn.conversation_id)

@@ -16,19 +16,20 @@ from django.db.models import Max
 
 from conversations.agent.finish import can_continue
 from conversations.context.view import wire
+from conversations.log.page_version import raise_version
 from conversations.log.tree import find_newest_below, list_versions, make_version_id
 from conversations.models import Conversation, Message, Transformation, Turn
 from conversations.turns.prompts import (
     REUSED,
     Prompt,
     SendError,
-    content_of,
     demand_idle,
     demand_slot,
-    lock_for,
+    encode_text,
+    find_sent_turn,
+    join_blocks,
+    lock_for_send,
     open_turn,
-    sent_before,
-    text_block,
 )
 
 #: Characters quoted from the end of a cut answer.
@@ -62,17 +63,17 @@ def edit_prompt(
     prompt = _find_prompt(turn)
     if turn.continues_id is not None:
         raise SendError("continued", "This part only lets an answer go on; there is no text in it.")
-    content = content_of(_replace_text(prompt.content, text_block(text), keep))
+    content = join_blocks(_replace_text(prompt.content, encode_text(text), keep))
     return _open_version(turn, prompt, Prompt(content, client_id))
 
 
 @transaction.atomic
 def continue_turn(*, turn: Turn) -> Turn:
     """Request the rest of the last turn's answer; a repeat returns the same turn."""
-    row = lock_for(turn.conversation)
+    row = lock_for_send(turn.conversation)
     turn.refresh_from_db()
     prompt = Prompt(_write_continuation(turn), uuid5(turn.public_id, "continue"), continues=turn)
-    sent = sent_before(row, prompt)
+    sent = find_sent_turn(row, prompt)
     if sent is not None:
         return sent
     demand_idle(row)
@@ -88,7 +89,7 @@ def continue_turn(*, turn: Turn) -> Turn:
 @transaction.atomic
 def show_version(*, turn: Turn) -> Turn:
     """Show the newest path through a turn, and return its last turn."""
-    row = lock_for(turn.conversation)
+    row = lock_for_send(turn.conversation)
     end = find_newest_below(row, turn.number)
     leaf = row.turns.get(number=end)
     if leaf.number == row.leaf:
@@ -98,6 +99,7 @@ def show_version(*, turn: Turn) -> Turn:
     Conversation.objects.filter(pk=row.pk).update(
         leaf=leaf.number, tip=leaf.tip or find_last_entry(leaf)
     )
+    raise_version(row.pk)
     return leaf
 
 
@@ -135,8 +137,8 @@ def find_last_entry(turn: Turn) -> int:
 
 
 def _open_version(turn: Turn, prompt: Message, new: Prompt) -> Turn:
-    row = lock_for(turn.conversation)
-    sent = sent_before(row, new)
+    row = lock_for_send(turn.conversation)
+    sent = find_sent_turn(row, new)
     if sent is not None:
         return sent
     if row.queued_prompts.filter(client_id=new.client_id).exists():

@@ -1,4 +1,4 @@
-"""Pages and the posts of their forms. Whoever may not see a thing gets the same 404."""
+"""The chat page and the posts of its forms. What a person may not see is a 404, as if absent."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def home(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def new_chat(request: HttpRequest) -> HttpResponse:
-    return render(request, "conversations/chat.html", _page(request, None))
+    return render(request, "conversations/chat.html", _build_page(request, None))
 
 
 @login_required
@@ -68,10 +68,10 @@ def chat(request: HttpRequest, public_id: UUID) -> HttpResponse:
     if page is not None and request.htmx:  # type: ignore[attr-defined]
         context = {"conversation": conversation, "transcript": page}
         return render(request, "conversations/_partials/earlier.html", context)
-    return render(request, "conversations/chat.html", _page(request, conversation, page))
+    return render(request, "conversations/chat.html", _build_page(request, conversation, page))
 
 
-def _page(
+def _build_page(
     request: HttpRequest, conversation: Conversation | None, page: Transcript | None = None
 ) -> dict[str, object]:
     user = get_user(request)
@@ -126,20 +126,20 @@ def start(request: HttpRequest) -> HttpResponse:
     user = get_user(request)
     form = StartForm(request.POST)
     if not form.is_valid():
-        return _new_chat_error(request, describe_error(form))
+        return _refuse_start(request, describe_error(form))
     stop = find_limits(user.pk, form.cleaned_data["model"] or conf.model).stop
     if stop is not None and not was_sent(user, form.cleaned_data["client_id"]):
-        return _new_chat_error(request, explain_not_sent(stop.rule.period), 409)
+        return _refuse_start(request, explain_not_sent(stop.rule.period), 409)
     try:
         turn = services.start_conversation(
             owner_id=user.pk,
             model=form.cleaned_data["model"] or conf.model,
             text=form.cleaned_data["text"],
             client_id=form.cleaned_data["client_id"],
-            attachments=_files(request, form),
+            attachments=_store_files(request, form),
         )
     except (SendError, AttachmentError) as error:
-        return _new_chat_error(request, error.text)
+        return _refuse_start(request, error.text)
     dispatch.wake_turn(turn.pk)
     if request.htmx:  # type: ignore[attr-defined]
         begun = HttpResponse(status=204)
@@ -148,11 +148,11 @@ def start(request: HttpRequest) -> HttpResponse:
     return redirect("chat", turn.conversation.public_id)
 
 
-def _new_chat_error(request: HttpRequest, text: str, status: int = 400) -> HttpResponse:
+def _refuse_start(request: HttpRequest, text: str, status: int = 400) -> HttpResponse:
     if request.htmx:  # type: ignore[attr-defined]
         page = "conversations/_partials/send_error.html"
         return render(request, page, {"error": text}, status=status)
-    context = _page(request, None) | {"error": text, "draft": request.POST.get("text", "")}
+    context = _build_page(request, None) | {"error": text, "draft": request.POST.get("text", "")}
     return render(request, "conversations/chat.html", context, status=status)
 
 
@@ -168,7 +168,7 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     if stop is not None and not was_sent(conversation.owner, form.cleaned_data["client_id"]):
         return refuse_post(request, conversation, explain_not_sent(stop.rule.period), 409)
     try:
-        files = _files(request, form)
+        files = _store_files(request, form)
         said = form.cleaned_data | {"attachments": files}
         sent = services.send_prompt(conversation=conversation, **said)
     except (SendError, AttachmentError) as error:
@@ -181,8 +181,8 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     return answer_post(request, conversation, trigger="sent")
 
 
-def _files(request: HttpRequest, form: PromptForm) -> list[UUID]:
-    """Name the files of a message; those that come with the form itself are kept first."""
+def _store_files(request: HttpRequest, form: PromptForm) -> list[UUID]:
+    """Store the files that come with a form, and return the ids of all files of the message."""
     brought = request.FILES.getlist("files")
     kept = store_uploads(owner_id=get_user(request).pk, files=brought) if brought else []
     return [*form.cleaned_data["attachments"], *kept]

@@ -31,7 +31,7 @@ from conversations.budgets.usage.person import sum_usage
 from conversations.budgets.usage.statement import list_statement_rows
 from conversations.conf import conf
 from conversations.library.access import find_live_turn, get_conversation, list_enabled_models
-from conversations.live.publish import tell_spending
+from conversations.live.publish import publish_spending
 from conversations.web.page_shell import build_page_context
 from conversations.web.responses import get_user
 from conversations.web.streamed_downloads import stream_download
@@ -81,7 +81,7 @@ def put_away(request: HttpRequest) -> HttpResponse:
     """Dismiss a notice in every tab."""
     user = get_user(request)
     dismiss_notice(user_id=user.pk, name=request.POST.get("notice", ""))
-    async_to_sync(tell_spending)(user.pk)
+    async_to_sync(publish_spending)(user.pk)
     user.refresh_from_db(fields=["preferences"])
     conversation, found = _read_limits(request)
     if request.htmx:  # type: ignore[attr-defined]

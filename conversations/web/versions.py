@@ -17,8 +17,9 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
+from conversations.agent.events import PathChanged
 from conversations.library.access import get_turn
-from conversations.live.publish import renew
+from conversations.live.publish import announce
 from conversations.log.tree import is_near
 from conversations.runtime import dispatch
 from conversations.transcript.prompt_editor import read_editable_prompt
@@ -106,7 +107,7 @@ def _answer_version(
         found = act()
     except SendError as error:
         return refuse_post(request, conversation, error.text, 409)
-    async_to_sync(renew)(conversation.pk)
+    async_to_sync(announce)(conversation.pk, PathChanged())
     if found.is_live:
         dispatch.wake_turn(found.pk)
     conversation.refresh_from_db()

@@ -261,10 +261,10 @@ class TwinStage:
     async def enter(self, state: str, *, attempt: int = 0, wait: float = 0.0) -> None:
         self.states.append((state, attempt, wait))
 
-    async def tell(self, event: Event) -> None:
+    async def tell(self, *events: Event) -> None:
         if self.fails:
             raise RuntimeError("the browser is on fire")
-        self.told.append(event)
+        self.told += events
 
     def grow(self, text: str, thinking: str) -> None:
         self.text += text

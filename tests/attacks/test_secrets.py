@@ -108,8 +108,8 @@ def test_no_page_file_header_or_log_line_has_a_secret(
 
 def test_no_frame_of_a_socket_has_one(ada: World, planted: Secrets) -> None:
     place = ada.conversation.pk
-    told = render.snapshot(place, told_of(b""), None)[0]
-    told += "".join(render.render(place, each) for each in
+    told = render.render_snapshot(place, told_of(b""), None)[0]
+    told += "".join(render.render_events(place, each) for each in
                     (MeterMoved(), QueueChanged(), TurnChanged(1)))  # fmt: skip
     assert len(told) > 500
     assert planted.found(told) == []

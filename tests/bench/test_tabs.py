@@ -85,7 +85,7 @@ async def test_a_sign_of_life_may_come_before_the_snapshot_of_a_page() -> None:
     async with topic.lock:
         opening = connected(conversation)
         found = await opening.__aenter__()
-        await watch.watch._say(watch.ALIVE)
+        await watch.watch._send(watch.ALIVE)
         assert await found.receive_from(timeout=60) == watch.ALIVE
     assert 'id="turn-1"' in await found.receive_from(timeout=60)
     await opening.__aexit__(None, None, None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -10,8 +12,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from conversations.accounts.preferences import read_preferences
+from conversations.agent.ports import Refused, Sending
 from conversations.agent.prices import LEAST_OUTPUT
 from conversations.budgets.grants import grant_more
+from conversations.budgets.judgement import size_call
 from conversations.budgets.notices import (
     Limits,
     dismiss_notice,
@@ -20,10 +24,14 @@ from conversations.budgets.notices import (
     list_notices,
 )
 from conversations.budgets.prices import load_price_list
+from conversations.budgets.units import UNITS
 from conversations.log.chain import append_row, lock_site_chain
+from conversations.log.leases import Lease
 from conversations.models import Budget, BudgetWindow, Crossing, ModelPrice, User
 from conversations.models.periods import compute_bounds
+from conversations.toolbox.web_search import build_definition
 from conversations.transcript.meter import read_meter
+from conversations.turns import calls
 from tests.support import people_and_turns, stored_turns
 from tests.support.budget_rows import group, member
 
@@ -39,7 +47,7 @@ def told(user: User) -> Limits:
 
 
 def least(tokens: int = 0) -> int:
-    return load_price_list(stored_turns.MODEL, timezone.now()).worst(tokens, LEAST_OUTPUT)
+    return size_call(load_price_list(stored_turns.MODEL, timezone.now()), tokens).cost
 
 
 def spend(budget: Budget, amount: int, overrun: int = 0, *percents: int) -> BudgetWindow:
@@ -224,3 +232,68 @@ def test_the_budgets_of_other_people_are_theirs() -> None:
     ada = people_and_turns.person("ada")
     assert not told(ada).pill.is_limited
     assert list_notices(ada.pk) == ()
+
+
+@pytest.mark.parametrize("short", [0, 1])
+@pytest.mark.parametrize("searches", [0, 2])
+@pytest.mark.parametrize(("unit", "tokens"), [("money", 0), ("money", 9_000), ("tokens", 9_000)])
+def test_a_page_stops_exactly_where_admission_refuses(
+    unit: str, tokens: int, searches: int, short: int, settings: Any
+) -> None:
+    settings.AGENTWEB_WEB_SEARCH, settings.AGENTWEB_WEB_SEARCH_USES = True, searches
+    user = people_and_turns.person()
+    lease = people_and_turns.begun(user)
+    conversation = people_and_turns.conversation_of(lease)
+    conversation.web_search = "beside" if searches else ""
+    prices = load_price_list(stored_turns.MODEL, timezone.now())
+    least = UNITS[unit].worst(size_call(prices, tokens, searches))
+    limit = 100 * DOLLAR
+    budget = people_and_turns.limited(user, limit, unit=unit)
+    # What another conversation of theirs holds counts, too.
+    spend(budget, limit - least + short - 7)
+    BudgetWindow.objects.filter(budget=budget).update(held=7)
+    offers = find_conversation_limits(conversation, tokens=lambda: tokens).stop is None
+    assert offers == (not short) == is_admitted(lease, tokens, searches)
+
+
+def test_the_next_turn_is_refused_by_page_and_admission_alike() -> None:
+    user = people_and_turns.person()
+    lease = people_and_turns.begun(user)
+    budget = people_and_turns.limited(user, 3, unit="turns")
+    spend(budget, 2)
+    assert told(user).stop is None
+    assert is_admitted(lease, 10)
+    assert told(user).stop is not None
+    assert not is_admitted(people_and_turns.begun(user), 10)
+    # A turn counts once, and its conversation's next one comes when it is over.
+    assert is_admitted(lease, 10)
+
+
+def test_what_a_conversation_holds_itself_does_not_stop_its_next_message() -> None:
+    """It is settled when the message has its turn; elsewhere a call would be refused by now."""
+    user = people_and_turns.person()
+    lease = people_and_turns.begun(user)
+    envelope = stored_turns.ENVELOPE
+    prices = load_price_list(stored_turns.MODEL, timezone.now())
+    worst = size_call(prices, 0, output=envelope.max_tokens).cost
+    people_and_turns.limited(user, worst + least() - 1)
+    assert is_admitted(lease, 0)
+    conversation = people_and_turns.conversation_of(lease)
+    assert find_conversation_limits(conversation, tokens=lambda: 0).stop is None
+    stop = told(user).stop
+    assert stop is not None
+    assert not stop.is_spent
+    assert not is_admitted(people_and_turns.begun(user), 0)
+
+
+def is_admitted(lease: Lease, tokens: int, searches: int = 0) -> bool:
+    """Say whether a call of that size can be opened, and keep it open."""
+    tools = {"tools": [build_definition() | {"max_uses": searches}]} if searches else {}
+    parameters = dict(stored_turns.ENVELOPE.parameters) | tools
+    asked = Sending("reply", replace(stored_turns.ENVELOPE, parameters=(*parameters.items(),)),
+                    "[]", tokens, None, 1)  # fmt: skip
+    try:
+        calls.open_call(lease=lease, sending=asked)
+    except Refused:
+        return False
+    return True

@@ -23,7 +23,7 @@ from conversations.agent.ports import ToolDone
 from conversations.claude.client import Claude, Deadlines
 from conversations.conf import conf
 from conversations.db import run_db
-from conversations.live.socket_token import socket_token
+from conversations.live.socket_access import socket_token
 from conversations.models import LIVE, Conversation, Transformation, Turn, User
 from conversations.runtime import dispatch
 from conversations.runtime.adapters import TurnTools, workspace_for

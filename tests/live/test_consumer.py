@@ -15,11 +15,16 @@ from django.db import OperationalError
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
+from conversations.agent.events import TitleChanged
 from conversations.db import run_db
+from conversations.library.conversations import rename_conversation
 from conversations.live import consumer, render, turn_stream
 from conversations.live import watch as watching
-from conversations.live.hub import KEPT, Topic, hub
-from conversations.live.socket_token import socket_token
+from conversations.live.consumer import ChatConsumer
+from conversations.live.hub import KEPT, Frame, hub
+from conversations.live.publish import announce
+from conversations.live.socket_access import socket_token
+from conversations.log.page_version import read_versions
 from conversations.models import Conversation, Draft, Turn
 from conversations.runtime import dispatch
 from conversations.transcript import paging
@@ -134,6 +139,20 @@ async def test_the_first_frame_is_a_snapshot_of_what_the_page_does_not_have() ->
         assert ('id="turn-1"' in again) == (query != known)
 
 
+async def test_a_page_that_was_just_made_is_sent_what_comes_and_no_snapshot() -> None:
+    _, conversation = await ada_and_her_conversation()
+    version = (await run_db(read_versions, [conversation.pk]))[conversation.pk]
+    async with connected(conversation, query=f"after=0&version={version}") as found:
+        assert await found.receive_nothing(0.2)
+        await run_db(rename_conversation, conversation=conversation, title="Another name")
+        await announce(conversation.pk, TitleChanged())
+        assert "Another name" in await found.receive_from(timeout=60)
+    for query in (f"version={version}", f"version={version + 2}", "version=x", "version=",
+                  f"version={version + 1}&version={version + 1}", "version=-1"):  # fmt: skip
+        async with connected(conversation, query=query) as found:
+            assert 'id="turn-1"' in await found.receive_from(timeout=60)
+
+
 async def listen(found: WebsocketCommunicator, page: Page, turn: Turn) -> list[str]:
     """Fold frames until the turn is over; give the text of the answer after each."""
     seen: list[str] = []
@@ -165,7 +184,7 @@ def answer_of(page: Page, number: int, round_: int = 1) -> str:
 
 def final(conversation: Conversation) -> Page:
     page = Page()
-    page.take(render.snapshot(conversation.pk, Bookmark(), None)[0])
+    page.take(render.render_snapshot(conversation.pk, Bookmark(), None)[0])
     return page
 
 
@@ -201,15 +220,25 @@ async def test_a_page_that_comes_in_mid_answer_loses_and_doubles_nothing(
         assert page.missed == []
 
 
-async def test_a_page_that_was_told_a_turn_is_not_given_it_again(monkeypatch: Any) -> None:
-    """Each look of the watch would cost a whole page, of every conversation that went on."""
+@pytest.mark.parametrize("prompt", ["Answer in 60 words emulator:pace=0.005", "List my files"])
+async def test_a_page_that_was_told_a_turn_is_not_given_it_again(
+    prompt: str, monkeypatch: Any
+) -> None:
+    """Each check of the watch would cost a whole page, of every conversation that went on."""
     monkeypatch.setattr(watching, "SECONDS", 600)
-    renewed: list[Topic] = []
-    monkeypatch.setattr(Topic, "renew", renewed.append)
-    async with told("Answer in 60 words emulator:pace=0.005"):
+    snapshots: list[ChatConsumer] = []
+    send = ChatConsumer._send_snapshot
+
+    async def counted(self: ChatConsumer, *args: Any) -> None:
+        snapshots.append(self)
+        await send(self, *args)
+
+    monkeypatch.setattr(ChatConsumer, "_send_snapshot", counted)
+    async with told(prompt):
         for _ in range(3):
-            await watching.watch.look()
-    assert renewed == []
+            await watching.watch.check()
+    # The one it begins with.
+    assert len(snapshots) == 1
 
 
 async def test_first_words_that_could_not_be_kept_are_shown_with_the_next(monkeypatch: Any) -> None:
@@ -254,7 +283,7 @@ async def test_a_page_that_fell_behind_is_given_a_snapshot() -> None:
         await found.receive_from(timeout=60)
         topic = hub._topics[conversation.pk]
         for at in range(KEPT + 50):
-            topic.publish(f"<i>{at}</i>")
+            topic.publish(Frame(f"<i>{at}</i>"))
         assert 'id="turn-1"' in await found.receive_from(timeout=60)
         assert await found.receive_nothing(0.05)
 
@@ -302,7 +331,7 @@ async def test_garbage_does_no_harm() -> None:
             await found.send_to(text_data=text)
         for data in (b"\xff\xfe", b"\x00" * 1_000):
             await found.send_to(bytes_data=data)
-        hub._topics[conversation.pk].publish("<i>still there</i>")
+        hub._topics[conversation.pk].publish(Frame("<i>still there</i>"))
         assert await found.receive_from(timeout=60) == "<i>still there</i>"
     assert await run_db(people_and_turns.everything) == before
 

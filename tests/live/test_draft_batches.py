@@ -11,8 +11,8 @@ from django.db import OperationalError, connection, transaction
 
 from conversations.agent.stop import Stopped
 from conversations.db import run_db
-from conversations.live import draft_batches
-from conversations.live.draft_batches import keep
+from conversations.live import turn_stream
+from conversations.live.turn_stream import save_in_batch
 from conversations.log.leases import Lease
 from conversations.models import Draft, Turn
 from conversations.turns.drafts import Checkpoint, save_drafts
@@ -49,14 +49,14 @@ def goes(monkeypatch: Any) -> list[int]:
         found.append(len(checkpoints))
         return save_drafts(checkpoints)
 
-    monkeypatch.setattr(draft_batches, "save_drafts", save)
+    monkeypatch.setattr(turn_stream, "save_drafts", save)
     return found
 
 
 async def test_those_of_many_answers_go_together(goes: list[int]) -> None:
     leases = await run_db(answering, 3)
     for words in ("Here", "Here you", "Here you are 100 %"):
-        await asyncio.gather(*(keep(of(lease, words)) for lease in leases))
+        await asyncio.gather(*(save_in_batch(of(lease, words)) for lease in leases))
         assert await run_db(kept) == dict.fromkeys((lease.turn_id for lease in leases), words)
     assert goes == [3, 3, 3]
 
@@ -65,7 +65,7 @@ async def test_one_that_lost_its_lease_is_told_and_the_others_are_kept(goes: lis
     one, lost, other = await run_db(answering, 3)
     await run_db(Turn.objects.filter(pk=lost.turn_id).update, lease_generation=lost.generation + 1)
     told = await asyncio.gather(
-        *(keep(of(lease, "Here")) for lease in (one, lost, other)), return_exceptions=True
+        *(save_in_batch(of(lease, "Here")) for lease in (one, lost, other)), return_exceptions=True
     )
     assert [type(each) for each in told] == [type(None), Stopped, type(None)]
     assert await run_db(kept) == {one.turn_id: "Here", other.turn_id: "Here"}
@@ -76,7 +76,7 @@ async def test_one_that_lost_its_lease_is_told_and_the_others_are_kept(goes: lis
 @pytest.mark.skipif(connection.vendor == "sqlite", reason="one lock for all")
 async def test_a_turn_that_somebody_holds_holds_up_no_other() -> None:
     one, held, other = leases = await run_db(answering, 3)
-    await asyncio.gather(*(keep(of(lease, "Here")) for lease in leases))
+    await asyncio.gather(*(save_in_batch(of(lease, "Here")) for lease in leases))
     is_held, may_go = threading.Event(), threading.Event()
 
     @transaction.atomic
@@ -91,7 +91,7 @@ async def test_a_turn_that_somebody_holds_holds_up_no_other() -> None:
 
     holding = asyncio.create_task(run_db(hold))
     await asyncio.to_thread(is_held.wait, 30)
-    keeping_all = asyncio.gather(*(keep(of(lease, "Here you")) for lease in leases))
+    keeping_all = asyncio.gather(*(save_in_batch(of(lease, "Here you")) for lease in leases))
     async with asyncio.timeout(30):
         while "Here you" not in (await run_db(kept)).values():
             await asyncio.sleep(0.01)
@@ -107,8 +107,8 @@ async def test_a_turn_that_somebody_holds_holds_up_no_other() -> None:
 async def test_what_nobody_waits_for_any_more_is_not_kept(goes: list[int]) -> None:
     """A round that was closed meanwhile must not lend its words to the next one."""
     one, other = await run_db(answering, 2)
-    over = asyncio.create_task(keep(of(one, "of the round before")))
-    rest = asyncio.create_task(keep(of(other, "Here")))
+    over = asyncio.create_task(save_in_batch(of(one, "of the round before")))
+    rest = asyncio.create_task(save_in_batch(of(other, "Here")))
     await asyncio.sleep(0)
     over.cancel()
     await rest
@@ -123,10 +123,10 @@ async def test_a_failure_is_everybodys_and_the_next_go_is_another(monkeypatch: A
         raise OperationalError("on purpose")
 
     with monkeypatch.context() as broken:
-        broken.setattr(draft_batches, "save_drafts", fail)
+        broken.setattr(turn_stream, "save_drafts", fail)
         told = await asyncio.gather(
-            *(keep(of(lease, "Here")) for lease in leases), return_exceptions=True
+            *(save_in_batch(of(lease, "Here")) for lease in leases), return_exceptions=True
         )
     assert [type(each) for each in told] == [OperationalError] * 2
-    await asyncio.gather(*(keep(of(lease, "Here")) for lease in leases))
+    await asyncio.gather(*(save_in_batch(of(lease, "Here")) for lease in leases))
     assert len(await run_db(kept)) == 2

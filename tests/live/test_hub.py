@@ -1,4 +1,4 @@
-"""What a process makes of what others tell it: in order, once, whole, or it asks."""
+"""What the hub makes of frames and text: each page gets what it lacks, once, or a snapshot."""
 
 from __future__ import annotations
 
@@ -10,180 +10,267 @@ from conversations.agent.events import (
     RoundChanged,
     RoundOpened,
     TextGrew,
-    ToolMoved,
     TurnChanged,
     TurnClosed,
     TurnOpened,
 )
-from conversations.live.hub import Place, Topic
-from conversations.transcript.marks import Mark
+from conversations.live.hub import KEPT, Frame, Reader, Topic
+from conversations.log.page_version import Step
 from conversations.transcript.shapes import Live
 
 OPENED = RoundOpened(1, 1)
+
+
+def page_at(version: int, topic: Topic | None = None) -> tuple[Topic, Reader]:
+    """Have a page that shows a version."""
+    topic = topic or Topic()
+    reader = Reader(topic)
+    reader.begin(version)
+    topic.readers.add(reader)
+    return topic, reader
 
 
 def grew(closed: str, tail: str = "") -> TextGrew:
     return TextGrew(1, 1, "", closed, tail)
 
 
-def begun() -> Topic:
-    """Make a topic whose pages have a turn that runs, and nothing that was told of it."""
-    return Topic(open_turn=1, place=(1, 1, 0))
+def streaming(base: int = 9, *, is_own: bool = False) -> Topic:
+    """Make a topic in which the first round was opened, at a version, and nothing said."""
+    topic = Topic()
+    topic.follow_state(OPENED, (base - 1, base), is_own=is_own)
+    return topic
 
 
-def told(*events: tuple[Event, Place | None]) -> tuple[Topic, list[str]]:
-    topic = begun()
-    return topic, [topic.take(event, place) for event, place in events]
+# Frames.
+
+
+@pytest.mark.parametrize(
+    ("step", "found", "version"),
+    [
+        ((5, 6), ["x"], 6),
+        # A page that has some of it, or more, takes what is new of it.
+        ((4, 6), ["x"], 6),
+        ((5, 5), ["x"], 5),
+        ((4, 4), ["x"], 5),
+        # What a snapshot had is not sent again.
+        ((4, 5), [], 5),
+        ((2, 3), [], 5),
+        # What is lost shows with the next frame.
+        ((6, 7), None, 5),
+        ((6, 6), None, 5),
+        (None, ["x"], 5),
+    ],
+)
+def test_a_page_takes_the_next_step_drops_what_it_has_and_gets_a_snapshot_behind_a_gap(
+    step: Step | None, found: list[str] | None, version: int
+) -> None:
+    topic, reader = page_at(5)
+    topic.publish(Frame("x", step))
+    assert reader.read() == found
+    assert reader.version == version
+
+
+def test_pages_of_one_conversation_may_show_different_versions() -> None:
+    topic, first = page_at(5)
+    _, second = page_at(6, topic)
+    topic.publish(Frame("a", (5, 6)))
+    topic.publish(Frame("b", (6, 7)))
+    assert first.read() == ["a", "b"]
+    assert second.read() == ["b"]
+    assert first.version == second.version == 7
+
+
+def test_a_frame_that_text_builds_on_is_sent_to_a_page_that_has_its_change() -> None:
+    topic, reader = page_at(5)
+    topic.publish(Frame("an empty round", (4, 5), is_base=True))
+    assert reader.read() == ["an empty round"]
+
+
+def test_a_page_that_is_behind_a_version_takes_a_snapshot_and_others_hear_nothing() -> None:
+    topic, behind = page_at(5)
+    _, reader = page_at(6, topic)
+    assert topic.is_behind(6)
+    topic.demand_version(6)
+    assert behind.read() is None
+    assert reader.read() == []
+    behind.begin(6)
+    assert not topic.is_behind(6)
+
+
+def test_everybody_takes_a_snapshot_where_no_frame_leads() -> None:
+    topic, reader = page_at(5)
+    topic.demand_snapshots()
+    assert reader.read() is None
+    reader.begin(5)
+    topic.publish(Frame(None, (5, 6)))
+    assert reader.read() is None
+
+
+def test_a_page_that_fell_behind_takes_a_snapshot() -> None:
+    topic, reader = page_at(5)
+    for _ in range(KEPT + 1):
+        topic.publish(Frame("x"))
+    assert reader.read() is None
+
+
+def test_a_frame_that_no_page_takes_is_not_wanted() -> None:
+    topic, _ = page_at(5)
+    Reader(topic)
+    assert topic.is_wanted((5, 6), is_base=False)
+    assert topic.is_wanted(None, is_base=False)
+    assert not topic.is_wanted((4, 5), is_base=False)
+    assert topic.is_wanted((4, 5), is_base=True)
+    assert not topic.is_wanted((6, 7), is_base=True)
+    assert not Topic().is_wanted(None, is_base=False)
+
+
+# Text.
 
 
 def test_text_is_put_together_in_its_order() -> None:
-    topic, took = told(
-        (OPENED, (1, 1, 1)), (grew("a", "b"), (1, 1, 2)), (grew("b", "c"), (1, 1, 3))
-    )
-    assert took == ["new", "new", "new"]
+    topic = streaming(9)
+    took = [topic.follow_text(grew("a", "b"), (9, 1)), topic.follow_text(grew("b", "c"), (9, 2))]
+    assert took == ["new", "new"]
     assert topic.live == Live(1, 1, "", "ab", "c")
 
 
-def test_what_comes_twice_is_taken_once() -> None:
-    topic, took = told((OPENED, (1, 1, 1)), (grew("a"), (1, 1, 2)), (grew("a"), (1, 1, 2)))
-    assert took[-1] == "old"
+def test_text_that_comes_twice_is_taken_once() -> None:
+    topic = streaming(9)
+    assert [topic.follow_text(grew("a"), (9, 1)) for _ in range(2)] == ["new", "old"]
     assert topic.live == Live(1, 1, "", "a")
 
 
+def test_text_behind_a_gap_is_not_taken() -> None:
+    topic = streaming(9)
+    assert topic.follow_text(grew("c"), (9, 2)) == "gap"
+    assert topic.live == Live(1, 1)
+    assert Topic().follow_text(grew("c"), (9, 2)) == "gap"
+
+
+def test_a_round_that_is_opened_again_begins_with_no_text() -> None:
+    """The call before it was cut: its text is not that of the new one, and comes too late."""
+    topic = streaming(9)
+    topic.follow_text(grew("a"), (9, 1))
+    topic.follow_state(OPENED, (10, 12), is_own=False)
+    assert topic.follow_text(grew("b"), (9, 2)) == "old"
+    assert topic.follow_text(grew("c"), (12, 1)) == "new"
+    assert topic.live == Live(1, 1, "", "c")
+
+
+def test_text_whose_opening_was_lost_is_not_taken_for_that_of_the_round_before() -> None:
+    topic = streaming(9)
+    topic.follow_text(grew("a"), (9, 1))
+    assert [topic.follow_text(grew("b"), (12, at)) for at in (1, 2)] == ["gap", "gap"]
+
+
+@pytest.mark.parametrize("event", [RoundChanged(1, 1), TurnClosed(1)])
+def test_text_of_a_round_that_is_stored_is_old(event: Event) -> None:
+    topic = streaming(9)
+    topic.follow_state(event, (9, 11), is_own=False)
+    assert topic.live is None
+    assert topic.follow_text(grew("late"), (9, 1)) == "old"
+
+
 def test_a_worker_that_lost_its_turn_is_not_heard() -> None:
-    events: list[tuple[Event, Place]] = [(OPENED, (1, 2, 1)), (grew("stale"), (1, 1, 9))]
-    topic, took = told(*events, (TurnClosed(1), (1, 1, 10)))
-    assert took[1:] == ["old", "old"]
-    assert topic.live == Live(1, 1)
+    """It commits nothing, so all it says stands at a version before the round of the new one."""
+    topic = streaming(12)
+    assert topic.is_of_the_past((9, 9))
+    assert not topic.is_of_the_past((12, 12))
+    assert not topic.is_of_the_past((9, 13))
+    assert not topic.is_of_the_past(None)
 
 
-@pytest.mark.parametrize("event", [grew("c"), ToolMoved("toolu_1", "far", None)])
-def test_words_behind_a_gap_are_not_taken(event: Event) -> None:
-    topic, took = told((OPENED, (1, 1, 1)), (event, (1, 1, 3)))
-    assert took == ["new", "gap"]
-    assert topic.is_behind
-    assert topic.live == Live(1, 1)
-
-
-@pytest.mark.parametrize("event", [RoundChanged(1, 1), TurnClosed(1), RoundOpened(1, 2)])
-def test_what_says_a_state_closes_a_gap_and_says_that_others_were_missed(event: Event) -> None:
-    topic, took = told((OPENED, (1, 1, 1)), (grew("c"), (1, 1, 3)), (event, (1, 1, 7)))
-    assert took == ["new", "gap", "missed"]
-    assert not topic.is_behind
-    assert topic.take(grew("d"), (1, 1, 8)) == "new"
-
-
-def test_a_turn_whose_end_was_not_told_was_missed_when_another_begins() -> None:
-    _, took = told((OPENED, (1, 1, 1)), (TurnOpened(2), (2, 1, 1)))
-    assert took == ["new", "missed"]
-    _, took = told((OPENED, (1, 1, 1)), (TurnClosed(1), (1, 1, 2)), (TurnOpened(2), (2, 1, 1)))
-    assert took == ["new", "new", "new"]
-
-
-def test_what_follows_the_end_of_a_turn_does_not_open_it_again() -> None:
-    """Its meter and the turn behind it are told by the same worker: no page needs a snapshot."""
-    ended = [(OPENED, (1, 1, 1)), (TurnClosed(1), (1, 1, 2))]
-    behind = [(TurnOpened(2), (1, 1, 3)), (MeterMoved(), (1, 1, 4))]
-    _, took = told(*ended, *behind, (TurnOpened(2), (2, 1, 1)))
-    assert took == ["new"] * 5
+def test_a_worker_whose_turn_others_ended_is_not_heard_any_more() -> None:
+    topic = streaming(9)
+    topic.follow_state(TurnClosed(1), (9, 14), is_own=False)
+    assert topic.follow_text(grew("late"), (9, 1)) == "old"
+    topic.follow_state(TurnOpened(2), (14, 16), is_own=False)
+    topic.follow_state(RoundOpened(2, 1), (16, 17), is_own=False)
+    assert topic.follow_text(TextGrew(2, 1, "", "b", ""), (17, 1)) == "new"
 
 
 def test_a_turn_that_ended_has_no_tool_that_still_says_how_far_it_is() -> None:
     """Its worker died in the tool, so nobody else took the words back."""
-    topic, _ = told((OPENED, (2, 1, 1)))
-    topic.said["toolu_1"] = "<i>half</i>"
-    topic.take(TurnClosed(2), None)
-    assert (topic.live, topic.said) == (None, {})
+    topic = streaming()
+    topic.progress["toolu_1"] = "<i>half</i>"
+    topic.follow_state(RoundChanged(1, 1), (9, 10), is_own=False)
+    assert topic.progress
+    topic.follow_state(TurnClosed(1), None, is_own=False)
+    assert (topic.live, topic.progress) == (None, {})
 
 
 def test_an_older_turn_that_is_shown_anew_leaves_the_answer_on_its_way() -> None:
-    topic, _ = told((RoundOpened(2, 1), (2, 1, 1)), (grew("a"), (2, 1, 2)))
-    topic.said["toolu_1"] = "<i>half</i>"
-    assert topic.take(TurnClosed(1), None) == "new"
-    assert (topic.live, topic.said) == (Live(2, 1, "", "a"), {"toolu_1": "<i>half</i>"})
-
-
-def test_a_snapshot_for_all_leaves_open_what_they_show() -> None:
-    """Another path may be shown now, and the former one again without a word of it."""
-    topic = Topic(shown=Mark((), 2, 1, "", 0))
-    topic.renew()
-    assert topic.shown is None
-
-
-@pytest.mark.parametrize(
-    ("leaf", "before", "is_known"), [(2, 1, True), (3, 2, True), (4, 3, False), (3, 1, False)]
-)
-def test_a_path_goes_on_from_the_one_shown_or_is_another(
-    leaf: int, before: int, is_known: bool
-) -> None:
-    assert Mark((), leaf, before, "", 0).follows(Mark((), 2, 1, "", 0)) is is_known
-
-
-def test_who_hears_of_a_turn_in_its_middle_first_may_have_missed_its_beginning() -> None:
-    """The first page was a snapshot, but maybe one from before the turn, whose hints were lost."""
-    _, took = told((RoundChanged(1, 1), (1, 1, 30)), (MeterMoved(), (1, 1, 31)))
-    assert took == ["missed", "new"]
-
-
-def test_a_lease_begins_with_what_pages_need_or_they_are_given_all_of_its_turn() -> None:
-    """Words of the worker that had it before, that there is such a turn too, may have been lost."""
-    again: tuple[Event, Place] = TurnChanged(1), (1, 2, 1)
-    for running, is_alone, took in ((0, True, "missed"), (1, False, "missed"), (1, True, "new")):
-        assert Topic(open_turn=running).take(*again, is_alone=is_alone) == took
-    events = [(TurnOpened(1), (1, 1, 1)), again, (OPENED, (1, 2, 2))]
-    assert [Topic().take(*event) for event in events] == ["new", "missed", "missed"]
     topic = Topic()
-    assert [topic.take(*event) for event in events] == ["new", "missed", "new"]
+    topic.follow_state(RoundOpened(2, 1), (8, 9), is_own=False)
+    topic.follow_text(TextGrew(2, 1, "", "a", ""), (9, 1))
+    topic.progress["toolu_1"] = "<i>half</i>"
+    topic.follow_state(TurnClosed(1), (9, 10), is_own=False)
+    assert (topic.live, topic.progress) == (Live(2, 1, "", "a"), {"toolu_1": "<i>half</i>"})
 
 
-def test_what_nobodys_turn_tells_is_always_taken() -> None:
-    _, took = told((MeterMoved(), None), (OPENED, (1, 1, 1)), (MeterMoved(), None))
-    assert took == ["new"] * 3
+@pytest.mark.parametrize("event", [MeterMoved(), TurnChanged(1)])
+def test_what_says_nothing_of_the_text_leaves_it(event: Event) -> None:
+    topic = streaming(9)
+    topic.follow_state(event, (9, 10), is_own=False)
+    assert topic.follow_text(grew("a"), (9, 1)) == "new"
+
+
+# Snapshots, and what others know.
+
+
+def test_text_that_a_snapshot_had_as_stored_is_old_and_that_of_the_next_round_is_not() -> None:
+    """The database was ahead of what was published."""
+    topic = streaming(9)
+    topic.follow_text(grew("a"), (9, 1))
+    topic.follow_snapshot(12, 1, has_text=False)
+    assert topic.follow_text(grew("b"), (9, 2)) == "old"
+    topic.follow_state(RoundChanged(1, 1), (9, 12), is_own=False)
+    topic.follow_state(RoundOpened(1, 2), (12, 13), is_own=False)
+    assert topic.follow_text(TextGrew(1, 2, "", "c", ""), (13, 1)) == "new"
+
+
+def test_a_snapshot_of_the_text_on_its_way_is_followed_by_the_next_of_it() -> None:
+    topic = streaming(9)
+    topic.follow_text(grew("a"), (9, 1))
+    topic.follow_snapshot(10, 1, has_text=True)
+    assert topic.follow_text(grew("b"), (9, 2)) == "new"
+
+
+def test_where_a_snapshot_has_no_turn_that_runs_all_text_until_then_is_old() -> None:
+    topic = Topic()
+    topic.follow_snapshot(12, 0, has_text=False)
+    assert topic.follow_text(grew("late"), (9, 1)) == "old"
+    assert topic.follow_text(grew("missed"), (13, 1)) == "gap"
+
+
+@pytest.mark.parametrize(("is_own", "took"), [(True, "new"), (False, "gap")])
+def test_a_round_that_opened_before_a_snapshot_has_its_text_only_where_its_turn_runs(
+    is_own: bool, took: str
+) -> None:
+    """Elsewhere its text may be in the snapshot, as the last checkpoint had it."""
+    topic = Topic()
+    topic.follow_snapshot(12, 1, has_text=False)
+    topic.follow_state(OPENED, (8, 9), is_own=is_own)
+    assert topic.is_base(OPENED, (8, 9)) is is_own
+    assert topic.follow_text(grew("a"), (9, 1)) == took
 
 
 def test_the_answer_so_far_is_taken_over_by_who_comes_late() -> None:
-    topic, took = told((grew("c"), (1, 1, 5)))
-    assert took == ["gap"]
-    assert topic.adopt((1, 1, 5), Live(1, 1, "", "abc"), {"toolu_1": "<i>far</i>"})
-    assert topic.take(grew("d"), (1, 1, 6)) == "new"
+    topic = Topic()
+    assert topic.follow_text(grew("c"), (9, 5)) == "gap"
+    assert topic.adopt_text(Live(1, 1, "", "abc"), (9, 5), {"toolu_1": "<i>far</i>"}, 9)
+    assert topic.follow_text(grew("d"), (9, 6)) == "new"
     assert topic.live == Live(1, 1, "", "abcd")
-    assert topic.said == {"toolu_1": "<i>far</i>"}
+    assert topic.progress == {"toolu_1": "<i>far</i>"}
 
 
 def test_who_is_in_step_takes_over_nothing() -> None:
-    topic, _ = told((OPENED, (1, 1, 1)), (grew("a"), (1, 1, 2)))
-    for place in ((1, 1, 2), (1, 1, 1)):
-        assert not topic.adopt(place, Live(1, 1, "", "other"), {})
+    topic = streaming(9)
+    topic.follow_text(grew("a"), (9, 1))
+    assert not topic.adopt_text(topic.live, (9, 1), {}, 9)
+    assert not topic.adopt_text(Live(1, 1, "", "other"), (9, 0), {}, 9)
+    assert not topic.adopt_text(None, (9, 0), {}, 9)
     assert topic.live == Live(1, 1, "", "a")
-
-
-def test_a_later_turn_is_heard_from_its_beginning() -> None:
-    topic, took = told((TurnClosed(1), (1, 1, 40)), (TurnOpened(2), (2, 1, 1)))
-    assert took == ["missed", "new"]
-    assert topic.place == (2, 1, 1)
-
-
-def test_a_worker_whose_turn_others_ended_is_not_heard_any_more() -> None:
-    topic, took = told((OPENED, (1, 1, 1)), (TurnClosed(1), None), (grew("late"), (1, 1, 2)))
-    assert took == ["new", "new", "old"]
-    assert topic.live is None
-    assert topic.take(TurnChanged(1), (1, 2, 1)) == "missed"
-
-
-def test_words_of_a_turn_whose_end_was_shown_are_of_the_past_and_those_of_the_next_are_not() -> (
-    None
-):
-    topic = begun()
-    topic.past(Mark((), 1, 0, "", 0, is_live=True))
-    topic.past(None)
-    assert topic.take(OPENED, (1, 1, 1)) == "new"
-    topic.past(Mark((), 1, 0, "", 0, is_live=False))
-    late = [(grew("a"), (1, 1, 2)), (ToolMoved("toolu_1", "far", None), (1, 1, 3))]
-    assert [topic.take(event, place) for event, place in late] == ["old", "old"]
-    assert topic.take(TurnClosed(1), (1, 1, 4)) == "new"
-    assert topic.take(grew("late"), (1, 1, 9)) == "old"
-    assert topic.live is None
-    assert topic.take(TurnOpened(2), (2, 1, 1)) == "new"
-    assert topic.take(RoundOpened(2, 1), (2, 1, 2)) == "new"
-    assert topic.take(grew("b"), (2, 1, 3)) == "new"
-    assert topic.live == Live(2, 1, "", "b", "")
+    topic.follow_state(TurnClosed(1), (9, 14), is_own=False)
+    assert not topic.adopt_text(Live(1, 1, "", "late"), (9, 9), {"toolu_1": "far"}, 13)
+    assert (topic.live, topic.progress) == (None, {})

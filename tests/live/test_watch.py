@@ -1,11 +1,10 @@
-"""The watch of a process: who may no longer read is cut off, and what nobody told of is shown."""
+"""The watch of a process: who may no longer read is cut off, what nobody published is shown."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,15 +13,14 @@ from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from conversations.accounts.sessions import find_valid_sessions
 from conversations.db import run_db
 from conversations.library.conversations import delete_conversation
-from conversations.live import publish
 from conversations.live import watch as watching
-from conversations.live.hub import hub
-from conversations.live.relay import Relay
+from conversations.live.hub import Frame, hub
+from conversations.log.page_version import read_versions
 from conversations.models import User
-from conversations.transcript.marks import good_sessions, marks
-from tests.support import people_and_turns, version_trees
+from tests.support import people_and_turns
 from tests.web.fold import Page
 from tests.web.tabs import (
     ada_and_her_conversation,
@@ -68,11 +66,11 @@ def become_another(user: User) -> None:
         session.save()
 
 
-async def looks(times: int) -> None:
-    """Wait until the watch has looked so often."""
-    wanted = watching.watch._looks + times
+async def checks(times: int) -> None:
+    """Wait until the watch has checked so often."""
+    wanted = watching.watch._checks + times
     async with asyncio.timeout(60):
-        while watching.watch._looks < wanted:
+        while watching.watch._checks < wanted:
             await asyncio.sleep(0.01)
 
 
@@ -98,16 +96,16 @@ async def test_who_may_no_longer_read_is_closed_within_a_period(
 
         async def chatter() -> None:
             while True:
-                topic.publish("<i>more</i>")
+                topic.publish(Frame("<i>more</i>"))
                 await asyncio.sleep(0.01)
 
         noise = asyncio.create_task(chatter()) if is_busy else None
         try:
             for _ in range(2):
-                await watching.watch.look()
+                await watching.watch.check()
             await run_db(change, user)
             # What was known of before the change does not count any more.
-            await watching.watch.look()
+            await watching.watch.check()
             assert await closed_with(found) == code
         finally:
             if noise is not None:
@@ -123,49 +121,35 @@ async def test_who_may_still_read_stays(monkeypatch: Any) -> None:
         assert {await found.receive_from(timeout=60) for _ in range(4)} == {watching.ALIVE}
 
 
-async def test_what_nobody_told_of_is_shown_by_the_next_look(monkeypatch: Any) -> None:
+async def test_what_nobody_told_of_is_shown_by_the_next_check(monkeypatch: Any) -> None:
     """A hint between processes may be lost, and somebody may change a conversation from outside."""
     monkeypatch.setattr(watching, "SECONDS", 0.05)
     _, conversation = await ada_and_her_conversation()
     async with connected(conversation) as found:
         await frame_of(found)
-        await looks(2)
+        await checks(2)
         await run_db(lambda: people_and_turns.next_turn(conversation))
         page = Page()
         while not page.root.find("turn-2"):
             page.take(await frame_of(found))
 
 
-async def test_a_page_that_missed_a_whole_turn_is_given_it_with_the_next(monkeypatch: Any) -> None:
-    """No frame leads from the path that it shows to that of a later turn."""
-    other = Relay()
-    other._layer = object()
-    monkeypatch.setattr(publish, "relay", other)
-    key = (await run_db(version_trees.talk, "One", "Two", "Three")).pk
-    present = (await run_db(marks, [key]))[key]
-    closed = {"type": "event", "conversation": key, "name": "TurnClosed", "event": {"turn": 3}}
-    topic = hub.enter(key)
-    topic.sockets = 1
-    opened = closed | {"name": "TurnOpened"}
-    older = closed | {"event": {"turn": 2}}
-    cases = [
-        (1, closed, None, None),
-        (2, closed, None, None),
-        (2, older, 1, replace(present, turns=(), leaf=2, before=1)),
-        (2, opened, None, None),
-        (3, closed, 1, present),
-    ]
-    for shown, told, frames, then in cases:
-        before = replace(present, turns=(), leaf=shown, before=shown - 1)
-        topic.shown, position = before, topic.position
-        await publish.hear(told | {"place": None})
-        found = topic.after(position)
-        assert (found and len(found), topic.shown) == (frames, then)
-    topic.sockets = 0
-    hub.leave(key)
+async def test_a_change_that_is_still_being_published_is_waited_for(monkeypatch: Any) -> None:
+    """Only what the database had at the check before is missing."""
+    monkeypatch.setattr(watching, "SECONDS", 3_600)
+    _, conversation = await ada_and_her_conversation()
+    async with connected(conversation) as found:
+        await frame_of(found)
+        topic = hub._topics[conversation.pk]
+        await run_db(lambda: people_and_turns.next_turn(conversation))
+        position = topic.position
+        await watching.watch.check()
+        assert topic.position == position
+        await watching.watch.check()
+        assert 'id="turn-2"' in await frame_of(found)
 
 
-async def test_a_look_asks_the_database_as_often_for_many_pages_as_for_one() -> None:
+async def test_a_check_asks_the_database_as_often_for_many_pages_as_for_one() -> None:
     user, first = await ada_and_her_conversation()
     others = [
         await run_db(lambda: people_and_turns.conversation_of(people_and_turns.begun(user)))
@@ -178,13 +162,13 @@ async def test_a_look_asks_the_database_as_often_for_many_pages_as_for_one() -> 
             found = await stack.enter_async_context(connected(conversation, session))
             await frame_of(found)
             if conversation in (first, others[-1]):
-                counts.append(await run_db(_statements_of_a_look))
-    assert counts[0] == counts[1] <= 4
+                counts.append(await run_db(_statements_of_a_check))
+    assert counts[0] == counts[1] <= 3
 
 
-def _statements_of_a_look() -> int:
+def _statements_of_a_check() -> int:
     with CaptureQueriesContext(connection) as captured:
         keys = {each.session_key: each.conversation.owner_id for each in watching.watch._sockets}
-        good_sessions(keys, {})
-        marks([each.conversation.pk for each in watching.watch._sockets])
+        find_valid_sessions(keys, {})
+        read_versions({each.conversation.pk for each in watching.watch._sockets})
     return len(captured)

@@ -50,8 +50,8 @@ async def test_a_person_has_one_cache_in_all_turns_and_none_of_another(settings:
     ]
     assert caches[0] is caches[1] is PAGES.of(str(ada.user.pk), 1_234)
     assert caches[2] is not caches[0]
-    assert shelves[0] is not None
-    assert shelves[0].most == 1_234
+    assert caches[0] is not None
+    assert caches[0].most == 1_234
 
 
 async def test_the_recall_tool_reaches_the_shown_path_alone() -> None:

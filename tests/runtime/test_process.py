@@ -194,8 +194,8 @@ async def test_a_drain_that_hangs_comes_to_its_end_and_says_where_it_was(
     never = asyncio.Event()
     settings.AGENTWEB_DRAIN_SECONDS = 0
     monkeypatch.setattr(processing, "GRACE", 0.1)
-    monkeypatch.setattr(processing.watch, "farewell", never.wait)
+    monkeypatch.setattr(processing.watch, "announce_stop", never.wait)
     async with asyncio.timeout(60):
         await Process().drain()
-    assert "await watch.farewell()" in caplog.text
+    assert "await watch.announce_stop()" in caplog.text
     never.set()

@@ -30,6 +30,7 @@ from conversations.models import (
 from conversations.runtime import turn as running_module
 from conversations.turns import calls, takeovers, tool_calls, turns
 from tests.support import people_and_turns
+from tests.support.open_pages import opened
 from tests.support.running_turns import (
     accounted,
     ended,
@@ -299,7 +300,7 @@ def broken(*_: Any, **__: Any) -> None:
         (tool_calls, "finish_tool", "List my files"),
         (append, "store_results", "List my files"),
         (Toolset, "run", "List my files"),
-        (render, "render", "List my files"),
+        (render, "render_events", "List my files"),
     ],
 )
 async def test_an_error_of_our_own_leaves_a_talk_that_goes_on(
@@ -308,15 +309,12 @@ async def test_an_error_of_our_own_leaves_a_talk_that_goes_on(
     turn = await queue(prompt)
     await run_db(lambda: people_and_turns.limited(User.objects.get(), 50_000_000))
     async with supervising() as supervisor:
-        topic = hub.enter(turn.conversation_id)
-        topic.sockets += 1
-        with monkeypatch.context() as patch:
+        page = opened(turn.conversation_id, turn.conversation.version)
+        with page, monkeypatch.context() as patch:
             patch.setattr(where, name, broken)
             supervisor.wake(turn.pk)
             row = await ended(turn)
-        topic.sockets -= 1
-        hub.leave(turn.conversation_id)
-        survives = name in ("run", "render")
+        survives = name in ("run", "render_events")
         assert (row.state, row.error_code) == (("done", "") if survives else ("failed", "internal"))
         kept = await run_db(said, row)
         assert name != "close_call" or kept

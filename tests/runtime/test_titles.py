@@ -24,6 +24,7 @@ from conversations.models import (
     User,
 )
 from tests.support import people_and_turns
+from tests.support.open_pages import opened, shown
 from tests.support.running_turns import ended, queue, run, supervising, unrecorded, until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
@@ -55,16 +56,15 @@ async def test_the_first_answer_gives_the_conversation_its_title(
 ) -> None:
     turn = await queue("Please explain how sourdough bread rises overnight")
     await run_db(lambda: people_and_turns.limited(User.objects.get(), 50_000_000))
-    topic = hub.enter(turn.conversation_id)
-    topic.sockets += 1
-    async with supervising() as supervisor:
-        await ended(turn)
-        await until(lambda: titled(turn))
-        second = await run(supervisor, "And then?", turn.conversation)
-    hub.leave(turn.conversation_id)
+    with opened(turn.conversation_id, turn.conversation.version) as topic:
+        async with supervising() as supervisor:
+            await ended(turn)
+            await until(lambda: titled(turn))
+            second = await run(supervisor, "And then?", turn.conversation)
+        frames = shown(topic)
     conversation = await run_db(Conversation.objects.get, pk=turn.conversation_id)
     assert conversation.title == "Explain how sourdough bread rises overnight"
-    assert any('id="title"' in frame and "sourdough" in frame for frame in topic.frames)
+    assert any('id="title"' in frame and "sourdough" in frame for frame in frames)
     assert second.state == "done"
     assert await run_db(ApiCall.objects.filter(purpose="title").count) == 1
     window = await run_db(BudgetWindow.objects.get)

@@ -16,10 +16,10 @@ from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations.context.view import wire
 from conversations.db import run_db
-from conversations.live import tool_progress
-from conversations.live.hub import hub
+from conversations.live import turn_stream
 from conversations.models import Draft, Message, ToolCall, Turn
 from conversations.toolbox.tool_access import switch_tools
+from tests.support.open_pages import opened, shown
 from tests.support.running_turns import ended, is_valid, queue, run, said, supervising
 from tests.tools.examples import add_example
 from tools.framework import execute as executing
@@ -188,7 +188,7 @@ async def test_a_tool_that_was_switched_off_is_not_offered_and_its_calls_stay_re
 async def test_a_tool_says_how_far_it_is_live_bounded_and_nowhere_stored(
     clock: Callable[[Body], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_progress, "PACE", 0.05)
+    monkeypatch.setattr(turn_stream, "PROGRESS_SECONDS", 0.05)
     after: list[Any] = []
 
     async def long(context: ToolContext) -> ToolResult:
@@ -205,15 +205,12 @@ async def test_a_tool_says_how_far_it_is_live_bounded_and_nowhere_stored(
 
     clock(long)
     turn = await queue("What time is it?")
-    topic = hub.enter(turn.conversation_id)
-    topic.sockets += 1
-    async with supervising() as supervisor:
-        supervisor.wake(turn.pk)
-        done = await ended(turn)
-        after[0]("too late")
-    frames = [frame for frame in topic.frames if frame.startswith('<span class="said"')]
-    topic.sockets -= 1
-    hub.leave(turn.conversation_id)
+    with opened(turn.conversation_id, turn.conversation.version) as topic:
+        async with supervising() as supervisor:
+            supervisor.wake(turn.pk)
+            done = await ended(turn)
+            after[0]("too late")
+        frames = [frame for frame in shown(topic) if frame.startswith('<span class="said"')]
     assert done.state == "done"
     call = await run_db(ToolCall.objects.get, turn=turn)
     assert all(f'id="said-{call.tool_use_id}"' in frame for frame in frames)
@@ -225,8 +222,8 @@ async def test_a_tool_says_how_far_it_is_live_bounded_and_nowhere_stored(
     assert "<bdi>page 3 of 9 \ufffd</bdi>" in text
     assert ">100 %" in text or 'value="100"' in text
     assert "too late" not in text
-    assert topic.said == {}
+    assert topic.progress == {}
     # The card says since when it runs, and what it said comes again with it.
-    assert any("data-elapsed" in frame for frame in topic.frames)
+    assert any("data-elapsed" in frame for frame in shown(topic))
     kept = await run_db(lambda: [call.details, *Draft.objects.values_list("text", flat=True)])
     assert kept == [{}]

@@ -80,7 +80,14 @@ def _play(turn: Turn, tool: str, value: str, result: str) -> None:
 def lease_of(turn: Turn) -> Lease:
     """Give the lease that a turn was played under."""
     owner = turn.conversation.owner_id
-    return Lease(turn.pk, turn.conversation_id, owner, turn.number, turn.lease_generation)
+    return Lease(
+        turn.pk,
+        turn.conversation_id,
+        owner,
+        turn.number,
+        turn.lease_generation,
+        public_id=str(turn.public_id),
+    )
 
 
 def reply(lease: Lease, blocks: tuple[str, ...], reason: str, tools: tuple[Any, ...] = ()) -> None:

@@ -10,7 +10,7 @@ import pytest
 from conversations.agent.ports import Ending, Refused, Sending
 from conversations.agent.prices import PriceList
 from conversations.agent.usage import Usage, read_usage
-from conversations.budgets.admission import SEARCH_TOKENS
+from conversations.budgets.judgement import SEARCH_TOKENS
 from conversations.context.view.envelope import Envelope, build_envelope
 from conversations.log.chain import lock_conversation
 from conversations.log.leases import Lease

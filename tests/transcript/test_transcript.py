@@ -80,10 +80,10 @@ def test_a_turn_that_begins_is_its_prompt_and_its_rounds_are_told_behind_it() ->
 
 def test_a_round_that_is_told_late_opens_without_what_is_told_behind_it() -> None:
     played = stored_turns.played()
-    opened = render.render(played.conversation.pk, RoundOpened(1, 2))
+    opened = render.render_events(played.conversation.pk, RoundOpened(1, 2))
     assert "4711" not in opened
     assert opened.count('class="marker') >= 2
-    assert "4711" in render.render(played.conversation.pk, RoundChanged(1, 2))
+    assert "4711" in render.render_events(played.conversation.pk, RoundChanged(1, 2))
 
 
 def test_a_round_costs_the_same_however_many_there_are() -> None:
@@ -156,7 +156,7 @@ def test_a_page_costs_the_same_queries_however_long_the_conversation_is() -> Non
         counts.append(
             [
                 queries(lambda c=conversation: transcript.read_transcript(c)),
-                queries(lambda c=conversation: render.snapshot(c.pk, Bookmark(), None)),
+                queries(lambda c=conversation: render.render_snapshot(c.pk, Bookmark(), None)),
                 queries(lambda c=conversation, u=user: read_sidebar(u, c)),
             ]
         )

@@ -178,9 +178,9 @@ def test_the_files_of_a_message_that_was_taken_back_wait_again() -> None:
 def test_a_change_of_an_older_turn_leaves_the_running_one_its_stop() -> None:
     conversation = talk("one")
     lease = people_and_turns.next_turn(conversation, "two")
-    assert 'id="stop"' in render.render(conversation.pk, TurnClosed(1))
+    assert 'id="stop"' in render.render_events(conversation.pk, TurnClosed(1))
     finish(lease)
-    assert 'id="stop"' not in render.render(conversation.pk, TurnClosed(2))
+    assert 'id="stop"' not in render.render_events(conversation.pk, TurnClosed(2))
 
 
 def test_nothing_is_sent_in_the_trash() -> None:

@@ -19,7 +19,7 @@ from conversations.reductions.manual_changes import undo_change
 from conversations.reductions.pins import pin_originals
 from conversations.transcript import transcript
 from conversations.turns import drafts, turns
-from conversations.turns.prompts import Prompt, SendError, lock_for, open_turn
+from conversations.turns.prompts import Prompt, SendError, lock_for_send, open_turn
 from conversations.turns.versions import edit_prompt, regenerate_answer, show_version
 from tests.support import people_and_turns, stored_turns
 from tests.support.version_trees import (
@@ -111,7 +111,7 @@ def test_an_edit_keeps_the_other_blocks_to_the_byte_unless_they_are_taken_out() 
     content = f'[{image},{{"type":"text","text":"a"}},{other},{{"type":"text","text":"b"}}]'
     conversation = talk("one")
     with transaction.atomic():
-        first = open_turn(lock_for(conversation), Prompt(content, uuid4()))
+        first = open_turn(lock_for_send(conversation), Prompt(content, uuid4()))
     answered(first)
     stored = first.messages.get(kind="prompt").content
     one, _, two, _ = wire.split(stored)

@@ -12,7 +12,7 @@ from django.test import Client
 
 from agentweb.asgi import application
 from conversations.db import run_db
-from conversations.live.socket_token import socket_token
+from conversations.live.socket_access import socket_token
 from conversations.live.watch import ALIVE
 from conversations.models import Conversation, User
 from tests.support import stored_turns

@@ -172,10 +172,10 @@ def test_frames_say_what_pages_say() -> None:
     budget = people_and_turns.limited(user, LIMIT, "day")
     window = at(80, budget, user)
     for event in (MeterMoved(), BudgetMoved()):
-        assert f'data-notice="{window.pk}:80"' in render.render(conversation.pk, event)
+        assert f'data-notice="{window.pk}:80"' in render.render_events(conversation.pk, event)
     at(100, budget, user)
     for event in (MeterMoved(), BudgetMoved(), TurnClosed(1)):
-        assert "Not now: " in render.render(conversation.pk, event)
-    html, _ = render.snapshot(conversation.pk, Bookmark(), None)
+        assert "Not now: " in render.render_events(conversation.pk, event)
+    html = render.render_snapshot(conversation.pk, Bookmark(), None).html
     assert "Today&#x27;s budget is used up." in html
     assert 'id="limits"' in html

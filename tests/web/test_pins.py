@@ -12,7 +12,6 @@ from django.test.utils import CaptureQueriesContext
 
 from conversations.context.policy.policy import Policy
 from conversations.context.view import edits
-from conversations.live.hub import hub
 from conversations.log import append
 from conversations.models import Pin, Transformation
 from conversations.reductions.original_state import read_original_state
@@ -20,6 +19,7 @@ from conversations.reductions.pins import list_pins
 from conversations.reductions.removed_originals import list_removed
 from conversations.transcript import transcript
 from tests.support import people_and_turns, stored_turns
+from tests.support.open_pages import opened, shown
 from tests.support.stored_turns import LONG, Played
 from tests.web.pages import chat_path, client_of, html_of, press
 from tests.web.tags import acting, elements
@@ -79,13 +79,11 @@ def test_with_htmx_the_button_comes_back_in_its_new_state(client: Client, played
 @pytest.mark.django_db(transaction=True)
 def test_every_tab_is_told_of_a_restore_by_the_socket() -> None:
     played = stored_turns.played()
-    topic = hub.enter(played.conversation.pk)
-    topic.sockets += 1
-    try:
+    played.conversation.refresh_from_db()
+    version = played.conversation.version
+    with opened(played.conversation.pk, version) as topic:
         press(client_of(played.user), f"{chat_path(played)}/pin/", htmx=True, id="toolu_1")
-        (turn,) = topic.after(0) or []
-    finally:
-        hub.leave(played.conversation.pk)
+        (turn,) = shown(topic)
     assert "Context restored" in turn
     assert "/undo/" in turn
     assert 'id="meter"' in turn

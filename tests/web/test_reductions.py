@@ -8,11 +8,11 @@ import pytest
 from django.test import Client
 
 from conversations.context.view.edits import load_edits
-from conversations.live.hub import hub
 from conversations.models import Conversation, Proposal, Transformation
 from conversations.reductions import manual_changes, proposals
 from conversations.reductions.removed_originals import list_excluded
 from tests.support import people_and_turns, stored_turns
+from tests.support.open_pages import opened, shown
 from tests.support.reduced_conversations import WORDS, proposed, summarise, talk
 from tests.support.stored_turns import Played
 from tests.web.pages import chat_path, client_of, html_of, press
@@ -118,13 +118,10 @@ def test_a_result_is_left_out_and_included_from_its_card(client: Client, played:
 @pytest.mark.django_db(transaction=True)
 def test_every_tab_is_told_of_a_change_by_hand() -> None:
     played = talk(stored_turns.played())
-    topic = hub.enter(played.conversation.pk)
-    topic.sockets += 1
-    try:
+    version = Conversation.objects.get(pk=played.conversation.pk).version
+    with opened(played.conversation.pk, version) as topic:
         press(client_of(played.user), f"{chat_path(played)}/exclude/", htmx=True, id="toolu_2")
-        (turn,) = topic.after(0) or []
-    finally:
-        hub.leave(played.conversation.pk)
+        (turn,) = shown(topic)
     assert "Left out of the context" in turn
     assert "/undo/" in turn
     assert 'id="meter"' in turn

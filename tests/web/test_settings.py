@@ -12,7 +12,7 @@ from django.utils import translation
 
 from conversations.accounts.people import save_preferences
 from conversations.agent.events import RoundOpened, TurnClosed
-from conversations.live.render import render, snapshot
+from conversations.live.render import render_events, render_snapshot
 from conversations.models import ApiModel, User
 from conversations.transcript.shapes import Bookmark
 from tests.support import people_and_turns, stored_turns
@@ -120,9 +120,9 @@ def test_thinking_is_open_on_the_page_and_by_the_socket_where_that_was_chosen(
 ) -> None:
     lease = people_and_turns.begun(ada)
     opened = 'data-key="think-1-1" open'
-    assert opened not in render(lease.conversation_id, RoundOpened(1, 1))
+    assert opened not in render_events(lease.conversation_id, RoundOpened(1, 1))
     save_preferences(user_id=ada.pk, changes={"thinking": "open"})
-    assert opened in render(lease.conversation_id, RoundOpened(1, 1))
+    assert opened in render_events(lease.conversation_id, RoundOpened(1, 1))
 
 
 def test_a_new_password_ends_the_other_sessions_and_not_this_one(client: Client, ada: User) -> None:
@@ -239,6 +239,6 @@ def test_what_comes_by_the_socket_is_in_the_language_of_its_reader(
     people_and_turns.answered(lease)
     save_preferences(user_id=ada.pk, changes={"language": chosen})
     date = {"en": r">[A-Z]\w+\.? \d+, 2\d{3}", "de": r">\d+\. [A-Z]\w+ 2\d{3}"}[spoken]
-    assert re.search(date, render(lease.conversation_id, TurnClosed(1), browser))
-    assert re.search(date, snapshot(lease.conversation_id, Bookmark(), None, browser)[0])
+    assert re.search(date, render_events(lease.conversation_id, TurnClosed(1), language=browser))
+    assert re.search(date, render_snapshot(lease.conversation_id, Bookmark(), None, browser)[0])
     assert translation.get_language() == "en"

@@ -13,7 +13,7 @@ from django.contrib.auth.backends import ModelBackend
 from conversations.agent.events import BudgetMoved
 from conversations.db import PAGE_THREADS, THREADS, get_page_slots, run_db, run_db_page_read
 from conversations.live.hub import hub
-from conversations.live.publish import tell
+from conversations.live.publish import publish
 from tests.web.tabs import (
     ada_and_her_conversation,
     connected,
@@ -85,9 +85,9 @@ async def test_what_a_conversation_is_told_does_not_wait_for_a_page_in_the_queue
             for _ in range(PAGE_THREADS):
                 await storm.enter_async_context(get_page_slots())
             async with connected(conversation) as second:
-                while hub.watched()[conversation.pk].sockets < 2:
+                while len(hub.list_open()[conversation.pk].readers) < 2:
                     await asyncio.sleep(0)
-                await tell(conversation.pk, BudgetMoved())
+                await publish(conversation.pk, BudgetMoved())
                 assert 'id="budget"' in await frame_of(first)
                 assert await second.receive_nothing()
                 await storm.aclose()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 from unicodedata import normalize
 
 import pytest
 from django import forms
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 from django.template import Context, Template
 from django.template.loader import render_to_string
@@ -18,7 +19,7 @@ from django.test import RequestFactory
 from django.utils import translation
 
 from conversations.agent import events
-from conversations.live.render import grown, template_of
+from conversations.live.render import _demand_templates, render_text, template_of
 from conversations.models import User
 from conversations.reductions.original_state import OriginalState
 from conversations.reductions.shapes import PinState
@@ -40,7 +41,8 @@ HOSTILE = (
     "<div hx-swap-oob='innerHTML:#history' id=live ws-send>x</div>",
     "../../a/b?c=d#e%00\x07\u202e",
 )
-EVENTS = get_args(events.Event)
+#: Those that have a frame of their own: one that shows all of a page is a snapshot.
+EVENTS = [kind for kind in events.EVENTS.values() if events.Shows.PAGE not in kind.shows]
 OWN_HTMX = {
     *("hx-headers", "hx-ext", "hx-disable", "hx-post", "hx-get", "hx-target", "hx-swap"),
     *("hx-params", "hx-trigger", "hx-disabled-elt", "hx-swap-oob", "ws-connect", "hx-include"),
@@ -131,7 +133,7 @@ def test_hostile_words_are_text_on_every_page(page: str, words: str) -> None:
 def framed(event: events.Event, words: str = "words") -> str:
     """Give the fragment of an event, by the template of its name where it has one."""
     if isinstance(event, events.TextGrew):
-        return grown(event)
+        return render_text(event)
     return render_to_string(template_of(event), samples.event_context(event, words))
 
 
@@ -140,6 +142,17 @@ def test_every_event_has_its_frame(kind: type[events.Event]) -> None:
     html = framed(samples.event(kind))
     assert "hx-swap-oob" in html
     assert not acting(html)
+
+
+def test_an_event_without_a_template_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Unseen(events.QueueChanged):
+        shows = events.QueueChanged.shows
+
+    try:
+        with pytest.raises(ImproperlyConfigured, match="Unseen has no template"):
+            _demand_templates()
+    finally:
+        del events.EVENTS["Unseen"]
 
 
 @pytest.mark.parametrize("words", HOSTILE)
@@ -161,7 +174,7 @@ def test_hostile_words_are_text_in_a_snapshot(words: str) -> None:
 
 def test_growing_text_goes_to_its_round_and_is_cleaned_again() -> None:
     event = events.TextGrew(3, 2, "<thinking>", "<p>a<script>x</script></p>", "<b>b</b>")
-    html = grown(event)
+    html = render_text(event)
     assert 'hx-swap-oob="beforeend:#turn-3-r2-done"><p>a</p>' in html
     assert 'hx-swap-oob="innerHTML:#turn-3-r2-tail">b</div>' in html
     assert 'hx-swap-oob="beforeend:#turn-3-r2-thinking">&lt;thinking&gt;' in html

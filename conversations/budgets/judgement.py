@@ -1,0 +1,90 @@
+"""The judgement of a call: how much it needs at most, and whether what is left allows it.
+
+One function for all who ask: pages before a message is written, admission before a call is made,
+the agent loop before tools run whose results no call could follow, and the hold itself. It reads
+nothing and locks nothing; callers bring the statuses of the budgets, admission those of locked
+windows.
+
+The most a call can use is its estimated request plus a margin for the estimate's error, billed at
+the dearest price of an input token, its answer, and every web search that it offers with the tokens
+the results may add.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from conversations.agent.prices import LEAST_OUTPUT, PriceList
+from conversations.budgets.effective import BudgetStatus, Rule
+from conversations.budgets.refusals import build_limit_refusal, build_turn_refusal
+from conversations.budgets.units import UNITS, CallSize
+
+#: By how many percent an estimate may be too low, where money depends on it.
+MARGIN = 25
+#: Tokens that the results of one web search may add to the billed input.
+SEARCH_TOKENS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRoom:
+    """What a turn has cost, and its cap in micro-dollars; a limit of 0 is no cap."""
+
+    limit: int = 0
+    spent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The budgets that do not allow a call, each with what it needs there; its turn, if over."""
+
+    refused_by: tuple[tuple[BudgetStatus, int], ...]
+    turn: TurnRoom | None
+    cost: int
+
+    @property
+    def is_allowed(self) -> bool:
+        return not self.refused_by and self.turn is None
+
+    @property
+    def rule_ids(self) -> frozenset[int]:
+        """The budgets that do not allow the call."""
+        return frozenset(status.rule.id for status, _ in self.refused_by)
+
+    def demand(self) -> None:
+        """Raise Refused, with the first reason in words, unless the call is allowed."""
+        for status, amount in self.refused_by:
+            raise build_limit_refusal(status, amount)
+        if self.turn is not None:
+            raise build_turn_refusal(self.turn.limit, self.turn.spent, self.cost)
+
+
+def size_call(
+    prices: PriceList, tokens: int, searches: int = 0, output: int = LEAST_OUTPUT
+) -> CallSize:
+    """Return the most a call of so many estimated tokens can use."""
+    padded = tokens * (100 + MARGIN) // 100 + searches * SEARCH_TOKENS
+    return CallSize(prices, padded, output, searches)
+
+
+def find_amount(size: CallSize, rule: Rule, counted: Collection[int] = ()) -> int:
+    """Return what a call needs of a budget; `counted` are those in which its turn counts already.
+
+    Raises PriceMissing.
+    """
+    return 0 if rule.id in counted else UNITS[rule.unit].worst(size)
+
+
+def judge_call(
+    size: CallSize,
+    statuses: Iterable[BudgetStatus],
+    turn: TurnRoom | None = None,
+    counted: Collection[int] = (),
+) -> Verdict:
+    """Judge whether budgets and the cap of a turn allow a call of a size; raises PriceMissing."""
+    amounts = ((status, find_amount(size, status.rule, counted)) for status in statuses)
+    refused_by = tuple((status, amount) for status, amount in amounts if amount > status.left)
+    if turn is None or not turn.limit:
+        return Verdict(refused_by, None, 0)
+    is_over = turn.spent + size.cost > turn.limit
+    return Verdict(refused_by, turn if is_over else None, size.cost)

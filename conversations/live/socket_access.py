@@ -1,0 +1,53 @@
+"""Who may hold a socket: a page of this session, for as long as the session holds.
+
+Browsers send cookies with every handshake, whatever page asks for it; the token is only in our own
+pages, and a new log-in has a new one. Logging out, another password, a deactivated account end a
+session; no event says so, so the sessions of all open sockets are checked every few seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs
+
+from django.utils.crypto import constant_time_compare, salted_hmac
+
+from conversations.accounts.sessions import find_valid_sessions
+from conversations.db import run_db
+
+if TYPE_CHECKING:
+    from conversations.live.consumer import ChatConsumer
+
+_SALT = "agentweb.socket"
+#: Why a socket is closed whose session is over; the page asks for the log-in.
+LOGGED_OUT = 4401
+
+
+def socket_token(session_key: str | None) -> str:
+    """Return the token of a session; nobody without a session has one."""
+    if not session_key:
+        return ""
+    return salted_hmac(_SALT, session_key, algorithm="sha256").hexdigest()
+
+
+def has_token(query: bytes, session_key: str | None) -> bool:
+    """Say whether a handshake names the token of its session."""
+    named = parse_qs(query.decode("ascii", "replace")).get("token", [])
+    expected = socket_token(session_key)
+    return bool(expected) and len(named) == 1 and constant_time_compare(named[0], expected)
+
+
+class SessionCheck:
+    """The sessions that held at the last check, each with what vouched for it."""
+
+    def __init__(self) -> None:
+        self._valid: dict[str, str] = {}
+
+    async def end_invalid(self, sockets: Collection[ChatConsumer]) -> None:
+        """Close the sockets whose session does not hold any more; two statements."""
+        owners = {socket.session_key: socket.conversation.owner_id for socket in sockets}
+        self._valid = await run_db(find_valid_sessions, owners, self._valid)
+        for socket in sockets:
+            if socket.session_key not in self._valid:
+                await socket.end(LOGGED_OUT)

@@ -1,0 +1,116 @@
+"""The page version of a conversation: how anybody knows whether a page shows what there is.
+
+`Conversation.version` is raised by every transaction that changes something its page shows: an
+entry of the log, a turn's state, a tool call, a waiting message, the title, the shown path. The row
+is locked while it is raised, so versions are committed in their order. Text on its way raises
+nothing, it has positions of its own; nor does what was spent elsewhere, which is the person's.
+
+Whoever raised the version publishes the event that shows the change (`live/publish.py`), with the
+step from the version before to the one after. A page that has the version before takes the event's
+frame, one that has the version after does without it, and any other missed something and is given a
+snapshot. Nobody passes steps on by hand: what a context (a request, a turn) has committed and not
+published yet is kept here until it publishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextvars import ContextVar
+from functools import partial
+from itertools import islice
+from threading import Lock
+
+from django.db import connection, transaction
+
+from conversations.models import Conversation
+
+#: The version before a change and the one after it; the same twice where nothing was raised.
+Step = tuple[int, int]
+#: Conversations whose steps one context keeps: more are only those that nobody publishes.
+MOST = 100
+#: Names in one statement; SQLite takes some thousands.
+MOST_IDS = 500
+
+_RAISE = "UPDATE conversations_conversation SET version = version + 1 WHERE id = %s RETURNING "
+
+
+class _Unpublished:
+    """The steps of one context by conversation. Threads of the database add to it."""
+
+    def __init__(self) -> None:
+        self._steps: dict[int, Step] = {}
+        self._lock = Lock()
+
+    def add(self, conversation_id: int, after: int) -> None:
+        with self._lock:
+            before = after - 1
+            # Behind a step of somebody else this is another one: who lacks theirs lacks it all.
+            if conversation_id in self._steps and self._steps[conversation_id][1] == before:
+                before = self._steps[conversation_id][0]
+            self._steps[conversation_id] = before, after
+            if len(self._steps) > MOST:
+                del self._steps[next(iter(self._steps))]
+
+    def take(self, conversation_id: int) -> Step | None:
+        with self._lock:
+            return self._steps.pop(conversation_id, None)
+
+
+_unpublished: ContextVar[_Unpublished] = ContextVar("unpublished")
+
+
+def keep_own_steps() -> None:
+    """Keep the steps of this context apart from those of the context that started it."""
+    _unpublished.set(_Unpublished())
+
+
+def take_step(conversation_id: int) -> Step | None:
+    """Return what this context committed since it last took a step, to be published now."""
+    kept = _unpublished.get(None)
+    return kept.take(conversation_id) if kept is not None else None
+
+
+def raise_version(conversation_id: int) -> int:
+    """Raise the version in the transaction of a change, and return it; locks the row."""
+    with connection.cursor() as cursor:
+        cursor.execute(_RAISE + "version", [conversation_id])
+        found = cursor.fetchone()
+    version = int(found[0]) if found else 0
+    note_step(conversation_id, version)
+    return version
+
+
+def lock_and_raise(conversation_id: int) -> Conversation:
+    """Lock a conversation as chain.py does, its version raised, in one statement."""
+    [row] = list(Conversation.objects.raw(_RAISE + "*", [conversation_id]))
+    note_step(row.pk, row.version)
+    return row
+
+
+def raise_locked(row: Conversation) -> None:
+    """Raise the version of a locked row, whose caller saves it in this transaction."""
+    row.version += 1
+    note_step(row.pk, row.version)
+
+
+def note_step(conversation_id: int, version: int) -> None:
+    """Keep the step to this version for who publishes it, once it is committed."""
+    transaction.on_commit(partial(_note, conversation_id, version))
+
+
+def _note(conversation_id: int, version: int) -> None:
+    kept = _unpublished.get(None)
+    if kept is None:
+        kept = _Unpublished()
+        _unpublished.set(kept)
+    kept.add(conversation_id, version)
+
+
+def read_versions(conversation_ids: Collection[int]) -> dict[int, int]:
+    """Return the versions of those that are there; what is in the trash, or erased, has none."""
+    found: dict[int, int] = {}
+    left = iter(conversation_ids)
+    while ids := list(islice(left, MOST_IDS)):
+        rows = Conversation.objects.filter(pk__in=ids, deleted_at=None)
+        found.update(rows.values_list("pk", "version"))
+    return found

@@ -1,0 +1,34 @@
+"""An open page without its socket: a reader at the hub that has what the database says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from conversations.live.hub import Frame, Reader, Topic, hub
+
+
+@contextmanager
+def opened(conversation_id: int, version: int) -> Iterator[Topic]:
+    """Have a page of this version open, and give its topic."""
+    topic = hub.enter(conversation_id)
+    reader = Reader(topic)
+    reader.begin(version)
+    topic.readers.add(reader)
+
+    def publish(frame: Frame) -> None:
+        Topic.publish(topic, frame)
+        # As the socket does soon: the page has the frame, and its version.
+        reader.read()
+
+    topic.publish = publish  # type: ignore[method-assign]
+    try:
+        yield topic
+    finally:
+        topic.readers.discard(reader)
+        hub.leave(conversation_id)
+
+
+def shown(topic: Topic) -> list[str]:
+    """Give the HTML of all frames of a topic."""
+    return [frame.html or "" for frame in topic.frames]
