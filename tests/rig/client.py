@@ -36,7 +36,7 @@ _BREAKS = (1005, 1006, 1011, 1012, 1013)
 _CONNECT = re.compile(r'ws-connect="([^"]+)"')
 _TOKEN = re.compile(r'data-token="(\w+)"')
 QUESTION = re.compile(
-    r'name="approval_id" value="(\d+)"><input type="hidden" name="digest" value="([\w:]+)"'
+    r'name="approval_id" value="(\d+)">\s*<input type="hidden" name="digest" value="([\w:]+)"'
 )
 FINAL = ("done", "failed", "cancelled", "interrupted")
 #: A secret of 32 letters is its own token.
