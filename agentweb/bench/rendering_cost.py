@@ -79,7 +79,7 @@ async def measure(shape: str, length: int, step: int, tabs: int) -> Streamed:
     stage = TurnStage(lease)
     ours = Tabs(lease.conversation_id, tabs)
     try:
-        await stage.tell(RoundOpened(lease.number, 1))
+        await stage.publish(RoundOpened(lease.number, 1))
         ours.rewind()
         spent = 0.0
         for piece in pieces:

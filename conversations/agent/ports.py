@@ -213,7 +213,7 @@ class Stage(Protocol):
     """Where the turn is seen: its state, its events, its growing text."""
 
     async def enter(self, state: str, *, attempt: int = 0, wait: float = 0.0) -> None: ...
-    async def tell(self, *events: Event) -> None: ...
+    async def publish(self, *events: Event) -> None: ...
     def grow(self, text: str, thinking: str) -> None: ...
 
 
@@ -245,6 +245,6 @@ class Ports:
     async def publish(self, *events: Event) -> None:
         """Publish events; a failure to do so must not end the turn."""
         try:
-            await self.stage.tell(*events)
+            await self.stage.publish(*events)
         except Exception:
             logger.exception("%s was not shown", events)

@@ -85,7 +85,7 @@ class TurnStage:
         elif attempt > 1:
             await run_db(leases.end_backoff, lease=self._lease, attempt=attempt)
 
-    async def tell(self, *events: Event) -> None:
+    async def publish(self, *events: Event) -> None:
         """Show events everywhere, in order, as the step that this turn committed last."""
         async with self._order:
             if any(event.text == "ends" for event in events):
@@ -104,11 +104,11 @@ class TurnStage:
         return self._step
 
     def _moved(self, event: ToolMoved) -> None:
-        task = asyncio.create_task(self._tell_progress(event))
+        task = asyncio.create_task(self._publish_progress(event))
         self._moves.add(task)
         task.add_done_callback(self._moves.discard)
 
-    async def _tell_progress(self, event: ToolMoved) -> None:
+    async def _publish_progress(self, event: ToolMoved) -> None:
         async with self._order:
             await publish(self._lease.conversation_id, event, at=(self._step[1], 0))
 
@@ -232,10 +232,10 @@ class TurnStage:
 
 
 class Progress:
-    """The running tool calls of one turn; `tell` publishes an event, on the loop it was made on."""
+    """The running tool calls of one turn; `publish` shows an event, on the loop it was made on."""
 
-    def __init__(self, tell: Callable[[ToolMoved], None]) -> None:
-        self._tell, self._loop = tell, asyncio.get_running_loop()
+    def __init__(self, publish: Callable[[ToolMoved], None]) -> None:
+        self._publish, self._loop = publish, asyncio.get_running_loop()
         self._running: set[str] = set()
         self._latest: dict[str, str | float] = {}
         self._due: set[str] = set()
@@ -251,7 +251,7 @@ class Progress:
         self._latest.pop(tool_use_id, None)
         if tool_use_id in self._said:
             self._said.discard(tool_use_id)
-            self._tell(ToolMoved(tool_use_id, "", None))
+            self._publish(ToolMoved(tool_use_id, "", None))
 
     def _take(self, tool_use_id: str, said: str | float) -> None:
         if tool_use_id in self._running:
@@ -266,7 +266,7 @@ class Progress:
         if said is None or tool_use_id not in self._running:
             return
         self._said.add(tool_use_id)
-        self._tell(_read_progress(tool_use_id, said))
+        self._publish(_read_progress(tool_use_id, said))
         self._due.add(tool_use_id)
         self._loop.call_later(PROGRESS_SECONDS, self._show, tool_use_id)
 

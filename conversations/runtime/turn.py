@@ -153,7 +153,7 @@ class TurnRun:
     async def _show(self, *events: Event) -> None:
         """Publish events; a failure is logged and must not keep a turn from its end."""
         try:
-            await self._stage.tell(*events)
+            await self._stage.publish(*events)
         except Exception:
             logger.exception("%s was not shown", events)
 

@@ -261,7 +261,7 @@ class TwinStage:
     async def enter(self, state: str, *, attempt: int = 0, wait: float = 0.0) -> None:
         self.states.append((state, attempt, wait))
 
-    async def tell(self, *events: Event) -> None:
+    async def publish(self, *events: Event) -> None:
         if self.fails:
             raise RuntimeError("the browser is on fire")
         self.told += events
