@@ -27,8 +27,8 @@ ROOT = Path(settings.BASE_DIR)
 #: Sources of settings: those of the project, of the application and of the context policy.
 PROJECT_SETTINGS = ROOT / "agentweb/settings.py"
 CONF, POLICY = ROOT / "conversations/conf.py", ROOT / "conversations/context/policy/policy.py"
-#: The sentence at the end of a comment that says a default which is no literal.
-_DEFAULT = re.compile(r"\s*Default: (?P<words>.+)\.$")
+#: What begins the sentence at the end of a comment that says a default which is no literal.
+_DEFAULT = "Default: "
 #: Packages whose commands are documented, in this order; and Django's own, which need no row.
 _OURS, _OF_DJANGO = ("agentweb", "conversations"), frozenset({"migrate"})
 #: Options that Django gives every command.
@@ -118,9 +118,8 @@ def _project_settings() -> Iterator[Setting]:
         for call in ast.walk(node):
             if isinstance(call, ast.Call) and (name := _variable(call)):
                 meaning, default = _comment_above(source, node), _literal_default(call)
-                if found := _DEFAULT.search(meaning):
-                    meaning, default = meaning[: found.start()], found["words"]
-                yield Setting(name, default, meaning)
+                meaning, _, words = meaning.partition(_DEFAULT)
+                yield Setting(name, words.removesuffix(".") or default, meaning.rstrip())
 
 
 def _variable(call: ast.Call) -> str:
