@@ -8,7 +8,7 @@ from typing import TypeAlias
 from agentweb.emulator import json_codec
 from agentweb.emulator.ids import make_id
 from agentweb.emulator.model_catalogue import Model, Tokenizer
-from agentweb.emulator.scenes.scene import Raw, Reply, ServerUse, Text, ToolUse
+from agentweb.emulator.scenes.scene import Raw, Reply, ServerUse, Text, Think, ToolUse
 from agentweb.emulator.signatures import Chain, Seal
 from agentweb.emulator.tokens import CALL_TOKENS, count_text, fit_text
 
@@ -88,45 +88,51 @@ def compose(reply: Reply, terms: Terms, chain: Chain) -> Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Thought:
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class _ServerCall:
     use: ServerUse
     id: str
 
 
-_Part: TypeAlias = Text | ToolUse | Raw | _Thought | _ServerCall
+_Part: TypeAlias = Text | ToolUse | Raw | Think | _ServerCall
 
 
 def _order(reply: Reply, terms: Terms) -> list[_Part]:
     """Thinking comes first; narration joins it where the model has that habit."""
-    ordered: list[_Part] = []
-    if terms.thinking:
+    ordered: list[_Part] = [*reply.results]
+    if terms.thinking and not any(isinstance(block, Think) for block in reply.blocks):
         ordered.append(
-            _Thought(reply.thinking or "The request is clear; I answer it from what is in view.")
+            Think(reply.thinking or "The request is clear; I answer it from what is in view.")
         )
-    calls = any(isinstance(block, ToolUse) for block in reply.blocks)
+    calls = any(isinstance(block, (ToolUse, ServerUse)) for block in reply.blocks)
     moves = calls and (terms.updates or (terms.thinking and terms.model.narrates_in_thinking))
+    waiting: list[Raw] = []
     for block in reply.blocks:
-        if isinstance(block, Text) and block.narration and moves:
-            ordered.append(_Thought(block.text))
-        elif isinstance(block, ServerUse):
-            call_id = make_id("srvtoolu", terms.nonce, str(len(ordered)).encode())
-            kind = f"{block.name}_tool_result"
-            result = {"type": kind, "tool_use_id": call_id, "content": block.result}
-            ordered += [_ServerCall(block, call_id), Raw(result)]
-        else:
-            ordered.append(block)
+        match block:
+            case Text(text, narration=True) if moves:
+                ordered.append(Think(text))
+            case Think() if not terms.thinking:
+                continue
+            case ServerUse():
+                call_id = make_id("srvtoolu", terms.nonce, str(len(ordered)).encode())
+                ordered.append(_ServerCall(block, call_id))
+                if block.result is not None:
+                    waiting.append(Raw(result_block(block.name, call_id, block.result)))
+                if not block.is_joined:
+                    ordered += waiting
+                    waiting = []
+            case _:
+                ordered.append(block)
     return ordered
+
+
+def result_block(name: str, call_id: str, content: json_codec.Value) -> json_codec.Object:
+    return {"type": f"{name}_tool_result", "tool_use_id": call_id, "content": content}
 
 
 def _lay_out(block: _Part, index: int, terms: Terms, chain: Chain) -> Piece:
     tokenizer = terms.model.tokenizer
     match block:
-        case _Thought(text):
+        case Think(text):
             return _think(text, terms, chain)
         case Text(text, citations=citations):
             opening: json_codec.Object = {"type": "text", "text": ""}

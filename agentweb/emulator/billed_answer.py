@@ -20,6 +20,8 @@ class Iteration:
     #: The model that made it, where it is not the one asked.
     model: str = ""
     is_billed: bool = True
+    #: Index of the first block of the answer that it wrote.
+    first_block: int = 0
 
     def as_json(self) -> json_codec.Object:
         return self.usage.iteration(self.kind) | ({"model": self.model} if self.model else {})
@@ -58,6 +60,16 @@ class BilledAnswer:
         if self.rows and last == self.final:
             return tuple(row.usage for row in self.rows if row.is_billed)
         return (*self.compactions, last) if last.prompt else self.compactions
+
+    def billed_until(self, blocks: int, output: int) -> tuple[Usage, ...]:
+        """What a cut answer costs: the rounds begun within so many blocks, and their output."""
+        if not self.rows or self.served_by:
+            return self.billed(replace(self.first, output=max(self.first.output, output)))
+        begun = [row for row in self.rows if row.first_block < max(1, blocks)]
+        rounds = [row.usage for row in begun if row.kind == "message"]
+        left = output - sum(usage.output for usage in rounds[:-1])
+        spent = [row.usage for row in begun if row.kind != "message"]
+        return (*spent, *rounds[:-1], replace(rounds[-1], output=max(1, left)))
 
     def iterations(self) -> json_codec.Object:
         """The `iterations` of a final usage, if the request is told of them."""

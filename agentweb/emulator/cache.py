@@ -50,14 +50,16 @@ class PromptCache:
         salts: dict[Level, bytes],
         automatic: Lifetime | None,
         now: float,
+        earlier: tuple[Plan, ...] = (),
     ) -> Plan:
         """Split the prompt into read, written and fresh; `automatic` marks the last unit by
-        itself.
+        itself. What `earlier` rounds of the same request write can be read.
         """
         keys = _cumulative(line, salts)
         sizes = _sizes(line)
         marks = _marks(line, sizes, model.min_cacheable, automatic)
-        hit = max((self._look_back(keys, at, now) for at in marks), default=-1)
+        written = {key for plan in earlier for key, _ in plan.writes}
+        hit = max((self._look_back(keys, at, now, written) for at in marks), default=-1)
         read = sizes[hit] if hit >= 0 else 0
         last_1h = max((at for at, life in marks.items() if life == "1h" and at > hit), default=-1)
         last = max(marks, default=-1)
@@ -82,10 +84,10 @@ class PromptCache:
     def clear(self) -> None:
         self._entries.clear()
 
-    def _look_back(self, keys: list[bytes], mark: int, now: float) -> int:
+    def _look_back(self, keys: list[bytes], mark: int, now: float, written: set[bytes]) -> int:
         for at in range(mark, max(-1, mark - LOOK_BACK), -1):
             entry = self._entries.get(keys[at])
-            if entry is not None and entry.expires > now:
+            if keys[at] in written or (entry is not None and entry.expires > now):
                 return at
         return -1
 

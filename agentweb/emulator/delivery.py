@@ -9,7 +9,7 @@ while the client waited, is free: nothing was generated.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 
 from agentweb.emulator import json_codec, message_metadata
@@ -85,21 +85,26 @@ class Delivery:
         now = self.exchange.emulator.clock.now()
         return message_metadata.container(self.call, self.outcome.answer, self.nonce, now)
 
-    def _bill(self, usage: Usage, *, complete: bool, searches: int = 0) -> int:
+    def _bill(self, spent: tuple[Usage, ...], *, complete: bool, searches: int = 0) -> int:
         bill = self.exchange.emulator.bill(
             self.exchange.request_id,
             self._model,
-            self.outcome.billed(usage),
+            spent,
             us_only=self.call.us_only,
             complete=complete,
             searches=searches,
         )
         return bill.cost_micros
 
+    def _bill_whole(self) -> int:
+        outcome = self.outcome
+        searches = message_metadata.searches(outcome.answer)
+        return self._bill(outcome.billed(outcome.final), complete=True, searches=searches)
+
     async def _whole(self) -> None:
         answer, final = self.outcome.answer, self.outcome.final
         self.exchange.emulator.cache.begin(self.plan)
-        cost = self._bill(final, complete=True, searches=message_metadata.searches(answer))
+        cost = self._bill_whole()
         message = self._message(final) | {
             "content": [piece.block for piece in answer.pieces],
             "stop_reason": answer.stop_reason,
@@ -159,26 +164,24 @@ class Delivery:
         if not carried.began:
             del books[request_id]
         elif carried.ended:
-            searches = message_metadata.searches(self.outcome.answer)
-            self._bill(self.outcome.final, complete=True, searches=searches)
+            self._bill_whole()
         else:
-            first = self.outcome.first
-            output = max(first.output, min(carried.output, self.call.body["max_tokens"]))
-            cut = replace(first, output=output)
-            self._bill(cut, complete=False, searches=carried.searches)
+            output = min(carried.output, self.call.body["max_tokens"])
+            spent = self.outcome.billed_until(carried.blocks, output)
+            self._bill(spent, complete=False, searches=carried.searches)
 
     def _steps(self, *, together: int) -> Steps:
         outcome = self.outcome
         first, final = outcome.first, outcome.final
         self.exchange.emulator.cache.begin(self.plan)
-        self._bill(first, complete=False)
+        self._bill(outcome.billed(first), complete=False)
         yield sse_events.open_message(self._message(first))
         yield PING
         dice = Random(self.nonce)  # noqa: S311 - chunk sizes, nothing secret
         cut = by_words if self.exchange.emulator.rate else sse_events.chunks
         for index, piece in enumerate(outcome.answer.pieces):
             yield from sse_events.piece_events(index, piece, dice, together, cut)
-        self._bill(final, complete=True, searches=message_metadata.searches(outcome.answer))
+        self._bill_whole()
         usage = final.delta() | message_metadata.server_uses(outcome.answer) | outcome.iterations()
         yield from sse_events.close_message(outcome.answer, usage, self._container(), self._extra())
 

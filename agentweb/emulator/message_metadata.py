@@ -9,6 +9,7 @@ from agentweb.emulator.clock import rfc3339
 from agentweb.emulator.ids import make_id
 from agentweb.emulator.prepare_prompt import Prepared
 from agentweb.emulator.thinking import CONTROLS_BETA
+from agentweb.emulator.validation.server_results import SERVER_RESULTS
 
 _CONTAINER_SECONDS = 300
 
@@ -33,7 +34,7 @@ def where(call: Call) -> json_codec.Object:
 def server_uses(answer: Answer) -> json_codec.Object:
     """How often a tool ran on the API's side; nothing where none was asked for."""
     types = [piece.block["type"] for piece in answer.pieces]
-    if "server_tool_use" not in types:
+    if not any(kind == "server_tool_use" or kind in SERVER_RESULTS for kind in types):
         return {}
     counts = {
         "web_search_requests": searches(answer),

@@ -31,14 +31,17 @@ class Prepared:
     edits: list[json_codec.Object] | None
 
 
-def plan_cache(line: list[Unit], call: Call, emulator: Emulator) -> Plan:
-    """How the prompt cache serves these units now."""
+def plan_cache(
+    line: list[Unit], call: Call, emulator: Emulator, earlier: tuple[Plan, ...] = ()
+) -> Plan:
+    """How the prompt cache serves these units now, behind earlier rounds of the same request."""
     return emulator.cache.plan(
         line,
         model=call.model,
         salts=cache_salts(call),
         automatic=call.automatic_cache,
         now=emulator.clock.now(),
+        earlier=earlier,
     )
 
 

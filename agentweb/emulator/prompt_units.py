@@ -85,6 +85,10 @@ def count_block(block: json_codec.Object, tokenizer: Tokenizer) -> int:
         case "tool_result" | "search_result":
             parts = as_blocks(block.get("content") or [])
             return 9 + sum(count_block(part, tokenizer) for part in parts)
+        case str(kind) if kind.endswith("_tool_result"):
+            # Of what a tool on the API's side gave, its id and its marks are nothing to read.
+            content = json_codec.encode(block.get("content")).decode(errors="replace")
+            return 9 + tokens.count_text(content, tokenizer)
         case "thinking" | "redacted_thinking":
             seal = Seal.decode(block.get("signature") or block.get("data") or "")
             return seal.tokens if seal else tokens.count_text(block.get("thinking", ""), tokenizer)

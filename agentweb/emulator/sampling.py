@@ -13,10 +13,11 @@ from agentweb.emulator.faults.answer_faults import change_reply
 from agentweb.emulator.faults.fault import Fault
 from agentweb.emulator.model_catalogue import find_model
 from agentweb.emulator.prepare_prompt import Prepared, plan_cache
-from agentweb.emulator.prompt_units import total_tokens
-from agentweb.emulator.repeated_compaction import compact_between
+from agentweb.emulator.prompt_units import Unit
 from agentweb.emulator.scenes.scene import Raw, Reply, say
+from agentweb.emulator.scenes.server_runs import run_open_calls
 from agentweb.emulator.scenes.view import Request
+from agentweb.emulator.server_loop import LoopTerms, run_loop
 from agentweb.emulator.state import Emulator
 from agentweb.emulator.usage import Usage
 
@@ -54,7 +55,7 @@ class Sampling:
             return self._compact_first(order)
         spoken = self._speak(self.prepared.view)
         outcome = BilledAnswer(spoken.answer, self.plan.usage, (), is_listed=is_listed)
-        return Sampled(self._spread(outcome, spoken, order), self.plan)
+        return self._go_round(outcome, spoken, self.prepared.line, self.plan)
 
     def _compact_first(self, order: json_codec.Object) -> Sampled:
         done = compaction.compact(self.call, self.prepared.view, self.prepared.chain, signed=False)
@@ -63,7 +64,7 @@ class Sampling:
             return Sampled(
                 BilledAnswer(done.answer(), Usage(), (spent,), is_listed=True), self.plan
             )
-        view, plan = self.prepared.view, self.plan
+        view, line, plan = self.prepared.view, self.prepared.line, self.plan
         if done.piece.block["content"] is not None:
             view = compaction.view_after(view, done.piece)
             body = self.prepared.body | {"messages": list(view.messages)}
@@ -72,21 +73,25 @@ class Sampling:
         spoken = self._speak(view)
         answer = replace(spoken.answer, pieces=(done.piece, *spoken.answer.pieces))
         outcome = BilledAnswer(answer, plan.usage, (spent,), is_listed=True)
-        both = replace(plan, writes=(*self.plan.writes, *plan.writes), started=self.plan.started)
-        return Sampled(self._spread(outcome, spoken, order), both)
+        sampled = self._go_round(outcome, spoken, line, plan)
+        writes = (*self.plan.writes, *sampled.plan.writes)
+        both = replace(sampled.plan, writes=writes, started=self.plan.started)
+        return replace(sampled, plan=both)
 
-    def _spread(
-        self, outcome: BilledAnswer, spoken: _Spoken, order: json_codec.Object | None
-    ) -> BilledAnswer:
+    def _go_round(
+        self, outcome: BilledAnswer, spoken: _Spoken, line: list[Unit], plan: Plan
+    ) -> Sampled:
         """Tell the iterations apart where there was more than one."""
         if spoken.served_by:
-            return _handed_on(outcome, spoken)
-        if order is None or outcome.answer.stop_reason == "compaction":
-            return outcome
-        fixed = total_tokens([unit for unit in self.prepared.line if unit.level != "messages"])
-        return compact_between(
-            outcome, order, fixed=fixed, summary=self._summary, tokenizer=self.call.model.tokenizer
+            return Sampled(_handed_on(outcome, spoken), plan)
+        terms = LoopTerms(
+            counter=self.emulator.counter,
+            tokenizer=self.call.model.tokenizer,
+            plan=lambda line, earlier: plan_cache(line, self.call, self.emulator, earlier),
+            order=compaction.order_in(self.call),
+            summary=self._summary,
         )
+        return Sampled(*run_loop(outcome, line, plan, terms))
 
     def _summary(self) -> Piece | None:
         done = compaction.compact(self.call, self.prepared.view, self.prepared.chain, signed=False)
@@ -100,6 +105,7 @@ class Sampling:
         if reply.effective_stop == "refusal" and self.call.fallbacks:
             served_by = self.call.fallbacks[0]
             reply = _go_on(self.call.body["model"], reply, served_by, first)
+        reply = replace(reply, results=run_open_calls(view))
         answer = compose(reply, self._terms(), self.prepared.chain)
         return _Spoken(answer, served_by)
 

@@ -35,6 +35,8 @@ class Carried:
     output: int
     #: Searches of the web whose results are.
     searches: int
+    #: Blocks that have begun.
+    blocks: int
 
 
 @dataclass(slots=True)
@@ -67,7 +69,7 @@ class StreamMeter:
                 case {"type": "message_delta", "delta": {"stop_reason": str()}}:
                     ended = True
         output = sum(count_text("".join(parts), tokenizer) for parts in blocks.values())
-        return Carried(began, ended, output + CALL_TOKENS * len(calls), searches)
+        return Carried(began, ended, output + CALL_TOKENS * len(calls), searches, len(blocks))
 
 
 def _opening(block: json_codec.Object) -> str:

@@ -88,11 +88,11 @@ def _result_of(body: Body, index: int, call_id: str) -> str:
     raise AssertionError("a recorded call has its result")
 
 
-def _on(kind: str, act: Callable[[Any, int], None], where: Where) -> Change:
-    """Act on a random block of one kind."""
+def _on(kind: str, act: Callable[[Any, int], None], where: Where, role: str = "") -> Change:
+    """Act on a random block of one kind, in a message of one role if it is given."""
 
     def change(body: Body, die: Random) -> str | None:
-        places = _places(body, kind)
+        places = [p for p in _places(body, kind) if role in ("", body["messages"][p[0]]["role"])]
         if not places:
             return None
         index, at = die.choice(places)
@@ -286,7 +286,7 @@ CORRUPTIONS = [
     Corruption(
         "a blank text",
         "text content blocks must contain non-whitespace text",
-        _on("text", lambda m, at: m["content"][at].update(text=" \n\t"), lambda *_: "messages"),
+        _on("text", lambda m, at: m["content"][at].update(text=" "), lambda *_: "messages", "user"),
     ),
     Corruption(
         "a text that is null",

@@ -35,6 +35,26 @@ def _ending(default: int, *tail: Step) -> _Change:
     return lambda steps, fault: _after(fault.number(default), steps, lambda: iter(tail))
 
 
+def _within(*tail: Step) -> _Change:
+    """End inside the N-th block of a kind, `text:1` if nothing is said; its first delta is sent."""
+
+    def apply(steps: Steps, fault: Fault) -> Steps:
+        kind, _, number = (fault.arg or "text").partition(":")
+        left, is_inside = int(number or 1), False
+        for step in steps:
+            yield step
+            if not isinstance(step, SseEvent):
+                continue
+            if step.name == "content_block_start":
+                left -= f'"content_block":{{"type":"{kind}"'.encode() in step.data
+                is_inside = is_inside or not left
+            if is_inside and (step.name == "content_block_delta" or kind.endswith("_result")):
+                yield from tail
+                return
+
+    return apply
+
+
 def _around(name: str, change: Callable[[SseEvent], tuple[Step, ...]]) -> _Change:
     """Replace each event of one name."""
 
@@ -110,6 +130,10 @@ _CHANGES: dict[str, _Change] = {
     "cut_after": _ending(3, End("cut")),
     "reset_after": _ending(3, End("reset")),
     "hang_after": _ending(3, Silence(FOREVER)),
+    "error_in": _within(_ERROR, End("clean")),
+    "end_in": _within(End("clean")),
+    "cut_in": _within(End("cut")),
+    "reset_in": _within(End("reset")),
     "pings": lambda steps, fault: _after(fault.number(0), steps, _pings),
     "after_stop": lambda steps, _: chain(steps, (PING, Silence(FOREVER))),
     "unknown_event": _unknown_event,

@@ -6,6 +6,7 @@ from agentweb.emulator.scenes.attachments import look
 from agentweb.emulator.scenes.citations import cite
 from agentweb.emulator.scenes.jobsearch import job_search
 from agentweb.emulator.scenes.longform import long_answer
+from agentweb.emulator.scenes.rounds import play_rounds
 from agentweb.emulator.scenes.scene import Scene
 from agentweb.emulator.scenes.server_tools import run_code, search_web
 from agentweb.emulator.scenes.small_talk import talk
@@ -17,6 +18,7 @@ from agentweb.emulator.scenes.tool_results import tell_results
 SCENES: tuple[Scene, ...] = (
     summarise,
     name_conversation,
+    play_rounds,
     search_web,
     run_code,
     cite,

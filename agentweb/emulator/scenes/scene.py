@@ -42,15 +42,25 @@ class Raw:
 
 
 @dataclass(frozen=True, slots=True)
+class Think:
+    """Thinking at its place in the reply; without one, thinking comes first."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ServerUse:
     """A tool that runs on the API's side: its call, and what it gave back."""
 
     name: str
     input: json_codec.Object
+    #: None while it has not run: the answer to the next request begins with what it gives.
     result: json_codec.Value
+    #: Runs together with the call behind it: the results follow the last of them.
+    is_joined: bool = False
 
 
-Block: TypeAlias = Text | ToolUse | ServerUse | Raw
+Block: TypeAlias = Text | Think | ToolUse | ServerUse | Raw
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +71,8 @@ class Reply:
     stop_details: json_codec.Object | None = None
     #: What the model thinks first, if the request lets it think.
     thinking: str = ""
+    #: Results of calls that an earlier answer left open; the answer begins with them.
+    results: tuple[Raw, ...] = ()
 
     @property
     def effective_stop(self) -> str:

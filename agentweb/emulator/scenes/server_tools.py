@@ -1,54 +1,59 @@
 """Server tools: a search of an invented web, and code that only prints.
 
 `search the web for tea`, `search the web 14 times for tea`, `search the web 3 times, 900 words
-each, for tea`; `run code: print('hello')`. After ten rounds the server pauses the turn; sent back
-as it is, it goes on where it stopped. The pages found lie on the domains the request allows.
+each, for tea`; `run code: print('hello')`. In its tenth round the server pauses the turn: the call
+of that round has no result yet. Sent back as it is, the answer begins with that result and goes on.
+The pages found lie on the domains the request allows.
 """
 
 from __future__ import annotations
 
-import base64
 import re
 
 from agentweb.emulator import json_codec
 from agentweb.emulator.scenes.scene import Block, Reply, ServerUse, Text
-from agentweb.emulator.scenes.view import Request, blocks
+from agentweb.emulator.scenes.server_runs import found_page, run_server_tool, sealed, turn_blocks
+from agentweb.emulator.scenes.view import Request
 
 #: So many rounds the server makes in one request.
 ROUNDS = 10
 _SEARCH = re.compile(
-    r"\bsearch the web(?: (\d+) times?)?(?:, (\d+) words each,)? for ([^\n.?!,]+)", re.IGNORECASE
+    r"\bsearch the web(?: (\d+) times?)?(?:, \d+ words each,)? for ([^\n.?!,]+)", re.IGNORECASE
 )
 _CODE = re.compile(r"\brun code:\s*(.+)", re.IGNORECASE | re.DOTALL)
 _PRINT = re.compile(r"""^print\((["'])(.*)\1\)$""")
 _MOST_SEARCHES = 100
-_FEWEST_WORDS = 12
 
 
 def search_web(request: Request) -> Reply | None:
     tool, found = request.server_tool("web_search"), _SEARCH.search(request.prompt)
     if tool is None or found is None or request.after_results:
         return None
-    wanted = min(int(found[1] or 1), _MOST_SEARCHES)
-    words, topic = int(found[2] or _FEWEST_WORDS), found[3].strip()
+    wanted, topic = min(int(found[1] or 1), _MOST_SEARCHES), found[2].strip()
     done = _searches(request)
+    pauses = done + ROUNDS < wanted
+    last = min(wanted, done + ROUNDS) - 1
     said: list[Block] = []
-    for number in range(done, min(wanted, done + ROUNDS)):
-        query = topic if wanted == 1 else f"{topic} {number + 1}"
-        used_up = number >= (tool.get("max_uses") or wanted)
-        said.append(ServerUse("web_search", {"query": query}, _hits(tool, query, words, used_up)))
-    if done + ROUNDS < wanted:
+    for number in range(done, last + 1):
+        given = {"query": topic if wanted == 1 else f"{topic} {number + 1}"}
+        is_open = pauses and number == last
+        result = None if is_open else run_server_tool(request, "web_search", given, number)
+        said.append(ServerUse("web_search", given, result))
+    if pauses:
         return Reply(tuple(said), "pause_turn")
-    page = _page(tool, topic if wanted == 1 else f"{topic} {wanted}", words)
-    citation = {
+    page = found_page(tool, topic if wanted == 1 else f"{topic} {wanted}")
+    answer = Text(f"The pages say everything about {topic}.", citations=(cite_page(page, topic),))
+    return Reply((*said, Text(f"I searched {wanted} times. "), answer))
+
+
+def cite_page(page: json_codec.Object, topic: str) -> json_codec.Object:
+    return {
         "type": "web_search_result_location",
         "url": page["url"],
         "title": page["title"],
-        "encrypted_index": _sealed(page["url"], 4),
+        "encrypted_index": sealed(page["url"], 4),
         "cited_text": f"Everything about {topic}.",
     }
-    answer = Text(f"The pages say everything about {topic}.", citations=(citation,))
-    return Reply((*said, Text(f"I searched {wanted} times. "), answer))
 
 
 def run_code(request: Request) -> Reply | None:
@@ -72,33 +77,5 @@ def _searches(request: Request) -> int:
     """Searches made since the user last spoke."""
     return sum(
         block["type"] == "server_tool_use" and block["name"] == "web_search"
-        for message in request.messages[request.prompt_at + 1 :]
-        for block in blocks(message)
+        for block in turn_blocks(request)
     )
-
-
-def _hits(tool: json_codec.Object, query: str, words: int, used_up: bool) -> json_codec.Value:
-    if used_up:
-        return {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}
-    return [_page(tool, query, words)]
-
-
-def _page(tool: json_codec.Object, query: str, words: int) -> json_codec.Object:
-    blocked = tool.get("blocked_domains") or ()
-    hosts = tool.get("allowed_domains") or [
-        host for host in ("pages.example", "library.example") if host not in blocked
-    ]
-    slug = re.sub(r"\W+", "-", query.lower()).strip("-")
-    url = f"https://{hosts[0] if hosts else 'elsewhere.example'}/{slug}"
-    return {
-        "type": "web_search_result",
-        "url": url,
-        "title": f"All about {query}",
-        "encrypted_content": _sealed(f"Everything about {query}. ", words),
-        "page_age": None,
-    }
-
-
-def _sealed(text: str, words: int) -> str:
-    """Text nobody but the API is to read, about as long as so many words."""
-    return base64.b64encode((text * (1 + words // 3)).encode()[: words * 6]).decode()

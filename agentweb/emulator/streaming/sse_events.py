@@ -44,10 +44,15 @@ def piece_events(
     if piece.block["type"] == "compaction" and piece.text is not None:
         yield _compaction_delta(index, piece.block)
     elif piece.text is not None:
+        citations = [
+            (citation["type"] == "web_search_result_location", _citation_delta(index, citation))
+            for citation in piece.block.get("citations") or ()
+        ]
+        # Pages of the web are named before the words, passages of documents behind them.
+        yield from (delta for is_first, delta in citations if is_first)
         parts = (cut or chunks)(piece.text, dice)
         yield from _deltas(index, piece, parts, dice, together)
-        for citation in piece.block.get("citations") or ():
-            yield _delta(index, {"type": "citations_delta", "citation": citation})
+        yield from (delta for is_first, delta in citations if not is_first)
     if piece.signature and piece.block["type"] == "thinking":
         yield _delta(index, {"type": "signature_delta", "signature": piece.signature})
     yield event("content_block_stop", {"type": "content_block_stop", "index": index})
@@ -110,6 +115,10 @@ def _compaction_delta(index: int, block: json_codec.Object) -> SseEvent:
         name: block[name] for name in ("content", "encrypted_content")
     }
     return _delta(index, delta)
+
+
+def _citation_delta(index: int, citation: json_codec.Object) -> SseEvent:
+    return _delta(index, {"type": "citations_delta", "citation": citation})
 
 
 def _delta(index: int, delta: json_codec.Object) -> SseEvent:

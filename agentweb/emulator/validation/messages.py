@@ -64,7 +64,7 @@ def check_end(body: json_codec.Object, model: Model) -> None:
 
 def _paused(content: list[json_codec.Object]) -> bool:
     """A turn the server paused is sent back as it is."""
-    return any(block["type"] == "server_tool_use" for block in content)
+    return any(b["type"] == "server_tool_use" or b["type"] in SERVER_RESULTS for b in content)
 
 
 def _check_first(message: json_codec.Object) -> None:
@@ -79,7 +79,7 @@ def _check_blocks(index: int, message: json_codec.Object) -> None:
     for at, block in enumerate(as_blocks(message["content"])):
         kind = block["type"]
         if kind == "text":
-            check_text(block["text"], "messages", final_empty=not message["content"])
+            _check_text_of(message, block["text"])
         elif role != "assistant" and kind in _OF_ASSISTANT:
             raise Invalid(f"messages.{index}: `{kind}` blocks can only be in `assistant` messages")
         elif role != "user" and kind in _OF_USER:
@@ -88,6 +88,13 @@ def _check_blocks(index: int, message: json_codec.Object) -> None:
             raise Invalid(f"messages.{index}: `{kind}` blocks can only be in `system` messages")
         elif role == "system" and kind not in _OF_SYSTEM | {"compaction"}:
             raise Invalid(f"messages.{index}.content.{at}: `system` messages can only contain text")
+
+
+def _check_text_of(message: json_codec.Object, text: str) -> None:
+    if message["role"] == "assistant" and text.isspace():
+        # The API itself keeps cited texts apart by whitespace.
+        return
+    check_text(text, "messages", final_empty=not message["content"])
 
 
 def check_text(text: str, where: str, *, final_empty: bool = False) -> None:

@@ -28,13 +28,13 @@ def check_pairs(messages: list[json_codec.Object]) -> None:
     before: _Turn | None = None
     for turn in turns:
         _check_results(turn, before)
-        _check_server_results(turn)
         _check_unique(turn, seen)
         if before is not None:
             _check_answered(before, turn)
         before = turn
     if before is not None:
         _check_answered(before, None)
+    _check_server_calls(turns)
 
 
 def _turns(messages: list[json_codec.Object]) -> list[_Turn]:
@@ -97,24 +97,47 @@ def _check_answered(turn: _Turn, after: _Turn | None) -> None:
             f"`tool_result` block in the "
             "next message."
         )
-    if after is not None:
-        _check_server_tools(turn)
 
 
-def _check_server_tools(turn: _Turn) -> None:
-    done = {
-        block.get("tool_use_id")
-        for _, _, block in turn.blocks
-        if block["type"].endswith("_tool_result")
-    }
-    # Code that waits for a tool of the caller has no result yet.
-    waiting = {
-        (block.get("caller") or {}).get("tool_id")
-        for _, _, block in turn.blocks
-        if block["type"] == "tool_use"
-    }
-    for index, _, block in turn.blocks:
-        if block["type"] == "server_tool_use" and block["id"] not in done | waiting:
+def _check_server_calls(turns: list[_Turn]) -> None:
+    """What ran on the API's side stands behind its call, once, in the same turn or a later one.
+
+    A call is left open where the turn paused and where tools of the caller are to run first; the
+    answer to their results begins with the result of the call.
+    """
+    open_calls: dict[str, tuple[int, json_codec.Object]] = {}
+    for turn in turns:
+        if turn.role != "assistant":
+            continue
+        carried = set(open_calls)
+        _match_server_results(turn, open_calls)
+        # Code that waits for a tool of the caller has no result yet.
+        waiting = {(block.get("caller") or {}).get("tool_id") for block in _uses(turn)}
+        late = (carried if _uses(turn) else set(open_calls)) - waiting
+        if turn is not turns[-1]:
+            _refuse_open([open_calls[call] for call in open_calls if call in late])
+
+
+def _match_server_results(
+    turn: _Turn, open_calls: dict[str, tuple[int, json_codec.Object]]
+) -> None:
+    for index, at, block in turn.blocks:
+        kind = block["type"]
+        if kind in {"server_tool_use", "mcp_tool_use"}:
+            open_calls[block["id"]] = (index, block)
+        elif kind in SERVER_RESULTS:
+            if block["tool_use_id"] not in open_calls:
+                raise Invalid(
+                    f"messages.{index}.content.{at}: unexpected `tool_use_id` found in "
+                    f"`{kind}` blocks: {block['tool_use_id']}. Each `{kind}` block must have a "
+                    f"corresponding `server_tool_use` block before it."
+                )
+            del open_calls[block["tool_use_id"]]
+
+
+def _refuse_open(late: list[tuple[int, json_codec.Object]]) -> None:
+    for index, block in late:
+        if block["type"] == "server_tool_use":
             name = block["name"].removesuffix("_tool_regex").removesuffix("_tool_bm25")
             raise Invalid(
                 f"messages.{index}: `{block['name']}` tool use with id `{block['id']}` was found "
@@ -123,22 +146,9 @@ def _check_server_tools(turn: _Turn) -> None:
             )
 
 
-def _check_server_results(turn: _Turn) -> None:
-    """What ran on the API's side stands behind its call, once."""
-    open_calls: set[str] = set()
-    for index, at, block in turn.blocks:
-        kind = block["type"]
-        if kind in {"server_tool_use", "mcp_tool_use"}:
-            open_calls.add(block["id"])
-        elif kind in SERVER_RESULTS:
-            if block["tool_use_id"] not in open_calls:
-                raise Invalid(
-                    f"messages.{index}.content.{at}: unexpected `tool_use_id` found in "
-                    f"`{kind}` blocks: {block['tool_use_id']}. Each `{kind}` block must have a "
-                    f"corresponding `server_tool_use` block before it."
-                )
-            open_calls.discard(block["tool_use_id"])
+def _uses(turn: _Turn) -> list[json_codec.Object]:
+    return [block for _, _, block in turn.blocks if block["type"] == "tool_use"]
 
 
 def _calls(turn: _Turn) -> list[str]:
-    return [block["id"] for _, _, block in turn.blocks if block["type"] == "tool_use"]
+    return [block["id"] for block in _uses(turn)]
