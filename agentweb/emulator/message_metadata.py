@@ -54,7 +54,8 @@ def is_search(block: json_codec.Object) -> bool:
 
 def container(call: Call, answer: Answer, nonce: bytes, now: float) -> json_codec.Object:
     """The machine on which code ran: the one asked for, or a new one."""
-    if not any("code_execution" in str(p.block.get("name", "")) for p in answer.pieces):
+    kinds = [f"{p.block['type']} {p.block.get('name', '')}" for p in answer.pieces]
+    if not any("code_execution" in kind for kind in kinds):
         return {}
     asked = call.body.get("container")
     name = asked if isinstance(asked, str) else (asked or {}).get("id")

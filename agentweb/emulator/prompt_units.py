@@ -86,9 +86,7 @@ def count_block(block: json_codec.Object, tokenizer: Tokenizer) -> int:
             parts = as_blocks(block.get("content") or [])
             return 9 + sum(count_block(part, tokenizer) for part in parts)
         case str(kind) if kind.endswith("_tool_result"):
-            # Of what a tool on the API's side gave, its id and its marks are nothing to read.
-            content = json_codec.encode(block.get("content")).decode(errors="replace")
-            return 9 + tokens.count_text(content, tokenizer)
+            return 9 + _count_server_result(block.get("content"), tokenizer)
         case "thinking" | "redacted_thinking":
             seal = Seal.decode(block.get("signature") or block.get("data") or "")
             return seal.tokens if seal else tokens.count_text(block.get("thinking", ""), tokenizer)
@@ -96,6 +94,14 @@ def count_block(block: json_codec.Object, tokenizer: Tokenizer) -> int:
             return tokens.count_text(block.get("content") or "", tokenizer)
         case _:
             return tokens.count_text(json_codec.encode(block).decode(errors="replace"), tokenizer)
+
+
+def _count_server_result(content: json_codec.Value, tokenizer: Tokenizer) -> int:
+    """What a tool on the API's side gave; its id and its marks are nothing to read."""
+    if isinstance(content, dict) and content.get("type") == "web_fetch_result":
+        address = tokens.count_text(str(content["url"]), tokenizer)
+        return address + _count_document(content["content"], tokenizer)
+    return tokens.count_text(json_codec.encode(content).decode(errors="replace"), tokenizer)
 
 
 def _count_document(block: json_codec.Object, tokenizer: Tokenizer) -> int:

@@ -10,11 +10,12 @@ from anthropic.types import ToolUnionParam
 from agentweb.emulator.prices import cost_micros
 from agentweb.emulator.usage import Usage
 from agentweb.emulator.validation.builtin_tools import OWN_TOOLS
-from tests.emulator.samples import TEXT, assistant, user
+from tests.emulator.samples import TEXT, TOOL, assistant, user
 from tests.emulator.streams import assemble
 
 SEARCH = {"type": "web_search_20260318", "name": "web_search"}
 CODE = {"type": "code_execution_20260521", "name": "code_execution"}
+FETCH = {"type": "web_fetch_20260318", "name": "web_fetch"}
 AUTOMATIC = "compact-2026-01-12"
 
 
@@ -100,7 +101,7 @@ def test_after_ten_rounds_the_turn_pauses_and_goes_on_when_sent_back(ask: Any, b
 def test_code_runs_in_a_container_that_can_be_kept(ask: Any, body: Any) -> None:
     asked = body("run code: print('hello')", tools=[CODE])
     message = ask(asked).json
-    assert kinds(message) == ["server_tool_use", "code_execution_tool_result", "text"]
+    assert kinds(message) == ["server_tool_use", "bash_code_execution_tool_result", "text"]
     assert message["content"][1]["content"]["stdout"] == "hello\n"
     name = message["container"]["id"]
     asked["messages"] += [assistant(*message["content"]), user(TEXT)]
@@ -108,6 +109,79 @@ def test_code_runs_in_a_container_that_can_be_kept(ask: Any, body: Any) -> None:
     asked["container"] = name
     assert ask(asked).json["container"]["id"] == name
     assert "container" not in ask.say("Hello").json
+
+
+def test_the_first_version_of_the_tool_runs_code_and_no_shell(ask: Any) -> None:
+    first = CODE | {"type": "code_execution_20250522"}
+    message = ask.say("run code: print('hello')", tools=[first]).json
+    assert kinds(message) == ["server_tool_use", "code_execution_tool_result", "text"]
+    assert message["content"][0]["input"] == {"code": "print('hello')"}
+    assert message["content"][1]["content"]["stdout"] == "hello\n"
+
+
+@pytest.mark.parametrize(
+    ("citations", "url", "kind"),
+    [
+        ({}, "https://tea.example/green", None),
+        ({"citations": {"enabled": False}}, "https://tea.example/green", None),
+        ({"citations": {"enabled": True}}, "https://tea.example/green", "char_location"),
+        ({"citations": {"enabled": True}}, "https://tea.example/green.pdf", "page_location"),
+    ],
+)
+def test_a_page_is_read_as_a_document_and_cited_where_it_may_be(
+    ask: Any, body: Any, citations: Any, url: str, kind: str | None
+) -> None:
+    asked = body(f"Fetch {url}", tools=[FETCH | citations])
+    message = ask(asked).json
+    assert kinds(message)[:2] == ["server_tool_use", "web_fetch_tool_result"]
+    page = message["content"][1]["content"]
+    assert (page["url"], page["content"]["type"]) == (url, "document")
+    found = [c["type"] for b in message["content"] for c in b.get("citations", ())]
+    assert found == ([kind] if kind else [])
+    assert message["usage"]["server_tool_use"] == {
+        "web_search_requests": 0,
+        "web_fetch_requests": 1,
+    }
+    asked["messages"] += [assistant(*message["content"]), user(TEXT)]
+    assert ask(asked).status == 200
+
+
+@pytest.mark.parametrize(
+    ("more", "code"),
+    [
+        ({"allowed_domains": ["other.example"]}, "url_not_allowed"),
+        ({"blocked_domains": ["tea.example"]}, "url_not_allowed"),
+    ],
+)
+def test_a_page_elsewhere_is_not_read(ask: Any, more: Any, code: str) -> None:
+    message = ask.say("Fetch https://tea.example/green", tools=[FETCH | more]).json
+    assert message["content"][1]["content"] == {
+        "type": "web_fetch_tool_result_error",
+        "error_code": code,
+    }
+
+
+def test_all_kinds_of_tools_wait_in_one_answer(ask: Any, body: Any) -> None:
+    tools = {"tools": [SEARCH, FETCH, CODE, TOOL]}
+    asked = body("emulator:rounds=search+fetch+bash+edit+tool,fetch,bash", **tools)
+    first = ask(asked).json
+    assert kinds(first) == [*["server_tool_use"] * 4, "tool_use"]
+    called = first["content"][-1]["id"]
+    result = {"type": "tool_result", "tool_use_id": called, "content": "9"}
+    asked["messages"] += [assistant(*first["content"]), user(result)]
+    second = ask(asked).json
+    assert kinds(second)[:4] == [
+        "web_search_tool_result",
+        "web_fetch_tool_result",
+        "bash_code_execution_tool_result",
+        "text_editor_code_execution_tool_result",
+    ]
+    assert [block["tool_use_id"] for block in second["content"][:4]] == [
+        block["id"] for block in first["content"][:4]
+    ]
+    assert second["container"]["id"]
+    asked["messages"] += [assistant(*second["content"]), user(TEXT)]
+    assert ask(asked).status == 200
 
 
 def test_in_a_stream_the_container_comes_with_the_stop_reason(ask: Any) -> None:

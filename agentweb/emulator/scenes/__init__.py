@@ -8,7 +8,7 @@ from agentweb.emulator.scenes.jobsearch import job_search
 from agentweb.emulator.scenes.longform import long_answer
 from agentweb.emulator.scenes.rounds import play_rounds
 from agentweb.emulator.scenes.scene import Scene
-from agentweb.emulator.scenes.server_tools import run_code, search_web
+from agentweb.emulator.scenes.server_tools import read_page, run_code, search_web
 from agentweb.emulator.scenes.small_talk import talk
 from agentweb.emulator.scenes.summary import summarise
 from agentweb.emulator.scenes.title import name_conversation
@@ -21,6 +21,7 @@ SCENES: tuple[Scene, ...] = (
     play_rounds,
     search_web,
     run_code,
+    read_page,
     cite,
     look,
     job_search,

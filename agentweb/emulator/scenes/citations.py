@@ -36,22 +36,33 @@ def cite(request: Request) -> Reply | None:
 def _citations(request: Request) -> Iterator[json_codec.Object]:
     """Documents and search results are counted apart, in the order of the request."""
     counts = {"document": 0, "search_result": 0}
-    for source in _sources(request):
+    for source in sources_in(request, "document", "search_result"):
         kind = source["type"]
-        if (source.get("citations") or {}).get("enabled"):
-            made = _in_document(source) if kind == "document" else _in_result(source)
-            if made:
-                yield made | {f"{kind}_index": counts[kind]}
+        made = cite_document(source, counts[kind])
+        if made:
+            yield made
         counts[kind] += 1
 
 
-def _sources(request: Request) -> Iterator[json_codec.Object]:
+def sources_in(request: Request, *kinds: str) -> Iterator[json_codec.Object]:
+    """Documents and search results in view, those in results of tools too."""
     for message in request.messages:
         for block in blocks(message):
-            inner = block.get("content") if block["type"] == "tool_result" else None
+            inner = block.get("content") if block["type"].endswith("tool_result") else None
+            if isinstance(inner, dict):
+                inner = [inner["content"]] if inner["type"] == "web_fetch_result" else None
             for part in [block, *(inner if isinstance(inner, list) else ())]:
-                if part["type"] in {"document", "search_result"}:
+                if part["type"] in kinds:
                     yield part
+
+
+def cite_document(source: json_codec.Object, index: int) -> json_codec.Object | None:
+    """A citation of the first words of a source; None where citations are off."""
+    if not (source.get("citations") or {}).get("enabled"):
+        return None
+    kind = source["type"]
+    made = _in_document(source) if kind == "document" else _in_result(source)
+    return made | {f"{kind}_index": index} if made else None
 
 
 def _in_document(block: json_codec.Object) -> json_codec.Object | None:

@@ -1,10 +1,10 @@
 """An answer of rounds as the prompt spells them: `emulator:rounds=search,search+tool,say,pause`.
 
-Each step between commas is a round. `search`, `fetch`, `bash` and `tool` call, calls joined by `+`
-run together; `tool` is a tool of the client. Calls before `pause` stay open and the turn pauses;
-calls beside a `tool` stay open until its result is there. `say`, `think` and `blank` write between
-rounds. A call with `!` fails. What is behind the last step is a text that cites every page found,
-its cited parts kept apart by whitespace. Tools that are not offered are left out.
+Each step between commas is a round. `search`, `fetch`, `bash`, `edit` and `tool` call, calls joined
+by `+` run together; `tool` is a tool of the client. Calls before `pause` stay open and the turn
+pauses; calls beside a `tool` stay open until its result is there. `say`, `think` and `blank` write
+between rounds. A call with `!` fails. Behind the last step stands a text that cites every page
+found, its cited parts kept apart by whitespace. Tools that are not offered are left out.
 """
 
 from __future__ import annotations
@@ -15,14 +15,20 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from agentweb.emulator import json_codec
+from agentweb.emulator.scenes.container import file_text
 from agentweb.emulator.scenes.scene import Block, Reply, ServerUse, Text, Think, ToolUse
-from agentweb.emulator.scenes.server_runs import found_page, run_server_tool, turn_blocks
-from agentweb.emulator.scenes.server_tools import cite_page
+from agentweb.emulator.scenes.server_runs import run_server_tool, turn_blocks
 from agentweb.emulator.scenes.view import Request
+from agentweb.emulator.scenes.web_pages import cite_page, found_page
 
 _ORDER = re.compile(r"emulator:rounds=([a-z!+,]+)")
-_CALLS = {"search": "web_search", "fetch": "web_fetch", "bash": "bash_code_execution"}
-_OFFERED = {"bash_code_execution": "code_execution"}
+#: The tool that a word calls, and the one that has to be offered for it.
+_CALLS = {
+    "search": ("web_search", "web_search"),
+    "fetch": ("web_fetch", "web_fetch"),
+    "bash": ("bash_code_execution", "code_execution"),
+    "edit": ("text_editor_code_execution", "code_execution"),
+}
 _CLIENT_INPUTS: dict[str, json_codec.Object] = {
     "current_time": {"zone": "UTC"},
     "list_files": {"path": ""},
@@ -75,8 +81,8 @@ def _steps(request: Request, order: str) -> Iterator[Text | Think | list[_Call]]
             continue
         calls = []
         for word in step.split("+"):
-            name = _CALLS.get(word.rstrip("!"), "")
-            if (name and request.server_tool(_OFFERED.get(name, name))) or word == "tool":
+            name, offered = _CALLS.get(word.rstrip("!"), ("", ""))
+            if (name and request.server_tool(offered)) or word == "tool":
                 calls.append(_Call(name, number, word.endswith("!")))
                 number += 1
         if calls or step == "pause":
@@ -108,6 +114,9 @@ def _input(call: _Call, topic: str) -> json_codec.Object:
             return {"query": words}
         case "web_fetch":
             return {"url": f"https://pages.example/{words.replace(' ', '-')}"}
+        case "text_editor_code_execution":
+            path = f"/tmp/{words.replace(' ', '-')}.txt"  # noqa: S108 - a file of no machine
+            return {"command": "create", "path": path, "file_text": file_text(path)}
         case _:
             return {"command": f"echo {words}"}
 

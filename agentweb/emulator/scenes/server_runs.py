@@ -6,23 +6,23 @@ what it would have given there. An input that says `fails` gives the error of it
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Callable, Iterator, Mapping
 
 from agentweb.emulator import json_codec
+from agentweb.emulator.scenes.container import edit_text, run_python, run_shell
 from agentweb.emulator.scenes.scene import Raw
 from agentweb.emulator.scenes.view import Request, blocks
+from agentweb.emulator.scenes.web_pages import fetch, found_page
 
 _WORDS = re.compile(r"\b(\d+) words each\b", re.IGNORECASE)
-_FEWEST_WORDS = 12
 
 
 def run_server_tool(
     request: Request, name: str, given: json_codec.Object, number: int
 ) -> json_codec.Value:
     """The content of the result; `number` counts the calls of this tool in the turn."""
-    tool = request.server_tool(name) or {}
+    tool = request.server_tool(_OFFERED_AS.get(name, name)) or {}
     if "fails" in json_codec.encode(given).decode(errors="replace"):
         return {"type": f"{name}_tool_result_error", "error_code": "unavailable"}
     if number >= (tool.get("max_uses") or number + 1):
@@ -57,31 +57,16 @@ def _search(
     request: Request, tool: json_codec.Object, given: json_codec.Object
 ) -> json_codec.Value:
     words = _WORDS.search(request.prompt)
-    return [found_page(tool, str(given.get("query")), int(words[1]) if words else _FEWEST_WORDS)]
-
-
-def found_page(
-    tool: json_codec.Object, query: str, words: int = _FEWEST_WORDS
-) -> json_codec.Object:
-    """A page of an invented web, on the domains the request allows."""
-    blocked = tool.get("blocked_domains") or ()
-    hosts = tool.get("allowed_domains") or [
-        host for host in ("pages.example", "library.example") if host not in blocked
-    ]
-    slug = re.sub(r"\W+", "-", query.lower()).strip("-")
-    return {
-        "type": "web_search_result",
-        "url": f"https://{hosts[0] if hosts else 'elsewhere.example'}/{slug}",
-        "title": f"All about {query}",
-        "encrypted_content": sealed(f"Everything about {query}. ", words),
-        "page_age": None,
-    }
-
-
-def sealed(text: str, words: int) -> str:
-    """Text nobody but the API is to read, about as long as so many words."""
-    return base64.b64encode((text * (1 + words // 3)).encode()[: words * 6]).decode()
+    return [found_page(tool, str(given.get("query")), int(words[1]) if words else 12)]
 
 
 _Run = Callable[[Request, json_codec.Object, json_codec.Object], json_codec.Value]
-_RUNS: Mapping[str, _Run] = {"web_search": _search}
+_RUNS: Mapping[str, _Run] = {
+    "web_search": _search,
+    "web_fetch": lambda request, tool, given: fetch(tool, given),
+    "code_execution": lambda request, tool, given: run_python(given),
+    "bash_code_execution": lambda request, tool, given: run_shell(given),
+    "text_editor_code_execution": lambda request, tool, given: edit_text(given),
+}
+#: One tool is offered, its parts are called.
+_OFFERED_AS = dict.fromkeys(("bash_code_execution", "text_editor_code_execution"), "code_execution")

@@ -1,19 +1,23 @@
-"""Server tools: a search of an invented web, and code that only prints.
+"""Server tools: a search of an invented web, a page of it, and code that only prints.
 
 `search the web for tea`, `search the web 14 times for tea`, `search the web 3 times, 900 words
-each, for tea`; `run code: print('hello')`. In its tenth round the server pauses the turn: the call
-of that round has no result yet. Sent back as it is, the answer begins with that result and goes on.
-The pages found lie on the domains the request allows.
+each, for tea`; `run code: print('hello')`, `run code: echo hello > a.txt`; `fetch https://...`. In
+its tenth round the server pauses the turn: the call of that round has no result yet. Sent back as
+it is, the answer begins with that result and goes on. The pages found lie on the domains the
+request allows.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from agentweb.emulator import json_codec
+from agentweb.emulator.scenes.citations import cite_document, sources_in
 from agentweb.emulator.scenes.scene import Block, Reply, ServerUse, Text
-from agentweb.emulator.scenes.server_runs import found_page, run_server_tool, sealed, turn_blocks
+from agentweb.emulator.scenes.server_runs import run_server_tool, turn_blocks
 from agentweb.emulator.scenes.view import Request
+from agentweb.emulator.scenes.web_pages import cite_page, found_page
 
 #: So many rounds the server makes in one request.
 ROUNDS = 10
@@ -21,7 +25,7 @@ _SEARCH = re.compile(
     r"\bsearch the web(?: (\d+) times?)?(?:, \d+ words each,)? for ([^\n.?!,]+)", re.IGNORECASE
 )
 _CODE = re.compile(r"\brun code:\s*(.+)", re.IGNORECASE | re.DOTALL)
-_PRINT = re.compile(r"""^print\((["'])(.*)\1\)$""")
+_FETCH = re.compile(r"\b(?:fetch|open|read)\b[^\n]{0,40}?(https?://[^\s<>\"')\]]+)", re.IGNORECASE)
 _MOST_SEARCHES = 100
 
 
@@ -46,31 +50,43 @@ def search_web(request: Request) -> Reply | None:
     return Reply((*said, Text(f"I searched {wanted} times. "), answer))
 
 
-def cite_page(page: json_codec.Object, topic: str) -> json_codec.Object:
-    return {
-        "type": "web_search_result_location",
-        "url": page["url"],
-        "title": page["title"],
-        "encrypted_index": sealed(page["url"], 4),
-        "cited_text": f"Everything about {topic}.",
-    }
-
-
 def run_code(request: Request) -> Reply | None:
-    found = _CODE.search(request.prompt)
-    if not found or request.server_tool("code_execution") is None or request.after_results:
+    found, tool = _CODE.search(request.prompt), request.server_tool("code_execution")
+    if not found or tool is None or request.after_results:
         return None
-    code = found[1].strip()
-    printed = _PRINT.match(code)
-    result: json_codec.Object = {
-        "type": "code_execution_result",
-        "stdout": f"{printed[2]}\n" if printed else "",
-        "stderr": "" if printed else "the emulator runs nothing but a print of plain words\n",
-        "return_code": 0 if printed else 1,
-        "content": [],
-    }
-    told = f"It printed {printed[2]}." if printed else "It failed."
-    return Reply((ServerUse("code_execution", {"code": code}, result), Text(told)))
+    use = _code_call(tool, found[1].strip())
+    result = run_server_tool(request, use.name, use.input, 0)
+    if result.get("return_code"):
+        return Reply((replace(use, result=result), Text("It failed.")))
+    printed = result["stdout"].strip()
+    told = f"It printed {printed}." if printed else "It wrote the file."
+    return Reply((replace(use, result=result), Text(told)))
+
+
+def _code_call(tool: json_codec.Object, code: str) -> ServerUse:
+    """The first version of the tool runs code, later ones a shell."""
+    if tool["type"] == "code_execution_20250522":
+        return ServerUse("code_execution", {"code": code}, None)
+    is_python = code.startswith("print(")
+    command = f'python3 -c "{code}"' if is_python else code
+    return ServerUse("bash_code_execution", {"command": command}, None)
+
+
+def read_page(request: Request) -> Reply | None:
+    """Fetch a page and, where citations are on, quote its first sentence."""
+    found, tool = _FETCH.search(request.prompt), request.server_tool("web_fetch")
+    if not found or tool is None or request.after_results:
+        return None
+    given = {"url": found[1].rstrip(".,;")}
+    result = run_server_tool(request, "web_fetch", given, 0)
+    use = ServerUse("web_fetch", given, result)
+    if "content" not in result:
+        return Reply((use, Text(f"The page could not be read: {result['error_code']}.")))
+    made = cite_document(result["content"], len(list(sources_in(request, "document"))))
+    if made is None:
+        return Reply((use, Text(f"I read {result['content']['title']}.")))
+    quoted = Text(f"“{made['cited_text'].strip()}”", citations=(made,))
+    return Reply((use, Text("The page says: "), quoted))
 
 
 def _searches(request: Request) -> int:
