@@ -173,7 +173,8 @@ def _use_tool(use: ToolUse, index: int, terms: Terms) -> Piece:
     call_id = use.id or make_id("toolu", terms.nonce, str(index).encode())
     head: json_codec.Object = {"type": "tool_use", "id": call_id, "name": use.name}
     tokens = count_text(use.name + text, terms.model.tokenizer) + CALL_TOKENS
-    return Piece(head | {"input": {}}, head | {"input": use.input}, text, tokens)
+    caller: json_codec.Object = {"caller": {"type": "direct"}}
+    return Piece(head | {"input": {}} | caller, head | {"input": use.input} | caller, text, tokens)
 
 
 def _stop_at(block: _Part, sequences: tuple[str, ...]) -> tuple[_Part, str | None]:
