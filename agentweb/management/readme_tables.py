@@ -75,6 +75,15 @@ def render_rooms() -> str:
     return "\n".join(lines)
 
 
+def render_packages() -> str:
+    """Return one row for each package with a README, top to bottom, for the project's README."""
+    lines = ["| package | what it holds |", "|---|---|"]
+    for name in (one for layer in read_layers("conversations") for one in layer):
+        if (ROOT / "conversations" / name / "README.md").exists():
+            lines.append(f"| [`{name}`](conversations/{name}/README.md) | {_summarize(name)} |")
+    return "\n".join(lines)
+
+
 def read_layers(container: str) -> list[list[str]]:
     """Return the lines of a container's closed layers contract, each as its modules."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -245,6 +254,7 @@ def _cell(text: str) -> str:
 
 
 TABLES = (
+    Table("README.md", "packages", render_packages),
     Table("conversations/README.md", "rooms", render_rooms),
     Table("agentweb/README.md", "settings", render_settings),
     Table("agentweb/README.md", "commands", render_commands),

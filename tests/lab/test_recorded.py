@@ -38,8 +38,8 @@ def longest_turn(one: Record) -> int:
     return max(turn.count("r") for turn in turns)
 
 
-def readme() -> str:
-    return Path(settings.BASE_DIR, "README.md").read_text(encoding="utf-8")
+def readme(folder: str = "conversations/lab") -> str:
+    return Path(settings.BASE_DIR, folder, "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -90,6 +90,15 @@ def test_the_readme_has_the_table_of_the_command() -> None:
     rows = [line.split(" | ")[:2] for line in lines[start + 2 : start + 2 + 3 * len(PRESETS)]]
     windows = ("| 32,000", "| 200,000", "| 1,000,000")
     assert sorted(rows) == sorted([window, f"`{name}`"] for window in windows for name in PRESETS)
+
+
+def test_the_row_of_the_front_page_is_one_of_the_table() -> None:
+    header = report_table.render_markdown([]).splitlines()
+    front = readme("").splitlines()
+    start = front.index(header[0])
+    assert front[start + 1] == header[1]
+    assert front[start + 2].split(" | ")[1] == "`adaptive`"
+    assert front[start + 2] in readme().splitlines()
 
 
 @pytest.mark.django_db
