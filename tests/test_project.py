@@ -288,6 +288,37 @@ def test_the_tables_of_the_readmes_are_those_that_code_makes(table: Table) -> No
     assert table.is_current(), "run `manage.py docs`"
 
 
+def test_every_link_of_a_readme_leads_somewhere() -> None:
+    broken = [
+        f"{readme.relative_to(ROOT)}: {target}"
+        for readme in tracked()
+        if readme.suffix == ".md"
+        for target in re.findall(r"\]\(([^)\s]+)\)", readme.read_text(encoding="utf-8"))
+        if not is_there(readme, target)
+    ]
+    assert broken == []
+
+
+def is_there(readme: Path, target: str) -> bool:
+    """Tell whether a link's file is there, and the heading that its anchor names."""
+    name, _, anchor = target.partition("#")
+    path = (readme.parent / name).resolve() if name else readme
+    if not anchor or not path.is_file():
+        return path.exists()
+    heads = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return anchor in {re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_the_front_page_is_short() -> None:
+    """Details stand in the README of the package they speak of."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    prose = [line for line in text.splitlines() if not line.startswith(("|", "!["))]
+    assert len(text.splitlines()) <= 150
+    assert [line for line in prose if len(line) > 120] == []
+    special = text.partition("## What is special\n")[2].partition("##")[0]
+    assert len(re.findall(r"^- ", special, re.MULTILINE)) == 8
+
+
 def test_every_setting_says_what_it_means() -> None:
     rows = read_settings()
     assert [row.name for row in rows if not row.meaning.endswith(".")] == []
