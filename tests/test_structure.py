@@ -7,9 +7,14 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections import Counter
+from graphlib import TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
+
+from tests.shared_names import DJANGO, MEANINGS
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("agentweb", "conversations", "tools")
@@ -125,6 +130,25 @@ def test_the_lines_are_few_and_name_packages_alone() -> None:
 def test_only_names_that_django_looks_for_stand_beside_the_rooms() -> None:
     found = {path.stem for path in (ROOT / "conversations").glob("*.py")}
     assert found <= DJANGO_NAMES
+
+
+def test_a_base_name_has_one_meaning() -> None:
+    """The emulator stands alone, and a command is named for those who type it."""
+    names = Counter(
+        path.stem
+        for path in sources()
+        if path.parts[:2] != ("agentweb", "emulator") and path.parent.name != "commands"
+    )
+    del names["__init__"]
+    several = {name for name, count in names.items() if count > 1} - DJANGO
+    assert sorted(several - MEANINGS.keys()) == [], "rename, or say the one meaning"
+    assert sorted(MEANINGS.keys() - several) == [], "stands once: remove it there"
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = grimp.build_graph(*PACKAGES, exclude_type_checking_imports=True)
+    imports = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules}
+    TopologicalSorter(imports).prepare()  # raises CycleError
 
 
 def test_every_package_says_what_it_is_for() -> None:

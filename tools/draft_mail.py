@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from tools.framework.tool import ToolContext, ToolResult, tool
-from tools.mail.arguments import ACCOUNT, CC, REPLY_TO, TO
+from tools.mail.account_session import open_session
+from tools.mail.argument_texts import ACCOUNT, CC, REPLY_TO, TO
 from tools.mail.compose import make_key
 from tools.mail.folders import find_or_create_folder
 from tools.mail.outgoing import append_once, compose_mail
-from tools.mail.sessions import open_session
 
 
 @tool(icon="pen", effect="keyed", results="keep", timeout=60, needs="mail")

@@ -14,7 +14,7 @@ import re
 from typing import Annotated, Any
 
 from tools.documents import extract_text, has_parts
-from tools.documents.kinds import CSV_TYPES
+from tools.documents.document_kind import CSV_TYPES
 from tools.framework.clean_text import clean_text
 from tools.framework.errors import AddressRefusedError, BodyRefusedError, InputError
 from tools.framework.tool import ToolContext, ToolResult, tool

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 from tools.framework.tool import ToolContext, ToolResult, tool
-from tools.mail.arguments import ACCOUNT
+from tools.mail.account_session import open_session
+from tools.mail.argument_texts import ACCOUNT
 from tools.mail.folders import MOST_FOLDERS, list_folders
-from tools.mail.sessions import open_session
 
 
 @tool(icon="folder", effect="read", results="keep", timeout=60, is_private=True, needs="mail")

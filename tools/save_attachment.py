@@ -8,9 +8,9 @@ from typing import Annotated
 from tools.framework.clean_text import quote
 from tools.framework.errors import InputError
 from tools.framework.tool import ToolContext, ToolResult, tool
-from tools.mail.arguments import ACCOUNT, FOLDER, UID
+from tools.mail.account_session import fetch_mail
+from tools.mail.argument_texts import ACCOUNT, FOLDER, UID
 from tools.mail.naming import attachment_path
-from tools.mail.sessions import fetch_mail
 
 
 @tool(icon="clip", effect="keyed", results="keep", timeout=120, is_private=True, needs="mail")

@@ -10,9 +10,9 @@ from typing import Annotated
 
 from tools.framework.errors import InputError
 from tools.framework.tool import ToolContext, ToolResult, tool
-from tools.mail.arguments import ACCOUNT, FOLDER
+from tools.mail.account_session import open_session
+from tools.mail.argument_texts import ACCOUNT, FOLDER
 from tools.mail.mailbox import Query, fetch_summaries, search_uids
-from tools.mail.sessions import open_session
 
 MOST_HITS = 50
 

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 
 from tools.framework.errors import InputError, ToolError
 from tools.framework.tool import ToolContext, ToolResult, tool
+from tools.mail.account_session import open_account
 from tools.mail.accounts import Account, MailAccess
-from tools.mail.arguments import ACCOUNT, CC, REPLY_TO, TO
+from tools.mail.argument_texts import ACCOUNT, CC, REPLY_TO, TO
 from tools.mail.compose import Composed, make_key
 from tools.mail.folders import find_or_create_folder, has_message
 from tools.mail.imap import connect_imap
 from tools.mail.outgoing import append_once, compose_mail
-from tools.mail.sessions import open_account
 from tools.mail.smtp import submit_message
 
 

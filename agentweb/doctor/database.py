@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management import CommandError
 from django.db import DatabaseError, InterfaceError, connection
 
-from agentweb.doctor.lines import Line, failed, ok, warn
+from agentweb.doctor.report_lines import Line, failed, ok, warn
 from agentweb.serving import startup
 from conversations.log.triggers import find_missing_guards
 from conversations.turns.worker_queue import read_database_time

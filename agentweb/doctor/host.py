@@ -13,8 +13,8 @@ from pathlib import Path
 from django.conf import settings
 from packaging.utils import canonicalize_name
 
-from agentweb.doctor.lines import Line, failed, ok, warn
 from agentweb.doctor.lock_files import read_pins
+from agentweb.doctor.report_lines import Line, failed, ok, warn
 from agentweb.serving.host import find_file_system, is_on_network
 
 #: Bytes below which a disk is nearly, or as good as, full.

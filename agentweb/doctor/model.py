@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from django.conf import settings
 
-from agentweb.doctor.lines import Line, failed, ok, warn
+from agentweb.doctor.report_lines import Line, failed, ok, warn
 from conversations.agent.ports import ModelFailed
 from conversations.budgets.prices import find_unpriced_models, list_enabled_models
 from conversations.conf import conf

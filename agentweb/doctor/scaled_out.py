@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import redis
 from django.conf import settings
 
-from agentweb.doctor.lines import Line, failed, ok, warn
+from agentweb.doctor.report_lines import Line, failed, ok, warn
 from agentweb.serving.heartbeat import Sign, code_version, connect_redis, list_signs
 from conversations.conf import conf
 

@@ -10,7 +10,7 @@ from django.core import checks
 from django.http.request import validate_host
 
 from agentweb import env
-from agentweb.doctor.lines import Line, failed, ok, warn
+from agentweb.doctor.report_lines import Line, failed, ok, warn
 from agentweb.serving.checks import is_weak
 from conversations.conf import conf
 

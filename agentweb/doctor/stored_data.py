@@ -9,7 +9,7 @@ from pathlib import Path
 from django.core.files.base import ContentFile
 from django.core.files.storage import storages
 
-from agentweb.doctor.lines import Line, failed, ok, warn
+from agentweb.doctor.report_lines import Line, failed, ok, warn
 from conversations.audit.anchor_file import find_anchor_path
 from conversations.budgets.reconciliation import has_drift
 from conversations.conf import conf

@@ -13,9 +13,9 @@ from typing import Any
 from twisted.protocols.basic import LineReceiver
 from twisted.web.http import HTTPChannel
 
-from agentweb.edge.bodies import SMALL, find_body_limit
+from agentweb.edge.body_limits import SMALL, find_body_limit
+from agentweb.edge.error_responses import make_refusal
 from agentweb.edge.flow import Flow
-from agentweb.edge.refusals import make_refusal
 from agentweb.edge.request import Request
 
 _HTTPChannel: Any = HTTPChannel

@@ -15,8 +15,8 @@ from typing import Any
 from daphne.http_protocol import WebRequest
 from django.conf import settings
 
-from agentweb.edge.bodies import SMALL, held
-from agentweb.edge.refusals import describe_status, make_headers
+from agentweb.edge.body_limits import SMALL, held
+from agentweb.edge.error_responses import describe_status, make_headers
 
 logger = logging.getLogger("agentweb.edge")
 _WebRequest: Any = WebRequest

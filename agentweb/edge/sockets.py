@@ -13,8 +13,8 @@ from typing import Any
 
 from daphne.ws_protocol import WebSocketProtocol
 
+from agentweb.edge.error_responses import make_refusal
 from agentweb.edge.flow import Flow
-from agentweb.edge.refusals import make_refusal
 
 _WebSocketProtocol: Any = WebSocketProtocol
 #: Bytes of the longest frame or message that a socket takes from a browser.

@@ -78,9 +78,12 @@ def render_rooms() -> str:
 def render_packages() -> str:
     """Return one row for each package with a README, top to bottom, for the project's README."""
     lines = ["| package | what it holds |", "|---|---|"]
-    for name in (one for layer in read_layers("conversations") for one in layer):
-        if (ROOT / "conversations" / name / "README.md").exists():
-            lines.append(f"| [`{name}`](conversations/{name}/README.md) | {_summarize(name)} |")
+    lines += [
+        f"| [`{name}`](conversations/{name}/README.md) | {_summarize(name)} |"
+        for layer in read_layers("conversations")
+        for name in layer
+        if (ROOT / "conversations" / name / "README.md").exists()
+    ]
     return "\n".join(lines)
 
 

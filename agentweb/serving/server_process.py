@@ -26,7 +26,7 @@ def run_server(host: str, port: int, *, started: Callable[[str], None]) -> None:
     """Serve until a signal; `started` is called with the site's URL once it answers."""
     from channels.routing import get_default_application
 
-    from agentweb.edge.server import EdgeServer
+    from agentweb.edge.http_server import EdgeServer
     from conversations.conf import conf
 
     if conf.run_turns_in == "web":

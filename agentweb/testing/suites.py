@@ -28,7 +28,7 @@ from typing import Any
 
 from django.conf import settings
 
-from agentweb.testing.checks import Check, Result, run_check
+from agentweb.testing.parallel_commands import Check, Result, run_check
 
 PYTHON = (sys.executable, "-m")
 SETTINGS = "--ds=tests.settings"

@@ -18,7 +18,6 @@ from conversations.audit.anchor_checks import (
     read_anchored_chains,
 )
 from conversations.audit.anchor_file import SITE_NAME
-from conversations.audit.bodies import check_bodies
 from conversations.audit.chain_links import check_links
 from conversations.audit.content_checks import (
     check_files,
@@ -26,6 +25,7 @@ from conversations.audit.content_checks import (
     check_tools,
     list_text_digests,
 )
+from conversations.audit.request_bodies import check_bodies
 from conversations.budgets.reconciliation import check_windows
 from conversations.log.findings import DAMAGE, Problem, Tally, describe_error
 from conversations.models import Blob, Conversation, Envelope, SiteChain

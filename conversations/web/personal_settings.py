@@ -21,7 +21,12 @@ from conversations.accounts.people import end_sessions, save_preferences
 from conversations.accounts.preferences import read_preferences
 from conversations.reductions.policy import list_numbers_or_problem
 from conversations.web.forms.log_in import NewPasswordForm, read_peer
-from conversations.web.forms.settings import AppearanceForm, ChatForm, PreferenceForm, ShortcutsForm
+from conversations.web.forms.personal_settings import (
+    AppearanceForm,
+    ChatForm,
+    PreferenceForm,
+    ShortcutsForm,
+)
 from conversations.web.log_in import set_throttle_status
 from conversations.web.page_shell import add_notice, build_page_context
 from conversations.web.responses import get_user

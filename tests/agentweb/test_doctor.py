@@ -17,8 +17,8 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 
 from agentweb.celery import worker_init
-from agentweb.doctor import content, database, host, model, parts, site
-from agentweb.doctor.lines import Line, exit_code, ok, run_check
+from agentweb.doctor import database, host, model, scaled_out, site_settings, stored_data
+from agentweb.doctor.report_lines import Line, exit_code, ok, run_check
 from agentweb.emulator import server as emulator
 from agentweb.serving import heartbeat, worker_loop
 from conversations.log.triggers import list_guarded_tables
@@ -205,18 +205,18 @@ def test_clocks_that_differ(apart: int, state: str, monkeypatch: pytest.MonkeyPa
 
 
 def test_redis_that_is_away_or_forgets(settings: Any, redis_url: str) -> None:
-    assert found(parts.check_redis, "redis") == ("ok", "not used ")
+    assert found(scaled_out.check_redis, "redis") == ("ok", "not used ")
     settings.REDIS_URL = redis_url
-    assert found(parts.check_redis, "redis")[0] == "ok"
-    assert found(parts.check_redis, "redis data")[0] == "ok"
+    assert found(scaled_out.check_redis, "redis")[0] == "ok"
+    assert found(scaled_out.check_redis, "redis data")[0] == "ok"
     with heartbeat.connect_redis(redis_url) as server:
         server.config_set("maxmemory", "100mb")
         server.config_set("maxmemory-policy", "allkeys-lru")
-        assert found(parts.check_redis, "redis memory")[0] == "warn"
+        assert found(scaled_out.check_redis, "redis memory")[0] == "warn"
         server.config_set("maxmemory", "0")
         server.config_set("maxmemory-policy", "noeviction")
     settings.REDIS_URL = f"redis://:hunter2@127.0.0.1:{servers.free_port()}/0"
-    state, text = found(parts.check_redis, "redis")
+    state, text = found(scaled_out.check_redis, "redis")
     assert (state, "hunter2" in text) == ("failed", False)
 
 
@@ -225,23 +225,23 @@ def test_processes_that_are_not_there_or_run_other_code(
 ) -> None:
     settings.REDIS_URL, settings.AGENTWEB_RUN_TURNS_IN = redis_url, "worker"
     for name in ("workers", "web processes", "beat"):
-        assert found(parts.check_processes, name)[0] == "failed"
+        assert found(scaled_out.check_processes, name)[0] == "failed"
     given = [heartbeat.Signs("web"), heartbeat.Signs("worker"), heartbeat.Signs("beat")]
     for one in given:
         one.give()
     for name in ("workers", "web processes", "beat", "code"):
-        assert found(parts.check_processes, name)[0] == "ok"
-    monkeypatch.setattr(parts, "code_version", lambda: "another")
-    assert found(parts.check_processes, "code")[0] == "warn"
+        assert found(scaled_out.check_processes, name)[0] == "ok"
+    monkeypatch.setattr(scaled_out, "code_version", lambda: "another")
+    assert found(scaled_out.check_processes, "code")[0] == "warn"
     monkeypatch.setattr(os, "getpid", lambda: 7)
     given.append(heartbeat.Signs("beat"))
     given[-1].give()
-    assert found(parts.check_processes, "beat")[0] == "warn"
+    assert found(scaled_out.check_processes, "beat")[0] == "warn"
     for one in given:
         one.end()
     assert heartbeat.list_signs() == []
     settings.REDIS_URL = f"redis://127.0.0.1:{servers.free_port()}/0"
-    assert found(parts.check_processes, "processes")[0] == "failed"
+    assert found(scaled_out.check_processes, "processes")[0] == "failed"
 
 
 def test_a_sign_is_a_file_too_and_goes_with_its_process(settings: Any, tmp_path: Path) -> None:
@@ -281,9 +281,9 @@ def test_a_worker_that_cannot_start_ends_and_says_why(monkeypatch: pytest.Monkey
 
 
 def test_what_a_start_refuses_is_a_line(settings: Any) -> None:
-    assert found(site.check_start, "settings")[0] == "ok"
+    assert found(site_settings.check_start, "settings")[0] == "ok"
     settings.ALLOWED_HOSTS = ["*"]
-    state, text = found(site.check_start, "settings")
+    state, text = found(site_settings.check_start, "settings")
     assert (state, "AGENTWEB_HOSTS" in text) == ("failed", True)
 
 
@@ -302,12 +302,12 @@ def test_hosts_origins_and_https_that_do_not_fit(
 ) -> None:
     settings.ALLOWED_HOSTS, settings.HTTPS = hosts, https
     settings.CSRF_TRUSTED_ORIGINS = origins
-    assert found(site.check_address, name)[0] == state
+    assert found(site_settings.check_address, name)[0] == state
 
 
 def test_debugging_is_warned_of(settings: Any) -> None:
     settings.DEBUG = True
-    assert found(site.check_address, "AGENTWEB_DEBUG")[0] == "warn"
+    assert found(site_settings.check_address, "AGENTWEB_DEBUG")[0] == "warn"
 
 
 @pytest.mark.parametrize(
@@ -344,13 +344,13 @@ def test_online_the_api_says_whether_it_takes_the_key(settings: Any) -> None:
 
 
 def test_a_storage_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert found(content.check_storage, "storage")[0] == "ok"
+    assert found(stored_data.check_storage, "storage")[0] == "ok"
 
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(content.storages["workspace"], "save", full)
-    assert found(content.check_storage, "storage")[0] == "failed"
+    monkeypatch.setattr(stored_data.storages["workspace"], "save", full)
+    assert found(stored_data.check_storage, "storage")[0] == "failed"
 
 
 def test_turns_that_nobody_comes_for() -> None:
@@ -358,12 +358,12 @@ def test_turns_that_nobody_comes_for() -> None:
         people_and_turns.queued(people_and_turns.person()),
         people_and_turns.begun(people_and_turns.person("bob")),
     )
-    assert found(content.check_turns, "turns")[0] == "ok"
+    assert found(stored_data.check_turns, "turns")[0] == "ok"
     Turn.objects.filter(pk=waiting.pk).update(created_at=timezone.now() - timedelta(minutes=10))
-    assert found(content.check_turns, "turns")[1].startswith("1 wait")
+    assert found(stored_data.check_turns, "turns")[1].startswith("1 wait")
     late = timezone.now() - timedelta(minutes=10)
     Turn.objects.filter(pk=running.turn_id).update(lease_until=late)
-    state, text = found(content.check_turns, "turns")
+    state, text = found(stored_data.check_turns, "turns")
     assert (state, text.startswith("2 wait")) == ("failed", True)
 
 
@@ -371,29 +371,29 @@ def test_a_ledger_that_differs() -> None:
     user = people_and_turns.person()
     people_and_turns.limited(user, 50_000_000)
     people_and_turns.opened(people_and_turns.begun(user))
-    assert found(content.check_ledger, "ledger")[0] == "ok"
+    assert found(stored_data.check_ledger, "ledger")[0] == "ok"
     BudgetWindow.objects.update(held=9)
-    assert found(content.check_ledger, "ledger")[0] == "failed"
+    assert found(stored_data.check_ledger, "ledger")[0] == "failed"
 
 
 def test_anchors_that_are_off_missing_or_old(settings: Any, tmp_path: Path) -> None:
     path = tmp_path / "anchors.jsonl"
     settings.AGENTWEB_ANCHOR_FILE = "off"
-    assert found(content.check_anchors, "anchors")[0] == "warn"
+    assert found(stored_data.check_anchors, "anchors")[0] == "warn"
     settings.AGENTWEB_ANCHOR_FILE = str(path)
-    assert found(content.check_anchors, "anchors")[0] == "warn"
+    assert found(stored_data.check_anchors, "anchors")[0] == "warn"
     path.write_text("{}\n")
-    assert found(content.check_anchors, "anchors")[0] == "ok"
+    assert found(stored_data.check_anchors, "anchors")[0] == "ok"
     os.utime(path, (0, 0))
-    assert found(content.check_anchors, "anchors")[0] == "warn"
+    assert found(stored_data.check_anchors, "anchors")[0] == "warn"
 
 
 def test_settings_of_mail_and_addresses_that_are_not_whole(settings: Any, tmp_path: Path) -> None:
-    assert run_check(content.check_mail) == run_check(content.check_private_addresses) == []
+    assert run_check(stored_data.check_mail) == run_check(stored_data.check_private_addresses) == []
     settings.AGENTWEB_MAIL_PROVIDERS = ("one https://x.example/token id hunter2", "two https://x")
-    state, text = found(content.check_mail, "AGENTWEB_MAIL_PROVIDERS")
+    state, text = found(stored_data.check_mail, "AGENTWEB_MAIL_PROVIDERS")
     assert (state, "hunter2" in text) == ("failed", False)
     settings.AGENTWEB_MAIL_AUTHORITIES = str(tmp_path / "none.pem")
-    assert found(content.check_mail, "AGENTWEB_MAIL_AUTHORITIES")[0] == "failed"
+    assert found(stored_data.check_mail, "AGENTWEB_MAIL_AUTHORITIES")[0] == "failed"
     settings.AGENTWEB_MCP_PRIVATE = ("wiki.lan:443", "wiki.lan")
-    assert found(content.check_private_addresses, "AGENTWEB_MCP_PRIVATE")[0] == "failed"
+    assert found(stored_data.check_private_addresses, "AGENTWEB_MCP_PRIVATE")[0] == "failed"

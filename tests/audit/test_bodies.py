@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from conversations.agent.ports import Finish
-from conversations.audit.bodies import IncrementalDigest
+from conversations.audit.request_bodies import IncrementalDigest
 from conversations.audit.verify import Tally, verify_everything
 from conversations.context.view import cache_breakpoints, wire
 from conversations.context.view.envelope import join_body

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.async_api import Page, expect
 
-from agentweb.demo import site
+from agentweb.demo import job_site
 from agentweb.demo.alerts import SENDER, render_alert
 from agentweb.demo.workspace import PROMPT_NAME, PROMPTS, RESULT_NAME, make_alerts_prompt
 from agentweb.emulator.scenes.jobs.notes import Rank, find_ranks
@@ -38,7 +38,7 @@ PROGRAM = "tests.e2e.jobservers"
 @pytest.fixture(scope="module")
 def jobs() -> Iterator[Server]:
     """The small site of job pages, on loopback."""
-    running = site.start_site()
+    running = job_site.start_site()
     yield running
     running.stop()
 

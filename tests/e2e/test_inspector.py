@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.async_api import Page, expect
 
-from agentweb.demo import site
+from agentweb.demo import job_site
 from agentweb.demo.workspace import PROMPTS, list_workspace_files
 from agentweb.emulator.server import Server
 from tests.e2e.conftest import Serve, picture
@@ -21,7 +21,7 @@ WIDE = {"width": 1400, "height": 900}
 @pytest.fixture(scope="module")
 def jobs() -> Iterator[Server]:
     """The small site of job pages, on loopback."""
-    running = site.start_site()
+    running = job_site.start_site()
     yield running
     running.stop()
 
@@ -37,7 +37,7 @@ async def test_the_inspector_shows_what_the_model_saw_and_what_was_taken(
     )
     await page.set_viewport_size(WIDE)
     await set_up(page, served)
-    await upload(page, served, list_workspace_files(site.make_list_url(jobs.url)))
+    await upload(page, served, list_workspace_files(job_site.make_list_url(jobs.url)))
     await start_chat(page, served, PROMPTS[0])
     await allow(page, "fetch_url")
     await ended(page, 1)

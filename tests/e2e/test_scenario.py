@@ -14,7 +14,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from agentweb.demo import site
+from agentweb.demo import job_site
 from agentweb.demo.openings import make_opening
 from agentweb.demo.workspace import PROMPTS, RESULT_NAME, list_workspace_files
 from agentweb.emulator.server import Server
@@ -34,7 +34,7 @@ def motion() -> Motion:
 @pytest.fixture(scope="module")
 def jobs() -> Iterator[Server]:
     """The small site of job pages, on loopback."""
-    running = site.start_site()
+    running = job_site.start_site()
     yield running
     running.stop()
 
@@ -57,7 +57,7 @@ async def test_the_job_search_from_the_prompt_to_the_audit(
         AGENTWEB_POLICY="classic",
     )
     await set_up(page, served)
-    await upload(page, served, list_workspace_files(site.make_list_url(jobs.url)))
+    await upload(page, served, list_workspace_files(job_site.make_list_url(jobs.url)))
     await start_chat(page, served, PROMPTS[0])
     # A file was read: whom the model tells anything now, the person allows.
     await allow(page, "fetch_url")

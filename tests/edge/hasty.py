@@ -15,11 +15,11 @@ django.setup()
 
 from twisted.internet import tcp  # noqa: E402
 
-from agentweb.edge import bodies, channel, server, sockets  # noqa: E402
+from agentweb.edge import body_limits, channel, http_server, sockets  # noqa: E402
 
-bodies.MOST_HELD = 12_000_000
+body_limits.MOST_HELD = 12_000_000
 channel.HEAD_SECONDS = channel.PART_SECONDS = 3.0
-server.SEND_BUFFER = tcp.Server.bufferSize = 8_192
+http_server.SEND_BUFFER = tcp.Server.bufferSize = 8_192
 channel.PATIENCE = sockets.PATIENCE = 2.0
 
 from manage import main  # noqa: E402

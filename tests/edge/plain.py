@@ -19,7 +19,7 @@ import django  # noqa: E402
 
 django.setup()
 
-from agentweb.edge import channel, server, sockets, watchdog  # noqa: E402
+from agentweb.edge import channel, http_server, sockets, watchdog  # noqa: E402
 
 channel.PATIENCE = sockets.PATIENCE = 2.0
 watchdog.MOST_BUSY = 0.5
@@ -94,5 +94,5 @@ def ready() -> None:
 
 # serve --port N
 address = f"tcp:port={sys.argv[3]}:interface=127.0.0.1"
-server.EdgeServer(application, address, ready=ready, drain=drain).run()
+http_server.EdgeServer(application, address, ready=ready, drain=drain).run()
 sys.stdout.write("ended\n")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentweb.edge.bodies import AROUND, SMALL, find_body_limit
+from agentweb.edge.body_limits import AROUND, SMALL, find_body_limit
 from agentweb.edge.channel import PART
 from conversations.conf import conf
 from conversations.context.tokens.media import MOST_BYTES

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentweb.demo.site import find_page, make_list_url
+from agentweb.demo.job_site import find_page, make_list_url
 from agentweb.demo.workspace import list_workspace_files
 from tests.emulator.samples import TOOL
 

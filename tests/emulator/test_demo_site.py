@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 
-from agentweb.demo import site
+from agentweb.demo import job_site
 from agentweb.demo.openings import PAGES, PER_PAGE, list_openings, make_opening
 from agentweb.demo.pages import render_job_page
 from agentweb.demo.workspace import make_search_prompt
@@ -52,13 +52,13 @@ def test_pages_are_the_same_every_time_and_titles_differ() -> None:
 
 
 def test_the_prompt_names_the_list_page_and_hides_the_rubric_from_its_first_characters() -> None:
-    prompt = make_search_prompt(site.make_list_url("http://jobs.test"))
+    prompt = make_search_prompt(job_site.make_list_url("http://jobs.test"))
     assert "http://jobs.test/jobs?page=1" in prompt[:500]
     assert prompt.index("- stack 30 %") > 500
 
 
 def test_the_served_site_has_lists_jobs_and_nothing_else() -> None:
-    with site.start_site() as running:
+    with job_site.start_site() as running:
         for path in ("/", "/jobs?page=2", "/jobs/p3-14"):
             with urllib.request.urlopen(running.url + path) as answer:
                 assert answer.headers["content-type"].startswith("text/html")

@@ -50,7 +50,7 @@ LIBRARIES = (
 WARM = (
     "conversations.claude.client", "conversations.runtime.process", "agentweb.asgi",
     "agentweb.urls",
-    "agentweb.celery", "agentweb.emulator.server", "agentweb.edge.server",
+    "agentweb.celery", "agentweb.emulator.server", "agentweb.edge.http_server",
     "agentweb.management.commands.serve", "agentweb.management.commands.worker",
     "tests.rig.hands", "tests.rig.oracle", "tests.rig.roles", "tests.support.toy_tools",
 )  # fmt: skip

@@ -13,8 +13,8 @@ from typing import assert_never
 
 from tools.documents.child import MOST_CHARACTERS
 from tools.documents.csv_tables import csv_to_markdown
+from tools.documents.document_kind import WITH_PARTS, detect_kind
 from tools.documents.isolation import read_in_child
-from tools.documents.kinds import WITH_PARTS, detect_kind
 from tools.documents.parts import Part
 from tools.documents.text_files import decode_text_file
 from tools.framework.clean_text import quote

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from django.conf import settings
 from django.core.management.base import CommandParser
 
-from agentweb.demo import play, site
+from agentweb.demo import job_site, play
 from agentweb.demo.workspace import PROMPTS, QUESTIONS
 from agentweb.management.commands import serve
 from agentweb.serving.server_process import run_server
@@ -33,7 +33,7 @@ class Command(serve.Command):
     def handle(self, *args: Any, **options: Any) -> None:
         if not os.environ.get(_MARK):
             _start_again()
-        self.site = site.start_site(options["site_port"])
+        self.site = job_site.start_site(options["site_port"])
         settings.AGENTWEB_FETCH_PRIVATE = (f"127.0.0.1:{options['site_port']}",)
         try:
             super().handle(*args, **options)
@@ -41,7 +41,7 @@ class Command(serve.Command):
             self.site.stop()
 
     def serve(self, host: str, port: int, *, opens: bool) -> None:
-        user_id, password = play.prepare(site.make_list_url(self.site.url))
+        user_id, password = play.prepare(job_site.make_list_url(self.site.url))
         tasks: list[asyncio.Task[None]] = []
 
         def begin(url: str) -> None:

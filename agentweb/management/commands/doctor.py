@@ -8,8 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
-from agentweb.doctor import content, database, host, model, parts, site
-from agentweb.doctor.lines import Line, exit_code, run_check
+from agentweb.doctor import database, host, model, scaled_out, site_settings, stored_data
+from agentweb.doctor.report_lines import Line, exit_code, run_check
 
 
 class Command(BaseCommand):
@@ -25,8 +25,14 @@ class Command(BaseCommand):
         parser.add_argument("--online", action="store_true", help="ask the API too; costs nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        looks = [*host.LOOKS, *site.LOOKS, *database.LOOKS, *parts.LOOKS, *model.LOOKS]
-        looks += [*content.LOOKS, *([model.check_online] if options["online"] else [])]
+        looks = [
+            *host.LOOKS,
+            *site_settings.LOOKS,
+            *database.LOOKS,
+            *scaled_out.LOOKS,
+            *model.LOOKS,
+        ]
+        looks += [*stored_data.LOOKS, *([model.check_online] if options["online"] else [])]
         lines: list[Line] = []
         for look in looks:
             for line in run_check(look):

@@ -30,7 +30,7 @@ from pathlib import Path
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandParser
 
-from agentweb.testing.checks import Check, Result, run_check, run_checks
+from agentweb.testing.parallel_commands import Check, Result, run_check, run_checks
 from agentweb.testing.suites import (
     PYTHON,
     QUICK,
