@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from agentweb.emulator import api_accounts, json_codec
 from agentweb.emulator.api_accounts import Account
+from agentweb.emulator.billed_answer import BilledAnswer
 from agentweb.emulator.cache_diagnosis import diagnose
 from agentweb.emulator.call import Call
 from agentweb.emulator.delivery import Delivery, deliver_odd
 from agentweb.emulator.faults.refusal_faults import refusal
 from agentweb.emulator.faults.selection import choose_fault
+from agentweb.emulator.file_store import StoredFile
+from agentweb.emulator.files_endpoint import check_sources
 from agentweb.emulator.http_exchange import HttpExchange
 from agentweb.emulator.ids import make_id
 from agentweb.emulator.prepare_prompt import plan_cache, prepare
 from agentweb.emulator.sampling import Sampling
 from agentweb.emulator.scenes.background import is_background
+from agentweb.emulator.scenes.container import made_file
 from agentweb.emulator.validation.call import validate_call
 
 
@@ -35,6 +39,7 @@ async def create_message(exchange: HttpExchange, account: Account, nonce: bytes)
         account.organization_id, paid_for, emulator.clock.now()
     )
     sampled = Sampling(call, prepared, emulator, fault, nonce, plan).run()
+    _keep_made_files(exchange, account, sampled.outcome)
     diagnostics = diagnose(call, emulator, plan, make_id("msg", nonce))
     delivery = Delivery(
         exchange, call, prepared, sampled.plan, sampled.outcome, fault, nonce, diagnostics
@@ -52,4 +57,25 @@ async def count_tokens(exchange: HttpExchange, account: Account) -> None:
 
 def _read_call(exchange: HttpExchange, account: Account, *, counting: bool) -> Call:
     betas = api_accounts.betas(exchange.headers)
-    return validate_call(exchange.body, account=account, betas=betas, counting=counting)
+    call = validate_call(exchange.body, account=account, betas=betas, counting=counting)
+    check_sources(exchange, call.body)
+    return call
+
+
+def _keep_made_files(exchange: HttpExchange, account: Account, outcome: BilledAnswer) -> None:
+    """What code wrote can be downloaded."""
+    emulator = exchange.emulator
+    for piece in outcome.answer.pieces:
+        made = made_file(str(piece.block.get("input", {}).get("command", "")))
+        if piece.block["type"] == "server_tool_use" and made is not None:
+            emulator.files.keep(
+                StoredFile(
+                    id=made.id,
+                    account=account,
+                    filename=made.name,
+                    media_type=made.media_type,
+                    content=made.content,
+                    created=emulator.clock.now(),
+                    is_made=True,
+                )
+            )

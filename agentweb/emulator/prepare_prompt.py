@@ -11,6 +11,7 @@ from agentweb.emulator.canonical_blocks import as_blocks
 from agentweb.emulator.compaction import skip_compacted
 from agentweb.emulator.context_editing import Edited, edit_context
 from agentweb.emulator.errors import Invalid
+from agentweb.emulator.file_store import fill_in
 from agentweb.emulator.prompt_units import Unit, total_tokens
 from agentweb.emulator.scenes.view import Request
 from agentweb.emulator.signatures import Chain
@@ -47,7 +48,8 @@ def plan_cache(
 
 def prepare(call: Call, emulator: Emulator) -> Prepared:
     chain, dropped = verify_thinking(call, emulator.prefix_mismatch)
-    body = _without(call.body, dropped)
+    now = emulator.clock.now()
+    body = fill_in(_without(call.body, dropped), emulator.files, call.account, now)
     if not call.model.keeps_thinking:
         body = _last_turn_thinking(body)
     body = body | {"messages": _shown(skip_compacted(body["messages"]))}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from agentweb.emulator.cache import PromptCache
 from agentweb.emulator.clock import Clock, SystemClock
 from agentweb.emulator.errors import ApiError
+from agentweb.emulator.file_store import FileStore
 from agentweb.emulator.fingerprints import Fingerprints
 from agentweb.emulator.ids import digest
 from agentweb.emulator.prices import cost_micros
@@ -67,6 +68,7 @@ class Emulator:
     cache: PromptCache = field(default_factory=PromptCache)
     counter: TokenCounter = field(default_factory=TokenCounter)
     fingerprints: Fingerprints = field(default_factory=Fingerprints)
+    files: FileStore = field(default_factory=FileStore)
     #: Streams that are being written; the bill of such a one is not final.
     open_streams: int = 0
     #: Faults ordered by the control endpoint, taken in order.
@@ -114,6 +116,7 @@ class Emulator:
         self.log.clear()
         self.cache.clear()
         self.fingerprints.clear()
+        self.files.clear()
         self.ordered_faults.clear()
         self._buckets.clear()
         self._seen.clear()

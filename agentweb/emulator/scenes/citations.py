@@ -67,6 +67,8 @@ def cite_document(source: json_codec.Object, index: int) -> json_codec.Object | 
 
 def _in_document(block: json_codec.Object) -> json_codec.Object | None:
     source, title = block["source"], {"document_title": block.get("title")}
+    if "file_id" in source:
+        title["file_id"] = source["file_id"]
     match source["type"]:
         case "text":
             if not (found := _SENTENCE.search(source["data"])):
