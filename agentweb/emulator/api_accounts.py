@@ -1,7 +1,8 @@
 """API keys: any key is valid, and names the organization and workspace it belongs to.
 
-`sk-anything` is the default organization; `sk-anything@acme/blue` is workspace blue of acme. Keys
-that start with `invalid`, `unpaid` or `forbidden` fail, so that those errors can be had through the
+`sk-anything` is the default organization; `sk-anything@acme/blue` is workspace blue of acme. A
+workspace `us` keeps its inference there, an organization `priority` has bought capacity. Keys that
+start with `invalid`, `unpaid` or `forbidden` fail, so that those errors can be had through the
 whole application.
 """
 

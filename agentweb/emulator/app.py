@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agentweb.emulator import api_accounts, control_endpoint, files_endpoint, models_endpoint
+from agentweb.emulator import (
+    api_accounts,
+    batches_endpoint,
+    control_endpoint,
+    files_endpoint,
+    models_endpoint,
+)
 from agentweb.emulator.asgi import Disconnected, Receive, Scope, Send, read_body
 from agentweb.emulator.clock import Clock
 from agentweb.emulator.errors import ApiError, TooLarge
@@ -76,9 +82,11 @@ async def _route(exchange: HttpExchange) -> None:
     match method, path:
         case "POST", "/v1/messages":
             await create_message(exchange, account, nonce)
+        case _ if (path + "/").startswith(f"{batches_endpoint.PREFIX}/"):
+            await batches_endpoint.handle(exchange, account, nonce)
         case "POST", "/v1/messages/count_tokens":
             await count_tokens(exchange, account)
-        case _ if path == files_endpoint.PREFIX or path.startswith(f"{files_endpoint.PREFIX}/"):
+        case _ if (path + "/").startswith(f"{files_endpoint.PREFIX}/"):
             await files_endpoint.handle(exchange, account, nonce)
         case "GET", _ if path == "/v1/models" or path.startswith("/v1/models/"):
             await models_endpoint.handle(exchange)

@@ -10,6 +10,7 @@ from agentweb.emulator.api_accounts import Account
 from agentweb.emulator.canonical_blocks import as_blocks
 from agentweb.emulator.ids import digest
 from agentweb.emulator.model_catalogue import Model
+from agentweb.emulator.prices import Tariff
 from agentweb.emulator.prompt_units import Level, Lifetime
 from agentweb.emulator.scenes.view import Request
 
@@ -23,6 +24,7 @@ class Call:
     model: Model
     account: Account
     betas: frozenset[str]
+    is_batched: bool = False
 
     @property
     def streaming(self) -> bool:
@@ -54,8 +56,33 @@ class Call:
         return (control.get("ttl") or "5m") if control else None
 
     @property
-    def us_only(self) -> bool:
-        return self.model.regional and self.body.get("inference_geo") == "us"
+    def geo(self) -> str:
+        """Where the model runs: as asked for, or where the workspace keeps it."""
+        if not self.model.regional:
+            return "not_available"
+        home = "us" if self.account.workspace == "us" else "global"
+        return str(self.body.get("inference_geo") or home)
+
+    @property
+    def tier(self) -> str:
+        """Priority is had by who bought it, and only where it was not declined."""
+        if self.is_batched:
+            return "batch"
+        is_plain = self.body.get("service_tier") == "standard_only"
+        return (
+            "priority" if self.account.organization == "priority" and not is_plain else "standard"
+        )
+
+    @property
+    def speed(self) -> str:
+        """Empty where the request does not choose."""
+        return str(self.body.get("speed") or "")
+
+    @property
+    def tariff(self) -> Tariff:
+        return Tariff(
+            us_only=self.geo == "us", is_fast=self.speed == "fast", is_batch=self.is_batched
+        )
 
     @property
     def fallbacks(self) -> tuple[str, ...]:

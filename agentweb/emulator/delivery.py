@@ -21,7 +21,6 @@ from agentweb.emulator.faults.fault import Fault
 from agentweb.emulator.faults.selection import choose_pace
 from agentweb.emulator.faults.stream_faults import FOREVER, change_steps
 from agentweb.emulator.http_exchange import HttpExchange
-from agentweb.emulator.ids import make_id
 from agentweb.emulator.prepare_prompt import Prepared
 from agentweb.emulator.stream_meter import StreamMeter
 from agentweb.emulator.streaming import sse_events
@@ -29,6 +28,7 @@ from agentweb.emulator.streaming.open_loop import by_words, write_open_loop
 from agentweb.emulator.streaming.steps import PING, Steps
 from agentweb.emulator.streaming.writer import pause, watched, write_steps
 from agentweb.emulator.usage import Usage
+from agentweb.emulator.whole_message import MessageWriter
 
 _PORTAL = (
     b"<!doctype html><html><body><h1>Welcome to the Wi-Fi</h1><p>Please log in.</p></body></html>"
@@ -56,41 +56,19 @@ class Delivery:
         else:
             await self._whole()
 
-    def _message(self, usage: Usage) -> json_codec.Object:
-        message: json_codec.Object = {
-            "id": make_id("msg", self.nonce),
-            "type": "message",
-            "role": "assistant",
-            "model": self._model,
-            "content": [],
-            "stop_reason": None,
-            "stop_sequence": None,
-            "stop_details": None,
-            "usage": usage.start() | message_metadata.where(self.call),
-        }
-        return (
-            message | self.diagnostics | message_metadata.transformations(self.call, self.prepared)
-        )
-
     @property
-    def _model(self) -> str:
-        return self.outcome.served_by or self.call.model.id
-
-    def _extra(self) -> json_codec.Object:
-        if self.prepared.edits is None:
-            return {}
-        return {"context_management": {"applied_edits": self.prepared.edits}}
-
-    def _container(self) -> json_codec.Object:
+    def _writer(self) -> MessageWriter:
         now = self.exchange.emulator.clock.now()
-        return message_metadata.container(self.call, self.outcome.answer, self.nonce, now)
+        return MessageWriter(
+            self.call, self.prepared, self.outcome, self.nonce, self.diagnostics, now
+        )
 
     def _bill(self, spent: tuple[Usage, ...], *, complete: bool, searches: int = 0) -> int:
         bill = self.exchange.emulator.bill(
             self.exchange.request_id,
-            self._model,
+            self._writer.model,
             spent,
-            us_only=self.call.us_only,
+            tariff=self.call.tariff,
             complete=complete,
             searches=searches,
         )
@@ -102,24 +80,11 @@ class Delivery:
         return self._bill(outcome.billed(outcome.final), complete=True, searches=searches)
 
     async def _whole(self) -> None:
-        answer, final = self.outcome.answer, self.outcome.final
         self.exchange.emulator.cache.begin(self.plan)
         cost = self._bill_whole()
-        message = self._message(final) | {
-            "content": [piece.block for piece in answer.pieces],
-            "stop_reason": answer.stop_reason,
-            "stop_sequence": answer.stop_sequence,
-            "stop_details": answer.stop_details,
-            "usage": final.start()
-            | message_metadata.where(self.call)
-            | message_metadata.server_uses(answer)
-            | self.outcome.iterations(),
-        }
         limits = self._limit_headers()
         await self.exchange.answer_json(
-            message | self._container() | self._extra(),
-            *limits,
-            ("agentweb-emulator-cost-micros", str(cost)),
+            self._writer.whole(), *limits, ("agentweb-emulator-cost-micros", str(cost))
         )
 
     async def _stream(self) -> None:
@@ -175,7 +140,7 @@ class Delivery:
         first, final = outcome.first, outcome.final
         self.exchange.emulator.cache.begin(self.plan)
         self._bill(outcome.billed(first), complete=False)
-        yield sse_events.open_message(self._message(first))
+        yield sse_events.open_message(self._writer.begin(first))
         yield PING
         dice = Random(self.nonce)  # noqa: S311 - chunk sizes, nothing secret
         cut = by_words if self.exchange.emulator.rate else sse_events.chunks
@@ -183,7 +148,8 @@ class Delivery:
             yield from sse_events.piece_events(index, piece, dice, together, cut)
         self._bill_whole()
         usage = final.delta() | message_metadata.server_uses(outcome.answer) | outcome.iterations()
-        yield from sse_events.close_message(outcome.answer, usage, self._container(), self._extra())
+        container, extra = self._writer.container(), self._writer.extra()
+        yield from sse_events.close_message(outcome.answer, usage, container, extra)
 
     def _limit_headers(self) -> list[tuple[str, str]]:
         emulator = self.exchange.emulator

@@ -23,12 +23,8 @@ def transformations(call: Call, prepared: Prepared) -> json_codec.Object:
 
 def where(call: Call) -> json_codec.Object:
     """The part of the usage that is no count."""
-    geo = call.body.get("inference_geo") or "global"
-    more = {"speed": call.body["speed"]} if call.body.get("speed") else {}
-    return {
-        "service_tier": "standard",
-        "inference_geo": geo if call.model.regional else "not_available",
-    } | more
+    more = {"speed": call.speed} if call.speed else {}
+    return {"service_tier": call.tier, "inference_geo": call.geo} | more
 
 
 def server_uses(answer: Answer) -> json_codec.Object:

@@ -2,7 +2,8 @@
 
 Rates are micro-dollars per million tokens; a bill is rounded up once, over all iterations of a
 request. The sheet gives no one-hour rate for Fable 5.2; twice the input rate is charged, as on
-every other model.
+every other model. Fast mode is said to be priced apart; six times the rates are charged, as they
+were for the first model that had it.
 """
 
 from __future__ import annotations
@@ -86,13 +87,31 @@ PRICES: Mapping[str, Price] = {
 SEARCH = 10_000
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tariff:
+    """What changes the price of the tokens; searches cost the same on every tariff."""
+
+    us_only: bool = False
+    is_fast: bool = False
+    is_batch: bool = False
+
+    def apply(self, total: int, scale: int) -> tuple[int, int]:
+        """A tenth more in one country, six times as much when fast, half in a batch."""
+        if self.us_only:
+            total, scale = total * 11, scale * 10
+        if self.is_fast:
+            total *= 6
+        return total, scale * 2 if self.is_batch else scale
+
+
+_PLAIN = Tariff()
+
+
 def cost_micros(
-    model_id: str, iterations: Iterable[Usage], *, us_only: bool = False, searches: int = 0
+    model_id: str, iterations: Iterable[Usage], *, tariff: Tariff = _PLAIN, searches: int = 0
 ) -> int:
     """The exact bill of one request: every iteration, compaction included, rounded up once."""
     price = PRICES[model_id]
-    total = sum(price.rates(usage.prompt).charge(usage) for usage in iterations)
-    scale = 1_000_000
-    if us_only:
-        total, scale = total * 11, scale * 10
+    charged = sum(price.rates(usage.prompt).charge(usage) for usage in iterations)
+    total, scale = tariff.apply(charged, 1_000_000)
     return -(-total // scale) + searches * SEARCH

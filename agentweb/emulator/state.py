@@ -6,13 +6,14 @@ from collections import Counter as Tally
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from agentweb.emulator.batch import Batch
 from agentweb.emulator.cache import PromptCache
 from agentweb.emulator.clock import Clock, SystemClock
 from agentweb.emulator.errors import ApiError
 from agentweb.emulator.file_store import FileStore
 from agentweb.emulator.fingerprints import Fingerprints
 from agentweb.emulator.ids import digest
-from agentweb.emulator.prices import cost_micros
+from agentweb.emulator.prices import Tariff, cost_micros
 from agentweb.emulator.prompt_units import TokenCounter
 from agentweb.emulator.rate_limits import Buckets, Limits
 from agentweb.emulator.scenes.scene import Scene
@@ -69,6 +70,9 @@ class Emulator:
     counter: TokenCounter = field(default_factory=TokenCounter)
     fingerprints: Fingerprints = field(default_factory=Fingerprints)
     files: FileStore = field(default_factory=FileStore)
+    #: Batches by their id, in the order they were made, and how long one is in progress.
+    batches: dict[str, Batch] = field(default_factory=dict)
+    batch_seconds: float = 0.0
     #: Streams that are being written; the bill of such a one is not final.
     open_streams: int = 0
     #: Faults ordered by the control endpoint, taken in order.
@@ -97,11 +101,11 @@ class Emulator:
         model: str,
         iterations: tuple[Usage, ...],
         *,
-        us_only: bool,
+        tariff: Tariff,
         complete: bool,
         searches: int = 0,
     ) -> Bill:
-        cost = cost_micros(model, iterations, us_only=us_only, searches=searches)
+        cost = cost_micros(model, iterations, tariff=tariff, searches=searches)
         self.bills[request_id] = bill = Bill(request_id, model, iterations, cost, complete)
         return bill
 
@@ -117,6 +121,7 @@ class Emulator:
         self.cache.clear()
         self.fingerprints.clear()
         self.files.clear()
+        self.batches.clear()
         self.ordered_faults.clear()
         self._buckets.clear()
         self._seen.clear()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentweb.emulator.prices import cost_micros
+from agentweb.emulator.prices import PRICES, Tariff, cost_micros
 from agentweb.emulator.tokens import count_text
 from agentweb.emulator.usage import Usage
 from tests.emulator.samples import MARK
@@ -45,7 +45,45 @@ def test_iterations_are_added_before_rounding() -> None:
 
 
 def test_inference_in_one_country_costs_a_tenth_more() -> None:
-    assert cost_micros("claude-opus-5-5", [Usage(fresh=1_000)], us_only=True) == 4_400
+    assert (
+        cost_micros("claude-opus-5-5", [Usage(fresh=1_000)], tariff=Tariff(us_only=True)) == 4_400
+    )
+
+
+def test_a_tariff_is_applied_before_rounding() -> None:
+    spent = [Usage(fresh=1_000, output=100)]
+    plain = cost_micros("claude-opus-5-5", spent)
+    tariffs = (Tariff(is_fast=True), Tariff(is_batch=True), Tariff(is_batch=True, us_only=True))
+    costs = [cost_micros("claude-opus-5-5", spent, tariff=tariff) for tariff in tariffs]
+    assert costs == [plain * 6, plain // 2, plain * 11 // 20]
+    assert cost_micros("claude-opus-5-5", [], tariff=tariffs[1], searches=1) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("key", "asked", "told", "tenths"),
+    [
+        ("sk-a", {}, ("standard", "global", None), 10),
+        ("sk-a", {"inference_geo": "us"}, ("standard", "us", None), 11),
+        ("sk-a@acme/us", {}, ("standard", "us", None), 11),
+        ("sk-a@acme/us", {"inference_geo": "global"}, ("standard", "global", None), 10),
+        ("sk-a@priority", {"service_tier": "auto"}, ("priority", "global", None), 10),
+        ("sk-a@priority", {"service_tier": "standard_only"}, ("standard", "global", None), 10),
+        ("sk-a", {"speed": "fast"}, ("standard", "global", "fast"), 60),
+        ("sk-a", {"speed": "standard"}, ("standard", "global", "standard"), 10),
+    ],
+)
+def test_the_answer_says_what_it_was_priced_by(
+    ask: Any, body: Any, key: str, asked: Any, told: Any, tenths: int
+) -> None:
+    answered = ask(body(**asked), x_api_key=key)
+    usage = answered.json["usage"]
+    assert (usage["service_tier"], usage["inference_geo"], usage.get("speed")) == told
+    bill = ask.emulator.bills[answered.headers["request-id"]]
+    (spent,) = bill.iterations
+    exact = PRICES["claude-sonnet-5-5"].base.charge(spent) * tenths
+    assert bill.cost_micros == -(-exact // 10_000_000)
+    streamed = ask(body(**asked, stream=True), x_api_key=key)
+    assert streamed.events[0][1]["message"]["usage"]["inference_geo"] == told[1]
 
 
 def test_the_bill_is_in_the_header_and_in_the_books(ask: Any, body: Any) -> None:
