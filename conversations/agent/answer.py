@@ -58,10 +58,12 @@ class ToolUse:
 class Answer:
     """An answer in progress: feed it events, read what has arrived at any time.
 
-    `taken` are the ids of earlier tool calls: ids are unique over a whole request.
+    `taken` are the ids of earlier tool calls: ids are unique over a whole request. `waiting` are
+    those of the API's own calls that have no result yet: this answer may begin with it.
     """
 
     taken: AbstractSet[str] = frozenset()
+    waiting: AbstractSet[str] = frozenset()
     stop_reason: str = ""
     #: Why the model declined, in the API's own words; "" when it gives no explanation.
     refusal: str = ""
@@ -89,12 +91,28 @@ class Answer:
                 if self._is_started:
                     raise StreamError("the message started twice")
                 self._is_started = True
-                self._report(event["message"].get("usage"))
+                return self._start(event["message"])
             case str(name) if name in _EVENTS:
                 if not self._is_started:
                     raise StreamError(f"{name} came before the message started")
                 return self._go_on(name, event)
         return AddedText()
+
+    def _start(self, message: dict[str, Any]) -> AddedText:
+        """Take the start of the message, which may hold blocks and the stop reason already."""
+        self._end(message)
+        self._report(message.get("usage"))
+        shown = [
+            self._start_block(at, block) for at, block in enumerate(message.get("content") or [])
+        ]
+        for block in self._blocks:
+            block.is_closed = True
+        return AddedText("".join(a.text for a in shown), "".join(a.thinking for a in shown))
+
+    def _end(self, facts: dict[str, Any]) -> None:
+        reason = facts.get("stop_reason") or self.stop_reason
+        self.stop_reason = str(reason)[:_MOST_REASON]
+        self.refusal = _read_refusal(facts.get("stop_details")) or self.refusal
 
     def _go_on(self, name: str, event: dict[str, Any]) -> AddedText:
         match name:
@@ -105,9 +123,7 @@ class Answer:
             case "content_block_stop":
                 self._open(event["index"]).is_closed = True
             case "message_delta":
-                reason = event["delta"].get("stop_reason") or self.stop_reason
-                self.stop_reason = str(reason)[:_MOST_REASON]
-                self.refusal = _read_refusal(event["delta"].get("stop_details")) or self.refusal
+                self._end(event["delta"])
                 self._report(event.get("usage"), event.get("context_management"))
             case _:
                 self._stop()
@@ -190,34 +206,54 @@ class Answer:
         """Wire texts of the blocks that may be sent back: complete blocks, and text even if cut.
 
         Tool calls are included only in a complete answer that stopped to use tools; calls of the
-        API's own tools only with their results (or where the API paused before them). Thinking is
-        signed over what precedes it and must not be the last block.
+        API's own tools only with their results, or where the API waits before it runs them; results
+        only of calls that wait. Thinking is signed over what precedes it and must not be the last
+        block. Whitespace alone is no answer.
         """
         texts: list[str] = []
-        thoughts, is_whole = 0, True
-        for block in self._blocks:
+        thoughts, is_whole, is_blank = 0, True, True
+        for block, text in zip(self._blocks, self._write_blocks(), strict=True):
             is_thought = block.type in ("thinking", "redacted_thinking")
-            is_kept = self._is_answered(block) and (is_whole or not is_thought)
-            text = block.text(keeps_tools=self.wants_tools) if is_kept else ""
-            is_whole = is_whole and bool(text) and not _is_flawed(block)
-            if text:
-                texts.append(text)
+            written = text if is_whole or not is_thought else ""
+            is_whole = is_whole and bool(written) and not _is_flawed(block)
+            if written:
+                texts.append(written)
                 thoughts = thoughts + 1 if is_thought else 0
-        return tuple(texts[: len(texts) - thoughts])
+                is_blank = is_blank and (is_thought or block.is_blank)
+        return () if is_blank else tuple(texts[: len(texts) - thoughts])
 
-    def _is_answered(self, block: BlockInProgress) -> bool:
-        """Return whether a call or a result of the API's own tools has its counterpart."""
-        if block.type in blocks.SERVER_CALLS:
-            answered = {
-                other.start.get("tool_use_id")
-                for other in self._blocks
-                if other.is_closed and blocks.is_server_result(other.type)
-            }
-            is_paused = self.is_complete and self.stop_reason == "pause_turn"
-            return is_paused or block.start["id"] in answered
-        if blocks.is_server_result(block.type):
-            return block.start.get("tool_use_id") in self._ids
-        return True
+    def _write_blocks(self) -> list[str]:
+        """Return the wire text of each block by itself; "" for one that must not be sent back."""
+        keeps_tools = self.wants_tools
+        texts = [block.text(keeps_tools=keeps_tools) for block in self._blocks]
+        waiting, asked = set(self.waiting), dict[str, int]()
+        for at, block in enumerate(self._blocks):
+            if texts[at] and block.type in blocks.SERVER_CALLS:
+                asked[block.start["id"]] = at
+            elif texts[at] and blocks.is_server_result(block.type):
+                call = block.start.get("tool_use_id")
+                if call in asked:
+                    del asked[call]
+                elif call in waiting:
+                    waiting.remove(call)
+                else:
+                    texts[at] = ""
+        if not self._waits:
+            for at in asked.values():
+                texts[at] = ""
+        return texts
+
+    @property
+    def _waits(self) -> bool:
+        """Whether the API goes on with its own calls when the answer is sent back."""
+        is_paused = self.is_complete and self.stop_reason == "pause_turn"
+        return is_paused or bool(self.tool_uses)
+
+    @property
+    def has_results(self) -> bool:
+        """Whether results of the API's own tools are among the blocks that may be sent back."""
+        pairs = zip(self._blocks, self._write_blocks(), strict=True)
+        return any(text and blocks.is_server_result(block.type) for block, text in pairs)
 
     @property
     def tool_uses(self) -> tuple[ToolUse, ...]:

@@ -21,6 +21,8 @@ MOST_DEPTH = 100
 _TAKEN_BACK = blocks.SERVER_CALLS | {"redacted_thinking"}
 #: Fields of a compaction block, besides content and signature, that are sent back unchanged.
 _COMPACTION_FIELDS = ("encrypted_content", "tool_changes")
+#: Fields of a citation that the API sends and does not take back.
+_NOT_TAKEN_BACK = frozenset({"file_id"})
 #: Fields of a tool call, besides its input, that the API accepts back.
 _CALL_FIELDS = ("type", "id", "name", "caller", "toolset_name", "server_name")
 
@@ -60,6 +62,11 @@ class BlockInProgress:
     @property
     def grown(self) -> str:
         return "".join(self.parts)
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether it is a text of whitespace alone, as the API puts between cited texts."""
+        return self.type == "text" and not self.grown.strip()
 
     def grow(self, delta: dict[str, Any]) -> AddedText:
         """Apply a delta; ignore unknown kinds, raise StreamError for another block's kind."""
@@ -110,7 +117,7 @@ class BlockInProgress:
             case "text":
                 cited = {"citations": self.citations} if self.citations else {}
                 block = wire.encode({"type": "text", "text": self.grown} | cited)
-                return block if self.grown.strip() else ""
+                return block if self.grown else ""
             case "thinking" if self.is_closed and self.signature:
                 signed = {"thinking": self.grown, "signature": self.signature}
                 return wire.encode({"type": "thinking"} | signed)
@@ -168,7 +175,8 @@ def demand_shallow(value: Any) -> Any:
 def _citations(values: Any) -> list[dict[str, Any]]:
     if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
         raise StreamError("a citation is an object")
-    return list(demand_shallow(values))
+    found: list[dict[str, Any]] = demand_shallow(values)
+    return [{key: one[key] for key in one if key not in _NOT_TAKEN_BACK} for one in found]
 
 
 def _checked_text(text: str) -> str:

@@ -8,7 +8,6 @@ out an automatic retry.
 from __future__ import annotations
 
 from collections.abc import Callable
-from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -49,15 +48,19 @@ class _Response:
 
 
 async def attempt_call(
-    line: Line, sent: Sent, *, grow: Grow | None = None, taken: AbstractSet[str] = frozenset()
+    line: Line,
+    sent: Sent,
+    *,
+    grow: Grow | None = None,
+    answer: Answer | None = None,
 ) -> tuple[Answer, Message | None]:
     """Send the call and return its complete answer and message; raises ModelFailed or Stopped.
 
     `grow` shows the answer as it arrives; without it the answer is not stored as a message.
-    `taken` are the ids of the tool calls in the request.
+    `answer`, still empty, knows the calls in the request.
     """
     shows = grow is not None
-    answer = Answer(taken)
+    answer = Answer() if answer is None else answer
     response = _Response(answer)
     try:
         await _read_stream(line, sent, response, grow)
@@ -173,7 +176,8 @@ def _build_ending(
         status,
         answer.usage,
         answer.stop_reason,
-        answer.blocks if keeps and answer.text.strip() else (),
+        # Results were paid for; the next request goes on from them.
+        answer.blocks if keeps and (answer.text.strip() or answer.has_results) else (),
         (),
         answer.tokens(sent.model),
         answer.searches,

@@ -32,6 +32,7 @@ from conversations.context.pipeline import Prepared
 from conversations.context.steps import api_clearing
 from conversations.context.steps.protocol import REFUSED
 from conversations.context.view import edits, rules
+from conversations.context.view.server_calls import read_server_calls
 from conversations.context.view.view import View
 
 #: Factor by which the output limit is raised after it cut a tool call.
@@ -166,7 +167,7 @@ class Runner:
         left = self.job.window - prepared.gauge.seen
         envelope = self.job.envelope.fit_window(left)
         envelope = api_clearing.build_reply_envelope(envelope, view, prepared.clearing)
-        taken = self.ids | list_call_ids(view)
+        taken, waiting = self.ids | list_call_ids(view), read_server_calls(view).open.keys()
         tries, first_limit = 1, envelope.max_tokens
         if moved := self._meter_events(view):
             await self.ports.publish(*moved)
@@ -178,8 +179,9 @@ class Runner:
             state = replace(state, called_at=self.ports.now())
             await self.ports.publish(RoundOpened(self.turn, self.round))
             try:
-                grow = self.ports.stage.grow
-                answer, message = await attempt_call(self.ports, sent, grow=grow, taken=taken)
+                answer, message = await attempt_call(
+                    self.ports, sent, grow=self.ports.stage.grow, answer=Answer(taken, waiting)
+                )
             except ModelFailed as error:
                 await self._back_off(error, tries)
                 tries += 1

@@ -25,6 +25,7 @@ from conversations.context.steps.adaptive import Plan, plan_reduction
 from conversations.context.steps.api_compaction import Compacting
 from conversations.context.steps.compaction import compact_results
 from conversations.context.steps.kinds import RegisteredKind
+from conversations.context.steps.open_calls import leave_out_open_calls
 from conversations.context.steps.protocol import (
     CompactionReply,
     CompactionWanted,
@@ -84,6 +85,8 @@ def prepare(view: View, situation: Situation, policy: Policy, *, harder: int = 0
     working = _Pipeline(view, situation, policy, harder)
     if situation.window < SMALLEST_WINDOW or (harder and policy.name == "off"):
         raise WindowError(working.gauge.tokens, situation.window, situation.model)
+    # A rule of the API, not a reduction: it holds under every policy.
+    yield from working.propose(leave_out_open_calls(working.view))
     yield from working.put_in_words()
     if working.is_doubtful and not harder:
         yield from working.count()

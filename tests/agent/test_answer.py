@@ -248,21 +248,8 @@ def test_an_input_given_whole_at_the_start_counts() -> None:
     assert answer.tool_uses == (ToolUse("t", "n", '{"a":1}'),)
 
 
-def test_a_call_of_the_api_s_own_tools_stays_only_with_its_result() -> None:
-    call = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"q": 1}}
-    result = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []}
-    head = [start(), *text(0, "I search."), *whole(call, 1)]
-    said = {"type": "text", "text": "I search."}
-    assert kept(fed(head)) == [said]
-    assert kept(fed([*head, *ended("end_turn")])) == [said]
-    assert kept(fed([*head, opened(2, result)])) == [said]
-    assert kept(fed([*head, *whole(result, 2)])) == [said, call, result]
-    assert kept(fed([*head, *ended("pause_turn")])) == [said, call]
-    assert kept(fed([start(), *text(0, "I search."), *whole(result, 1)])) == [said]
-
-
 def test_thinking_behind_a_block_that_was_left_out_is_left_out_too() -> None:
-    events = [start(), *thought(0), *text(1, " "), *thought(2), *text(3, "So.")]
+    events = [start(), *thought(0), *whole({"type": "hologram"}, 1), *thought(2), *text(3, "So.")]
     assert [block["type"] for block in kept(fed(events))] == ["thinking", "text"]
 
 

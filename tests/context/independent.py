@@ -72,9 +72,8 @@ def _turns(turns: list[Turn]) -> list[str]:
     first = turns[0][1][0]["type"] if turns[0][1] else ""
     if turns[0][0] != "user" and first != "compaction":
         found.append("does not start with the user")
-    last = turns[-1][1][-1]["type"] if turns[-1][1] else ""
-    # A turn paused in a server tool is sent back as it is.
-    if turns[-1][0] != "user" and last not in SERVED and not last.endswith("_tool_result"):
+    # A turn paused in its server tools is sent back as it is.
+    if turns[-1][0] != "user" and not any(map(_is_served, turns[-1][1])):
         found.append("does not end with the user")
     seen: set[str] = set()
     for number, (role, blocks) in enumerate(turns):
@@ -87,7 +86,7 @@ def _turns(turns: list[Turn]) -> list[str]:
         given = turns[number + 1][1] if number + 1 < len(turns) else []
         if role == "assistant":
             found += _answered(number, asked, given)
-        found += _served(number, blocks, is_last=number + 1 == len(turns))
+    found += _served(turns)
     if turns[0][0] == "user" and any(b["type"] == "tool_result" for b in turns[0][1]):
         found.append("results without an answer before")
     return found
@@ -106,18 +105,36 @@ def _answered(number: int, asked: list[str], given: list[dict[str, Any]]) -> lis
     return found
 
 
-def _served(number: int, blocks: list[dict[str, Any]], *, is_last: bool) -> list[str]:
-    """Tools of the API itself: each result behind its call; the last turn may be paused in one."""
+def _is_served(block: dict[str, Any]) -> bool:
+    return block["type"] in SERVED or block["type"].endswith("_tool_result")
+
+
+def _served(turns: list[Turn]) -> list[str]:
+    """Tools of the API itself: each result behind its call, over all answers to one message.
+
+    A call may wait for our results where it was made beside our calls or made them itself.
+    """
     found: list[str] = []
-    left: set[str] = set()
-    for block in blocks:
-        if block["type"] in SERVED:
-            left.add(block["id"])
-        elif block["type"].endswith("_tool_result"):
-            if block["tool_use_id"] not in left:
+    waiting: list[str] = []
+    for number, (role, blocks) in enumerate(turns):
+        if role == "user":
+            continue
+        older, asked = list(waiting), [b for b in blocks if b["type"] == "tool_use"]
+        for block in filter(_is_served, blocks):
+            if block["type"] in SERVED:
+                waiting.append(block["id"])
+            elif block["tool_use_id"] in waiting:
+                waiting.remove(block["tool_use_id"])
+            else:
                 found.append(f"turn {number}: no call for {block['tool_use_id']}")
-            left.discard(block["tool_use_id"])
-    return found if is_last else found + [f"turn {number}: no result for {one}" for one in left]
+        if number + 1 == len(turns):
+            break
+        is_done = not asked or any(b["type"] != "tool_result" for b in turns[number + 1][1])
+        callers = [b["caller"]["tool_id"] for b in asked if "tool_id" in b.get("caller", {})]
+        lost = [one for one in waiting if is_done or (one in older and one not in callers)]
+        found += [f"turn {number}: no result for {one}" for one in lost]
+        waiting = [one for one in waiting if one not in lost]
+    return found
 
 
 def _compacted(messages: list[dict[str, Any]]) -> list[str]:
@@ -143,7 +160,7 @@ def _block(role: str, block: dict[str, Any]) -> list[str]:
         return [f"{kind} from the user"]
     if role == "assistant" and kind in _USERS - _ANYBODYS:
         return [f"{kind} from the assistant"]
-    if kind == "text" and not block["text"].strip():
+    if kind == "text" and not (block["text"].strip() or (block["text"] and role == "assistant")):
         return ["blank text"]
     mark = block.get("cache_control", {"type": "ephemeral"})
     if mark.get("type") != "ephemeral" or (kind in THINKING and "cache_control" in block):

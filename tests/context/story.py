@@ -126,7 +126,7 @@ class Story:
         return Endpoint(pick("ABC"), pick(WINDOWS), account, system)
 
     def import_history(self) -> None:
-        messages = self.maker.conversation()
+        messages = self.maker.conversation(has_unfinished=True)
         for message in messages:
             self.add(message, message.seq)
             if message.kind == "prompt":

@@ -62,14 +62,41 @@ class Maker(Parts):
 
     def resumed(self, paused: Message) -> Message:
         """Make the rest of an answer that was paused."""
-        rest: list[Made] = []
         last = paused.blocks[-1].value
-        if last["type"] in ("server_tool_use", "mcp_tool_use"):
-            name = "mcp" if last["type"] == "mcp_tool_use" else last["name"]
-            content = self.chance.choice(SERVED[name])
-            found = {"type": f"{name}_tool_result", "tool_use_id": last["id"]}
-            rest.append({**found, "content": content})
+        is_open = last["type"] in ("server_tool_use", "mcp_tool_use")
+        rest = [self.found_by(last)] if is_open else []
         return self.message("answer", [*rest, *self.thoughts(), self.spoken()])
+
+    def found_by(self, call: Made) -> Made:
+        """Make the result of a call of the API's own tools."""
+        name = "mcp" if call["type"] == "mcp_tool_use" else call["name"]
+        content = self.chance.choice(SERVED[name])
+        return {"type": f"{name}_tool_result", "tool_use_id": call["id"], "content": content}
+
+    def waited(self) -> list[Message]:
+        """Make a call of the API's that waits beside ours, and the answer it begins.
+
+        It may have made the calls itself; then it may wait for those of several answers.
+        """
+        call = self.served()[0]
+        uses, is_caller = [self.use()], self.chance.random() < 0.3
+        if is_caller:
+            uses[0] |= {"caller": {"type": "code_execution_20250825", "tool_id": call["id"]}}
+        made = [self.message("answer", [*self.thoughts(), call, *uses])]
+        made.append(self.message("results", [self.result(str(uses[0]["id"]))]))
+        while is_caller and self.chance.random() < 0.5:
+            more = self.use() | {"caller": uses[0]["caller"]}
+            made.append(self.message("answer", [more]))
+            made.append(self.message("results", [self.result(str(more["id"]))]))
+        rest = [*self.thoughts(), self.spoken()]
+        return [*made, self.message("answer", [self.found_by(call), *rest])]
+
+    def unfinished(self) -> list[Message]:
+        """Make a turn that ended while a call of the API's waited."""
+        if self.chance.random() < 0.5:
+            return self.waited()[:2]
+        call = self.served()[0]
+        return [self.message("answer", [*self.thoughts(), call])]
 
     def round(self) -> list[Message]:
         """Make an answer with calls, and their results: in one message or two, text behind."""
@@ -90,7 +117,7 @@ class Maker(Parts):
             answers += self.said_by_user()
         return [*said, self.message("results", answers)]
 
-    def conversation(self) -> list[Message]:
+    def conversation(self, *, has_unfinished: bool = False) -> list[Message]:
         made: list[Message] = []
         if self.chance.random() < 0.04:
             name = {"signature": "c2ln"} if self.chance.random() < 0.5 else {}
@@ -103,6 +130,10 @@ class Maker(Parts):
                 made += self.round()
             elif kind < 0.75:
                 made += [self.answer(), self.prompt()]
+            elif kind < 0.77:
+                ends_early = has_unfinished and self.chance.random() < 0.5
+                made += self.unfinished() if ends_early else self.waited()
+                made.append(self.prompt())
             elif kind < 0.8:
                 paused = self.paused()
                 made += [paused, self.resumed(paused), self.prompt()]

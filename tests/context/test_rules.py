@@ -24,6 +24,9 @@ Talk = list[tuple[Kind, list[Part]]]
 MARK = {"cache_control": EPHEMERAL}
 SEARCH = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}
 FOUND = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []}
+SEARCH_2, FOUND_2 = {**SEARCH, "id": "srv_2"}, {**FOUND, "tool_use_id": "srv_2"}
+CALLER = {"caller": {"type": "code_execution_20250825", "tool_id": "srv_1"}}
+BLANK = text("\n\n")
 ASK = answer(use("t1"))
 GOT = results(result("t1"))
 
@@ -42,12 +45,21 @@ GOT = results(result("t1"))
         [prompt("a"), answer(THOUGHT, SEARCH, FOUND, "x"), prompt("b")],
         [prompt("a"), answer(SEARCH), answer(FOUND, "x"), prompt("b")],
         [prompt("a"), answer(SEARCH)],
+        [prompt("a"), answer(SEARCH, FOUND, BLANK)],
+        [prompt("a"), answer(BLANK, THOUGHT, "b", BLANK), prompt("c")],
+        [prompt("a"), answer(SEARCH, use("t1")), GOT],
+        [prompt("a"), answer(SEARCH, use("t1")), GOT, answer(FOUND, "x"), prompt("b")],
+        [prompt("a"), answer(SEARCH), answer(FOUND, SEARCH_2, use("t1")), GOT, answer(FOUND_2)],
+        [
+            prompt("a"), answer(SEARCH, use("t1") | CALLER), GOT,
+            answer(use("t2") | CALLER), results(result("t2")), answer(FOUND, "x"), prompt("b"),
+        ],
         [prompt("a"), answer({**SEARCH, "type": "mcp_tool_use"})],
         [answer({"type": "compaction", "content": "x"}), prompt("b")],
         [prompt("a"), answer("b"), prompt({**text("c"), **MARK})],
         [prompt("a"), answer({"type": "redacted_thinking", "data": "x"}, "b"), prompt("c")],
     ],
-)
+)  # fmt: skip
 def test_what_the_api_takes_passes(talk: Talk) -> None:
     rules.check_rules(view_of(*talk))
 
@@ -72,6 +84,14 @@ def test_what_the_api_takes_passes(talk: Talk) -> None:
         ("order", [prompt("a"), ASK, prompt("first"), GOT]),
         ("server_tool", [prompt("a"), answer(SEARCH), prompt("b")]),
         ("server_tool", [prompt("a"), answer(FOUND, "b"), prompt("c")]),
+        ("server_tool", [prompt("a"), answer(FOUND, SEARCH, "b"), prompt("c")]),
+        ("server_tool", [prompt("a"), answer(SEARCH, FOUND, FOUND), prompt("c")]),
+        ("server_tool", [prompt("a"), answer(SEARCH, FOUND), answer(FOUND, "b"), prompt("c")]),
+        ("server_tool", [prompt("a"), answer(SEARCH, use("t1")), GOT, prompt("b")]),
+        ("server_tool", [prompt("a"), answer(SEARCH, use("t1")), GOT, answer("b"), prompt("c")]),
+        ("server_tool", [
+            prompt("a"), answer(SEARCH, use("t1")), GOT, answer(use("t2")), results(result("t2")),
+        ]),
         ("kind", [prompt(THOUGHT)]),
         ("kind", [prompt(use("t1"))]),
         ("kind", [prompt("a"), answer(IMAGE), prompt("b")]),
@@ -136,6 +156,21 @@ def test_cuts_never_part_a_call_from_its_result() -> None:
         answer(SEARCH), answer(FOUND), prompt("b"), answer(use("t3")),
     )  # fmt: skip
     assert rules.find_cuts(view) == [0, 1, 3, 5, 6]
+
+
+def test_cuts_never_part_an_answer_from_the_result_that_the_next_one_begins_with() -> None:
+    view = view_of(
+        prompt("a"), answer(SEARCH, use("t1")), GOT, answer(FOUND, SEARCH_2), answer(FOUND_2),
+        prompt("b"), answer("c"),
+    )  # fmt: skip
+    assert rules.find_cuts(view) == [0, 1, 5, 6, 7]
+
+
+def test_a_call_that_its_turn_left_without_a_result_does_not_keep_later_messages_from_a_cut() -> (
+    None
+):
+    view = view_of(prompt("a"), answer(SEARCH), prompt("b"), answer("c"))
+    assert rules.find_cuts(view) == [0, 1, 3, 4]
 
 
 def test_a_message_without_blocks_is_not_judged() -> None:

@@ -71,7 +71,6 @@ async def test_a_search_is_billed_shown_and_sent_back(emulator: EmulatorServer) 
     await accounted(emulator)
 
 
-@pytest.mark.xfail(strict=True, reason="a result that an answer begins with is left out")
 async def test_a_turn_that_pauses_goes_on(emulator: EmulatorServer, settings: Any) -> None:
     settings.AGENTWEB_WEB_SEARCH_USES = 30
     async with supervising() as supervisor:

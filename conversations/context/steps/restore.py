@@ -9,6 +9,7 @@ Thinking is not restored: its signature covers a prefix that no longer exists.
 from __future__ import annotations
 
 from conversations.context.steps.kinds import OURS
+from conversations.context.steps.open_calls import leave_out_open_calls
 from conversations.context.view import edits, rules
 from conversations.context.view.edits import (
     Edit,
@@ -66,4 +67,6 @@ def demand_legal(view: View) -> None:
     last = view.messages[-1]
     if last.kind == "answer":
         view = view.append(Message.parse(last.seq + 1, "prompt", _NEXT))
-    rules.check_rules(view)
+    # The request leaves these out as well.
+    change = leave_out_open_calls(view)
+    rules.check_rules(view if change is None else change.made)

@@ -10,7 +10,7 @@ from conversations.context.tokens.images import TYPES
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-#: Calls of tools that the API runs itself; their results are in the same assistant turn.
+#: Calls of tools that the API runs itself (`view/server_calls.py`).
 SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 _USER = frozenset({"text", "image", "document", "search_result", "tool_result", "container_upload"})
 _USER_ONLY = frozenset({"image", "document", "search_result", "tool_result"})
@@ -51,7 +51,7 @@ def _find_flaws(role: str, values: list[Any]) -> Iterator[Flaw]:
         elif not _suits(role, value["type"]):
             yield "kind", where, f"{value['type']} may not stand in a message of role {role}"
         else:
-            yield from _find_own_flaws(where, value)
+            yield from _find_own_flaws(role, where, value)
 
 
 def _suits(role: str, name: str) -> bool:
@@ -60,14 +60,14 @@ def _suits(role: str, name: str) -> bool:
     return name not in _USER_ONLY
 
 
-def _find_own_flaws(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
+def _find_own_flaws(role: str, where: str, value: dict[str, Any]) -> Iterator[Flaw]:
     name = value["type"]
     mark = value.get("cache_control")
     if mark is not None and (name in _UNMARKED or not _is_mark(mark)):
         yield "cache_control", where, f"no such mark on {name}"
     match name:
         case "text":
-            yield from _check_text(where, value)
+            yield from _check_text(role, where, value)
         case "thinking" if not (_is_str(value, "thinking") and _is_str(value, "signature")):
             yield "thinking", where, "each thinking block must contain thinking and its signature"
         case "redacted_thinking" if not _is_str(value, "data"):
@@ -86,11 +86,12 @@ def _find_own_flaws(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
             yield "id", where, f"{name} has no proper tool_use_id"
 
 
-def _check_text(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
+def _check_text(role: str, where: str, value: dict[str, Any]) -> Iterator[Flaw]:
     text = value.get("text")
     if not isinstance(text, str) or not text:
         yield "text", where, "text content blocks must be non-empty"
-    elif not text.strip():
+    elif role == "user" and not text.strip():
+        # In its own answers the API keeps cited texts apart by whitespace, and takes it back.
         yield "text", where, "text content blocks must contain non-whitespace text"
 
 
@@ -121,7 +122,7 @@ def _check_nested(where: str, content: list[Any]) -> Iterator[Flaw]:
         if not isinstance(nested, dict) or nested.get("type") not in _NESTED:
             yield "kind", inside, "may not stand in a tool_result"
         else:
-            yield from _find_own_flaws(inside, nested)
+            yield from _find_own_flaws("user", inside, nested)
 
 
 def _is_mark(mark: object) -> bool:

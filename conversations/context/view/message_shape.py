@@ -51,6 +51,8 @@ class Shape:
     results: tuple[Result, ...] = ()
     server_calls: tuple[str, ...] = ()
     server_results: tuple[str, ...] = ()
+    #: Ids of the API's calls on whose behalf our tools are called.
+    callers: tuple[str, ...] = ()
     others: bool = False
     is_late: bool = False
     marks: int = 0
@@ -65,7 +67,7 @@ class Shape:
 def read_shape(role: str, content: str) -> Shape:
     """Read the shape of a message from its content's wire text."""
     values = wire.decode(content)
-    flaw = blocks.find_flaw(role, values)
+    flaw = blocks.find_flaw(role, values) or _find_early_result(values)
     if flaw is not None:
         return Shape(flaw)
     types = [value["type"] for value in values]
@@ -76,6 +78,7 @@ def read_shape(role: str, content: str) -> Shape:
         tuple(_read_result(at, values[at]) for at, found in enumerate(is_result) if found),
         tuple(value["id"] for value in values if value["type"] in blocks.SERVER_CALLS),
         tuple(value["tool_use_id"] for value in values if blocks.is_server_result(value["type"])),
+        tuple(call for value in values if (call := read_caller(value))),
         not all(is_result),
         is_result != sorted(is_result, reverse=True),
         sum(map(blocks.count_breakpoints, values)),
@@ -84,6 +87,30 @@ def read_shape(role: str, content: str) -> Shape:
         tuple(at for at, name in enumerate(types) if name == "compaction"),
         tuple(at for at, value in enumerate(values) if _is_signed(value)),
     )
+
+
+def read_caller(value: dict[str, Any]) -> str:
+    """Return the id of the API's call on whose behalf a tool of ours is called; "" for none."""
+    caller = value.get("caller") if value["type"] == "tool_use" else None
+    named = caller.get("tool_id") if isinstance(caller, dict) else None
+    return named if isinstance(named, str) else ""
+
+
+def _find_early_result(values: list[dict[str, Any]]) -> tuple[str, str, str] | None:
+    """Find a result of the API's own tools before its call, or a second one."""
+    calls = {value["id"]: at for at, value in enumerate(values) if _is_served(value)}
+    found: set[str] = set()
+    for at, value in enumerate(values):
+        if blocks.is_server_result(value["type"]):
+            call = value["tool_use_id"]
+            if call in found or calls.get(call, -1) > at:
+                return "server_tool", f"content.{at}", f"no call {call} waits for a result there"
+            found.add(call)
+    return None
+
+
+def _is_served(value: dict[str, Any]) -> bool:
+    return value["type"] in blocks.SERVER_CALLS
 
 
 def _is_signed(value: dict[str, Any]) -> bool:

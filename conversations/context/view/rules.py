@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 
 from conversations.context.errors import RuleError
 from conversations.context.view.message_shape import Shape
+from conversations.context.view.server_calls import ServerCalls
 from conversations.context.view.view import Message, View
 
 MOST_MESSAGES = 100_000
 #: Of the four breakpoints of a request the envelope uses two, leaving one spare.
 MOST_MARKS = 1
-
-#: Endings of the block types at which the API may pause a turn.
-_SERVED = ("_tool_result", "server_tool_use", "mcp_tool_use")
 
 
 def check_rules(view: View) -> None:
@@ -40,19 +38,20 @@ def check_head(view: View) -> None:
 def find_cuts(view: View) -> list[int]:
     """Return the positions where the messages may be cut: no call is open there.
 
-    0 and the end are always among them when every call of the view is answered.
+    0 and the end are always among them when every call of the view is answered. A call of the API's
+    own tools that is late is no longer open.
     """
     open_calls: set[str] = set()
+    served = ServerCalls()
     positions = [0]
     for at, message in enumerate(view.messages, start=1):
         shape = message.shape
-        if shape.calls or shape.server_calls:
+        if shape.calls:
             open_calls.update(call.id for call in shape.calls)
-            open_calls.update(shape.server_calls)
-        if shape.results or shape.server_results:
+        if shape.results:
             open_calls.difference_update(result.id for result in shape.results)
-            open_calls.difference_update(shape.server_results)
-        if not open_calls:
+        served.read(message)
+        if not open_calls and not served.open:
             positions.append(at)
     return positions
 
@@ -68,10 +67,11 @@ class _Turns:
     ids: set[str] = field(default_factory=set)
     open: set[str] = field(default_factory=set)
     answered: set[str] = field(default_factory=set)
-    server_open: set[str] = field(default_factory=set)
+    served: ServerCalls = field(default_factory=ServerCalls)
     #: Whether the present user turn has had a block that is not a tool result.
     is_past_results: bool = False
-    ends_in_server_block: bool = False
+    #: Whether the present assistant turn has a call or a result of the API's own tools.
+    is_served: bool = False
 
     def read(self, message: Message) -> None:
         if message.is_empty:
@@ -87,9 +87,9 @@ class _Turns:
         if role != self.role:
             self._turn(where, role, shape)
         if role == "assistant":
-            self._answer(where, shape)
+            self._answer(where, message)
         else:
-            self._user(where, shape)
+            self._user(where, message)
         self.sent += 1
         self.marks += shape.marks
         if self.marks > MOST_MARKS:
@@ -103,39 +103,40 @@ class _Turns:
             raise RuleError("empty", "messages", "at least one message is required")
         if self.role == "assistant":
             # A turn that the API paused in its own tools is sent back unchanged.
-            if self.ends_in_server_block and not self.open:
+            if self.is_served and not self.open:
                 return
             raise RuleError("end", "messages", "the conversation must end with a user message")
         self.require_answers("messages")
 
     def _turn(self, where: str, role: str, shape: Shape) -> None:
         if role == "user":
-            if self.server_open:
-                raise RuleError(
-                    "server_tool", where, f"{_list_some(self.server_open)} has no result block"
-                )
             self.is_past_results = False
         elif not self.role and shape.first != "compaction":
             raise RuleError("first", where, "the first message must be the user's")
         else:
             self.require_answers(where)
-            self.open, self.answered = set(), set()
+            self.open, self.answered, self.is_served = set(), set(), False
         self.role = role
 
-    def _answer(self, where: str, shape: Shape) -> None:
+    def _answer(self, where: str, message: Message) -> None:
+        shape = message.shape
         for call in (*(call.id for call in shape.calls), *shape.server_calls):
             if call in self.ids:
                 raise RuleError("unique", where, f"`tool_use` ids must be unique: {call}")
             self.ids.add(call)
         for call in shape.server_results:
-            if call not in self.ids:
-                raise RuleError("server_tool", where, f"no call {call} before its result block")
+            if call not in self.served.open and call not in shape.server_calls:
+                raise RuleError("server_tool", where, f"no call {call} waits for its result block")
         self.open.update(call.id for call in shape.calls)
-        self.server_open.update(shape.server_calls)
-        self.server_open.difference_update(shape.server_results)
-        self.ends_in_server_block = shape.last.endswith(_SERVED)
+        self.served.read(message)
+        self.is_served = self.is_served or bool(shape.server_calls or shape.server_results)
 
-    def _user(self, where: str, shape: Shape) -> None:
+    def _user(self, where: str, message: Message) -> None:
+        shape = message.shape
+        self.served.read(message)
+        if self.served.late:
+            detail = f"{_list_some(set(self.served.late))} has no result block"
+            raise RuleError("server_tool", where, detail)
         for result in shape.results:
             if result.id not in self.open:
                 raise RuleError("unexpected", where, f"no call {result.id} in the message before")

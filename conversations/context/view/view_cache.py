@@ -13,7 +13,7 @@ from conversations.context.view.message_shape import Shape
 from conversations.context.view.view import Message, Trail, View
 
 #: Keys of `View.learn` whose states depend on the structure of messages alone.
-STRUCTURAL = ("rules", "calls", "call ids", "thinking", "compaction blocks")
+STRUCTURAL = ("rules", "calls", "call ids", "thinking", "compaction blocks", "server calls")
 
 
 def carry_states(view: View, trail: Trail, touched: Iterable[int]) -> None:
@@ -32,6 +32,6 @@ def _is_alike(old: Message, new: Message) -> bool:
 def _read_structure(shape: Shape) -> tuple[object, ...]:
     return (
         shape.flaw, shape.calls, [result.id for result in shape.results], shape.server_calls,
-        shape.server_results, shape.others, shape.is_late, shape.marks, shape.first, shape.last,
-        shape.compactions, shape.signed,
+        shape.server_results, shape.callers, shape.others, shape.is_late, shape.marks, shape.first,
+        shape.last, shape.compactions, shape.signed,
     )  # fmt: skip
