@@ -19,7 +19,7 @@ from conversations.agent.answer_block import (
     start_block,
 )
 from conversations.agent.tokenizer import find_family
-from conversations.agent.usage import Usage, read_usage
+from conversations.agent.usage import Usage, keep_start, read_usage
 from conversations.context.errors import ContextError
 from conversations.context.view import blocks, wire
 
@@ -70,6 +70,8 @@ class Answer:
     is_complete: bool = False
     usage: Usage | None = None
     _usage: dict[str, Any] = field(default_factory=dict)
+    #: The figures as the answer began.
+    _began: dict[str, Any] = field(default_factory=dict)
     _blocks: list[BlockInProgress] = field(default_factory=list)
     _ids: set[str] = field(default_factory=set)
     _is_started: bool = False
@@ -162,9 +164,13 @@ class Answer:
             self._usage |= {name: value for name, value in usage.items() if value is not None}
             if edited is not None:
                 self._usage["context_management"] = edited
+            self._began = self._began or self._usage.copy()
             is_last = isinstance(usage.get("output_tokens"), int) and bool(self.stop_reason)
             is_final = is_last or (self.usage is not None and self.usage.is_final)
-            self.usage = replace(read_usage(demand_shallow(self._usage)), is_final=is_final)
+            figures = demand_shallow(self._usage)
+            if any(block.is_served for block in self._blocks):
+                figures = keep_start(self._began, figures)
+            self.usage = replace(read_usage(figures), is_final=is_final)
 
     @property
     def text(self) -> str:

@@ -60,6 +60,11 @@ class BlockInProgress:
         return self.type == "tool_use" or self.type in blocks.SERVER_CALLS
 
     @property
+    def is_served(self) -> bool:
+        """Whether it is a call or a result of the API's own tools."""
+        return self.type in blocks.SERVER_CALLS or blocks.is_server_result(self.type)
+
+    @property
     def grown(self) -> str:
         return "".join(self.parts)
 

@@ -116,7 +116,7 @@ def build_report(answer: Answer, view: View, overhead: int) -> Report | None:
     if usage is None or not usage.context:
         return None
     report = Report(usage.uncleared + usage.output, view.tokens, overhead, view.edits)
-    return anchor_report(report, view.messages[-1])
+    return anchor_report(report, view.messages[-1], usage.loop)
 
 
 def warn_of_mismatch(prepared: Prepared, answer: Answer) -> None:

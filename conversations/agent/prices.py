@@ -80,7 +80,7 @@ class PriceList:
             "cache_write_1h": usage.cache_write_1h,
             "cache_read": usage.cache_read,
         }
-        return sum(n * self._billed(kind, usage.context) for kind, n in counts.items() if n)
+        return sum(n * self._billed(kind, usage.tier) for kind, n in counts.items() if n)
 
     def _billed(self, kind: str, prompt_tokens: int) -> int:
         try:

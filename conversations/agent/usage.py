@@ -11,10 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from conversations.context.errors import WireError
+from conversations.context.policy.gauge import LoopFigures
 from conversations.context.view import wire
 
+#: The key under which the figures of the start of an answer are kept beside those of its end.
+START = "message_start"
 #: More tokens than any model takes: a figure above it is the sender's error.
 MOST_TOKENS = 1_000_000_000
+_INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 #: More searches than any request makes.
 MOST_SEARCHES = 1_000
 
@@ -43,6 +48,9 @@ class Usage:
     is_final: bool = True
     #: Web searches that the API made for this answer.
     searches: int = 0
+    #: Size of the request as the answer began, where the API ran tools of its own: the figures of
+    #: input are then the sum over its rounds.
+    first: int | None = None
 
     @property
     def billed(self) -> tuple[Usage, ...]:
@@ -56,13 +64,35 @@ class Usage:
     @property
     def context(self) -> int:
         """Tokens of the request, however they were billed."""
-        whole = self.input + self.cache_read + self.cache_write
-        return whole if self.last is None else self.last
+        if self.last is not None:
+            return self.last
+        return self.read if self.first is None else self.first
+
+    @property
+    def read(self) -> int:
+        """All tokens of input that are billed."""
+        return self.input + self.cache_read + self.cache_write
+
+    @property
+    def tier(self) -> int:
+        """The prompt size that decides the rates; of a sum over rounds the mean, for want of more.
+
+        A search makes one round more.
+        """
+        is_sum = self.first is not None and self.last is None
+        return max(self.context, self.read // (self.searches + 1)) if is_sum else self.context
+
+    @property
+    def loop(self) -> LoopFigures | None:
+        """The figures from which the context after the answer is estimated; None: `last` says."""
+        if self.last is not None:
+            return None
+        return LoopFigures(self.first, self.read, self.output, self.cleared)
 
     @property
     def total(self) -> int:
         """All tokens, in and out."""
-        return self.input + self.cache_read + self.cache_write + self.output
+        return self.read + self.output
 
     @property
     def uncleared(self) -> int:
@@ -90,7 +120,8 @@ class Usage:
 def read_usage(raw: dict[str, Any]) -> Usage:
     """Read a `usage` object; a missing, negative, huge or malformed figure never becomes money.
 
-    It may include the `context_management` of the answer, which says what was cleared.
+    It may include the `context_management` of the answer, which says what was cleared, and under
+    START what was reported when the answer began.
     """
     whole = _read_counts(raw)
     rows = _list_objects(raw.get("iterations"))
@@ -113,7 +144,30 @@ def read_usage(raw: dict[str, Any]) -> Usage:
         cleared=sum(_read_figure(edit, "cleared_input_tokens", flags) for edit in edits),
         searches=_read_figure(served, "web_search_requests", flags, MOST_SEARCHES),
         is_clamped=any(flags),
+        first=_read_first(raw.get(START), whole),
     )
+
+
+def _read_first(raw: object, whole: Usage) -> int | None:
+    """Return the size of the request as the answer began; no round reads more than all do."""
+    first = _read_counts(raw).read if isinstance(raw, dict) else 0
+    return min(first, whole.read) or None
+
+
+def read_start(usage: str) -> int | None:
+    """Read from a stored text of usage what the first round read; None where it is no sum."""
+    if f'"{START}"' not in usage:
+        return None
+    try:
+        return read_usage(wire.decode(usage)).first
+    except (WireError, TypeError, AttributeError):
+        return None
+
+
+def keep_start(began: dict[str, Any], ended: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of the end of an answer with those of its start."""
+    counts = {name: began[name] for name in _INPUTS if began.get(name)}
+    return ended | {START: counts} if counts else ended
 
 
 def _sum(rows: Sequence[Usage]) -> Usage:

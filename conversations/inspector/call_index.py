@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.db.models import Case, F, TextField, Value, When
+
+from conversations.agent.usage import START, read_start
 from conversations.models import LIVE, ApiCall, Conversation, Message, Transformation
 
 _CALL = (
@@ -18,8 +21,13 @@ _CALL = (
     "envelope_id", "turn__state", "result__status", "result__stop_reason", "result__error_type",
     "result__input_tokens", "result__output_tokens", "result__cache_read_tokens",
     "result__cache_write_tokens", "result__cost_micros", "result__cost_basis",
-    "result__first_event_ms", "result__duration_ms", "result__answer__seq",
+    "result__first_event_ms", "result__duration_ms", "result__answer__seq", "start",
 )  # fmt: skip
+#: The usage of the few calls whose figures are a sum over rounds.
+_START = Case(
+    When(result__usage__contains=f'"{START}"', then=F("result__usage")),
+    default=Value("", output_field=TextField()),
+)
 _CHANGE = (
     "seq", "parent", "turn__number", "kind", "outcome", "note", "tokens_before", "tokens_after",
     "number", "threshold", "source", "summary_call_id", "created_at",
@@ -53,17 +61,24 @@ class CallRow:
     duration_ms: int | None
     answer: int | None
     is_on_path: bool
+    #: What the first of its rounds read, where the API ran tools of its own between them.
+    start: int | None = None
 
     @property
     def tokens_in(self) -> int | None:
         """Reported tokens of the request, however they were billed."""
+        return self.billed_in if self.start is None else self.start
+
+    @property
+    def billed_in(self) -> int | None:
+        """All tokens of input that were billed: the sum over the rounds."""
         if self.fresh is None:
             return None
         return self.fresh + (self.cache_read or 0) + (self.cache_write or 0)
 
     @property
     def cached_percent(self) -> int | None:
-        total = self.tokens_in
+        total = self.billed_in
         return (self.cache_read or 0) * 100 // total if total else None
 
     @property
@@ -128,9 +143,8 @@ def read_call_index(conversation: Conversation) -> CallIndex:
     parents = dict(messages.values_list("seq", "parent"))
     parents.update((row[0], row[1]) for row in changes)
     path, is_broken = _walk_path(parents, conversation.tip)
-    rows: list[tuple[Any, ...]] = list(
-        ApiCall.objects.filter(conversation=conversation).order_by("pk").values_list(*_CALL)
-    )
+    calls = ApiCall.objects.filter(conversation=conversation).annotate(start=_START)
+    rows: list[tuple[Any, ...]] = list(calls.order_by("pk").values_list(*_CALL))
     numbers = {row[0]: n for n, row in enumerate(rows, 1)}
     return CallIndex(
         tuple(_build_call(n, row, path) for n, row in enumerate(rows, 1)),
@@ -166,12 +180,13 @@ def _build_change(row: tuple[Any, ...], numbers: dict[int, int], path: frozenset
 
 def _build_call(n: int, row: tuple[Any, ...], path: frozenset[int]) -> CallRow:
     key, turn, number, purpose, model, tip, sent_at, estimated, envelope, state, *result = row
-    status, stopped, error, fresh, written, read, stored, cost, basis, first, took, answer = result
+    *result, answer, start = result
+    status, stopped, error, fresh, written, read, stored, cost, basis, first, took = result
     return CallRow(
         n, key, turn or 0, number, purpose, model, tip, sent_at, estimated, envelope,
         status or ("running" if state in LIVE else "in doubt"),
         stopped or "", error or "", fresh, written, read, stored, cost, basis or "", first, took,
-        answer, _lies_on(path, tip, answer),
+        answer, _lies_on(path, tip, answer), read_start(start),
     )  # fmt: skip
 
 

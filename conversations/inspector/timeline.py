@@ -95,7 +95,7 @@ def build_timeline(
 
 def sum_totals(calls: list[CallRow], changes: list[ChangeRow]) -> Totals:
     read = sum(call.cache_read or 0 for call in calls)
-    tokens_in = sum(call.tokens_in or 0 for call in calls)
+    tokens_in = sum(call.billed_in or 0 for call in calls)
     applied = [change for change in changes if change.outcome == "applied"]
     return Totals(
         len(calls),

@@ -11,8 +11,13 @@ from typing import Any
 
 from django.db import connection
 
+from conversations.agent.usage import read_start, read_usage
+from conversations.context.errors import ContextError
+from conversations.context.view import wire
+from conversations.context.view.server_calls import estimate_results
+from conversations.context.view.view import Message
 from conversations.log.tree import ALL_TURNS, NEAR_TURNS, complete_path_query
-from conversations.models import Conversation
+from conversations.models import ApiResult, Conversation
 
 #: The turns from the end of the shown path back, as rows of `way`.
 _PATH = """
@@ -26,7 +31,7 @@ WITH RECURSIVE way(id, key, number, parent, steps) AS (
 )"""
 _FIGURES = """, last AS (
   SELECT r.input_tokens, r.output_tokens, r.cache_read_tokens, r.cache_write_tokens, r.answer_id,
-    c.tip, t.number
+    r.usage, c.tip, c.view_tokens + c.overhead_tokens AS request, t.number
   FROM conversations_apiresult r JOIN conversations_apicall c ON c.id = r.call_id
     JOIN conversations_turn t ON t.id = c.turn_id
   WHERE c.conversation_id = %(key)s AND c.purpose = 'reply' AND r.input_tokens IS NOT NULL
@@ -36,6 +41,9 @@ _FIGURES = """, last AS (
 SELECT paid.cost, paid.calls, (SELECT COUNT(*) FROM way),
   (SELECT a."window" FROM conversations_apimodel a WHERE a.id = %(model)s),
   last.input_tokens, last.output_tokens, last.cache_read_tokens, last.cache_write_tokens,
+  last.usage, last.request,
+  (SELECT m.content FROM conversations_message m
+   WHERE m.id = last.answer_id AND last.usage LIKE %(served)s),
   (SELECT SUM(m.estimate) FROM conversations_message m
    WHERE m.turn_id {since} AND m.seq > last.tip
      AND (last.answer_id IS NULL OR m.id <> last.answer_id)),
@@ -61,8 +69,8 @@ _SINCE = "SELECT id FROM way WHERE number >= last.number"
 class ContextFigures:
     """What was paid, the model's window, and the last reply with figures on the shown path.
 
-    `reported` is None where there is no such reply. `context` is what that reply read, `moved` are
-    the tokens that came and went after its call and its answer.
+    `reported` is None where there is no such reply. `context` is what that reply read and was
+    billed for, `moved` are the tokens that came and went after its call and its answer.
     """
 
     cost_micros: int
@@ -72,6 +80,8 @@ class ContextFigures:
     context: int = 0
     cached: int = 0
     moved: int = 0
+    #: The size is estimated: what was reported is a sum over rounds.
+    is_sum: bool = False
 
 
 def read_figures(conversation: Conversation) -> ContextFigures:
@@ -87,11 +97,40 @@ def read_figures(conversation: Conversation) -> ContextFigures:
     cost, calls, _, window, *last = row
     if last[0] is None:
         return ContextFigures(int(cost or 0), calls, window, None)
-    read, written, from_cache, to_cache, added, freed = (int(value or 0) for value in last)
-    context, moved = read + from_cache + to_cache, added - freed
+    read, written, from_cache, to_cache = (int(value or 0) for value in last[:4])
+    usage, request, served, added, freed = last[4:]
+    context, moved = read + from_cache + to_cache, int(added or 0) - int(freed or 0)
+    size = _estimate_size(usage, served, request) if served else None
     return ContextFigures(
-        int(cost or 0), calls, window, context + written, context, from_cache, moved
+        int(cost or 0),
+        calls,
+        window,
+        context + written if size is None else size,
+        context,
+        from_cache,
+        moved,
+        is_sum=size is not None,
     )
+
+
+def _estimate_size(usage: str, answer: str, request: int) -> int | None:
+    """Estimate the context after an answer in which the API ran tools, as the gauge does."""
+    try:
+        loop, message = read_usage(wire.decode(usage)).loop, Message.parse(0, "answer", answer)
+        if loop is None or not message.shape.server_results:
+            return None
+        return loop.estimate_size(estimate_results(message), request) + loop.cleared
+    except ContextError:
+        return None
+
+
+def measure_request(result: ApiResult) -> int:
+    """Return the size of a call's request as reported; of rounds, what the first one read."""
+    start = read_start(result.usage)
+    if start is not None:
+        return start
+    read, written = result.cache_read_tokens or 0, result.cache_write_tokens or 0
+    return (result.input_tokens or 0) + read + written
 
 
 def count_context_tokens(conversation: Conversation) -> int:
@@ -115,6 +154,7 @@ def _fetch_row(statement: str, conversation: Conversation, most: int) -> tuple[A
         way=among.format("SELECT id FROM way"), since=among.format(_SINCE)
     )
     named: dict[str, int | str] = {
+        "served": '%"server_tool_use":{%',
         "key": conversation.pk,
         "leaf": conversation.leaf,
         "model": conversation.model,

@@ -214,13 +214,14 @@ def _build_report(result: ApiResult, entries: list[Message | Change]) -> Report 
         + (result.cache_write_tokens or 0)
         + (result.output_tokens or 0)
     )
-    if usage.parts:
-        # Billed is the sum of the iterations; the context is that of the last one.
+    if usage.parts or usage.first is not None:
+        # Billed is the sum of the rounds or iterations; the context is less.
         context = usage.context + usage.output
     # The figure includes what the API cleared by itself.
     context += usage.cleared
     seen = call.view_tokens + answer.tokens
-    return anchor_report(Report(context, seen, call.overhead_tokens, call.view_edits), answer)
+    report = Report(context, seen, call.overhead_tokens, call.view_edits)
+    return anchor_report(report, answer, usage.loop)
 
 
 def _count_rejected(entries: list[Message | Change]) -> int:

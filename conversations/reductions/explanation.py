@@ -18,6 +18,7 @@ from conversations.budgets.prices import load_price_list
 from conversations.conf import PREFIX, read_site_overrides
 from conversations.context.policy.policy import POLICY_FIELDS, PRESETS
 from conversations.context.view import wire
+from conversations.log.context_size import measure_request
 from conversations.models import ApiCall, Conversation, Transformation, User
 from conversations.reductions.policy import RULES
 from conversations.reductions.removed_originals import UNDO
@@ -94,10 +95,7 @@ def _add_figures(
     if first is not None:
         result = first.result
         estimated = first.estimated_tokens
-        counted = sum(
-            n or 0
-            for n in (result.input_tokens, result.cache_read_tokens, result.cache_write_tokens)
-        )
+        counted = measure_request(result)
         error = round((estimated - counted) * 100 / counted, 1) if counted else None
     since, freed = calls.count(), max(0, row.tokens_before - row.tokens_after)
     rates = load_price_list(row.conversation.model, timezone.now()).rates

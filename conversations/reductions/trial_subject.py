@@ -27,6 +27,7 @@ from conversations.lab.records import Reading, Record, list_calls
 from conversations.lab.replay_setup import World
 from conversations.lab.report import Report, strip_cache
 from conversations.lab.simulated_tokenizer import scale_estimate
+from conversations.log.context_size import measure_request
 from conversations.log.entries import list_path_numbers
 from conversations.log.path import REMEMBERED, read_path
 from conversations.models import ApiCall, ApiModel, ApiResult, Conversation
@@ -144,7 +145,7 @@ def _results(conversation: Conversation) -> list[ApiResult]:
     """Return the results of answered replies, oldest first."""
     rows = ApiResult.objects.filter(call__conversation=conversation, call__purpose="reply")
     rows = rows.exclude(answer=None).select_related("call", "call__envelope", "answer")
-    return list(rows.defer("answer__content", "usage").order_by("call_id"))
+    return list(rows.defer("answer__content").order_by("call_id"))
 
 
 def _head(call: ApiCall | None, conversation: Conversation) -> tuple[str, tuple[Any, ...]]:
@@ -166,7 +167,7 @@ def _readings(messages: tuple[Message, ...], by_seq: dict[int, ApiResult]) -> li
     for at, message in enumerate(messages):
         result = by_seq.get(message.seq)
         if result is not None and result.input_tokens is not None and not result.call.view_edits:
-            found.append(Reading(at, _context(result)))
+            found.append(Reading(at, measure_request(result)))
     return found
 
 
@@ -186,20 +187,12 @@ def _times(
     return tuple(found)
 
 
-def _context(result: ApiResult) -> int:
-    return (
-        (result.input_tokens or 0)
-        + (result.cache_read_tokens or 0)
-        + (result.cache_write_tokens or 0)
-    )
-
-
 def _scale(results: list[ApiResult]) -> int:
     """Return the reported tokens of this conversation in percent of the estimate."""
     counted = estimated = 0
     for result in results:
         if result.input_tokens is not None:
-            counted += _context(result)
+            counted += measure_request(result)
             estimated += result.call.view_tokens + result.call.overhead_tokens
     lowest, highest = _SCALES
     return min(highest, max(lowest, counted * 100 // estimated)) if estimated else 100
@@ -209,7 +202,7 @@ def _actual(conversation: Conversation, prices: PriceList) -> Report:
     """Sum up what really happened, as a report like those of the lab."""
     report = Report("", conversations=1)
     rows = ApiResult.objects.filter(call__conversation=conversation).select_related("call")
-    for result in rows.defer("usage").order_by("pk"):
+    for result in rows.order_by("pk"):
         usage = Usage(
             result.input_tokens or 0,
             result.output_tokens or 0,
@@ -221,7 +214,7 @@ def _actual(conversation: Conversation, prices: PriceList) -> Report:
         if result.call.purpose == "reply":
             report.calls += 1
             report.tokens.add(usage)
-            report.peak = max(report.peak, usage.context)
+            report.peak = max(report.peak, measure_request(result))
             report.cost += result.cost_micros
         else:
             report.summary_calls += 1

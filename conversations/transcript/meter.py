@@ -28,7 +28,7 @@ def read_meter(conversation: Conversation) -> Meter:
         source = "estimated" if tokens else "none"
     else:
         tokens = max(0, found.reported + found.moved)
-        source = "estimated" if found.moved else "reported"
+        source = "estimated" if found.moved or found.is_sum else "reported"
         cached = found.cached * 100 // found.context if found.context else None
     percent = min(100, tokens * 100 // window)
     ticks = _list_ticks(conversation, window)

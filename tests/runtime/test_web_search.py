@@ -11,10 +11,12 @@ from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations.context.view import wire
 from conversations.db import run_db
+from conversations.inspector.call_index import read_call_index
 from conversations.live.hub import hub
 from conversations.models import ApiCall, ApiResult, BudgetWindow, Message, Turn, WebSearch
 from conversations.toolbox.tool_access import choose_web_search
 from conversations.transcript import transcript
+from conversations.transcript.meter import read_meter
 from conversations.transcript.shapes import Round
 from tests.support.running_turns import ended, is_valid, queue, run, supervising, unrecorded
 
@@ -113,4 +115,26 @@ async def test_long_results_are_reduced_and_the_requests_stay_legal(
     calls = await run_db(ApiCall.objects.count)
     assert calls == len(await run_db(lambda: list(ApiResult.objects.filter(status="complete"))))
     await run_db(is_valid, conversation)
+    await accounted(emulator)
+
+
+async def test_the_meter_shows_the_context_and_not_the_sum_over_the_rounds(
+    emulator: EmulatorServer, settings: Any
+) -> None:
+    settings.AGENTWEB_WEB_SEARCH_USES = 30
+    async with supervising() as supervisor:
+        turn = await search(supervisor, "Search the web 8 times, 500 words each, for tea")
+        meter = await run_db(read_meter, turn.conversation)
+        index = await run_db(read_call_index, turn.conversation)
+        await run(supervisor, "Thanks, and now say hello", turn.conversation)
+    first, second = (await run_db(read_call_index, turn.conversation)).calls[-2:]
+    billed, began, size = first.billed_in, first.tokens_in, second.tokens_in
+    assert billed is not None
+    assert began is not None
+    assert size is not None
+    # The next request holds the answer, so the first began far below it, and the bill far above.
+    assert 4 * began < size < billed // 2
+    assert index.calls[-1] == first
+    assert meter.source == "estimated"
+    assert abs(meter.tokens - size) * 100 < size * 5
     await accounted(emulator)

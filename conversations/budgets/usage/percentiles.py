@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from conversations.agent.usage import START
 from conversations.budgets.usage.days import Span
 from conversations.budgets.usage.savings import filter_changes_within, filter_shrunk
 from conversations.budgets.usage.sums import filter_calls_within
@@ -30,10 +31,15 @@ class Spread:
 
 
 def measure_estimate_errors(span: Span) -> Spread:
-    """Return by how much estimates miss the reported request size, in tenths of a percent."""
+    """Return by how much estimates miss the reported request size, in tenths of a percent.
+
+    Calls in which the API ran tools of its own are left out: their figures are sums over rounds.
+    """
     counts = ("input_tokens", "cache_read_tokens", "cache_write_tokens")
-    rows = filter_calls_within(span).filter(
-        purpose="reply", result__status="complete", result__input_tokens__isnull=False
+    rows = (
+        filter_calls_within(span)
+        .filter(purpose="reply", result__status="complete", result__input_tokens__isnull=False)
+        .exclude(result__usage__contains=f'"{START}"')
     )
     found = rows.order_by("-pk").values_list("estimated_tokens", *(f"result__{n}" for n in counts))
     errors = []

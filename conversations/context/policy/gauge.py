@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from conversations.context.view.edits import Source, Trigger
+from conversations.context.view.server_calls import FoundTokens, estimate_results
 from conversations.context.view.view import Message, View
 
 #: Bounds of the reported tokens per thousand estimated ones.
@@ -29,7 +30,7 @@ class Report:
     view_tokens: int
     overhead: int
     edits: int
-    #: "counted" when it comes from counting this view, not from a call.
+    #: "counted" when it comes from counting this view, "estimated" when the call reported a sum.
     source: Source = "reported"
 
 
@@ -78,14 +79,44 @@ class Gauge:
         return over * 1000 // self.permille + 1 if over > 0 else 0
 
 
-def anchor_report(report: Report, answer: Message) -> Report:
-    """Return the report, at least the estimate for an answer in which the API ran tools.
+@dataclass(frozen=True, slots=True)
+class LoopFigures:
+    """What was reported of an answer in which the API may have run tools of its own.
 
-    Results of such tools are in the answer, but not always in the figures of its call.
+    Then `read` is a sum: each round reads the request and all that came before it. It is the bill.
+    `first` is what the first round read, None where that is not known.
     """
-    if not answer.shape.server_results:
+
+    first: int | None
+    read: int
+    written: int
+    cleared: int = 0
+
+    def estimate_size(self, found: FoundTokens, request: int) -> int:
+        """Estimate the tokens in context after the answer; `request` is the estimate before it.
+
+        Results are the only part that is not reported. Each round reads those before it, so the sum
+        says how large they are together; their own estimates say only how they share it.
+        """
+        first = min(self.read, request) if self.first is None else self.first
+        if first >= self.read:
+            return self.read + self.written + found.trailing
+        rest = self.read - found.rounds * first - (found.rounds - 1) * self.written // 2
+        # Without results in between, what came first was not in the first figure.
+        inner = max(0, rest) * found.inner // found.reads if found.reads else max(0, rest)
+        return first + self.written + min(inner, self.read - first) + found.trailing
+
+
+def anchor_report(report: Report, answer: Message, figures: LoopFigures | None) -> Report:
+    """Return the report, with an estimate for an answer in which the API ran tools.
+
+    `figures` is None where the API itself said what its last round read.
+    """
+    if figures is None or not answer.shape.server_results:
         return report
-    return replace(report, tokens=max(report.tokens, report.view_tokens + report.overhead))
+    request = report.view_tokens - answer.tokens + report.overhead
+    size = figures.estimate_size(estimate_results(answer), request)
+    return replace(report, tokens=size + figures.cleared, source="estimated")
 
 
 def measure_context(

@@ -29,6 +29,10 @@ _PUNCTUATION, _WORD = 96, 15
 FRAME = 4
 #: Tokens of the text in which the API wraps a compaction block.
 WRAP = 64
+#: Fields that only the API reads: it counts what they hold, not their characters.
+_SEALED = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout"})
+#: Hundredths of a token per character of such a field, as recorded searches have been counted.
+_SEALED_WEIGHT = 30
 #: Tokens of an image of unknown size, and of a page of a document.
 IMAGE, PAGE = 1_600, 2_500
 
@@ -84,7 +88,9 @@ def _estimate_value(value: object) -> int:
         item = left.pop()
         if isinstance(item, dict):
             total += sum(1 + estimate_text(str(key)) for key in item)
-            left.extend(item.values())
+            left.extend(item[key] for key in item if key not in _SEALED)
+            sealed = (len(str(item[key])) for key in item if key in _SEALED)
+            total += sum(sealed) * _SEALED_WEIGHT // 100
         elif isinstance(item, list):
             total += 1
             left.extend(item)

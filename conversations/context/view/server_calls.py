@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from conversations.context.view.blocks import is_server_result
 from conversations.context.view.view import Message, View
 
 
@@ -55,3 +56,38 @@ class ServerCalls:
 def read_server_calls(view: View) -> ServerCalls:
     """Return the state of the API's own calls at the end of the view."""
     return view.learn("server calls", ServerCalls, ServerCalls.read)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTokens:
+    """Estimated tokens of the results in one answer.
+
+    `leading` are of calls that an earlier answer left open; `trailing` came when the model had
+    written its last word; it has read the others, `inner`. `rounds` is how often the model read and
+    wrote, `reads` what it read of the inner results in all rounds together.
+    """
+
+    leading: int = 0
+    inner: int = 0
+    trailing: int = 0
+    rounds: int = 1
+    reads: int = 0
+
+
+def estimate_results(answer: Message) -> FoundTokens:
+    """Estimate the results of the API's own tools in an answer, which stand where they came."""
+    leading = inner = fresh = reads = 0
+    rounds = 0
+    was_result = True
+    for block in answer.blocks:
+        is_result = is_server_result(block.type)
+        if is_result and rounds:
+            fresh += block.tokens
+        elif is_result:
+            leading += block.tokens
+        elif was_result:
+            # The model writes again: it has read what came.
+            rounds, inner, fresh = rounds + 1, inner + fresh, 0
+            reads += inner
+        was_result = is_result
+    return FoundTokens(leading, inner, fresh, max(1, rounds), reads)
