@@ -93,8 +93,12 @@ class Runner:
             if self.round >= self.job.caps.rounds:
                 return finish_at_limit("turn_rounds")
             self.round += 1
+            waited = bool(read_server_calls(state.view).open)
             received = await self._reply(state)
             state = received.state
+            if waited:
+                # What it waited for is shown with its call.
+                await self.ports.publish(RoundChanged(self.turn, self.round - 1))
             if received.answer.tool_uses:
                 # Its tools may take long; otherwise the next call or the end publishes the meter.
                 moved = self._meter_events(state.view)

@@ -2,17 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
+
+from django.db.models import QuerySet
 
 from conversations import models
 from conversations.context.steps.pinned import Pin
 from conversations.context.view import wire
 from conversations.models import ApiResult, Message, ToolCall
 from conversations.rendering import render_markdown
-from conversations.transcript.server_tools import build_server_cards, join_cited_text
+from conversations.transcript.server_tools import (
+    build_server_cards,
+    has_open_call,
+    join_cited_text,
+    map_results,
+)
 from conversations.transcript.shapes import Live, Marker, Round, ToolCard
 from conversations.transcript.tool_cards import build_tool_card
+
+#: Answers behind a call of the API's among which its result is looked for.
+_NEAR = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Results of the API's own tools by the ids of their calls; while the turn `is_live` more may
+    come.
+    """
+
+    results: dict[str, dict[str, Any]]
+    is_live: bool = False
+
+
+NOTHING_LATER = Served({})
+
+
+def find_later(answer: Message, following: QuerySet[Message]) -> Served:
+    """Return what came later of the results of an answer's calls, reading only where it must."""
+    if not has_open_call(wire.decode(answer.content)):
+        return NOTHING_LATER
+    after = following.filter(kind="answer", seq__gt=answer.seq).order_by("seq")
+    found = (wire.decode(text) for text in after.values_list("content", flat=True)[:_NEAR])
+    is_live = answer.turn is not None and answer.turn.is_live
+    return Served(map_results(block for blocks in found for block in blocks), is_live)
 
 
 def build_rounds(
@@ -21,14 +54,19 @@ def build_rounds(
     markers: list[Marker],
     tools: dict[str, ToolCall],
     results: list[ApiResult],
+    later: Served = NOTHING_LATER,
 ) -> list[Round]:
     """Return the rounds of a turn, each with the reductions before it."""
     answers = [m for m in messages if m.kind == "answer"]
+    parts = [wire.decode(answer.content) for answer in answers]
     outputs = _map_outputs(messages)
+    served = Served(
+        map_results(block for blocks in parts for block in blocks) | later.results, later.is_live
+    )
     paid = {result.answer_id: result for result in results}
     rounds = [
-        _build_round(held, number, answer, outputs, tools, paid.get(answer.pk))
-        for number, answer in enumerate(answers, 1)
+        _build_round(held, number, (answer, blocks), outputs, served, tools, paid.get(answer.pk))
+        for number, (answer, blocks) in enumerate(zip(answers, parts, strict=True), 1)
     ]
     for marker in markers:
         at = sum(answer.seq < marker.seq for answer in answers)
@@ -41,12 +79,13 @@ def build_rounds(
 def _build_round(
     held: frozenset[Pin],
     number: int,
-    answer: Message,
+    said: tuple[Message, list[dict[str, Any]]],
     outputs: dict[str, dict[str, Any]],
+    served: Served,
     tools: dict[str, ToolCall],
     result: ApiResult | None,
 ) -> Round:
-    blocks = wire.decode(answer.content)
+    answer, blocks = said
     cards: list[ToolCard] = [
         build_tool_card(held, block, tools.get(block["id"]), outputs.get(block["id"]))
         for block in blocks
@@ -57,7 +96,7 @@ def _build_round(
         number=number,
         thinking="\n\n".join(b.get("thinking", "") for b in blocks if b["type"] == "thinking"),
         html=render_markdown(told.text),
-        tools=(*build_server_cards(blocks), *cards),
+        tools=(*build_server_cards(blocks, served.results, is_live=served.is_live), *cards),
         tokens=result.output_tokens if result else None,
         cost_micros=result.cost_micros if result else None,
         call_id=result.call_id if result else None,

@@ -7,8 +7,11 @@ the answer itself would be. The rest of a search result is encrypted for the API
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from django.utils.translation import gettext as _
 
 from conversations.context.view.blocks import SERVER_CALLS, is_server_result
 from conversations.rendering.links import is_allowed, read_host
@@ -16,7 +19,6 @@ from conversations.transcript.shapes import Source, ToolCard
 from conversations.transcript.tool_cards import SHOWN, shorten_input
 
 LONGEST_TITLE, LONGEST_QUOTE = 200, 300
-_CITED = "web_search_result_location"
 #: Errors of a search for people, by the API's code.
 _WRONG = {
     "max_uses_exceeded": "Not searched: this answer has used up its searches.",
@@ -28,27 +30,43 @@ _WRONG = {
 }
 
 
-def build_server_cards(blocks: list[dict[str, Any]]) -> list[ToolCard]:
-    """Return a card for each tool call that the API ran, with its result."""
-    results = {
-        block.get("tool_use_id"): block for block in blocks if is_server_result(block["type"])
+def map_results(blocks: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Map the calls that the API ran to their results, which may stand in a later answer."""
+    return {
+        str(block.get("tool_use_id")): block for block in blocks if is_server_result(block["type"])
     }
+
+
+def build_server_cards(
+    blocks: list[dict[str, Any]], results: Mapping[str, dict[str, Any]], *, is_live: bool = False
+) -> list[ToolCard]:
+    """Return a card for each tool call that the API ran, with its result.
+
+    `results` are those of the whole turn; while that is live a call without one still runs.
+    """
+    missing = "started" if is_live else "cancelled"
     return [
-        _build_card(block, results.get(block.get("id")))
+        _build_card(block, results.get(str(block.get("id"))), missing)
         for block in blocks
         if block["type"] in SERVER_CALLS
     ]
 
 
-def _build_card(use: dict[str, Any], result: dict[str, Any] | None) -> ToolCard:
+def has_open_call(blocks: list[dict[str, Any]]) -> bool:
+    """Return whether the API made a call whose result these blocks do not hold."""
+    found = map_results(blocks)
+    return any(b["type"] in SERVER_CALLS and str(b.get("id")) not in found for b in blocks)
+
+
+def _build_card(use: dict[str, Any], result: dict[str, Any] | None, missing: str) -> ToolCard:
     asked = use.get("input") if isinstance(use.get("input"), dict) else {}
-    output, is_error = _format_output(result.get("content")) if result else ("", False)
+    output, is_error = _format_output(result) if result else ("", False)
     return ToolCard(
         id=str(use.get("id", "")),
         name=str(use.get("name", "")),
         brief=shorten_input(asked or {}),
         input=json.dumps(asked, ensure_ascii=False, indent=2),
-        state="error" if is_error else "ok" if result else "cancelled",
+        state="error" if is_error else "ok" if result else missing,
         output=output[:SHOWN],
         is_cut=False,
         is_error=is_error,
@@ -57,17 +75,39 @@ def _build_card(use: dict[str, Any], result: dict[str, Any] | None) -> ToolCard:
     )
 
 
-def _format_output(content: Any) -> tuple[str, bool]:
+def _format_output(result: dict[str, Any]) -> tuple[str, bool]:
     """Return the result of a call as text, and whether it is an error."""
-    if isinstance(content, dict) and "error_code" in content:
-        code = str(content["error_code"])
-        return _WRONG.get(code, f"It failed: {code[:80]}."), True
-    if not isinstance(content, list):
-        return json.dumps(content, ensure_ascii=False, indent=2), False
-    return "\n\n".join(map(_format_result, content)) or "Nothing was found.", False
+    content, is_error = result.get("content"), result.get("is_error") is True
+    match content:
+        case {"error_code": code}:
+            return _WRONG.get(str(code), f"It failed: {str(code)[:80]}."), True
+        case None | []:
+            return "Nothing was found.", is_error
+        case list():
+            return "\n\n".join(map(_format_result, content)), is_error
+        case str():
+            return content, is_error
+        case {"type": "web_fetch_result"}:
+            return _format_page(content), is_error
+        case {"stdout": _} | {"stderr": _}:
+            parts = [str(content.get(name) or "").strip() for name in ("stdout", "stderr")]
+            return "\n".join(filter(None, parts)) or "It printed nothing.", is_error
+    return json.dumps(content, ensure_ascii=False, indent=2), is_error
+
+
+def _format_page(page: dict[str, Any]) -> str:
+    document = page.get("content")
+    document = document if isinstance(document, dict) else {}
+    source = document.get("source")
+    text = source.get("data") if isinstance(source, dict) and source.get("type") == "text" else ""
+    title = _shorten(document.get("title"), LONGEST_TITLE)
+    parts = (title, _shorten(page.get("url"), 2_000), "\n" + text if text else "")
+    return "\n".join(filter(None, parts))
 
 
 def _format_result(row: Any) -> str:
+    if isinstance(row, dict) and row.get("type") == "text":
+        return str(row.get("text", ""))
     if not isinstance(row, dict) or row.get("type") != "web_search_result":
         return f"[{row.get('type') if isinstance(row, dict) else 'result'}]"
     age = f" ({_shorten(row['page_age'], 60)})" if row.get("page_age") else ""
@@ -87,7 +127,7 @@ def join_cited_text(blocks: list[dict[str, Any]]) -> CitedText:
 
     The API splits a text where a citation begins and ends; such pieces are joined without a break.
     """
-    sources: dict[str, Source] = {}
+    sources: dict[tuple[str, str], Source] = {}
     text, was_text, was_cited = "", False, False
     for block in blocks:
         if block["type"] != "text":
@@ -102,20 +142,45 @@ def join_cited_text(blocks: list[dict[str, Any]]) -> CitedText:
 
 def _list_citations(block: dict[str, Any]) -> list[dict[str, Any]]:
     rows = block.get("citations")
-    return [each for each in rows if each.get("type") == _CITED] if isinstance(rows, list) else []
+    return [each for each in rows if isinstance(each, dict)] if isinstance(rows, list) else []
 
 
-def _number_source(citation: dict[str, Any], sources: dict[str, Source]) -> int:
-    url = str(citation.get("url", ""))
-    if url not in sources:
-        sources[url] = Source(
+def _number_source(citation: dict[str, Any], sources: dict[tuple[str, str], Source]) -> int:
+    url = str(citation.get("url") or citation.get("source") or "")
+    title = _shorten(citation.get("title") or citation.get("document_title"), LONGEST_TITLE)
+    place = _describe_place(citation)
+    title = title or _shorten(url, LONGEST_TITLE) or _name_document(citation)
+    quote = _shorten(citation.get("cited_text"), LONGEST_QUOTE)
+    # A page of the web is one source; of a document every passage is.
+    key = (url, "") if url else (title, f"{place} {quote}")
+    if key not in sources:
+        sources[key] = Source(
             number=len(sources) + 1,
-            title=_shorten(citation.get("title"), LONGEST_TITLE) or _shorten(url, LONGEST_TITLE),
+            title=title,
             url=url if is_allowed(url) else "",
             host=read_host(url),
-            quote=_shorten(citation.get("cited_text"), LONGEST_QUOTE),
+            quote=quote,
+            place=place,
         )
-    return sources[url].number
+    return sources[key].number
+
+
+def _name_document(citation: dict[str, Any]) -> str:
+    """Name a source without a title by its number among those that were sent."""
+    index = citation.get("document_index", citation.get("search_result_index"))
+    if not isinstance(index, int):
+        return _("A source")
+    return _("Document %(number)d") % {"number": index + 1}
+
+
+def _describe_place(citation: dict[str, Any]) -> str:
+    """Return the pages that are cited; the end is not among them."""
+    first, end = citation.get("start_page_number"), citation.get("end_page_number")
+    if not isinstance(first, int):
+        return ""
+    if isinstance(end, int) and end - 1 > first:
+        return _("pages %(first)d to %(last)d") % {"first": first, "last": end - 1}
+    return _("page %(number)d") % {"number": first}
 
 
 def _append_numbers(text: str, numbers: list[int]) -> str:

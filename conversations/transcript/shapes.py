@@ -44,13 +44,17 @@ class ToolCard:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A page that an answer cites; `url` is "" where it may not be linked."""
+    """What an answer cites: a page of the web, or a passage of a document at its `place`.
+
+    `url` is "" where it may not be linked.
+    """
 
     number: int
     title: str
     url: str
     host: str
     quote: str
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)

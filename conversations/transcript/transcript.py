@@ -36,7 +36,14 @@ from conversations.reductions.removed_originals import (
 from conversations.reductions.shapes import PinState
 from conversations.rendering import render_plain
 from conversations.transcript.questions import list_open_questions
-from conversations.transcript.rounds import add_live, build_rounds, find_live, join_text
+from conversations.transcript.rounds import (
+    Served,
+    add_live,
+    build_rounds,
+    find_later,
+    find_live,
+    join_text,
+)
 from conversations.transcript.shapes import Live, Marker, Round, Transcript, Turn
 from conversations.transcript.tool_cards import mark_excluded, mark_round_excluded
 from conversations.transcript.words import describe_ending, explain_ending
@@ -100,12 +107,14 @@ def read_round(conversation: Conversation, turn: int, number: int) -> Round:
         return Round(number, markers=tuple(markers))
     tools = ToolCall.objects.filter(turn__in=rows, answer__seq=own).select_related("output")
     results = ApiResult.objects.filter(call__turn__in=rows, answer__seq=own)
+    shown_messages = list(messages.filter(seq__gte=own, seq__lt=behind))
     found = build_rounds(
         list_pins(conversation),
-        list(messages.filter(seq__gte=own, seq__lt=behind)),
+        shown_messages,
         markers,
         {call.tool_use_id: call for call in tools},
         list(results.select_related("call").defer("usage")),
+        find_later(shown_messages[0], messages),
     )
     shown = replace(found[0], number=number)
     return mark_round_excluded(shown, list_excluded(conversation)) if shown.tools else shown
@@ -177,7 +186,7 @@ def _build_turn(
     prompt = next((m for m in messages if m.kind == "prompt"), None)
     answers = [m for m in messages if m.kind == "answer"]
     text = join_text(prompt.content) if prompt else ""
-    found = build_rounds(held, messages, markers, tools, results)
+    found = build_rounds(held, messages, markers, tools, results, Served({}, row.is_live))
     if row.is_live:
         found = add_live(found, find_live(row, live, len(found) + 1))
     return Turn(

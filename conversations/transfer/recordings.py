@@ -201,10 +201,12 @@ def _parse_message(at: int, message: object) -> tuple[str, list[dict[str, Any]]]
             raise RecordError(f"messages.{at}: a content block is an object with a type")
         if not all(isinstance(block.get(name, ""), str) for name in ("id", "tool_use_id")):
             raise RecordError(f"messages.{at}: the id of a content block is a text")
-    return str(role), list(_clean_blocks(content))
+    # In an answer whitespace keeps cited texts apart.
+    cleaned = list(_clean_blocks(content, keeps_blank=role == "assistant"))
+    return str(role), [] if all(map(_is_blank, cleaned)) else cleaned
 
 
-def _clean_blocks(blocks: Iterable[Any]) -> Iterator[Any]:
+def _clean_blocks(blocks: Iterable[Any], *, keeps_blank: bool = False) -> Iterator[Any]:
     for block in blocks:
         if not isinstance(block, dict):
             yield block
@@ -219,9 +221,13 @@ def _clean_blocks(blocks: Iterable[Any]) -> Iterator[Any]:
             kept = {"type": "text", "text": str(kept.get("content") or "")}
         elif kept.get("type") == "image" and not is_image(kept.get("source")):
             kept = {"type": "text", "text": NO_IMAGE}
-        is_blank = _is_text(kept) and not str(kept["text"]).strip()
-        if not is_blank and kept.get("type") not in THINKING:
+        is_dropped = _is_blank(kept) and not (keeps_blank and kept["text"])
+        if not is_dropped and kept.get("type") not in THINKING:
             yield kept
+
+
+def _is_blank(block: object) -> bool:
+    return isinstance(block, dict) and _is_text(block) and not str(block["text"]).strip()
 
 
 def _is_text(block: object) -> bool:

@@ -9,7 +9,8 @@ from django.test import Client
 
 from conversations.context.view import wire
 from conversations.models import Conversation, ToolRule, WebSearch
-from conversations.transcript.server_tools import build_server_cards, join_cited_text
+from conversations.transcript.server_tools import build_server_cards, join_cited_text, map_results
+from conversations.transcript.shapes import ToolCard
 from tests.support import people_and_turns, stored_turns
 from tests.support.stored_turns import Played
 from tests.web.pages import client_of
@@ -107,6 +108,10 @@ def said(text: str, *citations: dict[str, Any]) -> dict[str, Any]:
     return {"type": "text", "text": text} | ({"citations": list(citations)} if citations else {})
 
 
+def cards(blocks: list[dict[str, Any]]) -> list[ToolCard]:
+    return build_server_cards(blocks, map_results(blocks))
+
+
 def test_hostile_titles_queries_and_addresses_are_text() -> None:
     page = {
         "type": "web_search_result",
@@ -170,21 +175,112 @@ def test_text_without_citations_is_joined_as_ever() -> None:
 def test_a_search_that_failed_says_why(code: str, words: str) -> None:
     wrong = {"type": "web_search_tool_result_error", "error_code": code}
     result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": wrong}
-    (card,) = build_server_cards([CALL | {"input": {"query": "tea"}}, result])
+    (card,) = cards([CALL | {"input": {"query": "tea"}}, result])
     assert (card.is_error, card.state, card.brief) == (True, "error", "tea")
     assert words in card.output
 
 
 @pytest.mark.parametrize(
     ("content", "shown"),
-    [([], "Nothing was found."), ([{"type": "odd"}, 3], "[odd]\n\n[result]"), ("x", '"x"')],
+    [([], "Nothing was found."), ([{"type": "odd"}, 3], "[odd]\n\n[result]"), ("x", "x"), (7, "7")],
 )
 def test_whatever_comes_as_a_result_is_shown(content: Any, shown: str) -> None:
     result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": content}
-    (card,) = build_server_cards([CALL | {"input": {}}, result])
+    (card,) = cards([CALL | {"input": {}}, result])
     assert (card.output, card.is_error) == (shown, False)
 
 
 def test_a_search_without_a_result_was_stopped() -> None:
-    (card,) = build_server_cards([CALL | {"input": {"query": "tea"}}])
+    (card,) = cards([CALL | {"input": {"query": "tea"}}])
     assert (card.state, card.output) == ("cancelled", "")
+
+
+@pytest.mark.parametrize(
+    ("content", "shown"),
+    [
+        ([{"type": "text", "text": "From the server."}], "From the server."),
+        (
+            {
+                "type": "web_fetch_result",
+                "url": "https://a.example/",
+                "content": {
+                    "type": "document",
+                    "title": "A",
+                    "source": {"type": "text", "media_type": "text/plain", "data": "Its text."},
+                },
+            },
+            "A\nhttps://a.example/\n\nIts text.",
+        ),
+        ({"type": "code_execution_result", "stdout": "1\n", "stderr": "", "return_code": 0}, "1"),
+    ],
+)
+def test_results_of_other_tools_are_shown_as_text(content: Any, shown: str) -> None:
+    result = {"type": "x_tool_result", "tool_use_id": "srvtoolu_1", "content": content}
+    (card,) = cards([CALL | {"input": {}}, result])
+    assert (card.output, card.state) == (shown, "ok")
+
+
+def test_a_search_whose_result_stands_in_the_next_answer_is_one_card() -> None:
+    result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    (card,) = build_server_cards([CALL | {"input": {}}], map_results([result]))
+    assert (card.state, card.output) == ("ok", "Nothing was found.")
+    assert build_server_cards([result], map_results([result])) == []
+    (card,) = build_server_cards([CALL | {"input": {}}], {}, is_live=True)
+    assert card.state == "started"
+
+
+def passage(kind: str, **fields: Any) -> dict[str, Any]:
+    return {"type": kind, "cited_text": "said", "document_index": 1} | fields
+
+
+@pytest.mark.parametrize(
+    ("cited", "title", "place", "url"),
+    [
+        (passage("char_location", document_title="A report"), "A report", "", ""),
+        (passage("char_location", document_title=None), "Document 2", "", ""),
+        (passage("content_block_location", document_title="Notes"), "Notes", "", ""),
+        (
+            passage("page_location", document_title="P", start_page_number=3, end_page_number=4),
+            "P",
+            "page 3",
+            "",
+        ),
+        (
+            passage("page_location", document_title="P", start_page_number=3, end_page_number=6),
+            "P",
+            "pages 3 to 5",
+            "",
+        ),
+        (
+            {"type": "search_result_location", "source": "https://a.example/x", "title": "Found"},
+            "Found",
+            "",
+            "https://a.example/x",
+        ),
+        (
+            {"type": "search_result_location", "source": "notes/a.md", "title": ""},
+            "notes/a.md",
+            "",
+            "",
+        ),
+        ({"type": "search_result_location", "source": "javascript:x"}, "javascript:x", "", ""),
+        ({"type": "new_location"}, "A source", "", ""),
+    ],
+)
+def test_a_citation_of_every_kind_is_a_footnote(
+    cited: dict[str, Any], title: str, place: str, url: str
+) -> None:
+    told = join_cited_text([said("So it is.", cited)])
+    assert told.text == "So it is. \\[1\\]"
+    (source,) = told.sources
+    assert (source.title, source.place, source.url) == (title, place, url)
+
+
+def test_each_passage_of_a_document_has_its_own_footnote_and_whitespace_stays_between() -> None:
+    one = passage("char_location", document_title="A", start_char_index=0)
+    two = one | {"cited_text": "more", "start_char_index": 9}
+    told = join_cited_text(
+        [said("A.", one), said(" "), said("B.", two), said("\n\n"), said("C.", one)]
+    )
+    assert told.text == "A. \\[1\\] B. \\[2\\]\n\nC. \\[1\\]"
+    assert [source.quote for source in told.sources] == ["said", "more"]
