@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from conversations.context.policy.continuation import EVEN, Continuation
 from conversations.context.policy.gauge import Report
 from conversations.context.policy.policy import Policy
 from conversations.context.view.cost_decision import Rates
@@ -48,6 +49,8 @@ class Job:
     #: Whether the API clears tool results and compacts on demand for this model.
     clears: bool = False
     compacts: bool = False
+    #: How conversations of this site go on.
+    continuation: Continuation = EVEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,10 @@ class LoadedConversation:
     report: Report | None
     bound_to: str
     rejected: int
+    #: The figure at which the last summary was rejected; 0: none was, since the last one applied.
+    rejected_at: int = 0
+    #: Answers on the path: the calls that the conversation has made.
+    calls: int = 0
     #: When the last call of this conversation to this model was sent, in seconds since 1970; 0:
     #: there was none, so nothing of it is in the prompt cache.
     called_at: float = 0.0

@@ -199,7 +199,13 @@ class Runner:
             after = view.append(message) if message else view
             report = build_report(answer, after, envelope.overhead) or state.report
             warn_of_mismatch(prepared, answer)
-            known = replace(state, view=after, report=report, bound_to=envelope.binding)
+            known = replace(
+                state,
+                view=after,
+                report=report,
+                bound_to=envelope.binding,
+                calls=state.calls + (message is not None),
+            )
             return ReceivedAnswer(known, answer, sent)
 
     async def _back_off(self, error: ModelFailed, tries: int) -> None:

@@ -37,7 +37,7 @@ class RequestPreparation:
     def __init__(self, job: Job, ports: Ports, state: LoadedConversation) -> None:
         self.job, self.ports, self.state = job, ports, state
         self.call: int | None = None
-        self.rejected = state.rejected
+        self.rejected, self.rejected_at = state.rejected, state.rejected_at
 
     async def prepare(self, harder: int) -> tuple[Prepared, LoadedConversation]:
         """Return what to send, and the conversation as it then is; raises ContextError."""
@@ -53,7 +53,11 @@ class RequestPreparation:
                 # Any compaction block that is left was made by this model.
                 maker = self.job.model if api_clearing.has_compaction_block(request.view) else ""
                 return request, replace(
-                    state, view=request.view, rejected=self.rejected, compacted_by=maker
+                    state,
+                    view=request.view,
+                    rejected=self.rejected,
+                    rejected_at=self.rejected_at,
+                    compacted_by=maker,
                 )
             reply = await self._answer(request)
 
@@ -79,7 +83,9 @@ class RequestPreparation:
         veto = await self.ports.log.record(change, self.job.policy, call)
         if asks_model and veto is None:
             # Counted as in the log: rejected and vetoed ones since the last applied one.
-            self.rejected = 0 if change.outcome == "applied" else self.rejected + 1
+            is_applied = change.outcome == "applied"
+            self.rejected = 0 if is_applied else self.rejected + 1
+            self.rejected_at = 0 if is_applied else change.trigger.number
         return veto
 
     def _situation(self, pins: frozenset[str | int]) -> Situation:
@@ -94,6 +100,9 @@ class RequestPreparation:
             rejected=state.rejected,
             rates=job.rates,
             cache_age=max(0, int(self.ports.now() - state.called_at)),
+            calls=state.calls,
+            continuation=job.continuation,
+            rejected_at=state.rejected_at,
             pins=pins,
             clears=job.clears,
             compacts=job.compacts,

@@ -45,6 +45,7 @@ from conversations.context.steps.summary_zone import find_zone_before
 from conversations.context.steps.trim import drop_messages
 from conversations.context.steps.working_view import WorkingView
 from conversations.context.view import rules
+from conversations.context.view.cost_decision import FORCED
 from conversations.context.view.view import View
 
 __all__ = [
@@ -164,7 +165,7 @@ class _Pipeline(WorkingView):
     def compact(self) -> Generator[EngineRequest, Reply, bool]:
         """Let the API compact the beginning of the view; return whether no summary is needed."""
         gauge, policy = self.gauge, self.policy
-        if not self.compacts or self.rejected >= policy.summary_breaker:
+        if not self.compacts or not self.may_summarise:
             return False
         trigger = api_compaction.find_trigger(gauge, policy)
         if trigger is None:
@@ -197,33 +198,37 @@ class _Pipeline(WorkingView):
         before = None
         while self.view is not before:
             before = self.view
-            made = plan_reduction(self.view, self.gauge, self.policy, self.situation)
+            made = plan_reduction(
+                before, self.gauge, self.policy, self.situation, asks=self.may_summarise
+            )
             if made is not None:
                 yield from self.carry_out(made)
 
     def carry_out(self, made: Plan) -> Generator[EngineRequest, Reply, None]:
-        """Compact, then summarise or drop."""
-        yield from self.propose(made.compaction(self.view))
-        zone = find_zone_before(self.view, self.policy, made.end) if made.end else None
-        if zone is None:
-            return
+        """Summarise or drop, then compact; a summary that failed leaves all as it was.
+
+        Only what the window forces out is then dropped without one.
+        """
         before = self.view
-        if self.policy.compaction_enabled:
+        zone = find_zone_before(before, self.policy, made.end) if made.end else None
+        if zone is not None and made.asks:
             yield from self.summarise(
                 replace_zone(
-                    self.view, zone, made.trigger, self.gauge, self.policy, decision=made.decision
+                    before, zone, made.trigger, self.gauge, self.policy, decision=made.decision
                 )
             )
-        if self.view is before:
-            words = self.policy.recall_list_chars
-            indexes = list(zone.indexes)
+            if self.view is before and made.decision.why not in FORCED:
+                return
+        if zone is not None and self.view is before:
+            words, indexes = self.policy.recall_list_chars, list(zone.indexes)
             yield from self.propose(
-                drop_messages(self.view, indexes, made.trigger, made.said, words, made.decision)
+                drop_messages(before, indexes, made.trigger, made.said, words, made.decision)
             )
+        yield from self.propose(made.compaction(self.view, self.policy))
 
     def summarise(self, steps: Summarising | Compacting) -> Generator[EngineRequest, Reply, None]:
-        """Pass on the step's requests, unless too many summaries failed; a veto answers none."""
-        if self.rejected >= self.policy.summary_breaker:
+        """Pass on the step's requests, unless a summary failed of late; a veto answers none."""
+        if not self.may_summarise:
             return
         reply: Any = None
         while True:

@@ -53,12 +53,7 @@ def _steps(policy: Policy, window: int) -> Iterator[ForecastStep]:
             % {"n": f"{policy.max_tool_result_chars:,}"}
         )
     if policy.compact_above_percent:
-        room = policy.room(window) * policy.compact_above_percent // 100
-        yield ForecastStep(
-            _("The context is reduced in one go; earlier, when that costs less than it saves."),
-            room,
-            _("the context is reduced at once"),
-        )
+        yield _one_go(policy, window)
     if policy.input_token_budget:
         yield _tool_results(policy)
     if policy.round_summary_every:
@@ -74,6 +69,18 @@ def _steps(policy: Policy, window: int) -> Iterator[ForecastStep]:
         policy.room(window),
         _("room for the answer"),
     )
+
+
+def _one_go(policy: Policy, window: int) -> ForecastStep:
+    short = _("the context is reduced at once")
+    if promise := policy.promise(window):
+        words = _(
+            "Nothing is removed up to here. Above it the context is reduced in one go, once that"
+            " saves more than it costs."
+        )
+        return ForecastStep(words, promise, short)
+    words = _("The context is reduced in one go; earlier, when that costs less than it saves.")
+    return ForecastStep(words, policy.room(window) * policy.compact_above_percent // 100, short)
 
 
 def _tool_results(policy: Policy) -> ForecastStep:

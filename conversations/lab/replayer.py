@@ -93,7 +93,7 @@ class Replayer:
         self._view = View()
         self._report: Report | None = None
         self._bound_to = ""
-        self._rejected = 0
+        self._rejected = self._rejected_at = self._calls = 0
         #: For each entry of the log: the outcome of a summary, "" for everything else.
         self._entries: list[str] = []
         self._sent = ("", "")
@@ -184,6 +184,8 @@ class Replayer:
             rates=self._rates,
             cache_age=None if self._called is None else int(self._now - self._called),
             cache_lifetime=SECONDS["5m"],
+            calls=self._calls,
+            rejected_at=self._rejected_at,
             clears=self._world.clears,
             compacts=self._world.compacts,
         )
@@ -192,7 +194,9 @@ class Replayer:
         is_summary = change.kind == "summary"
         self._entries.append(change.outcome if is_summary else "")
         if is_summary:
-            self._rejected = self._rejected + 1 if change.outcome == "rejected" else 0
+            is_rejected = change.outcome == "rejected"
+            self._rejected = self._rejected + 1 if is_rejected else 0
+            self._rejected_at = change.trigger.number if is_rejected else 0
 
     def _summary_bill(self, wanted: SummaryWanted, said: str) -> Usage:
         """Bill a summary call: its own envelope, one message, no prefix shared with others."""
@@ -233,6 +237,7 @@ class Replayer:
         )
         keeps = not body or (before == envelope.binding and plain.startswith(body[:-1]))
         self._sent, self._called = (envelope.binding, plain), self._now
+        self._calls += 1
         self._bound_to = envelope.binding
         tokens, view = uncleared + usage.output, prepared.view
         known = view.tokens + answer.tokens

@@ -37,6 +37,8 @@ class Change:
     reason: str = ""
     #: Who did it by hand; None for the engine.
     actor: int | None = None
+    #: The figure that triggered it.
+    number: int = 0
 
 
 #: The full log: each entry by its number, with the number of its parent.
@@ -52,10 +54,10 @@ def read_entries(conversation: Conversation) -> Entries:
     ):
         found[seq] = (parent, Message(seq, cast("Kind", kind), content, estimate))
     changes = Transformation.objects.filter(conversation=conversation).order_by("seq")
-    for seq, parent, kind, outcome, edited, reason, actor in changes.values_list(
-        "seq", "parent", "kind", "outcome", "edits", "reason", "actor_id"
+    for seq, parent, kind, outcome, edited, reason, actor, number in changes.values_list(
+        "seq", "parent", "kind", "outcome", "edits", "reason", "actor_id", "number"
     ):
-        made = Change(seq, cast("TransformationKind", kind), outcome, edited, reason, actor)
+        made = Change(seq, cast("TransformationKind", kind), outcome, edited, reason, actor, number)
         found[seq] = (parent, made)
     return _expand_files(conversation, found)
 
@@ -134,11 +136,14 @@ def load_state(conversation: Conversation, model: str) -> LoadedConversation:
         # The report of another model does not apply, and its requests are not in this model's
         # cache.
         report, called_at = _build_report(last, entries), last.call.sent_at.timestamp()
+    rejections = _list_rejections(entries)
     return LoadedConversation(
         view,
         report,
         last.call.binding if last else "",
-        _count_rejected(entries),
+        len(rejections),
+        rejections[0].number if rejections else 0,
+        sum(isinstance(entry, Message) and entry.kind == "answer" for entry in entries),
         called_at,
         _find_compacting_model(conversation, entries, view),
     )
@@ -224,13 +229,14 @@ def _build_report(result: ApiResult, entries: list[Message | Change]) -> Report 
     return anchor_report(report, answer, usage.loop)
 
 
-def _count_rejected(entries: list[Message | Change]) -> int:
-    """Count the summaries that were rejected in a row; old rejections no longer count."""
-    count = 0
+def _list_rejections(entries: list[Message | Change]) -> list[Change]:
+    """Return the summaries that were rejected in a row, newest first; old ones do not count."""
+    found: list[Change] = []
     for entry in reversed(entries[-REMEMBERED:]):
         if isinstance(entry, Change) and entry.kind in ASKS_MODEL:
             if entry.outcome == "applied":
-                return count
+                return found
             # A summary that a person rejected does not count against the next one.
-            count += entry.actor is None
-    return count
+            if entry.actor is None:
+                found.append(entry)
+    return found

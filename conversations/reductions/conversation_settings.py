@@ -13,6 +13,7 @@ from conversations.agent.prices import PriceList
 from conversations.budgets.caps import TurnCaps, resolve_turn_caps
 from conversations.budgets.prices import load_price_list
 from conversations.context.errors import ContextError
+from conversations.context.policy.continuation import Continuation
 from conversations.context.policy.policy import Policy
 from conversations.context.view import wire
 from conversations.context.view.view import Message
@@ -24,6 +25,7 @@ from conversations.models import ApiModel, Conversation
 from conversations.reductions.pins import demand_pin_room, list_pins
 from conversations.reductions.policy import effective_policy
 from conversations.toolbox.toolset import build_toolset, list_known_tools
+from conversations.turns.continuation import current_continuation
 from tools.framework.toolset import Toolset
 
 
@@ -44,6 +46,7 @@ class JobFacts:
     compacts: bool
     caps: TurnCaps
     tools: Toolset
+    continuation: Continuation
 
 
 def read_job_facts(conversation_id: int) -> JobFacts:
@@ -68,6 +71,7 @@ def read_job_facts(conversation_id: int) -> JobFacts:
         model.compacts,
         resolve_turn_caps(conversation.owner_id),
         build_toolset(conversation, known),
+        current_continuation(),
     )
 
 

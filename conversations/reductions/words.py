@@ -21,6 +21,7 @@ def describe_decision(decision: str) -> tuple[tuple[str, str], ...]:
         return ()
     found = json.loads(decision)
     reasons = {
+        "room": _("it no longer fitted the model"),
         "share": _("a share of the model's window was passed"),
         "cliff": _("the next call would have passed a price step"),
         "cold": _("nothing was in the prompt cache any more, so nothing had to be rewritten"),

@@ -52,4 +52,5 @@ def build_job(facts: JobFacts) -> Job:
         facts.prices.rates,
         facts.clears,
         facts.compacts,
+        facts.continuation,
     )

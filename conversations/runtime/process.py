@@ -27,10 +27,13 @@ from conversations.live.watch import watch
 from conversations.runtime.supervisor import supervisor
 from conversations.runtime.sweep import sweep_turns
 from conversations.telemetry.event_loop_lag import pulse
+from conversations.turns.continuation import refresh_continuation
 
 logger = logging.getLogger("agentweb.turns")
 #: Seconds between two sweeps; sweeps between two rounds of maintenance where no beat schedules it.
 SWEEP_SECONDS, TIDY_SWEEPS = 5.0, 12
+#: Sweeps between two looks at how the site's conversations go on: an hour.
+LEARN_SWEEPS = 720
 #: Seconds beyond the drain of the turns after which the process exits in any case.
 GRACE = 15.0
 
@@ -93,6 +96,8 @@ class Process:
             sweeps += 1
             try:
                 await self.sweep()
+                if self._runs_turns and sweeps % LEARN_SWEEPS == 1:
+                    await run_db(refresh_continuation)
                 if sweeps % TIDY_SWEEPS == 0 and conf.run_turns_in == "web":
                     await run_maintenance()
             except Exception:

@@ -16,7 +16,12 @@ pytestmark = pytest.mark.asyncio
 RATES = Rates(2_000_000, 10_000_000, 2_500_000, 100_000)
 POLICY = build_policy(
     "adaptive",
-    {"low_water_tokens": 2_000, "minimum_gain_tokens": 500, "compaction_enabled": False},
+    {
+        "low_water_tokens": 2_000,
+        "minimum_gain_tokens": 500,
+        "compaction_enabled": False,
+        "keep_below_tokens": 0,
+    },
 )
 
 

@@ -113,7 +113,15 @@ class TwinLog:
 
     async def load(self) -> LoadedConversation:
         view = self.view()
-        return LoadedConversation(view, self.report, self.bound_to, self.rejected, self.called_at)
+        calls = sum(isinstance(e, Message) and e.kind == "answer" for e in self.entries)
+        return LoadedConversation(
+            view,
+            self.report,
+            self.bound_to,
+            self.rejected,
+            calls=calls,
+            called_at=self.called_at,
+        )
 
     async def pins(self) -> frozenset[str | int]:
         return self.pinned

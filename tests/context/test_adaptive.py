@@ -29,9 +29,11 @@ from tests.context.test_defects import grown
 
 SONNET = Rates(2_000_000, 10_000_000, 2_500_000, 100_000)
 HAIKU = Rates(100_000, 500_000, 125_000, 10_000, cliff=100_000)
-ADAPTIVE = build_policy("adaptive")
-PLAIN = build_policy("adaptive", {"compaction_enabled": False})
-WHOLE = build_policy("adaptive", {"compaction_enabled": False, "max_tool_result_chars": 0})
+#: Without the promise, and with a mark that the conversations below can reach.
+OPEN = {"keep_below_tokens": 0, "low_water_tokens": 20_000}
+ADAPTIVE = build_policy("adaptive", OPEN)
+PLAIN = build_policy("adaptive", OPEN, {"compaction_enabled": False})
+WHOLE = build_policy("adaptive", OPEN, {"compaction_enabled": False, "max_tool_result_chars": 0})
 PAGE = "some page text " * 400
 #: Many small results: shortening them is not enough.
 MANY, SMALL = 165, PAGE[:2_000]
@@ -43,7 +45,8 @@ def talk(count: int, page: str = PAGE) -> View:
 
 
 def run(view: View, shell: Shell, policy: Any = PLAIN, **more: Any) -> Prepared:
-    return shell.prepare(view, situation(view, view.tokens, **more), policy)
+    made = {"calls": sum(message.kind == "answer" for message in view.messages)}
+    return shell.prepare(view, situation(view, view.tokens, **(made | more)), policy)
 
 
 def decided(change: Transformation) -> str:
@@ -56,11 +59,11 @@ def test_without_prices_only_the_share_of_the_window_counts() -> None:
     shell = Shell()
     assert run(view, shell, window=200_000).view is view
     prepared = run(view, shell, window=120_000)
-    assert shell.kinds == ["compaction applied", "trim applied"]
+    assert shell.kinds == ["trim applied", "compaction applied"]
     [first, second] = shell.records
     assert decided(first) == decided(second) == "share"
     assert first.trigger.threshold == 104_000 * 90 // 100
-    assert f"input tokens {view.tokens:,} exceeded 93,600; frees about " in first.note
+    assert f"input tokens {view.tokens:,} exceeded 93,600; frees about " in second.note
     assert prepared.view.tokens <= 20_000
     assert violations(prepared.view.body) == []
     assert run(prepared.view, shell, window=120_000).view == prepared.view
@@ -129,7 +132,7 @@ def test_a_cold_cache_is_a_good_moment() -> None:
     assert run(view, shell, window=1_000_000, rates=SONNET, cache_age=299).view is view
     done = run(view, shell, window=1_000_000, rates=SONNET, cache_age=300).view
     assert decided(shell.records[0]) == "cold"
-    assert shell.records[0].note.endswith("at no cost: the prompt cache is cold")
+    assert shell.records[0].note.endswith("at no cost: nothing is in the prompt cache")
     assert done.tokens <= 20_000
     short = talk(15)
     assert run(short, shell, window=1_000_000, rates=SONNET, cache_age=300).view is short
@@ -162,7 +165,7 @@ def test_it_never_acts_for_less_than_the_minimum_gain() -> None:
 def test_compaction_alone_is_enough_where_results_are_large() -> None:
     view = talk(8, PAGE * 5)
     shell = Shell(writes=keeping)
-    done = run(view, shell, ADAPTIVE, window=1_000_000, cache_age=300).view
+    done = run(view, shell, ADAPTIVE, window=1_000_000, rates=SONNET, cache_age=300).view
     assert shell.kinds == ["compaction applied"]
     assert done.length == view.length
 
@@ -171,24 +174,44 @@ def test_what_does_not_fit_is_summarised_and_dropped_where_there_is_no_summary()
     view = talk(MANY, SMALL)
     good = Shell(writes=keeping)
     done = run(view, good, ADAPTIVE, window=120_000).view
-    assert good.kinds == ["compaction applied", "summary applied"]
-    assert decided(good.records[1]) == "share"
-    assert "; frees about " in good.records[1].note
+    assert good.kinds == ["summary applied", "compaction applied"]
+    assert decided(good.records[0]) == "share"
+    assert "; frees about " in good.records[0].note
     assert done.tokens <= 20_000
+    over = {"window": view.tokens, "rates": SONNET}
     bad = Shell(writes=writing(None))
-    assert run(view, bad, ADAPTIVE, window=120_000).view.tokens <= 20_000
-    assert bad.kinds == ["compaction applied", "summary rejected", "trim applied"]
+    assert run(view, bad, ADAPTIVE, **over).view.tokens <= 20_000
+    assert bad.kinds == ["summary rejected", "trim applied", "compaction applied"]
     tired = Shell(writes=keeping)
-    run(view, tired, ADAPTIVE, window=120_000, rejected=3)
-    assert tired.kinds == ["compaction applied", "trim applied"]
+    run(view, tired, ADAPTIVE, rejected=3, **over)
+    assert tired.kinds == ["trim applied", "compaction applied"]
     assert tired.wanted == []
+
+
+def test_a_failed_summary_leaves_the_context_as_it_was_unless_the_window_forces_it() -> None:
+    view = talk(MANY, SMALL)
+    bad = Shell(writes=writing(None))
+    assert run(view, bad, ADAPTIVE, window=1_000_000, rates=SONNET).view is view
+    assert bad.kinds == ["summary rejected"]
+    tired = Shell(writes=keeping)
+    assert run(view, tired, ADAPTIVE, window=1_000_000, rates=SONNET, rejected=3).view is view
+    assert tired.kinds == []
+
+
+def test_a_rejected_summary_is_requested_again_only_once_its_zone_has_grown() -> None:
+    view = talk(MANY, SMALL)
+    known = {"window": 1_000_000, "rates": SONNET, "rejected": 1}
+    for refused_at, requests in ((view.tokens, 0), (view.tokens * 100 // 126, 1)):
+        shell = Shell(writes=keeping)
+        run(view, shell, ADAPTIVE, rejected_at=refused_at, **known)
+        assert len(shell.wanted) == requests
 
 
 def test_a_veto_ends_the_attempt() -> None:
     view = talk(MANY, SMALL)
     shell = Shell(vetoes=("compaction", "trim"))
     assert run(view, shell, window=120_000).view is view
-    assert shell.kinds == ["compaction vetoed", "trim vetoed"]
+    assert shell.kinds == ["trim vetoed", "compaction vetoed"]
 
 
 def test_a_small_window_has_everything_in_proportion() -> None:
@@ -257,3 +280,59 @@ def test_without_prices_nothing_is_said_of_money(calls: int) -> None:
     found = weigh_reduction("share", 5_000, 9_000, (0, 0), None, calls)
     assert found.said == "frees about 5,000 tokens a call"
     assert not found.pays
+
+
+PROMISE = build_policy("adaptive")
+
+
+@pytest.mark.parametrize("pause", [0, 299, 300, 3_600, 86_400])
+def test_below_the_promise_nothing_is_removed_however_long_the_pause(pause: int) -> None:
+    view = talk(55)
+    assert 90_000 < view.tokens < 100_000
+    shell = Shell(writes=keeping)
+    known = {"window": 1_000_000, "rates": SONNET, "cache_age": pause, "calls": 5_000}
+    assert run(view, shell, PROMISE, **known).view is view
+    assert shell.records == []
+    more = talk(70)
+    assert run(more, shell, PROMISE, **known).view.tokens < 10_000
+
+
+def test_the_promise_is_half_of_a_small_window() -> None:
+    assert PROMISE.promise(1_000_000) == PROMISE.promise(200_000) == 100_000
+    assert PROMISE.promise(64_000) == 32_000
+    view = talk(18)
+    assert 30_000 < view.tokens < 32_000
+    shell = Shell(writes=keeping)
+    known = {"rates": SONNET, "cache_age": 9_999, "calls": 5_000}
+    assert run(view, shell, PROMISE, window=64_000, **known).view is view
+    assert run(view, shell, PROMISE, window=60_000, **known).view is not view
+
+
+def test_a_long_result_is_sent_in_full_within_the_promise() -> None:
+    view = view_of(prompt("go"), *round_of("a", PAGE * 20))
+    shell = Shell()
+    assert run(view, shell, PROMISE, window=1_000_000).view is view
+    wide = view_of(prompt("go"), *round_of("a", PAGE * 80))
+    run(wide, shell, PROMISE, window=1_000_000)
+    assert shell.kinds == ["ingest applied"]
+
+
+def test_what_does_not_pay_by_its_own_figures_is_not_done() -> None:
+    view = talk(70)
+    for calls, kinds in ((3, []), (500, ["summary applied", "compaction applied"])):
+        shell = Shell(writes=keeping)
+        run(view, shell, PROMISE, window=1_000_000, rates=SONNET, calls=calls)
+        assert shell.kinds == kinds
+        for change in shell.applied:
+            assert change.decision is not None
+            assert change.decision.pays
+
+
+def test_what_no_longer_fits_goes_down_only_so_far_as_pays() -> None:
+    view = talk(70)
+    window = view.tokens * 100 // 95
+    known = {"window": window, "rates": SONNET}
+    deep, shallow = Shell(writes=keeping), Shell(writes=keeping)
+    assert run(view, deep, PROMISE, calls=500, **known).view.tokens < 10_000
+    room = PROMISE.room(window)
+    assert room // 3 < run(view, shallow, PROMISE, calls=1, **known).view.tokens < room * 7 // 10

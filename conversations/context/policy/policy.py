@@ -118,6 +118,15 @@ class Policy:
     recall_list_chars: int = _number(
         4_000, (500, 100_000), gettext_noop("Characters for the list of what can be recalled.")
     )
+    #: Below so many tokens nothing is removed, unless a person asks, a price tier or the room of
+    #: the window demands it; 0: no such promise.
+    keep_below_tokens: int = _number(
+        0, (0, 10_000_000), gettext_noop("Below so many tokens nothing is removed; 0: no promise.")
+    )
+    #: The same as a share of the window, where that is less.
+    keep_below_percent: int = _number(
+        50, (0, 95), gettext_noop("The same in percent of the window, where that is less.")
+    )
     compact_above_percent: int = _number(
         0, (0, 95), gettext_noop("Reduce in one go above so many percent of the room; 0: never.")
     )
@@ -153,6 +162,10 @@ class Policy:
         """Return how much of a model's window a request may fill, in tokens."""
         return window - min(self.window_reserve_tokens, window // RESERVED_SHARE)
 
+    def promise(self, window: int) -> int:
+        """Return below how many tokens nothing is removed, by a model's window."""
+        return min(self.keep_below_tokens, window * self.keep_below_percent // 100)
+
 
 #: The designs this engine unites; `classic` runs their steps in order.
 PRESETS: dict[str, Policy] = {
@@ -176,7 +189,7 @@ PRESETS: dict[str, Policy] = {
     "adaptive": Policy(
         name="adaptive", input_token_budget=0, compaction_threshold_tokens=10_000_000,
         max_conversation_bytes=0, structure_kept=True, compact_above_percent=90,
-        recall_list_chars=12_000,
+        recall_list_chars=12_000, keep_below_tokens=100_000, low_water_tokens=8_000,
     ),
     "native": Policy(
         name="native", input_token_budget=100_000, compaction_threshold_tokens=150_000,

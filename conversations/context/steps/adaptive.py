@@ -1,24 +1,26 @@
 """Reduce rarely and a lot: one decision, one break of the prompt cache, down to a low-water mark.
 
-Above a share of the window or a price cliff the context must be reduced; below that it is reduced
-when nothing is left in the prompt cache, or when the calls to come pay for rewriting it
-(`view/cost_decision.py`). Recent messages stay as they are. Older ones are compacted, keeping their
-structure; only what then still does not fit is summarised, or dropped where there is no summary;
-all of it stays listed in view for recall. A share of a large window alone would be the wrong mark:
-at a million tokens, reading the cached history costs many times what the conversation adds.
+Below the tokens that the policy promises to keep nothing is removed, unless a price cliff or the
+room of the window demands it. Above them a reduction goes deep, but is made only where the calls to
+come pay for it (`view/cost_decision.py`), a cold prompt cache and the summary's price counted in;
+what no longer fits is reduced whatever it costs. Recent messages stay as they are. Older ones are
+compacted, keeping their structure; only what then still does not fit is summarised, or dropped
+where there is no summary; all of it stays listed in view for recall. A share of a large window
+alone would be the wrong mark: at a million tokens, reading the cached history costs many times what
+the conversation adds.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.policy import Policy
-from conversations.context.steps.compaction import Compactable, find_compactable
+from conversations.context.steps.compaction import find_compactable
 from conversations.context.steps.protocol import Situation
 from conversations.context.steps.removable_units import find_kept
-from conversations.context.view.cost_decision import Decision, Why, weigh_reduction
+from conversations.context.view.cost_decision import FORCED, Decision, Why, weigh_reduction
 from conversations.context.view.edits import Transformation, Trigger, build_transformation
 from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import Message, View
@@ -32,31 +34,36 @@ RECENT_MESSAGES = 30
 _LEAST_MARK = 8_000
 #: Margin below a price cliff in percent, since the figure is partly an estimate.
 _CLEAR = 4
+#: Percent of the room to come down to where only the room demands a reduction.
+_ENOUGH = 60
 #: Tokens a summary call writes, about.
 _WRITTEN = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A reduction: what is old ends at index `after`; what of that is replaced ends at `end`."""
+    """A reduction: what is replaced ends at index `end`, what is compacted behind it at `until`.
+
+    `since` and `until` are numbers of messages; with `asks` a summary replaces, else it is dropped.
+    """
 
     trigger: Trigger
     decision: Decision
-    ready: Compactable
-    after: int
     end: int
+    since: int
+    until: int
+    asks: bool
 
-    def compaction(self, view: View) -> Transformation | None:
+    def compaction(self, view: View, policy: Policy) -> Transformation | None:
         """Build the compaction of what is neither recent nor to be replaced; None for nothing."""
-        messages = view.messages
-        first, last = messages[self.end].seq, messages[self.after].seq
-        edits = [one.edit for one in self.ready.between(first, last) if one.edit]
+        ready = find_compactable(view, policy)
+        edits = [one.edit for one in ready.between(self.since, self.until) if one.edit]
         if not edits:
             return None
         what = f"{len(edits)} old tool result{'s' if len(edits) > 1 else ''}"
         note = f"Compacted {what}: {self.said}"
         change = build_transformation(view, "compaction", self.trigger, edits, note, self.decision)
-        return self.ready.record_applied(change)
+        return ready.record_applied(change)
 
     @property
     def said(self) -> str:
@@ -66,32 +73,60 @@ class Plan:
         )
 
 
-def plan_reduction(view: View, gauge: Gauge, policy: Policy, situation: Situation) -> Plan | None:
-    """Plan a reduction, by a quick estimate first and then by what can really be freed."""
+def plan_reduction(
+    view: View, gauge: Gauge, policy: Policy, situation: Situation, *, asks: bool
+) -> Plan | None:
+    """Plan a reduction, by a quick estimate first and then by what can really be freed.
+
+    `asks`: whether a summary may be requested.
+    """
     mark = _find_low_water(view, gauge, policy)
     reason = _find_reason(gauge, policy, situation, mark)
-    calls = _count_calls_above(view, mark)
-    if reason is None or view.length < 2 or view.tokens - mark < policy.minimum_gain_tokens:
+    if reason is None or view.length < 2:
         return None
-    why, trigger = reason
-    hoped = weigh_reduction(why, view.tokens - mark, mark, (0, 0), situation.rates, calls)
-    if why == "pays" and not hoped.pays:
+    calls = _expect_calls(view, situation, mark)
+    aim = _Aim(mark, *reason, situation, calls, gauge.permille, asks=asks)
+    if aim.why == "room" and not aim.pays_going_deep(view, policy):
+        enough = (gauge.room * _ENOUGH // 100 - situation.overhead) * 1000 // gauge.permille
+        aim = replace(aim, mark=max(mark, enough))
+    if view.tokens - aim.mark < policy.minimum_gain_tokens:
         return None
-    return _weigh_plan(view, policy, situation, _Aim(mark, why, trigger, calls, gauge.permille))
+    if aim.why not in FORCED and not aim.is_promising(view):
+        return None
+    return _weigh_plan(view, policy, aim)
 
 
 @dataclass(frozen=True, slots=True)
 class _Aim:
-    """The mark to reduce to, in estimated tokens, and why."""
+    """The mark to reduce to, in estimated tokens, why, and what it is weighed by."""
 
     mark: int
     why: Why
     trigger: Trigger
+    situation: Situation
     calls: int
     permille: int
+    asks: bool
+
+    def weigh(self, freed: int, rewritten: int, summary: tuple[int, int]) -> Decision:
+        rates, is_cold = self.situation.rates, self.situation.is_cold
+        return weigh_reduction(
+            self.why, freed, rewritten, summary, rates, self.calls, is_cold=is_cold
+        )
+
+    def pays_going_deep(self, view: View, policy: Policy) -> bool:
+        """Whether going down to the mark would pay, given that something must be rewritten."""
+        free, known = view.tokens - self.mark, self.situation
+        summary = _estimate_summary(view, policy, asks=self.asks)
+        return weigh_reduction(self.why, free, 0, summary, known.rates, known.expected_calls).pays
+
+    def is_promising(self, view: View) -> bool:
+        """Whether reaching the mark would pay, or there are no prices to weigh it by."""
+        hoped = self.weigh(view.tokens - self.mark, self.mark, (0, 0))
+        return hoped.pays or not hoped.saved_each
 
 
-def _weigh_plan(view: View, policy: Policy, situation: Situation, aim: _Aim) -> Plan | None:
+def _weigh_plan(view: View, policy: Policy, aim: _Aim) -> Plan | None:
     ready = find_compactable(view, policy)
     after = _find_recent(view, aim.mark * RECENT_PERCENT // 100)
     messages = view.trail.messages
@@ -102,20 +137,26 @@ def _weigh_plan(view: View, policy: Policy, situation: Situation, aim: _Aim) -> 
         likely[one.seq] = likely.get(one.seq, 0) + freed
     end = freed = 0
     if view.tokens - sum(likely.values()) > aim.mark:
+        # Where a summary is wanted and cannot be had, only what the window forces out goes.
+        if policy.compaction_enabled and not aim.asks and aim.why not in FORCED:
+            return None
         end, freed = _find_end(view, policy, likely, aim.mark, after)
-    freed += sum(one.saved for one in ready.between(messages[end].seq, border) if one.edit)
+    since = messages[end].seq
+    freed += sum(one.saved for one in ready.between(since, border) if one.edit)
     freed = freed * aim.permille // 1000
     if freed < policy.minimum_gain_tokens:
         return None
-    asks = end and policy.compaction_enabled
-    read = min(policy.summary_input_chars // 3, view.tokens) if asks else 0
-    # With a cold cache nothing is rewritten that would not be written anyway.
-    rewritten = 0 if aim.why == "cold" else view.tokens * aim.permille // 1000 - freed
-    call = (read, _WRITTEN if asks else 0)
-    decision = weigh_reduction(aim.why, freed, max(0, rewritten), call, situation.rates, aim.calls)
-    if aim.why == "pays" and not decision.pays:
+    asks = bool(end) and aim.asks
+    rewritten = max(0, view.tokens * aim.permille // 1000 - freed)
+    decision = aim.weigh(freed, rewritten, _estimate_summary(view, policy, asks=asks))
+    if not decision.is_justified:
         return None
-    return Plan(aim.trigger, decision, ready, after, end)
+    return Plan(aim.trigger, decision, end, since, border, asks)
+
+
+def _estimate_summary(view: View, policy: Policy, *, asks: bool) -> tuple[int, int]:
+    """Return the tokens that the call for a summary reads and writes, about."""
+    return (min(policy.summary_input_chars // 3, view.tokens), _WRITTEN) if asks else (0, 0)
 
 
 def _find_low_water(view: View, gauge: Gauge, policy: Policy) -> int:
@@ -129,19 +170,24 @@ def _find_low_water(view: View, gauge: Gauge, policy: Policy) -> int:
 def _find_reason(
     gauge: Gauge, policy: Policy, situation: Situation, mark: int
 ) -> tuple[Why, Trigger] | None:
-    rates = situation.rates
-    share = gauge.room * policy.compact_above_percent // 100
-    over = gauge.passes(share, "compact_above_percent")
+    """Return why to reduce: what is forced, then above the promise a share or money."""
+    over = gauge.passes(gauge.room, "window_reserve_tokens") if gauge.excess else None
     if over:
-        return "share", over
+        return "room", over
+    rates, promise = situation.rates, policy.promise(gauge.window)
     if rates and rates.cliff:
         over = gauge.passes(rates.cliff * (100 - _CLEAR) // 100, "price_cliff")
         if over:
             return "cliff", over
-    if rates is None and not situation.is_cold:
+    share = gauge.room * policy.compact_above_percent // 100
+    over = gauge.passes(max(share, promise), "compact_above_percent")
+    if over:
+        return "share", over
+    if rates is None:
         return None
-    low = mark * gauge.permille // 1000
-    over = gauge.passes(max(low, 1), "low_water_tokens")
+    low = max(1, mark * gauge.permille // 1000)
+    setting = "low_water_tokens" if low >= promise else "keep_below_tokens"
+    over = gauge.passes(max(low, promise), setting)
     return ("cold" if situation.is_cold else "pays", over) if over else None
 
 
@@ -190,7 +236,13 @@ class _Answers:
         self.tokens += message.tokens
 
 
-def _count_calls_above(view: View, mark: int) -> int:
-    """Count the calls made with more than the mark in context."""
+def _expect_calls(view: View, situation: Situation, mark: int) -> int:
+    """Return for how many calls a reduction would save: those to come before the next one.
+
+    In a conversation that grows evenly, reducing costs least where it is paid back within half of
+    the calls since the context was at the mark; more often, and the rewriting costs more than the
+    reading that it saves.
+    """
     answers = view.learn("answers", _Answers, _Answers.read)
-    return len(answers.before) - bisect_right(answers.before, mark)
+    above = len(answers.before) - bisect_right(answers.before, mark)
+    return min(situation.expected_calls, above // 2)

@@ -23,9 +23,13 @@ from conversations.context.view.view import Message, View
 
 
 def shape_new_results(view: View, gauge: Gauge, policy: Policy) -> Transformation | None:
-    """Shorten new results over the limit; errors too, but never those of verbatim tools."""
+    """Shorten new results over the limit; errors too, but never those of verbatim tools.
+
+    While the policy promises to remove nothing, only a tool's own rule shortens its results.
+    """
     if not policy.max_tool_result_chars:
         return None
+    is_kept = gauge.tokens <= policy.promise(gauge.window)
     edits: list[SpliceBlocks] = []
     longest = most = 0
     for message in _list_unsent(view):
@@ -33,7 +37,7 @@ def shape_new_results(view: View, gauge: Gauge, policy: Policy) -> Transformatio
             rule = find_rule(view, result.id, policy)
             limit = rule.cap or policy.max_tool_result_chars
             block = message.blocks[result.at] if result.chars > limit else None
-            if block is None or block.by or rule.way == "keep":
+            if block is None or block.by or rule.way == "keep" or (is_kept and not rule.cap):
                 continue
             if result.id in find_untouchable(view, policy):
                 continue

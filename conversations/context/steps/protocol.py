@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass
 
+from conversations.context.policy.continuation import EVEN, Continuation
 from conversations.context.policy.gauge import Gauge, Report
 from conversations.context.steps.api_clearing import Clearing
 from conversations.context.view.cost_decision import Rates
@@ -38,6 +39,11 @@ class Situation:
     cache_age: int | None = None
     #: Seconds the API keeps a prefix in its cache.
     cache_lifetime: int = 300
+    #: Calls that this conversation has made for its answers, and how such conversations go on.
+    calls: int = 0
+    continuation: Continuation = EVEN
+    #: The figure at which the last summary was rejected; 0: none was, since the last one applied.
+    rejected_at: int = 0
     #: Whether the API clears tool results and compacts on demand for this model.
     clears: bool = False
     compacts: bool = False
@@ -49,6 +55,10 @@ class Situation:
     @property
     def is_cold(self) -> bool:
         return self.cache_age is not None and self.cache_age >= self.cache_lifetime
+
+    @property
+    def expected_calls(self) -> int:
+        return self.continuation.expect_calls(self.calls)
 
 
 @dataclass(frozen=True, slots=True)

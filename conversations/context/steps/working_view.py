@@ -21,6 +21,8 @@ from conversations.context.view.view import View
 
 #: Most times that a request is counted while it is prepared.
 MOST_COUNTS = 3
+#: Percent of its figure at a rejected summary that a view has before the next one is requested.
+_GROWN = 125
 #: Percent that each repeated attempt after an overflow takes from the room.
 _HARDER = 25
 
@@ -86,6 +88,16 @@ class WorkingView:
         """Whether the figure is an estimate so near the room that its error may decide."""
         gauge = self.gauge
         return gauge.source == "estimated" and abs(gauge.seen - self.room) * 10 <= self.room
+
+    @property
+    def may_summarise(self) -> bool:
+        """Whether a summary may be requested: after a rejected one not before the view has grown.
+
+        Several in a row are a reason to leave it to the other steps for a while.
+        """
+        if not self.policy.compaction_enabled or self.rejected >= self.policy.summary_breaker:
+            return False
+        return self.gauge.tokens * 100 >= self.situation.rejected_at * _GROWN
 
     def count(self) -> Generator[EngineRequest, Reply, bool]:
         """Request a count, once for each view and a few times in all; return whether it came."""

@@ -1,11 +1,9 @@
 """Whether reducing now costs less than going on: prices, and the numbers behind a decision.
 
 A reduction breaks the prompt cache: what remains behind the break is written again, which is
-expensive; what was removed saves a cheap read on every later call. The number of later calls is
-unknown. So the engine expects as many as were made since the context was at its low-water mark, and
-acts when rewriting is paid back within half of them. This is the ski-rental rule (rent until the
-rent has cost as much as buying): never more than twice the optimum, and the optimum in a
-conversation that grows evenly. A conversation of few calls is never reduced for money.
+expensive; what was removed saves a cheap read on every later call, and where the cache has expired
+also the writing of it now. A reduction is made for money only where its cost is paid back within
+the calls that are expected (`policy/continuation.py`).
 """
 
 from __future__ import annotations
@@ -14,13 +12,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 _MILLION = 1_000_000
-#: Percent of the expected calls within which a reduction must be paid back.
-PAYBACK_PERCENT = 50
-
-#: `share`: over the share of the window; `cliff`: over a price cliff; `cold`: the prompt cache has
-#: expired, so nothing is rewritten; `pays`: the calls to come pay it back; `asked`: a person's
-#: request.
-Why = Literal["share", "cliff", "cold", "pays", "asked"]
+#: `room`: it does not fit the model; `cliff`: over a price cliff; `share`: over the share of the
+#: window; `cold`: the prompt cache has expired, so nothing is rewritten; `pays`: the calls to come
+#: pay it back; `asked`: a person's request.
+Why = Literal["room", "cliff", "share", "cold", "pays", "asked"]
+#: Reasons for which a reduction is made whatever it costs.
+FORCED = ("room", "cliff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +48,13 @@ class Decision:
 
     @property
     def pays(self) -> bool:
-        if not self.saved_each:
-            return False
-        return self.pays_back_calls * 100 <= self.expected_calls * PAYBACK_PERCENT
+        return self.saved_each > 0 and self.pays_back_calls <= self.expected_calls
+
+    @property
+    def is_justified(self) -> bool:
+        """Whether it is made: it must be, it pays, or there are no prices to weigh it by."""
+        is_unpriced = self.why == "share" and not self.saved_each
+        return self.why in FORCED or is_unpriced or self.pays
 
     @property
     def said(self) -> str:
@@ -62,7 +63,7 @@ class Decision:
             return saves
         each = _format_dollars(self.saved_each)
         if not self.cost:
-            return f"{saves} (${each}) at no cost: the prompt cache is cold"
+            return f"{saves} (${each}) at no cost: nothing is in the prompt cache"
         back, expected = self.pays_back_calls, self.expected_calls
         return (
             f"{saves} (${each}), costs ${_format_dollars(self.cost)}, "
@@ -71,14 +72,28 @@ class Decision:
 
 
 def weigh_reduction(
-    why: Why, saved: int, rewritten: int, summary: tuple[int, int], rates: Rates | None, calls: int
+    why: Why,
+    saved: int,
+    rewritten: int,
+    summary: tuple[int, int],
+    rates: Rates | None,
+    calls: int,
+    *,
+    is_cold: bool = False,
 ) -> Decision:
-    """Weigh freeing `saved` tokens against rewriting; `summary`: tokens its call reads, writes."""
+    """Weigh freeing `saved` tokens against rewriting, within so many further `calls`.
+
+    `summary` are the tokens its call reads and writes. With a cold cache nothing is rewritten that
+    would not be written anyway, and what is removed is not written.
+    """
     if rates is None:
         return Decision(why, saved, 0, 0, 0, calls)
     read, written = summary
     dearer = rewritten * max(0, rates.cache_write - rates.cache_read)
-    cost = -(-(dearer + read * rates.input + written * rates.output) // _MILLION)
+    if is_cold:
+        dearer = -saved * rates.cache_write
+    spent = dearer + read * rates.input + written * rates.output
+    cost = max(0, -(-spent // _MILLION))
     each = max(1, saved * rates.cache_read // _MILLION)
     return Decision(why, saved, each, cost, -(-cost // each), calls)
 
