@@ -25,6 +25,9 @@ class Conf:
     #: Model that writes the title after the first answer; where it cannot be used the
     #: conversation's own does. off: titles are the first words.
     title_model: str = "claude-haiku-5-5"
+    #: Whether the prompt cache of a conversation is kept for an hour where its pauses make that
+    #: cheaper; without it always for five minutes.
+    long_cache: bool = True
     #: Most tokens one answer may have.
     max_output_tokens: int = 16_000
     #: Preset of the context policy: classic, tool-budget, rebuild, gated-trim, structured,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from conversations.context.policy.continuation import EVEN, Continuation
 from conversations.context.policy.gauge import Report
 from conversations.context.policy.policy import Policy
+from conversations.context.view.cache_breakpoints import SECONDS
 from conversations.context.view.cost_decision import Rates
 from conversations.context.view.envelope import Envelope
 from conversations.context.view.view import Message, View
@@ -68,6 +69,9 @@ class LoadedConversation:
     #: When the last call of this conversation to this model was sent, in seconds since 1970; 0:
     #: there was none, so nothing of it is in the prompt cache.
     called_at: float = 0.0
+    #: Seconds for which the API keeps what that call cached, and those between the last turns.
+    cache_lifetime: int = SECONDS["5m"]
+    pauses: tuple[int, ...] = ()
     #: The model that made the compaction block in view; "" when there is none or it is unknown.
     compacted_by: str = ""
 

@@ -32,6 +32,7 @@ from conversations.context.pipeline import Prepared
 from conversations.context.steps import api_clearing
 from conversations.context.steps.protocol import REFUSED
 from conversations.context.view import edits, rules
+from conversations.context.view.cache_breakpoints import SECONDS
 from conversations.context.view.server_calls import read_server_calls
 from conversations.context.view.view import View
 
@@ -169,7 +170,7 @@ class Runner:
         """Open a call, read it, close it; retry while nothing was shown and it may help."""
         view = prepared.view
         left = self.job.window - prepared.gauge.seen
-        envelope = self.job.envelope.fit_window(left)
+        envelope = self.job.envelope.fit_window(left).with_lifetime(prepared.lifetime)
         envelope = api_clearing.build_reply_envelope(envelope, view, prepared.clearing)
         taken, waiting = self.ids | list_call_ids(view), read_server_calls(view).open.keys()
         tries, first_limit = 1, envelope.max_tokens
@@ -177,10 +178,12 @@ class Runner:
             await self.ports.publish(*moved)
         while True:
             self.ports.switch.check()
-            sending = Sending("reply", envelope, view.body, prepared.gauge.tokens, view, tries)
+            body = view.join(prepared.lifetime)
+            sending = Sending("reply", envelope, body, prepared.gauge.tokens, view, tries)
             await self.ports.stage.enter("running", attempt=tries)
             sent = await self.ports.calls.open(sending)
-            state = replace(state, called_at=self.ports.now())
+            kept = SECONDS[prepared.lifetime]
+            state = replace(state, called_at=self.ports.now(), cache_lifetime=kept)
             await self.ports.publish(RoundOpened(self.turn, self.round))
             try:
                 answer, message = await attempt_call(

@@ -100,6 +100,8 @@ class RequestPreparation:
             rejected=state.rejected,
             rates=job.rates,
             cache_age=max(0, int(self.ports.now() - state.called_at)),
+            cache_lifetime=state.cache_lifetime,
+            pauses=state.pauses,
             calls=state.calls,
             continuation=job.continuation,
             rejected_at=state.rejected_at,

@@ -6,14 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conversations.agent.usage import Usage
+from conversations.context.view.cache_breakpoints import Lifetime
 from conversations.context.view.cost_decision import Rates
 
 MILLION = 1_000_000
 #: Smallest output limit with which a call is made, in tokens.
 LEAST_OUTPUT = 1_024
 KINDS = ("input", "output", "cache_write_5m", "cache_write_1h", "cache_read", "web_search")
-#: Kinds an input token of our requests can be billed as: none requests a one-hour cache.
+#: Kinds an input token of our requests can be billed as, by the lifetime of the cache.
 _INPUT_KINDS = ("input", "cache_write_5m", "cache_read")
+_KINDS: dict[Lifetime, tuple[str, ...]] = {
+    "5m": _INPUT_KINDS,
+    "1h": (*_INPUT_KINDS, "cache_write_1h"),
+}
 _DECIDING = ("input", "output", "cache_write_5m", "cache_read")
 
 
@@ -101,18 +106,26 @@ class PriceList:
         except PriceMissing:
             return None
         cliff = min((above for above, _ in self.tiers if above), default=0)
-        return Rates(fresh, output, write, read, cliff)
+        return Rates(fresh, output, write, read, cliff, self.tiers[0][1].get("cache_write_1h", 0))
 
-    def worst(self, input_tokens: int, output_tokens: int, searches: int = 0) -> int:
+    def worst(
+        self,
+        input_tokens: int,
+        output_tokens: int,
+        searches: int = 0,
+        lifetime: Lifetime = "5m",
+    ) -> int:
         """Return the most a call of at most that size can cost; raises PriceMissing."""
-        written = self._dearest(_INPUT_KINDS, input_tokens)
+        written = self._dearest(_KINDS[lifetime], input_tokens)
         said = self._dearest(("output",), input_tokens)
         searched = searches * self.search if searches else 0
         return round_up(input_tokens * written + output_tokens * said + searched)
 
-    def affordable_output(self, input_tokens: int, micros: int, searches: int = 0) -> int:
+    def affordable_output(
+        self, input_tokens: int, micros: int, searches: int = 0, lifetime: Lifetime = "5m"
+    ) -> int:
         """Return the most output tokens whose worst cost stays within `micros`; -1: not even 0."""
-        rest = micros - self.worst(input_tokens, 0, searches)
+        rest = micros - self.worst(input_tokens, 0, searches, lifetime)
         said = self._dearest(("output",), input_tokens)
         return rest * MILLION // max(1, said) if rest >= 0 else -1
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from conversations.context.view import cache_breakpoints
-from conversations.context.view.envelope import join_body
+from conversations.context.view.cache_breakpoints import Lifetime
+from conversations.context.view.envelope import join_body, read_lifetime
 from conversations.context.view.view import Message, Trail, View
 from conversations.log.findings import (
     DAMAGE,
@@ -169,6 +170,7 @@ class IncrementalDigest:
 
     def __init__(self) -> None:
         self._envelope: str | None = None
+        self._lifetime: Lifetime = "5m"
         self._trail: Trail | None = None
         self._place: cache_breakpoints.Breakpoint | None = None
         self._length = 0
@@ -177,7 +179,9 @@ class IncrementalDigest:
     def digest(self, envelope: str, view: View) -> tuple[str, int]:
         """Return digest and length of the body of this envelope and view."""
         messages = view.messages
-        place = cache_breakpoints.choose_breakpoint(messages)
+        if envelope != self._envelope:
+            self._lifetime = read_lifetime(envelope)
+        place = cache_breakpoints.choose_breakpoint(messages, self._lifetime)
         is_longer = view.trail is self._trail and view.length >= self._length
         if not is_longer or envelope != self._envelope:
             self._before = _PartialBody()

@@ -22,7 +22,7 @@ from conversations.budgets.status import list_statuses
 from conversations.budgets.units import MONEY, UNITS, CallSize
 from conversations.budgets.windows import Slot, lock_slots
 from conversations.context.view import wire
-from conversations.context.view.envelope import Envelope, count_searches
+from conversations.context.view.envelope import Envelope, count_searches, read_lifetime
 from conversations.log.leases import Lease
 from conversations.models import ApiCall, ApiResult, User
 
@@ -42,11 +42,18 @@ def admit_call(*, lease: Lease, sending: Sending) -> Admission:
     model = str(dict(sending.envelope.parameters)["model"])
     prices = load_price_list(model, timezone.now())
     envelope = sending.envelope
-    size = size_call(prices, sending.estimated_tokens, envelope.searches, envelope.max_tokens)
+    size = size_call(
+        prices,
+        sending.estimated_tokens,
+        envelope.searches,
+        envelope.max_tokens,
+        envelope.lifetime,
+    )
     turn = _read_turn_room(lease)
     _demand_price(replace(size, output_tokens=LEAST_OUTPUT))
     slots = lock_slots(lease.user_id)
-    size = _fit_answer(size, slots, turn)
+    size = _fit_call(size, slots, turn)
+    envelope = envelope.with_lifetime(size.lifetime)
     # The hold judges by the budgets, once it is known in which of them the turn counts already.
     judge_call(size, (), turn).demand()
     return Admission(model, envelope.with_limit(size.output_tokens), slots, size)
@@ -72,7 +79,8 @@ def compute_worst_cost(call: ApiCall) -> int:
     """Return the most, in micro-dollars, that a recorded call can have cost."""
     prices = load_price_list(call.model, call.sent_at)
     searches = count_searches(wire.decode(call.envelope.text))
-    return size_call(prices, call.estimated_tokens, searches, call.max_tokens).cost
+    lifetime = read_lifetime(call.envelope.text)
+    return size_call(prices, call.estimated_tokens, searches, call.max_tokens, lifetime).cost
 
 
 def build_inactive_refusal() -> Refused:
@@ -93,6 +101,14 @@ def _read_turn_room(lease: Lease) -> TurnRoom:
         return TurnRoom()
     results = ApiResult.objects.filter(call__turn=lease.turn_id)
     return TurnRoom(limit, results.aggregate(sum=Sum("cost_micros"))["sum"] or 0)
+
+
+def _fit_call(size: CallSize, slots: tuple[Slot, ...], turn: TurnRoom) -> CallSize:
+    """Fit the answer; a cache that would be kept for an hour is given up before the call is."""
+    fitted = _fit_answer(size, slots, turn)
+    if size.lifetime == "1h" and fitted.output_tokens == LEAST_OUTPUT:
+        return _fit_answer(replace(size, lifetime="5m"), slots, turn)
+    return fitted
 
 
 def _fit_answer(size: CallSize, slots: tuple[Slot, ...], turn: TurnRoom) -> CallSize:

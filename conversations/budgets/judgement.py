@@ -19,6 +19,7 @@ from conversations.agent.prices import LEAST_OUTPUT, PriceList
 from conversations.budgets.effective import BudgetStatus, Rule
 from conversations.budgets.refusals import build_limit_refusal, build_turn_refusal
 from conversations.budgets.units import UNITS, CallSize
+from conversations.context.view.cache_breakpoints import Lifetime
 
 #: By how many percent an estimate may be too low, where money depends on it.
 MARGIN = 25
@@ -60,11 +61,15 @@ class Verdict:
 
 
 def size_call(
-    prices: PriceList, tokens: int, searches: int = 0, output: int = LEAST_OUTPUT
+    prices: PriceList,
+    tokens: int,
+    searches: int = 0,
+    output: int = LEAST_OUTPUT,
+    lifetime: Lifetime = "5m",
 ) -> CallSize:
     """Return the most a call of so many estimated tokens can use."""
     padded = tokens * (100 + MARGIN) // 100 + searches * SEARCH_TOKENS
-    return CallSize(prices, padded, output, searches)
+    return CallSize(prices, padded, output, searches, lifetime)
 
 
 def find_amount(size: CallSize, rule: Rule, counted: Collection[int] = ()) -> int:

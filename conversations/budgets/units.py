@@ -24,6 +24,7 @@ from django.utils.translation import ngettext
 from conversations.agent.prices import PriceList
 from conversations.agent.usage import Usage
 from conversations.budgets.amounts import format_decimal, parse_count, parse_dollars
+from conversations.context.view.cache_breakpoints import Lifetime
 from conversations.models.budgets import BudgetUnit
 from conversations.rendering.numbers import dollars
 
@@ -36,11 +37,14 @@ class CallSize:
     input_tokens: int
     output_tokens: int
     searches: int = 0
+    lifetime: Lifetime = "5m"
 
     @property
     def cost(self) -> int:
         """The worst cost in micro-dollars; raises PriceMissing."""
-        return self.prices.worst(self.input_tokens, self.output_tokens, self.searches)
+        return self.prices.worst(
+            self.input_tokens, self.output_tokens, self.searches, self.lifetime
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ class Unit:
 def _fit_cost(size: CallSize, room: int) -> int:
     if size.cost <= room:
         return size.output_tokens
-    return size.prices.affordable_output(size.input_tokens, room, size.searches)
+    return size.prices.affordable_output(size.input_tokens, room, size.searches, size.lifetime)
 
 
 def _show_tokens(amount: int) -> str:

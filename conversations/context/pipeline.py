@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any
 
 from conversations.context.errors import RuleError, WindowError
+from conversations.context.policy.cache_lifetime import choose_lifetime
 from conversations.context.policy.policy import Policy
 from conversations.context.steps import api_compaction, kinds
 from conversations.context.steps.adaptive import Plan, plan_reduction
@@ -101,7 +102,9 @@ def prepare(view: View, situation: Situation, policy: Policy, *, harder: int = 0
         raise WindowError(working.gauge.seen, working.room, situation.model)
     rules.check_rules(working.view)
     clearing, cleared = working.clearing
-    return Prepared(working.view, working.gauge, clearing, cleared.ids)
+    view = working.view
+    lifetime = choose_lifetime(view, situation.rates, situation.pauses)
+    return Prepared(view, working.gauge, clearing, cleared.ids, lifetime)
 
 
 class _Pipeline(WorkingView):

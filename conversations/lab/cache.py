@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from conversations.agent.usage import Usage
-from conversations.lab.cache_blocks import Lifetime, RequestBlocks
+from conversations.context.view.cache_breakpoints import SECONDS, Lifetime
+from conversations.lab.cache_blocks import RequestBlocks
 
 LOOK_BACK = 20
-SECONDS: dict[Lifetime, int] = {"5m": 300, "1h": 3_600}
 #: Fewest tokens of a prefix that a model caches; unlisted models use COMMON_MINIMUM.
 MINIMUM = {
     "claude-fable-5-2": 512, "claude-fable-5-1": 512, "claude-fable-5": 512,

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Literal
+from typing import Any
 
 from conversations.context.view import cache_breakpoints, wire
+from conversations.context.view.cache_breakpoints import Lifetime
 from conversations.context.view.envelope import Envelope
 from conversations.context.view.view import Message, View
 from conversations.lab.simulated_tokenizer import Tokenizer
 
-Lifetime = Literal["5m", "1h"]
 #: A key, the tokens up to its position, and the lifetime of a breakpoint on it.
 Position = tuple[bytes, int, Lifetime | None]
 
@@ -80,7 +80,7 @@ class RequestBlocks:
         marked = {at: _find_lifetime(self.head, at) for at in self.head.marks}
         marked |= {first + at: _find_lifetime(self.body, at) for at in self.body.marks}
         if self.again is not None:
-            marked[first + self.again] = "5m"
+            marked[first + self.again] = self.automatic or "5m"
         if self.automatic and len(self):
             marked.setdefault(len(self) - 1, self.automatic)
         return marked

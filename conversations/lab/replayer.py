@@ -27,10 +27,11 @@ from conversations.context.pipeline import (
 from conversations.context.policy.gauge import Report
 from conversations.context.steps import api_clearing
 from conversations.context.view import cache_breakpoints, wire
+from conversations.context.view.cache_breakpoints import SECONDS
 from conversations.context.view.edits import Transformation
 from conversations.context.view.envelope import Envelope
 from conversations.context.view.view import Message, View
-from conversations.lab.cache import SECONDS, PromptCache
+from conversations.lab.cache import PromptCache
 from conversations.lab.cache_blocks import BlockReader
 from conversations.lab.call_times import schedule_calls
 from conversations.lab.legality import LegalityCheck
@@ -40,6 +41,8 @@ from conversations.lab.replay_setup import World
 from conversations.lab.server_side_edits import ContextEditing, simulate_compaction
 
 OVERFLOWS = 3
+#: The last pauses that are known, as the log gives them.
+_PAUSES = 49
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,9 @@ class Replayer:
         self._now = 0.0
         #: When the last call was made.
         self._called: float | None = None
+        #: Seconds for which what it cached is kept, and those between the turns.
+        self._kept = SECONDS["5m"]
+        self._pauses: list[int] = []
 
     def steps(self) -> Iterator[Step]:
         """Yield the calls in order, one for each answer of the record that was reached."""
@@ -115,6 +121,8 @@ class Replayer:
                 continue
             if at in called:
                 self._now = times[at]
+                if self._called is not None and self._messages[at - 1].kind == "prompt":
+                    self._pauses.append(int(self._now - self._called))
                 step = self._call(at, message)
                 yield step
                 is_over = step.usage is None
@@ -183,7 +191,8 @@ class Replayer:
             rejected=self._rejected,
             rates=self._rates,
             cache_age=None if self._called is None else int(self._now - self._called),
-            cache_lifetime=SECONDS["5m"],
+            cache_lifetime=self._kept,
+            pauses=tuple(self._pauses[-_PAUSES:]),
             calls=self._calls,
             rejected_at=self._rejected_at,
             clears=self._world.clears,
@@ -220,10 +229,10 @@ class Replayer:
         self, at: int, answer: Message, prepared: Prepared, seen: View, work: _Work
     ) -> Step:
         left = self._world.window - prepared.gauge.seen
-        envelope = self._envelope.fit_window(left)
+        envelope = self._envelope.fit_window(left).with_lifetime(prepared.lifetime)
         envelope = api_clearing.build_reply_envelope(envelope, prepared.view, prepared.clearing)
         started = time.thread_time_ns()
-        messages = prepared.view.body
+        messages = prepared.view.join(prepared.lifetime)
         work.join_ns = time.thread_time_ns() - started
         found = self._judge.find_violations(prepared.view.messages)
         work.violations += [f"messages before {at}: {what}" for what in found]
@@ -232,12 +241,12 @@ class Replayer:
         usage = self._cache.bill(line, self._liner.answer_tokens(answer), self._now)
         before, body = self._sent
         # Breakpoints may move without any loss of what is cached.
-        plain = (messages if seen is prepared.view else seen.body).replace(
-            cache_breakpoints.MARK, ""
-        )
+        plain = prepared.view.body if seen is prepared.view else seen.body
+        plain = plain.replace(cache_breakpoints.MARKS["5m"], "")
         keeps = not body or (before == envelope.binding and plain.startswith(body[:-1]))
         self._sent, self._called = (envelope.binding, plain), self._now
         self._calls += 1
+        self._kept = SECONDS[prepared.lifetime]
         self._bound_to = envelope.binding
         tokens, view = uncleared + usage.output, prepared.view
         known = view.tokens + answer.tokens

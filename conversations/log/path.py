@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import cast
 
 from conversations.agent.job import LoadedConversation
-from conversations.agent.usage import read_usage
+from conversations.agent.usage import Usage, read_usage
 from conversations.context.policy.gauge import Report, anchor_report
 from conversations.context.steps import api_clearing, api_compaction
 from conversations.context.steps.kinds import ASKS_MODEL, TransformationKind
 from conversations.context.view import attachment_refs, edits, wire
+from conversations.context.view.cache_breakpoints import SECONDS
 from conversations.context.view.view import Kind, Message, View
 from conversations.log.named_texts import read_named_texts
 from conversations.log.tree import build_path_condition
@@ -130,34 +132,54 @@ def load_state(conversation: Conversation, model: str) -> LoadedConversation:
     view = View()
     for entry in entries:
         view = fold_entry(view, entry)
-    last = _find_last_call(conversation, entries)
-    report, called_at = None, 0.0
-    if last is not None and last.call.model == model:
+    answers = {
+        entry.seq for entry in entries if isinstance(entry, Message) and entry.kind == "answer"
+    }
+    replies = _read_last_replies(conversation, answers)
+    last = replies[0] if replies else None
+    rejections = _list_rejections(entries)
+    state = LoadedConversation(
+        view,
+        report=None,
+        bound_to=last.call.binding if last else "",
+        rejected=len(rejections),
+        rejected_at=rejections[0].number if rejections else 0,
+        calls=len(answers),
+        pauses=_list_pauses(replies),
+        compacted_by=_find_compacting_model(conversation, entries, view),
+    )
+    if last is None or last.call.model != model:
         # The report of another model does not apply, and its requests are not in this model's
         # cache.
-        report, called_at = _build_report(last, entries), last.call.sent_at.timestamp()
-    rejections = _list_rejections(entries)
-    return LoadedConversation(
-        view,
-        report,
-        last.call.binding if last else "",
-        len(rejections),
-        rejections[0].number if rejections else 0,
-        sum(isinstance(entry, Message) and entry.kind == "answer" for entry in entries),
-        called_at,
-        _find_compacting_model(conversation, entries, view),
+        return state
+    usage = read_usage(wire.decode(last.usage))
+    return replace(
+        state,
+        report=_build_report(last, usage, entries),
+        called_at=last.call.sent_at.timestamp(),
+        # What a call adds is always written, so its figures name the lifetime.
+        cache_lifetime=SECONDS["1h" if usage.cache_write_1h else "5m"],
     )
 
 
-def _find_last_call(
-    conversation: Conversation, entries: list[Message | Change]
-) -> ApiResult | None:
-    """Return the last reply whose answer is on the path, also where it was forked from."""
-    answers = (entry for entry in entries if isinstance(entry, Message) and entry.kind == "answer")
-    if not (numbers := {entry.seq for entry in answers}):
-        return None
-    replies = (_find_last_reply(one, end, numbers) for one, end in _iterate_lineage(conversation))
-    return next((reply for reply in replies if reply is not None), None)
+def _read_last_replies(conversation: Conversation, answers: set[int]) -> list[ApiResult]:
+    """Return the last replies whose answers are on the path, newest first.
+
+    They are those of the conversation, or where it has none those of the one it was forked from.
+    """
+    if not answers:
+        return []
+    found = (_list_replies(one, end, answers) for one, end in _iterate_lineage(conversation))
+    return next(filter(None, found), [])
+
+
+def _list_pauses(replies: list[ApiResult]) -> tuple[int, ...]:
+    """Return the seconds between the last turns, from the last call of one to the next turn's."""
+    return tuple(
+        int((later.call.sent_at - earlier.call.sent_at).total_seconds())
+        for later, earlier in pairwise(replies)
+        if later.call.turn_id != earlier.call.turn_id
+    )
 
 
 def _iterate_lineage(conversation: Conversation) -> Iterator[tuple[Conversation, int]]:
@@ -168,7 +190,7 @@ def _iterate_lineage(conversation: Conversation) -> Iterator[tuple[Conversation,
         yield conversation, origin.number
 
 
-def _find_last_reply(conversation: Conversation, end: int, numbers: set[int]) -> ApiResult | None:
+def _list_replies(conversation: Conversation, end: int, answers: set[int]) -> list[ApiResult]:
     results = (
         ApiResult.objects.filter(
             build_path_condition("call__turn", conversation, end=end),
@@ -180,9 +202,7 @@ def _find_last_reply(conversation: Conversation, end: int, numbers: set[int]) ->
         .defer("answer__content")
         .order_by("-call_id")
     )
-    return next(
-        (row for row in results[:50] if row.answer is not None and row.answer.seq in numbers), None
-    )
+    return [row for row in results[:50] if row.answer is not None and row.answer.seq in answers]
 
 
 def _find_compacting_model(
@@ -205,14 +225,15 @@ def _puts_block(change: Change) -> bool:
     return is_summary and api_compaction.inserts_block(edits.load_edits(change.edits))
 
 
-def _build_report(result: ApiResult, entries: list[Message | Change]) -> Report | None:
+def _build_report(
+    result: ApiResult, usage: Usage, entries: list[Message | Change]
+) -> Report | None:
     """Anchor the gauge on a complete answer, as the runner does."""
     if result.input_tokens is None or result.status != "complete" or result.answer is None:
         return None
     seq, call = result.answer.seq, result.call
     messages = (entry for entry in entries if isinstance(entry, Message))
     answer = next(message for message in messages if message.seq == seq)
-    usage = read_usage(wire.decode(result.usage))
     context = (
         result.input_tokens
         + (result.cache_read_tokens or 0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from conversations.context.errors import ContextError
 from conversations.context.view import wire
-from conversations.context.view.envelope import join_body
+from conversations.context.view.envelope import join_body, read_lifetime
 from conversations.context.view.view import View
 from conversations.log.path import fold_entry, read_path
 from conversations.models import ApiCall
@@ -31,16 +31,17 @@ def rebuild_request(call: ApiCall, view: View | None = None) -> RebuiltRequest:
     Pass `view` where the folded path is known already.
     """
     try:
-        text = join_body(call.envelope.text, _read_messages(call) if view is None else view.body)
+        text = join_body(call.envelope.text, _read_messages(call, view))
     except DAMAGE as error:
         return RebuiltRequest(problem=f"{type(error).__name__}: {error}")
     return RebuiltRequest(text, wire.digest(text), len(text.encode()))
 
 
-def _read_messages(call: ApiCall) -> str:
-    if call.messages is not None:
-        return call.messages.text
-    view = View()
-    for entry in read_path(call.conversation, call.tip):
-        view = fold_entry(view, entry)
-    return view.body
+def _read_messages(call: ApiCall, view: View | None) -> str:
+    if view is None:
+        if call.messages is not None:
+            return call.messages.text
+        view = View()
+        for entry in read_path(call.conversation, call.tip):
+            view = fold_entry(view, entry)
+    return view.join(read_lifetime(call.envelope.text))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from conversations.agent.job import Caps, Job
 from conversations.conf import conf
+from conversations.context.view.cost_decision import Rates
 from conversations.context.view.envelope import Envelope, build_envelope
 from conversations.reductions.conversation_settings import JobFacts
 
@@ -49,8 +52,14 @@ def build_job(facts: JobFacts) -> Job:
         summary,
         caps,
         facts.max_output,
-        facts.prices.rates,
+        _choose_rates(facts),
         facts.clears,
         facts.compacts,
         facts.continuation,
     )
+
+
+def _choose_rates(facts: JobFacts) -> Rates | None:
+    """Return the prices that the engine decides by: without the long cache where it is off."""
+    rates = facts.prices.rates
+    return rates if rates is None or conf.long_cache else replace(rates, cache_write_1h=0)

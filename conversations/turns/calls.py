@@ -19,6 +19,7 @@ from conversations.budgets.holds import hold_amounts, settle_holds, settle_holds
 from conversations.budgets.prices import load_price_list
 from conversations.budgets.units import MONEY, CallUse
 from conversations.context.view import wire
+from conversations.context.view.cache_breakpoints import Lifetime
 from conversations.context.view.envelope import Envelope as Parameters
 from conversations.context.view.envelope import count_searches, join_body
 from conversations.context.view.view import Message as ViewMessage
@@ -52,11 +53,18 @@ def record_call(*, conversation: Conversation, lease: Lease, sending: Sending) -
     # an ended turn and the live turn of its conversation could deadlock.
     found = admit_call(lease=lease, sending=sending)
     text = found.envelope.text
-    sent = join_body(text, sending.messages)
+    sent = join_body(text, _join_messages(sending, found.envelope.lifetime))
     call = _insert_call(conversation, lease, sending, found.envelope, text, sent)
     hold_amounts(slots=found.slots, call=call, size=found.size, conversation=conversation)
     is_limited = found.envelope.max_tokens < sending.envelope.max_tokens
     return Sent(call.pk, sent, is_limited, found.model, found.envelope.headers)
+
+
+def _join_messages(sending: Sending, lifetime: Lifetime) -> str:
+    """Return the messages with the cache's lifetime that the budgets admitted."""
+    if sending.view is None or lifetime == sending.envelope.lifetime:
+        return sending.messages
+    return sending.view.join(lifetime)
 
 
 def _lock_unless_stopped(lease: Lease) -> Conversation:

@@ -47,7 +47,7 @@ def test_a_growing_digest_follows_the_marks_that_move() -> None:
             view = view.append(Message(seq, "prompt", "[]", 1))
         whole = join_body(ENVELOPE.text, view.body)
         assert growing.digest(ENVELOPE.text, view) == (wire.digest(whole), len(whole.encode()))
-        moved.add(view.body.find(cache_breakpoints.MARK))
+        moved.add(view.body.find(cache_breakpoints.MARKS["5m"]))
     assert len(moved) > 3
 
 
@@ -62,7 +62,7 @@ def test_a_body_with_a_mark_in_its_messages_is_rebuilt() -> None:
         turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
     call = last_call(place.conversation)
     text = rebuild_request(call).body
-    assert text.split('"messages":')[1].count(cache_breakpoints.MARK) == 1
+    assert text.split('"messages":')[1].count(cache_breakpoints.MARKS["5m"]) == 1
     assert wire.digest(text) == call.body_digest
     assert list(verify_everything(Tally())) == []
 

@@ -62,7 +62,7 @@ def test_while_a_read_reaches_back_the_body_is_the_stored_text() -> None:
 def test_behind_a_wide_round_the_end_of_the_request_before_is_marked() -> None:
     view = view_of(prompt("a"), *parallel(2), *parallel(9, "u"))
     assert marked(view) == [(2, 1)]
-    assert view.body.replace(cache_breakpoints.MARK, "") == stored(view)
+    assert view.body.replace(cache_breakpoints.MARKS["5m"], "") == stored(view)
     rules.check_rules(view)
 
 

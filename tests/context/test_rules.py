@@ -4,7 +4,7 @@ import pytest
 
 from conversations.context.errors import RuleError
 from conversations.context.view import rules
-from conversations.context.view.cache_breakpoints import EPHEMERAL
+from conversations.context.view.cache_breakpoints import CONTROLS
 from conversations.context.view.view import Kind, Message, View
 from tests.context.samples import (
     IMAGE,
@@ -21,7 +21,7 @@ from tests.context.samples import (
 
 Talk = list[tuple[Kind, list[Part]]]
 
-MARK = {"cache_control": EPHEMERAL}
+MARK = {"cache_control": CONTROLS["5m"]}
 SEARCH = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}
 FOUND = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []}
 SEARCH_2, FOUND_2 = {**SEARCH, "id": "srv_2"}, {**FOUND, "tool_use_id": "srv_2"}
@@ -113,7 +113,7 @@ def test_what_the_api_takes_passes(talk: Talk) -> None:
         ("content", [prompt("a"), ASK, results(result("t1", None))]),
         ("source", [prompt({"type": "image"})]),
         ("cache_control", [prompt(*[{**text("a"), **MARK}] * 2)]),
-        ("cache_control", [prompt({**text("a"), "cache_control": {**EPHEMERAL, "ttl": "1h"}})]),
+        ("cache_control", [prompt({**text("a"), "cache_control": CONTROLS["1h"]})]),
         ("cache_control", [prompt({**text("a"), "cache_control": {"type": "x"}})]),
         ("cache_control", [prompt({**text("a"), "cache_control": 1})]),
         ("cache_control", [prompt("a"), answer({**THOUGHT, **MARK}), prompt("b")]),

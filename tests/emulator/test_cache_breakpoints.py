@@ -59,7 +59,7 @@ def test_a_round_of_parallel_calls_still_reads_the_whole_prefix(ask: Any, count:
 def test_without_its_mark_the_same_round_pays_for_the_prefix_again(ask: Any) -> None:
     said = [prompt(LONG), *round_of("a", LONG, "read_file")]
     _, _, written = split(ask, HEAD, view_of(*said).body)
-    plain = view_of(*said, *wide(15)).body.replace(cache_breakpoints.MARK, "")
+    plain = view_of(*said, *wide(15)).body.replace(cache_breakpoints.MARKS["5m"], "")
     assert split(ask, HEAD, plain)[1] < written / 2
 
 

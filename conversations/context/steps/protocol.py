@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from conversations.context.policy.continuation import EVEN, Continuation
 from conversations.context.policy.gauge import Gauge, Report
 from conversations.context.steps.api_clearing import Clearing
+from conversations.context.view.cache_breakpoints import SECONDS, Lifetime
 from conversations.context.view.cost_decision import Rates
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import View
@@ -37,8 +38,10 @@ class Situation:
     rates: Rates | None = None
     #: Seconds since the last call on this view; None: unknown, the cache may be warm.
     cache_age: int | None = None
-    #: Seconds the API keeps a prefix in its cache.
-    cache_lifetime: int = 300
+    #: Seconds for which the API keeps what the last call cached.
+    cache_lifetime: int = SECONDS["5m"]
+    #: Seconds between the last turns of this conversation.
+    pauses: tuple[int, ...] = ()
     #: Calls that this conversation has made for its answers, and how such conversations go on.
     calls: int = 0
     continuation: Continuation = EVEN
@@ -123,6 +126,8 @@ class Prepared:
     gauge: Gauge
     clearing: Clearing | None = None
     cleared: tuple[str, ...] = ()
+    #: How long the API shall keep what it caches of it.
+    lifetime: Lifetime = "5m"
 
 
 EngineRequest = Transformation | SummaryWanted | CompactionWanted | CountWanted

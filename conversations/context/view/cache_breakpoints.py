@@ -6,23 +6,31 @@ before, unless an answer with many calls and their results lie between: then the
 be missed and paid again. Exactly then the block that ended the request before gets a breakpoint,
 too. Stored text carries none: it is inserted when the text is joined, determined by the messages
 alone, so that joining them again gives the same bytes. With the automatic one and the one that ends
-tools and system prompt, a request has three of the allowed four.
+tools and system prompt, a request has three of the allowed four, all with the lifetime that the
+envelope names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from conversations.context.view import wire
 
 if TYPE_CHECKING:
     from conversations.context.view.view import Message
 
-EPHEMERAL = {"type": "ephemeral"}
-#: A breakpoint as it is written in the text of a block.
-MARK = f',"cache_control":{wire.encode(EPHEMERAL)}'
+Lifetime = Literal["5m", "1h"]
+#: Seconds for which a prefix stays in the cache after its last use.
+SECONDS: dict[Lifetime, int] = {"5m": 300, "1h": 3_600}
+#: A breakpoint as a parameter, by lifetime.
+CONTROLS: dict[Lifetime, dict[str, str]] = {
+    "5m": {"type": "ephemeral"},
+    "1h": {"type": "ephemeral", "ttl": "1h"},
+}
+#: The same as it is written in the text of a block.
+MARKS = {name: f',"cache_control":{wire.encode(value)}' for name, value in CONTROLS.items()}
 #: Blocks that a look-back certainly covers: the API's twenty without the first and the last.
 REACH = 18
 _MARKABLE = frozenset({"text", "image", "document", "tool_result"})
@@ -34,11 +42,12 @@ class Breakpoint:
 
     message: int
     block: int
+    lifetime: Lifetime = "5m"
 
 
-def add_breakpoint(block: dict[str, Any]) -> dict[str, Any]:
+def add_breakpoint(block: dict[str, Any], lifetime: Lifetime = "5m") -> dict[str, Any]:
     """Return a block or a tool with a breakpoint on it."""
-    return block | {"cache_control": EPHEMERAL}
+    return block | {"cache_control": CONTROLS[lifetime]}
 
 
 def find_settled(messages: Sequence[Message]) -> int:
@@ -54,7 +63,7 @@ def find_settled(messages: Sequence[Message]) -> int:
     return at
 
 
-def choose_breakpoint(messages: Sequence[Message]) -> Breakpoint | None:
+def choose_breakpoint(messages: Sequence[Message], lifetime: Lifetime = "5m") -> Breakpoint | None:
     """Return the block that needs a breakpoint; None while the look-back reaches far enough."""
     at = find_settled(messages)
     if at < 0 or not _is_far(messages, at + 1):
@@ -63,7 +72,7 @@ def choose_breakpoint(messages: Sequence[Message]) -> Breakpoint | None:
     for block in reversed(range(len(slices))):
         value = wire.decode(slices[block])
         if value.get("type") in _MARKABLE and "cache_control" not in value:
-            return Breakpoint(at, block)
+            return Breakpoint(at, block, lifetime)
     return None
 
 
@@ -74,7 +83,7 @@ def render_texts(
     for at in range(start, len(messages)):
         message = messages[at]
         if marked is not None and at == marked.message:
-            yield _render_marked(message, marked.block)
+            yield _render_marked(message, marked)
         elif not message.is_empty:
             yield message.text
 
@@ -89,7 +98,7 @@ def _is_far(messages: Sequence[Message], start: int) -> bool:
     return False
 
 
-def _render_marked(message: Message, block: int) -> str:
+def _render_marked(message: Message, place: Breakpoint) -> str:
     slices = wire.split(message.content)
-    slices[block] = slices[block][:-1] + MARK + "}"
+    slices[place.block] = slices[place.block][:-1] + MARKS[place.lifetime] + "}"
     return replace(message, content=wire.join(slices)).text

@@ -29,6 +29,8 @@ class Rates:
     cache_write: int
     cache_read: int
     cliff: int = 0
+    #: Of a cache that is kept for an hour; 0: not offered.
+    cache_write_1h: int = 0
 
 
 @dataclass(frozen=True, slots=True)

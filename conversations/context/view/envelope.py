@@ -16,6 +16,7 @@ from typing import Any
 
 from conversations.context.tokens.estimate import estimate_text
 from conversations.context.view import cache_breakpoints, wire
+from conversations.context.view.cache_breakpoints import CONTROLS, Lifetime
 
 _OF_THE_ANSWER = frozenset({"max_tokens", "stream"})
 #: Tokens by which the limit of an answer is lowered.
@@ -55,6 +56,11 @@ class Envelope:
         return int(dict(self.parameters)["max_tokens"])
 
     @property
+    def lifetime(self) -> Lifetime:
+        """How long the API is asked to keep what it caches of the request."""
+        return _find_lifetime(dict(self.parameters))
+
+    @property
     def searches(self) -> int:
         """How often the model may search the web while it answers."""
         return count_searches(dict(self.parameters))
@@ -68,6 +74,12 @@ class Envelope:
         if self.max_tokens <= left:
             return self
         return self.with_limit(max(STEP, left - left % STEP))
+
+    def with_lifetime(self, lifetime: Lifetime) -> Envelope:
+        """Return the same envelope with this lifetime at all of its breakpoints."""
+        changed = ((name, _put_lifetime(value, lifetime)) for name, value in self.parameters)
+        put = {"cache_control": CONTROLS[lifetime]}
+        return replace(self, parameters=tuple((n, put.get(n, value)) for n, value in changed))
 
     def with_parameter(self, name: str, value: Any) -> Envelope:
         """Return the same envelope with one parameter more."""
@@ -104,7 +116,7 @@ def build_envelope(
     parameters: dict[str, Any] = {"model": model, "max_tokens": max_tokens, "stream": True}
     parameters |= {name: value for name, value in optional.items() if value}
     if cached:
-        parameters["cache_control"] = cache_breakpoints.EPHEMERAL
+        parameters["cache_control"] = CONTROLS["5m"]
     prefix = wire.encode([model, system, list(tools)])
     return Envelope(tuple(parameters.items()), wire.digest(prefix), estimate_text(prefix))
 
@@ -114,6 +126,25 @@ def _add_breakpoint(system: str, tools: Sequence[dict[str, Any]]) -> dict[str, A
     if system.strip():
         return {"system": [cache_breakpoints.add_breakpoint({"type": "text", "text": system})]}
     return {"tools": [*tools[:-1], *map(cache_breakpoints.add_breakpoint, tools[-1:])]}
+
+
+def _put_lifetime(value: Any, lifetime: Lifetime) -> Any:
+    """Return a list of blocks or tools with this lifetime at its breakpoints; others unchanged."""
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        return value
+    return [
+        cache_breakpoints.add_breakpoint(item, lifetime) if "cache_control" in item else item
+        for item in value
+    ]
+
+
+def read_lifetime(text: str) -> Lifetime:
+    """Return the lifetime of the breakpoints of a stored envelope."""
+    return _find_lifetime(wire.decode(text))
+
+
+def _find_lifetime(parameters: Mapping[str, Any]) -> Lifetime:
+    return "1h" if parameters.get("cache_control") == CONTROLS["1h"] else "5m"
 
 
 def count_searches(parameters: Mapping[str, Any]) -> int:

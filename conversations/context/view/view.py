@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeVar
 from conversations.context.errors import WireError
 from conversations.context.tokens.estimate import FRAME, estimate_block
 from conversations.context.view import cache_breakpoints, wire
+from conversations.context.view.cache_breakpoints import Lifetime
 from conversations.context.view.message_shape import Shape, read_shape
 
 S = TypeVar("S")
@@ -206,11 +207,14 @@ class View:
 
     @property
     def body(self) -> str:
-        """The `messages` array as sent; messages left without blocks are not sent."""
+        """The `messages` array as sent with the cache's usual lifetime."""
+        return self.join("5m")
+
+    def join(self, lifetime: Lifetime) -> str:
+        """Return the `messages` array as sent; messages left without blocks are not sent."""
         messages = self.messages
-        return wire.join(
-            cache_breakpoints.render_texts(messages, cache_breakpoints.choose_breakpoint(messages))
-        )
+        marked = cache_breakpoints.choose_breakpoint(messages, lifetime)
+        return wire.join(cache_breakpoints.render_texts(messages, marked))
 
     def learn(self, key: Hashable, start: Callable[[], S], read: Callable[[S, Message], None]) -> S:
         """Return the state after reading every message; each is read only once per key."""
