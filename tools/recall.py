@@ -1,35 +1,45 @@
-"""The tool `recall`: any original of the conversation, in full, in ranges, or by matching lines.
+"""The tool `recall`: any original of the conversation, found by its words or read by its id.
 
-`start` is always an offset in the original, also when searching, so one number continues both ways
-of reading. A matching line that is too long is shown around its match: JSON of megabytes on one
-line is common.
+Without an id it searches: the texts of the conversation, results of tools, and what the model wrote
+into its calls. With one it reads: in full, in ranges, or the lines that contain a text. `start` is
+always an offset in the original, also when looking for lines, so one number continues both ways of
+reading. A matching line that is too long is shown around its match: JSON of megabytes on one line
+is common. Lines are found by searches for a plain text, linear in the original's length.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Annotated
 
 from tools.framework.clean_text import quote
 from tools.framework.errors import InputError, UnknownOriginalError
 from tools.framework.tool import ToolContext, tool
+from tools.text.lower_case import lower_text
 
 MOST_CHARACTERS = 20_000
 LONGEST_LINE = 500
 AROUND = 200
+#: Characters of a query, and originals that a search names.
+MOST_QUERY, MOST_FOUND = 1_000, 8
 
 
 @tool(icon="recall", effect="read", results="head_tail", timeout=10)
 async def recall(
     context: ToolContext,
-    id: Annotated[str, "the id a notice names: a tool_use id (toolu_...) or a message id"],
-    start: Annotated[int, "first character to show or to search from"] = 0,
+    id: Annotated[str, "the id a notice or a search names; leave it out to search"] = "",
+    query: Annotated[str, "without an id: words of what you look for, or a name, path or id"] = "",
+    start: Annotated[int, "with an id: first character to show or to search from"] = 0,
     length: Annotated[int, "most characters to show, up to 20000"] = MOST_CHARACTERS,
-    matching: Annotated[str, "show only the lines that contain this text, ignoring case"] = "",
+    matching: Annotated[str, "with an id: only the lines that contain this, ignoring case"] = "",
 ) -> str:
-    """Read the original of something that was shortened, summarised or dropped from this
-    conversation: a range of its characters, or the lines that contain a text."""
+    """Read again what was shortened, summarised or dropped from this conversation. With a query it
+    searches everything you were shown and everything you did, and names the best originals with
+    their ids; with an id it shows that original: a range of it, or the lines with a text."""
+    if len(query) > MOST_QUERY or len(matching) > MOST_QUERY:
+        raise InputError(f"query and matching may have at most {MOST_QUERY:,} characters.")
+    if not id:
+        return await _search(context, query or matching)
     if start < 0 or length < 1:
         raise InputError("start must be 0 or more and length 1 or more.")
     original = await context.originals.find(id)
@@ -44,6 +54,18 @@ async def recall(
     if matching:
         return _show_matches(id, original, start, length, matching)
     return _show_range(id, original, start, length)
+
+
+async def _search(context: ToolContext, query: str) -> str:
+    if not query.strip():
+        raise InputError("Give an id to read, or a query to search for.")
+    found = await context.originals.search(query, MOST_FOUND)
+    if not found:
+        return "Nothing in this conversation has any of these words. Try other words, or fewer."
+    lines = [f"The best {len(found)} for {quote(query)}; recall an id to read it:"]
+    for one in found:
+        lines += [f'recall "{one.id}": {one.label} ({one.chars:,} characters)', f"  {one.passage}"]
+    return "\n".join(lines)
 
 
 def _show_range(id: str, original: str, start: int, length: int) -> str:
@@ -69,17 +91,14 @@ def _show_matches(id: str, original: str, start: int, length: int, matching: str
 
 def _find_lines(original: str, start: int, matching: str) -> Iterator[tuple[int, str]]:
     """Yield the offset of each match and its numbered line, or parts of a line that is long."""
-    wanted = re.compile(re.escape(matching), re.IGNORECASE)
+    wanted = lower_text(matching)
     number = original.count("\n", 0, start) + 1
     for line in original[start:].split("\n"):
-        shown_to = -1
-        for found in wanted.finditer(line):
-            if found.start() >= shown_to:
-                yield (
-                    start + found.start(),
-                    f"{number}: {_clip_line(line, found.start(), found.end())}",
-                )
-                shown_to = found.end() + AROUND if len(line) > LONGEST_LINE else len(line)
+        lowered, shown_to = lower_text(line), 0
+        while (at := lowered.find(wanted, shown_to)) >= 0:
+            end = at + len(wanted)
+            yield start + at, f"{number}: {_clip_line(line, at, end)}"
+            shown_to = max(end, end + AROUND if len(line) > LONGEST_LINE else len(line))
         start += len(line) + 1
         number += 1
 

@@ -33,8 +33,9 @@ from conversations.context.steps import api_clearing
 from conversations.context.steps.protocol import REFUSED
 from conversations.context.view import edits, rules
 from conversations.context.view.cache_breakpoints import SECONDS
+from conversations.context.view.envelope import Envelope
 from conversations.context.view.server_calls import read_server_calls
-from conversations.context.view.view import View
+from conversations.context.view.view import Message, View
 
 #: Factor by which the output limit is raised after it cut a tool call.
 LONGER_FACTOR = 4
@@ -199,17 +200,9 @@ class Runner:
                 if envelope.max_tokens == first_limit < longest:
                     envelope = envelope.with_limit(longest)
                     continue
-            after = view.append(message) if message else view
-            report = build_report(answer, after, envelope.overhead) or state.report
             warn_of_mismatch(prepared, answer)
-            known = replace(
-                state,
-                view=after,
-                report=report,
-                bound_to=envelope.binding,
-                calls=state.calls + (message is not None),
-            )
-            return ReceivedAnswer(known, answer, sent)
+            known = replace(state, view=view, bound_to=envelope.binding)
+            return ReceivedAnswer(_add_answer(known, answer, message, envelope), answer, sent)
 
     async def _back_off(self, error: ModelFailed, tries: int) -> None:
         """Wait before the next attempt, or raise when there must be none."""
@@ -266,3 +259,12 @@ class Runner:
 
 def _measure(view: View) -> tuple[int, int]:
     return view.length, view.edits
+
+
+def _add_answer(
+    state: LoadedConversation, answer: Answer, message: Message | None, envelope: Envelope
+) -> LoadedConversation:
+    """Return the conversation with an answer, and with what the API reported for it."""
+    view = state.view.append(message) if message else state.view
+    report = build_report(answer, view, envelope.overhead) or state.report
+    return replace(state, view=view, report=report, calls=state.calls + (message is not None))

@@ -47,11 +47,12 @@ from conversations.toolbox.approvals import ask_person
 from conversations.toolbox.mail_port import Mailboxes
 from conversations.toolbox.web_search import has_read_privately
 from conversations.transcript.originals import recall_original
+from conversations.transcript.search_originals import search_originals
 from conversations.turns import calls, tool_calls
 from conversations.turns.calls import Timing
 from conversations.turns.metrics import count_refusals
 from tools.framework.outside_access import WebAccess
-from tools.framework.tool import Tool, ToolContext
+from tools.framework.tool import FoundOriginal, Tool, ToolContext
 from tools.framework.toolset import NO_TOOLS, Toolset
 from tools.http.page_cache import PageCaches
 
@@ -234,6 +235,12 @@ class _Originals:
 
     def _find(self, id: str) -> str | None:
         return recall_original(load_conversation(self._conversation_id), id)
+
+    async def search(self, query: str, most: int) -> list[FoundOriginal]:
+        return await run_db(self._search, query, most)
+
+    def _search(self, query: str, most: int) -> list[FoundOriginal]:
+        return search_originals(load_conversation(self._conversation_id), query, most)
 
 
 def workspace_for(user_id: int) -> UserWorkspace:

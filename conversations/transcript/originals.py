@@ -18,9 +18,12 @@ from conversations.files.attachment_display import expand_for_reading
 from conversations.log.tree import build_path_condition
 from conversations.models import Conversation, Message, ToolCall
 
+#: Behind the id of a call: what the model wrote into it.
+INPUT = "/input"
+
 
 def read_original(conversation_id: int, id: str) -> str | None:
-    """Return a tool result by tool_use id, or a message by number; None when unknown."""
+    """Return the result or the input of a call, or a message by number; None when unknown."""
     return _find(_Rows.of(conversation_id), id)
 
 
@@ -51,7 +54,9 @@ def _find(rows: _Rows, id: str) -> str | None:
     number = id.removeprefix("msg_")
     if number.isdecimal() and len(number) < 19:
         message = rows.messages.filter(seq=int(number)).first()
-        return None if message is None else _message_text(message)
+        return None if message is None else read_message_text(message)
+    if id.endswith(INPUT):
+        return _find_input(rows, id.removesuffix(INPUT))
     content = _read_output(rows.calls, id)
     return _find_imported(rows.messages, id) if content is None else read_result_text(content)
 
@@ -69,6 +74,28 @@ def _read_output(calls: QuerySet[ToolCall], id: str) -> Any:
     return None if call is None or call.output is None else wire.decode(call.output.text)
 
 
+def _find_input(rows: _Rows, id: str) -> str | None:
+    call = rows.calls.filter(tool_use_id=id).first()
+    if call is not None:
+        return write_input(wire.decode(call.input))
+    # Calls of the API's own tools, and imported ones, have no row of their own.
+    for message in rows.messages.filter(kind="answer", content__contains=wire.encode(id)):
+        for block in wire.decode(message.content):
+            if block.get("id") == id and "input" in block:
+                return write_input(block["input"])
+    return None
+
+
+def write_input(given: Any) -> str:
+    """Write an input as a person would read it: texts as they are, other values as JSON."""
+    if not isinstance(given, dict):
+        return wire.encode(given)
+    return "\n".join(
+        f"{name}: {value if isinstance(value, str) else wire.encode(value)}"
+        for name, value in given.items()
+    )
+
+
 def _find_imported(messages: QuerySet[Message], id: str) -> str | None:
     """Search the messages themselves: imported tool results have no row of their own."""
     quoted = wire.encode(id)
@@ -79,7 +106,8 @@ def _find_imported(messages: QuerySet[Message], id: str) -> str | None:
     return None
 
 
-def _message_text(message: Message) -> str:
+def read_message_text(message: Message) -> str:
+    """Return what can be read of a message, its files included."""
     is_prompt = message.kind == Message.Kind.PROMPT
     content = message.content
     blocks = (

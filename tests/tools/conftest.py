@@ -14,7 +14,8 @@ import pytest_asyncio
 
 from tests.tools.memory import MemoryWorkspace
 from tools.framework.outside_access import WebAccess
-from tools.framework.tool import ToolContext
+from tools.framework.tool import FoundOriginal, ToolContext
+from tools.text.ranking import Ranking
 from tools.workspace.workspace import Quota
 
 Respond = Callable[[str, asyncio.StreamWriter], Awaitable[None]]
@@ -44,6 +45,15 @@ class Originals:
 
     async def find(self, id: str) -> str | None:
         return self.texts.get(id)
+
+    async def search(self, query: str, most: int) -> list[FoundOriginal]:
+        ranking = Ranking(query)
+        for key, text in self.texts.items():
+            ranking.add(key, text)
+        return [
+            FoundOriginal(row.key, "a page", len(self.texts[row.key]), row.passage)
+            for row in ranking.list_best(most)
+        ]
 
 
 def build_reply(body: bytes | str = b"", status: str = "200 OK", **headers: str) -> bytes:

@@ -101,7 +101,7 @@ async def test_a_match_wider_than_the_room_is_cut_and_passed(
     assert "continue with start=17]" in head
 
 
-@pytest.mark.parametrize("id_", ["", "toolu_2", "x" * 9_999, "../1"])
+@pytest.mark.parametrize("id_", ["toolu_2", "x" * 9_999, "../1"])
 async def test_an_unknown_id_says_what_ids_look_like(id_: str, context: ToolContext) -> None:
     result = await run("recall", {"id": id_}, context)
     assert result.details["code"] == "unknown_original"
@@ -128,3 +128,48 @@ async def test_a_range_is_that_slice(
         assert (await recalled(context, start=start, length=length))[1] == text[
             start : start + length
         ]
+
+
+async def test_without_an_id_the_originals_are_searched(
+    context: ToolContext, originals: Any
+) -> None:
+    originals.texts |= {
+        "toolu_1": "A page about tea.\n" * 50,
+        "msg_7": "The deadline of the offer from Acme is 30 June." + " Nothing more." * 99,
+        "toolu_2/input": "path: notes/acme.md\ntext: They pay 70,000.",
+    }
+    result = str((await run("recall", {"query": "Acme deadline"}, context)).content)
+    first, line, passage, *more = result.splitlines()
+    assert first == "The best 2 for 'Acme deadline'; recall an id to read it:"
+    assert line == 'recall "msg_7": a page (1,433 characters)'
+    assert "deadline of the offer from Acme is 30 June." in passage
+    assert more[0].startswith('recall "toolu_2/input"')
+    nothing = await run("recall", {"query": "zebra"}, context)
+    assert str(nothing.content).startswith("Nothing in this conversation has any of these words.")
+
+
+@pytest.mark.parametrize("arguments", [{}, {"query": "  "}, {"id": "", "matching": ""}])
+async def test_with_neither_id_nor_query_it_says_what_is_missing(
+    context: ToolContext, arguments: dict[str, Any]
+) -> None:
+    result = await run("recall", arguments, context)
+    assert result.is_error
+    assert "Give an id to read, or a query to search for." in str(result.content)
+
+
+@pytest.mark.parametrize("name", ["query", "matching"])
+async def test_a_search_for_more_than_is_sensible_is_refused(
+    context: ToolContext, originals: Any, name: str
+) -> None:
+    originals.texts["toolu_1"] = TEXT
+    result = await run("recall", {"id": "toolu_1", name: "x" * 1_001}, context)
+    assert result.is_error
+    assert "at most 1,000 characters" in str(result.content)
+
+
+async def test_letters_that_grow_in_lower_case_do_not_move_what_is_found(
+    context: ToolContext, originals: Any
+) -> None:
+    originals.texts["toolu_1"] = "İİİ" * 400 + " Ankara " + "İ" * 400
+    _, body = await recalled(context, matching="ankara")
+    assert " Ankara " in body

@@ -31,10 +31,22 @@ Content: TypeAlias = str | list[dict[str, Any]]
 P = ParamSpec("P")
 
 
+@dataclass(frozen=True, slots=True)
+class FoundOriginal:
+    """An original that a search found: its id, one line that names it, and its best passage."""
+
+    id: str
+    label: str
+    chars: int
+    passage: str
+
+
 class Originals(Protocol):
-    """The full texts of this conversation, by tool_use id or message id."""
+    """The full texts of this conversation: by the id of a call or a message, or by their words."""
 
     async def find(self, id: str) -> str | None: ...
+
+    async def search(self, query: str, most: int) -> list[FoundOriginal]: ...
 
 
 def ignore_progress(_progress: str | float) -> None:

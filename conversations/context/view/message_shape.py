@@ -128,9 +128,13 @@ def _read_result(at: int, value: dict[str, Any]) -> Result:
 
 
 def _read_call(value: dict[str, Any]) -> Call:
+    return Call(value["id"], value["name"], write_label(value))
+
+
+def write_label(value: dict[str, Any]) -> str:
+    """Return one line for people and models that names a call: its tool and its main input."""
     given: dict[str, Any] = value["input"]
     main = next((given[key] for key in _MAIN if isinstance(given.get(key), str)), None)
     if main is None:
         main = next((item for item in given.values() if isinstance(item, str)), "")
-    label = " ".join(f"{value['name']} {main[: 2 * _LABEL]}".split())
-    return Call(value["id"], value["name"], label[:_LABEL])
+    return " ".join(f"{value['name']} {main[: 2 * _LABEL]}".split())[:_LABEL]

@@ -1,0 +1,64 @@
+"""Search everything a conversation was shown and did: texts, results of tools, inputs of calls.
+
+Only the shown path is searched, because the model is judged by what that path has read. Messages
+are read one after the other; of each text only its counts and its best passage are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from conversations.context.view import wire
+from conversations.context.view.blocks import SERVER_CALLS, is_server_result, read_result_text
+from conversations.context.view.message_shape import write_label
+from conversations.log.tree import build_path_condition
+from conversations.models import Conversation, Message
+from conversations.transcript.originals import INPUT, read_message_text, write_input
+from tools.framework.tool import FoundOriginal
+from tools.text.ranking import Ranking
+
+#: Rows that are read at a time.
+_CHUNK = 100
+#: Results of this tool are copies of other originals.
+_COPIES = "recall"
+
+
+def search_originals(conversation: Conversation, query: str, most: int) -> list[FoundOriginal]:
+    """Return the originals of the shown path that match best, best first."""
+    ranking, known = Ranking(query), dict[str, tuple[str, int]]()
+    for key, label, text in _read_texts(conversation):
+        known[key] = label, len(text)
+        ranking.add(key, f"{label}\n{text}")
+    return [FoundOriginal(row.key, *known[row.key], row.passage) for row in ranking.list_best(most)]
+
+
+def _read_texts(conversation: Conversation) -> Iterator[tuple[str, str, str]]:
+    """Yield the id, a label and the text of each original, in order."""
+    path, labels = build_path_condition("turn", conversation), dict[str, str]()
+    messages = Message.objects.filter(path, conversation=conversation).order_by("seq")
+    for message in messages.iterator(_CHUNK):
+        if message.kind == Message.Kind.PROMPT:
+            yield f"msg_{message.seq}", "what the user wrote", read_message_text(message)
+            continue
+        blocks = wire.decode(message.content)
+        if said := "\n\n".join(str(b["text"]) for b in blocks if b["type"] == "text").strip():
+            yield f"msg_{message.seq}", "what you wrote", said
+        for block in blocks:
+            yield from _read_block(block, labels)
+
+
+def _read_block(block: dict[str, Any], labels: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+    kind = block["type"]
+    if kind == "tool_use" or kind in SERVER_CALLS:
+        labels[block["id"]] = write_label(block)
+        if block["name"] != _COPIES:
+            label = f"your input for {labels[block['id']]}"
+            yield block["id"] + INPUT, label, write_input(block["input"])
+    elif kind == "tool_result" or is_server_result(kind):
+        key = block["tool_use_id"]
+        label = labels.get(key, "")
+        if label.partition(" ")[0] != _COPIES:
+            content = block.get("content", "")
+            is_own = kind == "tool_result"
+            yield key, label, read_result_text(content) if is_own else write_input(content)

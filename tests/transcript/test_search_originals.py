@@ -1,0 +1,73 @@
+"""Searching what a conversation was shown and did: results, texts, inputs; of the shown path."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from conversations.context.view import wire
+from conversations.log import append
+from conversations.models import Conversation
+from conversations.transcript.originals import recall_original
+from conversations.transcript.search_originals import search_originals
+from conversations.turns import versions
+from tests.support import people_and_turns, stored_turns
+
+pytestmark = pytest.mark.django_db
+ORDER = "number of the order 4711-ÄÖ"
+
+
+def find(conversation: Conversation, query: str) -> list[str]:
+    return [one.id for one in search_originals(conversation, query, 5)]
+
+
+def played(**more: str) -> Conversation:
+    return Conversation.objects.get(pk=stored_turns.played(**more).conversation.pk)
+
+
+def test_results_texts_and_inputs_are_found_and_can_be_read() -> None:
+    chat = played(title="Where is the order of the bakery?", value="orders.txt")
+    assert find(chat, "bakery") == ["msg_1"]
+    assert find(chat, ORDER)[0] == "toolu_1"
+    assert recall_original(chat, "toolu_1/input") == "path: orders.txt"
+    labels = {one.id: one.label for one in search_originals(chat, "orders.txt", 5)}
+    assert labels["toolu_1/input"] == "your input for read_file orders.txt"
+    assert labels["toolu_1"] == "read_file orders.txt"
+    for one in search_originals(chat, "order", 5):
+        text = recall_original(chat, one.id)
+        assert text is not None
+        assert len(text) == one.chars
+    assert recall_original(chat, "toolu_2/input") is None
+    assert find(chat, "zebra") == []
+
+
+def test_only_the_shown_version_is_searched() -> None:
+    chat = played(title="About the walrus")
+    first = chat.turns.get()
+    people_and_turns.claimed(
+        versions.edit_prompt(turn=first, text="About the otter", client_id=uuid4())
+    )
+    chat.refresh_from_db()
+    assert find(chat, "walrus") == find(chat, ORDER) == []
+    assert find(chat, "otter") == [f"msg_{chat.head}"]
+    assert recall_original(chat, "toolu_1/input") is None
+
+
+def test_nothing_of_another_conversation_is_found() -> None:
+    stored_turns.played("ada")
+    lease = people_and_turns.begun(people_and_turns.person("eve"))
+    assert find(Conversation.objects.get(pk=lease.conversation_id), ORDER) == []
+
+
+def test_copies_that_recall_gave_are_not_found_beside_their_originals() -> None:
+    chat = played(tool="recall", value="toolu_0")
+    assert {"toolu_1", "toolu_1/input"}.isdisjoint(find(chat, f"{ORDER} toolu_0"))
+
+
+def test_a_result_that_no_call_of_ours_made_is_found() -> None:
+    lease = people_and_turns.begun()
+    block = {"type": "tool_result", "tool_use_id": "toolu_a", "content": "the heron nests"}
+    append.store_results(lease=lease, content=wire.encode([block]), estimate=1)
+    chat = Conversation.objects.get(pk=lease.conversation_id)
+    assert find(chat, "heron") == ["toolu_a"]

@@ -1,0 +1,1 @@
+"""Searching in texts, for tools and for the lab; the standard library only."""

@@ -1,0 +1,154 @@
+"""Rank texts by the words of a query, and show where in a text they stand.
+
+BM25 over whole texts, plus the best passage of each, so that a long page that has all words in one
+place comes before one in which they are scattered. Words are counted where they begin, as parts of
+longer words too, without splitting the texts: the cost is that of a few linear searches in C for
+each text, whatever its language, and identifiers and paths are found as they are written. A text is
+read once and only its counts and its best passage are kept.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tools.text.lower_case import lower_text
+
+#: Words of a query that are used, and characters of it that are read.
+MOST_WORDS, MOST_CHARS = 24, 1_000
+#: The usual parameters of BM25: how soon repetition counts no more, and how much length does.
+_SATURATION, _LENGTH = 1.2, 0.6
+#: Characters of a passage, and places at which a passage is tried for each word.
+_PASSAGE, _PLACES = 400, 40
+#: How much the best passage counts beside the whole text.
+_PASSAGE_SHARE = 0.7
+_TOKEN = re.compile(r"[^\s\"'`(){}\[\]<>,;]+")
+_WORD = re.compile(r"[^\W_]+")
+#: Scripts without spaces between words: Thai, kana, Han, Hangul.
+_SPACELESS = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
+#: Words that say nothing of what is looked for.
+_COMMON = frozenset(
+    _WORD.findall(
+        "a an and are as at be but by can did do for from had has have how i in is it its me my not"
+        " of on or our that the their them then there this to was we were what when where which who"
+        " why will with you your"
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RankedText:
+    """A found text: its key, and its best passage from character `start` on."""
+
+    key: str
+    score: float
+    start: int
+    passage: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    key: str
+    length: int
+    counts: tuple[int, ...]
+    #: The words of the best passage, and where it begins.
+    passage_words: frozenset[int]
+    start: int
+    passage: str
+
+
+class Ranking:
+    """The ranking of the texts that it is given, by one query."""
+
+    def __init__(self, query: str) -> None:
+        self.words = read_words(query)
+        self._found: list[_Counted] = []
+        self._texts = self._chars = 0
+
+    def add(self, key: str, text: str) -> None:
+        """Count the words of the query in a text."""
+        self._texts += 1
+        self._chars += len(text)
+        lowered = lower_text(text)
+        counts = tuple(lowered.count(word) for word in self.words)
+        if any(counts):
+            start, words = _find_passage(lowered, self.words)
+            passage = " ".join(text[start : start + _PASSAGE].split())
+            self._found.append(_Counted(key, len(text), counts, words, start, passage))
+
+    def list_best(self, most: int) -> list[RankedText]:
+        """Return the best texts, best first; of equal ones those that were added later."""
+        weights = self._weigh_words()
+        usual = max(1.0, self._chars / max(1, self._texts))
+        rows = [
+            RankedText(one.key, self._score(one, weights, usual), one.start, one.passage)
+            for one in reversed(self._found)
+        ]
+        return sorted(rows, key=lambda row: -row.score)[:most]
+
+    def _weigh_words(self) -> list[float]:
+        """Return the inverse document frequency of each word."""
+        with_word = [0] * len(self.words)
+        for one in self._found:
+            for at, count in enumerate(one.counts):
+                with_word[at] += count > 0
+        return [math.log(1 + (self._texts - n + 0.5) / (n + 0.5)) for n in with_word]
+
+    @staticmethod
+    def _score(one: _Counted, weights: list[float], usual: float) -> float:
+        damped = _SATURATION * (1 - _LENGTH + _LENGTH * one.length / usual)
+        whole = sum(
+            weight * count * (_SATURATION + 1) / (count + damped)
+            for weight, count in zip(weights, one.counts, strict=True)
+        )
+        return whole + _PASSAGE_SHARE * sum(weights[at] for at in one.passage_words)
+
+
+def read_words(query: str) -> tuple[str, ...]:
+    """Return what is looked for: tokens as they are written, and the words in them."""
+    found: dict[str, None] = {}
+    for token in _TOKEN.findall(lower_text(query[:MOST_CHARS])):
+        stripped = token.strip(".:!?…/\\")
+        parts = [part for word in _WORD.findall(stripped) for part in _split_spaceless(word)]
+        for word in (stripped, *parts) if len(parts) > 1 else parts:
+            if len(word) > 1 or _SPACELESS.match(word):
+                found[word] = None
+    words = [word for word in found if word not in _COMMON]
+    return tuple((words or list(found))[:MOST_WORDS])
+
+
+def _split_spaceless(word: str) -> Iterable[str]:
+    """Return pairs of characters where a script has no spaces, which are about its words."""
+    if not _SPACELESS.search(word) or len(word) < 3:
+        return (word,)
+    return (word[at : at + 2] for at in range(len(word) - 1))
+
+
+def _find_passage(lowered: str, words: tuple[str, ...]) -> tuple[int, frozenset[int]]:
+    """Return where the passage with the most of the words begins, and which words it has."""
+    places: list[tuple[int, int]] = []
+    for at, word in enumerate(words):
+        place = lowered.find(word)
+        for _ in range(_PLACES):
+            if place < 0:
+                break
+            places.append((place, at))
+            place = lowered.find(word, place + _PASSAGE // 4)
+    places.sort()
+    best, start, first = 0, 0, 0
+    inside: Counter[int] = Counter()
+    words_there: frozenset[int] = frozenset()
+    for place, at in places:
+        inside[at] += 1
+        while place >= places[first][0] + _PASSAGE:
+            inside[places[first][1]] -= 1
+            inside += Counter()
+            first += 1
+        if len(inside) > best:
+            best, start, words_there = len(inside), places[first][0], frozenset(inside)
+    # A little of what stands before it, from the beginning of a line or a word.
+    before = max(0, start - _PASSAGE // 5)
+    return (lowered.find(" ", before, start) + 1 or before, words_there)
