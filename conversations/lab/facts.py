@@ -2,7 +2,9 @@
 
 A fact is in view when its exact characters occur in the system prompt, the tools or a message of
 the request. It is named when the request names an original that holds it (`recall "toolu_..."`),
-and recoverable when an original stored by then holds it: recall is always offered.
+and recoverable when an original stored by then holds it: recall is always offered. It is found when
+a search for the words that the answer has around it, without the fact itself, names an original
+that holds it among its first three.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ from conversations.context.view import wire
 from conversations.context.view.view import Message
 from conversations.lab.records import Fact, Record
 from conversations.lab.replayer import Step
+from tools.text.ranking import Ranking
 
+#: Originals of a search that count, and characters of an answer on each side of a fact.
+MOST_FOUND, _AROUND = 3, 200
 _STUB = re.compile(r'recall ("[A-Za-z0-9_-]+"(?:, "[A-Za-z0-9_-]+")*)')
 
 
@@ -28,6 +33,7 @@ class FactOutcome:
     in_view: bool
     named: bool
     recoverable: bool
+    found: bool = False
 
 
 @dataclass(slots=True)
@@ -40,24 +46,32 @@ class Shares:
     named: int = 0
     #: In view or recoverable.
     recoverable: int = 0
+    #: In view or found by a search; 0 where nothing was searched.
+    found: int = 0
 
     def add(self, found: FactOutcome) -> None:
         self.needed += 1
         self.in_view += found.in_view
         self.named += found.in_view or found.named
         self.recoverable += found.in_view or found.recoverable
+        self.found += found.in_view or found.found
 
     def merge(self, other: Shares) -> None:
         self.needed += other.needed
         self.in_view += other.in_view
         self.named += other.named
         self.recoverable += other.recoverable
+        self.found += other.found
 
 
 class FactScorer:
-    """Scores the facts of one record against the calls of one replay."""
+    """Scores the facts of one record against the calls of one replay.
 
-    def __init__(self, record: Record) -> None:
+    With `searches` what is not in view is searched for, which takes a while.
+    """
+
+    def __init__(self, record: Record, *, searches: bool = False) -> None:
+        self._searches = searches
         self._messages = record.messages
         self._constant = "\n".join([record.system, *map(wire.encode, record.tools)])
         self._due: dict[int, list[Fact]] = {}
@@ -82,8 +96,29 @@ class FactScorer:
     def _found(self, fact: Fact, step: Step, said: list[str], stubs: set[str]) -> FactOutcome:
         if fact.text in self._constant or any(fact.text in text for text in said):
             return FactOutcome(fact, in_view=True, named=False, recoverable=False)
-        holding = {name for at, name, text in self._originals if at < step.at and fact.text in text}
-        return FactOutcome(fact, False, bool(holding & stubs), bool(holding))
+        known = [(name, text) for at, name, text in self._originals if at < step.at]
+        holding = {name for name, text in known if fact.text in text}
+        found = self._searches and bool(holding & set(self._search(fact, known)))
+        return FactOutcome(fact, False, bool(holding & stubs), bool(holding), found)
+
+    def _search(self, fact: Fact, known: list[tuple[str, str]]) -> list[str]:
+        """Return what a search names first for the words around the fact in its answer."""
+        ranking = Ranking(self._write_query(fact))
+        results = {text for name, text in known if not name.startswith("msg_")}
+        for name, text in known:
+            # A message of results is searched by its results.
+            if not (name.startswith("msg_") and text in results):
+                ranking.add(name, text, 0.5 if name.endswith("/input") else 1.0)
+        return [row.key for row in ranking.list_best(MOST_FOUND)]
+
+    def _write_query(self, fact: Fact) -> str:
+        for block in self._messages[fact.used_at].blocks:
+            text = "\n".join(read_texts(block.value))
+            at = text.find(fact.text)
+            if at >= 0:
+                around = text[max(0, at - _AROUND) : at + len(fact.text) + _AROUND]
+                return around.replace(fact.text, " ")
+        return ""
 
 
 def find_recall_ids(text: str) -> Iterator[str]:
@@ -141,13 +176,15 @@ def _list_strings(value: Any) -> Iterator[str]:
 
 
 def _list_originals(messages: Iterable[Message]) -> Iterator[tuple[int, str, str]]:
-    """Yield what recall can find: every tool result by its id, every message by its number."""
+    """Yield what recall can find: results and inputs of calls by id, messages by number."""
     for at, message in enumerate(messages):
         parts: list[str] = []
         for block in message.blocks:
             text = "\n".join(read_texts(block.value))
             if block.type == "tool_result":
                 yield at, block.id, text
+            if block.type == "tool_use":
+                yield at, f"{block.id}/input", text
             if block.type in ("tool_result", "text"):
                 parts.append(text)
         if parts:

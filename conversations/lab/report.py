@@ -146,7 +146,7 @@ class Report:
 def simulate_record(record: Record, world: World, watch: Watch | None = None) -> Report:
     """Replay one conversation and report on it; `watch` is called with every call."""
     report = Report(world.policy.name, world.window, conversations=1)
-    scorer = FactScorer(record)
+    scorer = FactScorer(record, searches=world.searches)
     for step in Replayer(record, world).steps():
         report.add_step(step, world.prices)
         for found in scorer.score(step):
@@ -219,4 +219,5 @@ def _dump_shares(shares: Shares) -> dict[str, int]:
     return {
         "needed": shares.needed, "in_view": shares.in_view,
         "in_view_or_named": shares.named, "recoverable": shares.recoverable,
+        "in_view_or_found": shares.found,
     }  # fmt: skip

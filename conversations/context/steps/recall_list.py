@@ -1,20 +1,23 @@
 """The recall list, kept in view: every original that was removed, by the number of its message.
 
 The list is at the end of a block this engine wrote and is carried over when that block is written
-again. A message's number is a fifth of the tokens of a tool call's id, and calls with the same
-label (a file read again) share a line, so that a long history can be listed in little room. The
-list is bounded: the newest lines stay, those of short results only where there is room to spare,
-and a last line says how many older ones there were.
+again. A message's number is a fifth of the tokens of a tool call's id. Calls whose labels are the
+same are told apart by their other inputs, then by what their results begin with; only what is the
+same in all of these (a file read again) shares a line, so that a long history can be listed in
+little room. The list is bounded: the newest lines stay, those of short results only where there is
+room to spare, and a last line says how many older ones there were and that a search finds them.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 from conversations.context.steps.shorten_results import index_calls
 from conversations.context.text import graphemes
 from conversations.context.text.shorten import cut_head
+from conversations.context.view.message_shape import Result
 from conversations.context.view.view import Block, Message, View
 
 HEADER = "Originals that can be read again:"
@@ -25,8 +28,14 @@ _LONG_PROMPT, _LONG_ANSWER = 100, 2_000
 _SHORT_RESULT, _SHORT = 200, " (short)"
 #: Characters of a line's label, and of a text quoted in it; most numbers of one line.
 _WORDS, _QUOTE, _MOST_IDS = 40, 40, 6
-_LINE = re.compile(r'recall ("msg_\d+"(?:, "msg_\d+")*): (.*)')
-_OLDER = re.compile(r"\(and ([\d,]+) older ones\)")
+_LINE = re.compile(r'recall ("msg_\d+"(?:, "msg_\d+")*)(?: and (\d+) earlier)?: (.*)')
+_OLDER = re.compile(r"\(and ([\d,]+) older ones(?:; recall with a query finds them)?\)")
+#: Characters of a result in which its title is looked for.
+_HEAD = 2_000
+_TITLE = re.compile(
+    r"^(?:subject|title)\b[\"']?:[ \t\"']*(?P<title>[^\n]{3,200})", re.IGNORECASE | re.MULTILINE
+)
+_FIRST = re.compile(r"(?P<title>[^\s{}\[\]#*=-][^\n]{2,200})")
 _MARKERS = re.compile(
     r"\[\s*((?:END\s+)?(?:CONTEXT\s+SUMMARY|WORKING\s+MEMORY))\s*\]", re.IGNORECASE
 )
@@ -45,6 +54,8 @@ def message_id(seq: int) -> str:
 def list_lines(view: View, messages: Iterable[Message]) -> list[str]:
     """Return a line for each tool result and each long text of the messages."""
     known = index_calls(view)
+    labels = Counter(call.label for call in known.values())
+    details = Counter((call.label, call.others) for call in known.values())
     found: list[str] = []
     for message in messages:
         if "rounds" in message.by:
@@ -53,11 +64,28 @@ def list_lines(view: View, messages: Iterable[Message]) -> list[str]:
         for result in message.shape.results:
             call = known.get(result.id)
             if call and not result.is_error and call.name != "recall":
+                words = _shorten_label(call.label)
+                if labels[call.label] > 1:
+                    words = f"{words} {call.others}".strip()
+                if details[call.label, call.others] > 1:
+                    words = f"{words} {_find_title(message, result)}".strip()
                 mark = _SHORT if result.chars <= _SHORT_RESULT else ""
-                found.append(_write_line(message, _shorten_label(call.label) + mark))
+                found.append(_write_line(message, words + mark))
         if message.kind != "results" and message.size > _LONG_PROMPT:
             found.extend(_list_text_lines(message))
     return found
+
+
+def _find_title(message: Message, result: Result) -> str:
+    """Return what a result begins with: the line of a title or subject, else its first line."""
+    if message.by and message.by[result.at]:
+        return ""
+    content = message.blocks[result.at].value.get("content", "")
+    if not isinstance(content, str):
+        content = next((str(part["text"]) for part in content if part["type"] == "text"), "")
+    found = _TITLE.search(content[:_HEAD]) or _FIRST.search(content[:_HEAD])
+    words = " ".join(found["title"].split()) if found else ""
+    return f"({cut_head(words, _QUOTE)})" if words else ""
 
 
 def read_lines(blocks: Iterable[Block]) -> tuple[list[str], int]:
@@ -83,7 +111,7 @@ def write_list(found: list[str], older: int, limit: int = LIMIT) -> str:
     older += len(lines) - len(kept)
     if not kept and not older:
         return ""
-    tail = [f"(and {older:,} older ones)"] if older else []
+    tail = [f"(and {older:,} older ones; recall with a query finds them)"] if older else []
     return "\n".join([HEADER, *kept, *tail])
 
 
@@ -104,11 +132,22 @@ def _keep_newest(lines: list[str], room: int) -> list[str]:
 def _group_lines(found: list[str]) -> list[str]:
     """Merge lines with the same label, at the position of the newest of them."""
     groups: dict[str, list[str]] = {}
+    earlier: Counter[str] = Counter()
     for line in found:
         match = _LINE.fullmatch(line)
-        ids, words = (match[1].split(", "), match[2]) if match else ([], line)
-        groups[words] = list(dict.fromkeys([*groups.pop(words, []), *ids]))[-_MOST_IDS:]
-    return [f"recall {', '.join(ids)}: {words}" if ids else words for words, ids in groups.items()]
+        ids, words = (match[1].split(", "), match[3]) if match else ([], line)
+        earlier[words] += int(match[2] or 0) if match else 0
+        all_ids = list(dict.fromkeys([*groups.pop(words, []), *ids]))
+        earlier[words] += max(0, len(all_ids) - _MOST_IDS)
+        groups[words] = all_ids[-_MOST_IDS:]
+    return [_join_line(ids, earlier[words], words) for words, ids in groups.items()]
+
+
+def _join_line(ids: list[str], earlier: int, words: str) -> str:
+    if not ids:
+        return words
+    more = f" and {earlier} earlier" if earlier else ""
+    return f"recall {', '.join(ids)}{more}: {words}"
 
 
 def _write_line(message: Message, words: str) -> str:
@@ -120,9 +159,15 @@ def _shorten_label(label: str) -> str:
     name, _, main = label.partition(" ")
     if len(main) <= _WORDS:
         return label
-    if "/" in main and " " not in main:
+    if _is_path(main):
         return f"{name} …{main[graphemes.find_cut_after(main, len(main) - _WORDS) :]}"
     return f"{name} {main[: graphemes.find_cut_before(main, _WORDS)]}…"
+
+
+def _is_path(text: str) -> bool:
+    """Whether the end of a text says more than its start; paths of Windows may have spaces."""
+    is_joined = " " not in text and ("/" in text or "\\" in text)
+    return is_joined or text[1:3] == ":\\"
 
 
 def _list_text_lines(message: Message) -> Iterable[str]:

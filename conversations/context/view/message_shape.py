@@ -13,17 +13,23 @@ from conversations.context.view import blocks, wire
 
 #: Longest label of a tool call.
 _LABEL = 100
+#: Other inputs of a call that are named, and the longest value of each.
+_OTHERS, _VALUE = 4, 32
 #: Input fields that best describe a call, best first.
 _MAIN = ("url", "path", "file_path", "query", "command", "pattern", "id", "name")
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool_use: its id, the tool's name, and one line for people and models."""
+    """A tool_use: its id, the tool's name, and one line for people and models.
+
+    `others` are its other short inputs, which tell apart calls with the same label.
+    """
 
     id: str
     name: str
     label: str
+    others: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,13 +134,25 @@ def _read_result(at: int, value: dict[str, Any]) -> Result:
 
 
 def _read_call(value: dict[str, Any]) -> Call:
-    return Call(value["id"], value["name"], write_label(value))
+    given: dict[str, Any] = value["input"]
+    main = _find_main(given)
+    others = [
+        f"{key}={str(item)[:_VALUE]}"
+        for key, item in given.items()
+        if isinstance(item, str | int | float) and item not in (main, "")
+    ]
+    return Call(value["id"], value["name"], write_label(value), " ".join(others[:_OTHERS]))
+
+
+def _find_main(given: dict[str, Any]) -> str:
+    """Return the text among the inputs of a call that says most of it; "" without one."""
+    main = next((given[key] for key in _MAIN if isinstance(given.get(key), str)), None)
+    if main is None:
+        main = next((item for item in given.values() if isinstance(item, str)), "")
+    return str(main)
 
 
 def write_label(value: dict[str, Any]) -> str:
     """Return one line for people and models that names a call: its tool and its main input."""
-    given: dict[str, Any] = value["input"]
-    main = next((given[key] for key in _MAIN if isinstance(given.get(key), str)), None)
-    if main is None:
-        main = next((item for item in given.values() if isinstance(item, str)), "")
+    main = _find_main(value["input"])
     return " ".join(f"{value['name']} {main[: 2 * _LABEL]}".split())[:_LABEL]

@@ -71,6 +71,10 @@ class Command(BaseCommand):
             "--scale", type=int, default=100, metavar="PERCENT",
             help="bill so many percent of the engine's own estimate",
         )  # fmt: skip
+        parser.add_argument(
+            "--search", action="store_true",
+            help="search for the facts that are not in view, as the recall tool does",
+        )  # fmt: skip
         parser.add_argument("--dump-requests", metavar="DIR", help="write every request there")
         parser.add_argument("--limit", type=int, metavar="N", help="replay at most N records")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -186,6 +190,7 @@ def _build_worlds(options: dict[str, Any]) -> Iterator[World]:
             remembered=REMEMBERED,
             clears=model.clears,
             compacts=model.compacts,
+            searches=options["search"],
         )
 
 

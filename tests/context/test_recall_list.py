@@ -1,0 +1,81 @@
+"""The recall list tells originals apart: mails by uid, parts of a report, deep paths, commands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conversations.context.steps.recall_list import list_lines, read_lines, write_list
+from conversations.context.view import wire
+from conversations.context.view.view import Block
+from tests.context.samples import prompt, round_of, view_of
+
+FILLER = "\nSome more of it, as it is.\n" * 40
+
+
+def mail(n: int) -> tuple[str, dict[str, Any], str]:
+    text = f"From: person{n}@example.org\nSubject: Order {7_000 + n} is late\n{FILLER}"
+    return "read_mail", {"folder": "INBOX", "uid": 4_000 + n}, text
+
+
+def part(n: int) -> tuple[str, dict[str, Any], str]:
+    text = f"Chapter {n}: on beds\n{FILLER}"
+    return "read_file", {"path": "reports/survey.pdf", "start": n * 20_000}, text
+
+
+def deep(n: int) -> tuple[str, dict[str, Any], str]:
+    path = f"/home/ann/projects/web/{'deep/' * 9}module_{n}/views.py"
+    return "read_file", {"path": path}, f"x = {n}{FILLER}"
+
+
+def windows(n: int) -> tuple[str, dict[str, Any], str]:
+    path = f"C:\\Users\\Ann Lee\\Documents\\Some Long Folder Name\\plan {n}.docx"
+    return "read_file", {"path": path}, f"Plan {n}{FILLER}"
+
+
+def shell(n: int) -> tuple[str, dict[str, Any], str]:
+    return "run", {"command": "make test", "attempt": n}, f"{n} failed{FILLER}"
+
+
+def listing(*calls: tuple[str, dict[str, Any], str]) -> str:
+    rounds = [m for n, (name, given, text) in enumerate(calls)
+              for m in round_of(f"t{n}", text, name=name, **given)]  # fmt: skip
+    view = view_of(prompt("go"), *rounds)
+    return write_list(list_lines(view, view.messages[1:]), 0, 12_000)
+
+
+@pytest.mark.parametrize("make", [mail, part, deep, windows, shell])
+def test_each_of_sixty_originals_has_a_line_of_its_own(make: Any) -> None:
+    lines = listing(*map(make, range(60))).splitlines()[1:]
+    assert len(lines) == len({line.partition(": ")[2] for line in lines}) == 60
+
+
+def test_what_cannot_be_told_apart_by_inputs_is_told_apart_by_its_title() -> None:
+    calls = [("next_mail", {"folder": "INBOX"}, mail(n)[2]) for n in range(60)]
+    lines = listing(*calls).splitlines()[1:]
+    assert lines[3] == 'recall "msg_9": next_mail INBOX (Order 7003 is late)'
+    assert len({line.partition(": ")[2] for line in lines}) == 60
+
+
+def test_one_alone_needs_no_more_than_its_label() -> None:
+    assert listing(mail(1)).splitlines()[1] == 'recall "msg_3": read_mail INBOX'
+
+
+def test_a_file_read_again_shares_a_line_that_counts_what_it_leaves_out() -> None:
+    words = listing(*[("read_file", {"path": "a.md"}, "the same" + FILLER)] * 60)
+    [line] = words.splitlines()[1:]
+    assert line.startswith('recall "msg_111", "msg_113", ')
+    assert line.endswith(" and 54 earlier: read_file a.md (the same)")
+    found, older = read_lines([Block(wire.encode({"type": "text", "text": words}))])
+    again = write_list([*found, 'recall "msg_300": read_file a.md (the same)'], older, 12_000)
+    assert " and 55 earlier: read_file a.md" in again
+
+
+def test_a_result_in_blocks_has_a_title_too() -> None:
+    image = {"type": "image", "source": {"type": "url", "url": "https://e.org/a.png"}}
+    parts = [image, {"type": "text", "text": "Receipt of May" + FILLER}]
+    calls = [("scan", {}, parts), ("scan", {}, [image, image])]
+    lines = listing(*calls).splitlines()[1:]  # type: ignore[arg-type]
+    assert lines[0] == 'recall "msg_3": scan (Receipt of May)'
+    assert lines[1].startswith('recall "msg_5": scan')

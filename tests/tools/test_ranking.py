@@ -1,0 +1,68 @@
+"""Searching texts by words: rare ones count most; case and script do not matter; it is linear."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tools.text.lower_case import lower_text
+from tools.text.ranking import MOST_WORDS, Ranking, read_words
+
+
+def best(query: str, *texts: str, most: int = 3) -> list[int]:
+    ranking = Ranking(query)
+    for at, text in enumerate(texts):
+        ranking.add(str(at), text)
+    return [int(row.key) for row in ranking.list_best(most)]
+
+
+def test_a_rare_word_counts_more_than_many_common_ones() -> None:
+    common = "the order of the customer is late " * 5
+    assert best("order of customer 4711", *[common] * 9, "see 4711") == [9, 8, 7]
+
+
+def test_words_in_one_place_come_before_words_that_are_scattered() -> None:
+    filler = "nothing of it here " * 60
+    assert best("deadline offer", f"deadline {filler} offer", f"offer deadline {filler}")[0] == 1
+
+
+def test_paths_names_and_their_parts_are_found() -> None:
+    texts = ("see src/app/main.py", "src/lib/main.py", "a readme")
+    assert best("src/app/main.py", *texts)[0] == 0
+    assert best("MAIN.PY", *texts) in ([0, 1], [1, 0])
+    assert read_words("(src/app/main.py)") == ("src/app/main.py", "src", "app", "main", "py")
+
+
+@pytest.mark.parametrize("query", ["締切はいつ", "마감일", "กำหนดส่ง"])
+def test_scripts_without_spaces_are_searched(query: str) -> None:
+    texts = ("東京大学の締切は六月です", "다음 마감일은 유월", "วันกำหนดส่งคือ", "nothing")
+    assert best(query, *texts)[:1] in ([0], [1], [2])
+    assert best("zebra", *texts) == []
+
+
+def test_the_passage_is_where_the_words_stand() -> None:
+    ranking = Ranking("heron nests")
+    ranking.add("a", "x " * 900 + "Here the heron nests in June." + " y" * 900)
+    [found] = ranking.list_best(1)
+    assert "the heron nests in June." in found.passage
+    assert len(found.passage) <= 400
+
+
+def test_common_words_alone_are_a_query_too() -> None:
+    assert read_words("who is it") == ("who", "is", "it")
+    assert best("what is it", "so it is", "no") == [0]
+    assert read_words(" ,;() ") == ()
+
+
+@given(st.text(max_size=2_000), st.lists(st.text(max_size=500), max_size=5))
+def test_any_query_and_text_can_be_given(query: str, texts: list[str]) -> None:
+    assert len(read_words(query)) <= MOST_WORDS
+    found = best(query, *texts, most=9)
+    assert len(found) == len(set(found)) <= len(texts)
+
+
+@given(st.text())
+def test_lower_case_moves_nothing(text: str) -> None:
+    assert len(lower_text(text)) == len(text)
+    assert lower_text(text.upper()) == lower_text(lower_text(text.upper()))
