@@ -28,7 +28,7 @@ INPUTS = {
     "read_file": {"path": None, "offset": 0, "limit": 0, "part": "", "source": False},
     "write_file": {"path": None, "content": None},
     "fetch_url": {"url": None, "start": 0, "length": 0},
-    "recall": {"id": None, "start": 0, "length": 20_000, "matching": ""},
+    "recall": {"id": "", "query": "", "start": 0, "length": 20_000, "matching": ""},
     "current_time": {"zone": "UTC"},
 }
 
