@@ -7,10 +7,13 @@ from typing import Any
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
 
-from conversations.budgets.prices import find_unpriced_models, has_catalogue
+from conversations.budgets.prices import find_small_windows, find_unpriced_models, has_catalogue
 from conversations.conf import build_site_policy, conf
 from conversations.context.errors import ContextError
 from conversations.models.periods import ZoneUnknown, get_zone
+
+#: Tokens below which a model's window is warned of.
+SMALL_WINDOW = 32_000
 
 
 @register(Tags.security)
@@ -66,4 +69,20 @@ def check_prices(databases: Any = None, **_: Any) -> list[CheckMessage]:
             id="agentweb.W001",
         )
         for name, kinds in find_unpriced_models().items()
+    ]
+
+
+@register(Tags.database)
+def check_windows(databases: Any = None, **_: Any) -> list[CheckMessage]:
+    """Warn of enabled models whose window is small; it queries the database."""
+    if "default" not in (databases or ()) or not has_catalogue():
+        return []
+    return [
+        checks.Warning(
+            f"The model {name} takes {window:,} tokens: below {SMALL_WINDOW:,} tools and long"
+            " messages leave little room, and much is summarised or dropped.",
+            hint="Offer a model with a larger window, or switch this one off in the admin.",
+            id="agentweb.W002",
+        )
+        for name, window in find_small_windows(SMALL_WINDOW)
     ]

@@ -33,6 +33,9 @@ class Conf:
     #: Preset of the context policy: classic, tool-budget, rebuild, gated-trim, structured,
     #: adaptive, native or off.
     policy: str = "adaptive"
+    #: Modules of the site's own code that are imported at the start, to connect to the hooks of
+    #: `conversations.signals`: a veto of a reduction, and what was recorded.
+    hooks: tuple[str, ...] = ()
     #: Model calls in one turn before it stops.
     max_rounds: int = 40
     #: Tool calls in one turn before it stops.

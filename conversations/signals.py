@@ -1,4 +1,4 @@
-"""Hooks for a site's own code.
+"""Hooks for a site's own code: modules that AGENTWEB_HOOKS names connect to them when imported.
 
 `transformation_proposed` is sent before a transformation is recorded, with `conversation_id` and
 `change`; a receiver that returns a non-empty text vetoes it with that reason, which is recorded.

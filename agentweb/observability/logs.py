@@ -1,4 +1,7 @@
-"""How log lines look: one line of text, or one JSON object, with the ids of what they belong to."""
+"""How log lines look: one line of text, or one JSON object, with the ids of what they belong to.
+
+A record with `fields` (a dict, given as `extra`) has them behind its message, or as keys.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +32,18 @@ class LineFormatter(_Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         ids = [f"{name}={value}" for name, value in get_log_ids().items()]
-        message = _plain(record.getMessage())
+        more = [f"{name}={value}" for name, value in _read_fields(record).items()]
+        message = _plain(" ".join([record.getMessage(), *more]))
         words = self.formatTime(record), record.levelname, record.name, *ids, message
         # Set in: what an error says may look like a line of ours.
         trace = [f"  {_plain(line)}" for line in self.trace(record).split("\n") if line]
         return "\n".join((" ".join(words), *trace))
+
+
+def _read_fields(record: logging.LogRecord) -> dict[str, object]:
+    """Return the fields of a record that have a value."""
+    fields = getattr(record, "fields", {})
+    return {name: value for name, value in fields.items() if value not in ("", None)}
 
 
 def _plain(text: str) -> str:
@@ -49,6 +59,7 @@ class JsonFormatter(_Formatter):
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
+            **_read_fields(record),
             **get_log_ids(),
         }
         if trace := self.trace(record):

@@ -38,6 +38,12 @@ def find_unpriced_models() -> dict[str, list[str]]:
     return {name: lacking for name, lacking in missing.items() if lacking}
 
 
+def find_small_windows(least: int) -> list[tuple[str, int]]:
+    """Return the enabled models with a window of fewer tokens, and their windows."""
+    rows = ApiModel.objects.filter(is_enabled=True, window__lt=least).order_by("pk")
+    return list(rows.values_list("pk", "window"))
+
+
 def list_enabled_models() -> set[str]:
     """Return the ids of the models that people may choose."""
     return set(ApiModel.objects.filter(is_enabled=True).values_list("pk", flat=True))

@@ -309,6 +309,14 @@ def test_an_enabled_model_without_a_price_is_a_warning_of_the_system_check() -> 
     assert run_checks(tags=["database"]) == []
 
 
+def test_an_enabled_model_with_a_small_window_is_a_warning_of_the_system_check() -> None:
+    ApiModel.objects.filter(pk=stored_turns.MODEL).update(window=31_999)
+    [warning] = [m for m in run_checks(databases=["default"]) if m.id == "agentweb.W002"]
+    assert f"The model {stored_turns.MODEL} takes 31,999 tokens" in warning.msg
+    ApiModel.objects.filter(pk=stored_turns.MODEL).update(window=32_000)
+    assert not [m for m in run_checks(databases=["default"]) if m.id == "agentweb.W002"]
+
+
 @pytest.mark.parametrize(
     ("name", "value", "id"),
     [("AGENTWEB_BUDGET_TIME_ZONE", "Mars", "E004"), ("AGENTWEB_MAX_TURN_MICROS", -1, "E003")],

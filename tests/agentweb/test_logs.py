@@ -55,6 +55,15 @@ def test_an_object_has_the_same_and_its_traceback() -> None:
     assert "turn" not in found
 
 
+def test_fields_stand_behind_the_message_and_as_keys() -> None:
+    said = record("reduction", exc_info=None)
+    said.fields = {"kind": "trim", "figure": 7, "by_hand": False, "setting": "", "call": None}
+    assert LineFormatter().format(said).endswith(" reduction kind=trim figure=7 by_hand=False")
+    found = json.loads(JsonFormatter().format(said))
+    assert (found["kind"], found["figure"], found["by_hand"]) == ("trim", 7, False)
+    assert {"setting", "call"}.isdisjoint(found)
+
+
 def test_a_message_cannot_begin_another_line() -> None:
     line = LineFormatter().format(record("a\nERROR forged\x1b[2J\u2028b", exc_info=None))
     assert line.count("\n") == 0

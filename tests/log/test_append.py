@@ -123,6 +123,25 @@ def test_a_transformation_is_announced_after_its_commit_and_not_before(
     assert [row.kind for row in told] == ["compaction", "summary"]
 
 
+def test_each_reduction_is_one_line_with_its_figures_and_none_of_its_words(
+    django_capture_on_commit_callbacks: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    replayed_turns.forget()
+    lines = caplog.at_level("INFO", "agentweb.reductions")
+    with lines, django_capture_on_commit_callbacks(execute=True):
+        stored_turns.played(title="A secret walrus")
+    found = [row.fields for row in caplog.records if row.name == "agentweb.reductions"]
+    rows = Transformation.objects.order_by("seq")
+    assert [fields["entry"] for fields in found] == [row.seq for row in rows]
+    for fields, row in zip(found, rows, strict=True):
+        assert (fields["kind"], fields["outcome"]) == (row.kind, row.outcome)
+        assert (fields["figure"], fields["threshold"]) == (row.number, row.threshold)
+        assert fields["tokens_before"] - fields["tokens_after"] == (
+            row.tokens_before - row.tokens_after
+        )
+        assert "walrus" not in str(fields)
+
+
 def test_a_text_is_kept_once_under_its_digest() -> None:
     first, again = texts.store_blob("the same"), texts.store_blob("the same")
     assert first == again
