@@ -35,7 +35,11 @@ class Call:
         config = self.body.get("thinking")
         if config:
             return str(config["type"])
-        return "adaptive" if self.model.always_thinking else "disabled"
+        if not self.model.thinks_by_default:
+            return "disabled"
+        # Adaptive thinking skips what is easy: here, what has no system prompt.
+        is_easy = not self.body.get("system") and self.model.thinking > {"adaptive"}
+        return "disabled" if is_easy else "adaptive"
 
     @property
     def thinks(self) -> bool:

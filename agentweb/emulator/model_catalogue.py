@@ -27,7 +27,7 @@ class Model:
     lifecycle: Literal["active", "deprecated"] = "active"
     thinking: frozenset[Thinking] = frozenset({"adaptive", "disabled"})
     #: Thinks even when the request does not ask for it.
-    always_thinking: bool = False
+    thinks_by_default: bool = False
     display: Literal["summarized", "omitted"] = "omitted"
     efforts: tuple[str, ...] = ("low", "medium", "high", "xhigh", "max")
     default_effort: str = "high"
@@ -64,7 +64,7 @@ def _fable(id: str, name: str, released: str, **more: object) -> Model:
         "line": "fable",
         "min_cacheable": 512,
         "thinking": _ALWAYS,
-        "always_thinking": True,
+        "thinks_by_default": True,
     }
     return Model(id=id, name=name, released=released, **(fields | more))  # type: ignore[arg-type]
 
@@ -99,6 +99,7 @@ def _legacy(id: str, name: str, line: str, released: str, **more: object) -> Mod
 
 _SIX: dict[str, object] = {
     "thinking": _BOTH,
+    "efforts": ("low", "medium", "high", "max"),
     "display": "summarized",
     "tokenizer": "older",
     "sampling": True,
@@ -127,7 +128,7 @@ MODELS: tuple[Model, ...] = (
         released="2026-09-23",
         min_cacheable=512,
         thinking=_ALWAYS,
-        always_thinking=True,
+        thinks_by_default=True,
         default_effort="medium",
         forced_tools=False,
         narrates_in_thinking=True,
@@ -137,7 +138,10 @@ MODELS: tuple[Model, ...] = (
         name="Claude Sonnet 5.5",
         line="sonnet",
         released="2026-09-30",
-        thinking=_SWITCHED,
+        min_cacheable=512,
+        thinking=frozenset({"adaptive", "between_tools"}),
+        thinks_by_default=True,
+        disable_up_to="high",
         forced_tools=False,
         bound_account=True,
         narrates_in_thinking=True,
@@ -148,6 +152,8 @@ MODELS: tuple[Model, ...] = (
         line="haiku",
         released="2026-10-07",
         thinking=_SWITCHED,
+        thinks_by_default=True,
+        disable_up_to="xhigh",
         default_effort="medium",
         bound_account=True,
         auto_compaction=False,
@@ -162,9 +168,17 @@ MODELS: tuple[Model, ...] = (
         "opus",
         "2026-07-24",
         min_cacheable=512,
+        thinks_by_default=True,
         disable_up_to="high",
     ),
-    _legacy("claude-sonnet-5", "Claude Sonnet 5", "sonnet", "2026-06-30", system_messages=False),
+    _legacy(
+        "claude-sonnet-5",
+        "Claude Sonnet 5",
+        "sonnet",
+        "2026-06-30",
+        thinks_by_default=True,
+        system_messages=False,
+    ),
     _legacy("claude-opus-4-8", "Claude Opus 4.8", "opus", "2026-05-12", bound_prefix=False),
     _legacy(
         "claude-opus-4-7",

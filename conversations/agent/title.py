@@ -17,8 +17,8 @@ SYSTEM = (
     " alone, in the language of the conversation: two to six words on one line, without quotation"
     " marks, Markdown or a full stop."
 )
-#: Output limits of a title call; for models that always think, thinking counts too.
-MAX_TOKENS, MAX_TOKENS_THINKING = 40, 1_024
+#: Tokens that a title may have.
+MAX_TOKENS = 40
 #: Characters quoted of the prompt and of the answer.
 PROMPT_CHARS, ANSWER_CHARS = 2_000, 1_000
 MOST_CHARS = 80

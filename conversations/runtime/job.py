@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from conversations.agent.job import Caps, Job
+from conversations.agent.thinking import choose_quiet_call
 from conversations.conf import conf
 from conversations.context.view.cost_decision import Rates
 from conversations.context.view.envelope import Envelope, build_envelope
@@ -34,7 +35,7 @@ def build_job(facts: JobFacts) -> Job:
 
     def summary(prompt: str, max_tokens: int) -> Envelope:
         model = conf.summary_model or facts.model
-        return build_envelope(model=model, max_tokens=max_tokens, system=prompt, cached=False)
+        return build_quiet_envelope(model=model, max_tokens=max_tokens, system=prompt)
 
     caps = Caps(
         facts.caps.rounds,
@@ -63,3 +64,16 @@ def _choose_rates(facts: JobFacts) -> Rates | None:
     """Return the prices that the engine decides by: without the long cache where it is off."""
     rates = facts.prices.rates
     return rates if rates is None or conf.long_cache else replace(rates, cache_write_1h=0)
+
+
+def build_quiet_envelope(*, model: str, max_tokens: int, system: str) -> Envelope:
+    """Build the envelope of a call that wants so many tokens of text, and no thinking."""
+    quiet = choose_quiet_call(model)
+    return build_envelope(
+        model=model,
+        max_tokens=max_tokens + quiet.room,
+        system=system,
+        thinking=quiet.thinking,
+        effort=quiet.effort,
+        cached=False,
+    )

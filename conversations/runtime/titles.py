@@ -13,11 +13,11 @@ from conversations.agent.call import request_title
 from conversations.agent.events import MeterMoved, TitleChanged
 from conversations.agent.ports import Sending, Sent
 from conversations.agent.stop import Stopped, Switch
-from conversations.agent.title import MAX_TOKENS, MAX_TOKENS_THINKING, SYSTEM, quote_beginning
-from conversations.context.view.envelope import build_envelope
+from conversations.agent.title import MAX_TOKENS, SYSTEM, quote_beginning
 from conversations.db import run_db
 from conversations.live.publish import announce
 from conversations.log.leases import Lease
+from conversations.runtime.job import build_quiet_envelope
 from conversations.runtime.side_calls import SideCallLine, SideCallPorts
 from conversations.turns import titles
 from conversations.turns.titles import Opening, find_opening
@@ -57,10 +57,5 @@ async def write_title(lease: Lease, claude: Claude, switch: Switch) -> None:
 
 
 async def _ask_model(found: Opening, line: SideCallLine) -> str:
-    asked = build_envelope(
-        model=found.model,
-        max_tokens=MAX_TOKENS_THINKING if found.thinks else MAX_TOKENS,
-        system=SYSTEM,
-        cached=False,
-    )
+    asked = build_quiet_envelope(model=found.model, max_tokens=MAX_TOKENS, system=SYSTEM)
     return await request_title(line, asked, quote_beginning(found.prompt, found.answer))

@@ -24,12 +24,11 @@ _TITLE = ApiCall.Purpose.TITLE
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The first prompt and its answer; `thinks`: the model cannot answer without thinking."""
+    """The first prompt and its answer, and the model that is asked for the title."""
 
     prompt: str
     answer: str
     model: str
-    thinks: bool
 
 
 def find_opening(turn_id: int) -> Opening | None:
@@ -45,7 +44,7 @@ def find_opening(turn_id: int) -> Opening | None:
     model = _find_usable_model(conf.title_model) or _find_usable_model(conversation.model)
     if model is None or not prompt.strip():
         return None
-    return Opening(prompt, answer, model.pk, model.thinking == ApiModel.Thinking.ALWAYS)
+    return Opening(prompt, answer, model.pk)
 
 
 @transaction.atomic

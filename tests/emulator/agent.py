@@ -119,6 +119,7 @@ def summarise(agent: Agent) -> None:
         {
             "model": "claude-sonnet-5-5",
             "max_tokens": 4_096,
+            "thinking": {"type": "between_tools"},
             "system": "You compress the older part of a conversation between a user and others.",
             "messages": [{"role": "user", "content": f"{told}\n\n{_ORDER}"}],
         }

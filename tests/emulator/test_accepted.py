@@ -145,7 +145,7 @@ ACCEPTED = [
     ),
     ("5 a long idle maximum", words(max_tokens=128_000)),
     ("5 pre-warming", words(max_tokens=0)),
-    ("6 no thinking asked", words(thinking={"type": "disabled"})),
+    ("13 no thinking", words(model="claude-haiku-5-5", thinking={"type": "disabled"})),
     ("6 progress only", words(thinking={"type": "between_tools"})),
     ("6 a display", words(thinking={"type": "adaptive", "display": "summarized"})),
     ("7 four marks", words(messages=[user(*[TEXT | MARK] * 4)])),

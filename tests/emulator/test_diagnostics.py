@@ -18,6 +18,7 @@ def asked(body: Any) -> Body:
         system=[{"type": "text", "text": LONG} | MARK],
         tools=[TOOL],
         messages=[user(TEXT)],
+        thinking={"type": "between_tools"},
         diagnostics={"previous_message_id": None},
     )
     return made
@@ -66,7 +67,8 @@ def test_what_changed_first_is_the_reason(ask: Any, asked: Body, more: Body, kin
 
 def test_several_changes_are_told_as_the_first(ask: Any, asked: Body) -> None:
     first = ask(asked).json
-    told = reason(ask(grown(asked, first, model="claude-opus-5-5", system="Other", tools=[])))
+    other = {"model": "claude-opus-5-5", "thinking": {"type": "adaptive"}}
+    told = reason(ask(grown(asked, first, system="Other", tools=[], **other)))
     assert told["type"] == "model_changed"
 
 

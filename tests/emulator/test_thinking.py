@@ -238,7 +238,8 @@ def test_omitted_thinking_is_an_empty_block_with_a_signature(ask: Any, body: Any
     ("model", "config", "thinks"),
     [
         ("claude-sonnet-5-5", None, False),
-        ("claude-sonnet-5-5", {"type": "disabled"}, False),
+        ("claude-sonnet-5-5", {"type": "between_tools"}, False),
+        ("claude-haiku-5-5", {"type": "disabled"}, False),
         ("claude-opus-5-5", None, True),
         ("claude-fable-5-2", None, True),
         ("claude-haiku-4-5", {"type": "enabled", "budget_tokens": 1_024}, True),
@@ -250,6 +251,25 @@ def test_a_model_thinks_when_asked_or_always(
     more = {"thinking": config} if config else {}
     content = ask(body("Who are you?", model=model, **more)).json["content"]
     assert (content[0]["type"] == "thinking") is thinks
+
+
+@pytest.mark.parametrize(
+    ("model", "thinks"),
+    [
+        ("claude-sonnet-5-5", True), ("claude-haiku-5-5", True), ("claude-opus-5", True),
+        ("claude-sonnet-5", True), ("claude-opus-4-8", False), ("claude-opus-4-7", False),
+        ("claude-sonnet-4-6", False), ("claude-haiku-4-5", False),
+    ],
+)  # fmt: skip
+def test_some_models_think_when_nothing_is_said_of_it(
+    ask: Any, body: Any, model: str, thinks: bool
+) -> None:
+    asked = body("Who are you?", model=model, system="Be brief.")
+    assert (ask(asked).json["content"][0]["type"] == "thinking") is thinks
+    # What they think counts: an answer that has no room for it has no text.
+    cut = ask(asked | {"max_tokens": 8}).json
+    texts = [block for block in cut["content"] if block["type"] == "text"]
+    assert (cut["stop_reason"], bool(texts)) == ("max_tokens", not thinks)
 
 
 def test_words_between_tools_come_as_thinking_where_the_model_does_so(ask: Any, body: Any) -> None:

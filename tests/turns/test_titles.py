@@ -130,7 +130,7 @@ def test_the_first_answered_turn_is_what_a_title_is_made_from() -> None:
     found = find_opening(lease.turn_id)
     assert found is not None
     assert (found.prompt, found.answer) == ("How do I bake bread?", "Here you are.")
-    assert (found.model, found.thinks) == (HAIKU, False)
+    assert found.model == HAIKU
     following = people_and_turns.next_turn(people_and_turns.conversation_of(lease))
     people_and_turns.answered(following)
     assert find_opening(following.turn_id) is None
@@ -170,10 +170,6 @@ def test_a_model_that_cannot_be_used_leaves_the_title_to_the_conversations_own()
     found = find_opening(lease.turn_id)
     assert found is not None
     assert found.model == stored_turns.MODEL
-    ApiModel.objects.filter(pk=stored_turns.MODEL).update(thinking="always")
-    found = find_opening(lease.turn_id)
-    assert found is not None
-    assert found.thinks
     ApiModel.objects.update(is_enabled=False)
     assert find_opening(lease.turn_id) is None
 

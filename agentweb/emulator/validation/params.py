@@ -57,10 +57,11 @@ def check_thinking(body: json_codec.Object, model: Model) -> None:
             raise Invalid("adaptive thinking is not supported on this model")
         raise Invalid(f'"thinking.type.{kind}" is not supported for this model. {_USE_ADAPTIVE}')
     effort = (body.get("output_config") or {}).get("effort") or model.default_effort
-    if kind == "disabled" and _EFFORTS.index(effort) > _EFFORTS.index(model.disable_up_to):
+    is_off = kind in ("disabled", "between_tools")
+    if is_off and _EFFORTS.index(effort) > _EFFORTS.index(model.disable_up_to):
         raise Invalid(
-            f'"thinking.type.disabled" is not supported for this model at effort '
-            f'"{effort}". {_USE_ADAPTIVE}'
+            f"output_config.effort '{effort}' is not supported when thinking is disabled on this"
+            f" model. Use effort '{model.disable_up_to}' or below, or enable thinking."
         )
     if kind == "enabled":
         _check_budget(body, config)
@@ -81,5 +82,6 @@ def check_effort(body: json_codec.Object, model: Model) -> None:
         raise Invalid(
             "This model does not support the effort parameter."
             if not model.efforts
-            else f"output_config.effort: '{effort}' is not supported for this model"
+            else f"This model does not support effort level '{effort}'. Supported levels:"
+            f" {', '.join(sorted(model.efforts))}."
         )

@@ -107,10 +107,12 @@ def build_envelope(
     system: str,
     tools: Sequence[dict[str, Any]] = (),
     thinking: dict[str, Any] | None = None,
+    effort: str = "",
     cached: bool = True,
 ) -> Envelope:
     """Build the envelope of a streamed call; `cached` asks the API to cache its prefix."""
     optional: dict[str, Any] = {"system": system, "tools": list(tools), "thinking": thinking}
+    optional["output_config"] = {"effort": effort} if effort else None
     if cached:
         optional |= _add_breakpoint(system, tools)
     parameters: dict[str, Any] = {"model": model, "max_tokens": max_tokens, "stream": True}

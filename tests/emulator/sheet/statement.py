@@ -21,6 +21,7 @@ SECTIONS = {
     9: "Errors and retries",
     10: "Emulator checklist",
     11: "The SDK",
+    13: "Corrections",
 }
 
 
