@@ -101,5 +101,5 @@ def choose_effort(model: str, wanted: str) -> str:
     levels = find_thinking_facts(model).efforts
     if not wanted or not levels or wanted not in EFFORTS:
         return ""
-    at = EFFORTS.index(wanted)  # type: ignore[arg-type]
+    at = EFFORTS.index(wanted)
     return min(levels, key=lambda level: (abs(EFFORTS.index(level) - at), EFFORTS.index(level)))
