@@ -215,3 +215,17 @@ def test_what_was_learned_is_carried_over_an_edit_that_keeps_the_structure() -> 
     assert "rules" not in other.trail.learned
     other = edits.apply(small, "trim", [edits.SpliceMessages(19, 19, ((19, "prompt", "[]"),))])
     assert isinstance(other.messages[-1], Message)
+
+
+def test_the_results_beside_a_call_that_waits_are_not_taken_from_it() -> None:
+    view = view_of(*START)
+    for n in range(1, 5):
+        view = grown(view, *round_of(f"t{n}", PAGE, url=f"https://e.org/{n}"))
+    search = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}
+    view = grown(view, answer(search, use("t5")), results(result("t5", PAGE)))
+    shell = Shell(writes=keeping)
+    done = run(view, shell)
+    assert [record.outcome for record in shell.records] == ["applied"]
+    assert violations(done.body) == []
+    assert blocks(done, done.length - 2) == [search, use("t5")]
+    assert blocks(done, done.length - 1) == [result("t5", PAGE)]

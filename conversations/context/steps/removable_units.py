@@ -36,10 +36,13 @@ def find_pinned(view: View, positions: list[int], policy: Policy) -> set[int]:
 
 
 def find_latest_unit(view: View, positions: list[int]) -> range:
-    """Return the indexes of the latest answer and its results."""
+    """Return the indexes of the latest answer and its results.
+
+    While a call of it waits there is no cut behind it, and all that follows belongs to it.
+    """
     at = _find_last(view, "answer")
     end = bisect_right(positions, at)
-    return range(positions[end - 1], positions[end] if end < len(positions) else at + 1)
+    return range(positions[end - 1], positions[end] if end < len(positions) else view.length)
 
 
 def _must_stay(message: Message, stays: set[str], policy: Policy) -> bool:
