@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from agentweb.emulator.app import EmulatorApp, create_app
 from agentweb.emulator.asgi import Receive, Scope, Send, respond
+from agentweb.emulator.command_line import CommandError, add_options, start_from
 from agentweb.emulator.scenes.summary import summarize_text
 from agentweb.emulator.script import Script, ScriptError, read_script
 from agentweb.emulator.server import EmulatorServer, Server, start
 
 __all__ = [
+    "CommandError",
     "EmulatorApp",
     "EmulatorServer",
     "Receive",
@@ -22,9 +24,11 @@ __all__ = [
     "ScriptError",
     "Send",
     "Server",
+    "add_options",
     "create_app",
     "read_script",
     "respond",
     "start",
+    "start_from",
     "summarize_text",
 ]

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
-from agentweb.emulator import server
 from agentweb.emulator.app import DEMO_PACE
-from agentweb.emulator.script import read_script
+from agentweb.emulator.command_line import CommandError, add_options, start_from
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="agentweb.emulator", description=__doc__)
-    parser.add_argument("--port", type=int, default=8765)
-    parser.add_argument("--pace", type=float, default=DEMO_PACE, help="seconds between deltas")
-    parser.add_argument("--rate", type=float, default=0.0, help="stamped deltas a second")
-    parser.add_argument("--script", type=Path, help="a file that says what to answer")
-    options = parser.parse_args()
-    script = read_script(options.script) if options.script else None
-    running = server.start(options.port, pace=options.pace, rate=options.rate, script=script)
+    add_options(parser, port=8765, pace=DEMO_PACE)
+    try:
+        running = start_from(vars(parser.parse_args()))
+    except CommandError as error:
+        parser.error(str(error))
     sys.stdout.write(f"Messages API emulator on {running.url}\n")
     sys.stdout.flush()
     try:

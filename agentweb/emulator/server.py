@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -28,6 +29,7 @@ from uvicorn.server import ServerState
 from agentweb.emulator.app import DEMO_PACE, EmulatorApp, create_app
 from agentweb.emulator.asgi import App
 from agentweb.emulator.http_connection import HttpConnection
+from agentweb.emulator.recording import Recorder, Replayer
 from agentweb.emulator.state import Emulator
 from agentweb.emulator.trusted_hosts import only_local
 
@@ -41,7 +43,10 @@ class Server:
 
     def __init__(self, app: App, *, host: str = "127.0.0.1", port: int = 0) -> None:
         self.app = app
-        self._socket = socket.create_server((host, port), backlog=1024)
+        #: What requests come to: the app, or what stands before it.
+        self.front: App = app
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, port), family=family, backlog=1024)
         self.host, self.port = host, int(self._socket.getsockname()[1])
         self._loop = asyncio.new_event_loop()
         self._stopping = asyncio.Event()
@@ -55,7 +60,8 @@ class Server:
 
     @property
     def url(self) -> str:
-        return f"http://{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
 
     def start(self) -> Self:
         self._thread.start()
@@ -90,7 +96,7 @@ class Server:
             self._loop.close()
 
     async def _serve(self) -> None:
-        config = _configure(only_local(self.app, self.host))
+        config = _configure(only_local(self.front, self.host))
         server = await self._loop.create_server(
             lambda: HttpConnection(config, self._state, {}), sock=self._socket
         )
@@ -120,13 +126,26 @@ def start(
     app: EmulatorApp | None = None,
     host: str = "127.0.0.1",
     pace: float = DEMO_PACE,
+    recording: Path | None = None,
+    replayed: Path | None = None,
+    is_strict: bool = False,
     **settings: Any,
 ) -> EmulatorServer:
     """Serve the emulator; port 0 picks a free one, settings are those of `create_app`.
 
-    The pace is for people to watch: tests pass `pace=0`.
+    The pace is for people to watch: tests pass `pace=0`. Exchanges are added to the file
+    `recording`, requests of the file `replayed` answered from it (strict: all others refused);
+    raises RecordingError, OSError.
     """
-    return EmulatorServer(app or create_app(pace=pace, **settings), host=host, port=port).start()
+    served = app or create_app(pace=pace, **settings)
+    front: App = served
+    if replayed is not None:
+        front = Replayer(front, replayed, is_strict=is_strict)
+    if recording is not None:
+        front = Recorder(front, recording)
+    running = EmulatorServer(served, host=host, port=port)
+    running.front = front
+    return running.start()
 
 
 def _configure(app: App) -> Config:

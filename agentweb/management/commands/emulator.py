@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 
+from agentweb import emulator
 from agentweb.bench.emulator_throughput import Measured, Rate, measure
-from agentweb.emulator import ScriptError, read_script, start
-from agentweb.management.commands.serve import port_number
+from agentweb.emulator import add_options, start_from
 
 
 class Command(BaseCommand):
-    help = "Serve the strict stand-in for the Messages API on 127.0.0.1 until Ctrl-C."
+    help = "Serve the strict stand-in for the Messages API until Ctrl-C."
     requires_system_checks = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--port", type=port_number, default=8100)
-        parser.add_argument(
-            "--pace", type=float, default=0.0, help="seconds between two pieces of an answer"
-        )
-        parser.add_argument(
-            "--script",
-            type=Path,
-            metavar="FILE",
-            help="what to answer: agentweb.emulator.script",
-        )
+        add_options(parser, port=8100, pace=0.0)
         parser.add_argument(
             "--bench", action="store_true", help="measure it beside what the application can take"
         )
@@ -41,10 +31,9 @@ class Command(BaseCommand):
             self._bench(options)
             return
         try:
-            script = read_script(options["script"]) if options["script"] else None
-        except ScriptError as error:
+            running = start_from(options)
+        except emulator.CommandError as error:
             raise CommandError(str(error), returncode=2) from error
-        running = start(options["port"], pace=options["pace"], script=script)
         self.stdout.write(f"The emulator is running at {running.url}  (Ctrl-C stops it)")
         self.stdout.flush()
         try:
