@@ -10,6 +10,9 @@ import argparse
 import asyncio
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from django.core.management import CommandError
@@ -59,6 +62,7 @@ class Command(BaseCommand):
             " one INSERT and one UPDATE",
         )
         budgets.add_argument("--runs", type=int, default=50, metavar="N", help="medians of so many")
+        _add_clients(subjects)
         server_subjects.add_arguments(subjects)
         for subject in subjects.choices.values():
             subject.add_argument("--json", action="store_true", help="print one JSON object")
@@ -66,7 +70,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         measures: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "context": self._context, "render": self._render, "pages": self._pages,
-            "budgets": self._budgets,
+            "budgets": self._budgets, "clients": self._clients,
         }  # fmt: skip
         self._is_quiet = bool(options["json"])
         if options["subject"] in measures:
@@ -149,6 +153,18 @@ class Command(BaseCommand):
             self._say(_BUDGET_LINE.format(**row))
         return {"runs": options["runs"], "rows": rows}
 
+    def _clients(self, options: dict[str, Any]) -> dict[str, Any]:
+        from agentweb.bench.clients import client_runs
+
+        with TemporaryDirectory() as made:
+            runs = client_runs.run_clients(options["folder"] or Path(made), self._say)
+        if options["write"]:
+            client_runs.write_table(runs)
+        failed = [run.title for run in runs if not run.has_passed]
+        if failed and not options["json"]:
+            raise CommandError(f"did not pass: {', '.join(failed)}")
+        return {"clients": [asdict(run) for run in runs]}
+
 
 _BUDGET_LINE = (
     "{budgets:3} budgets: a call is opened in {open:6.2f} ms ({statements} statements), of which"
@@ -189,6 +205,16 @@ def _context_lines(row: engine_times.Row) -> Iterable[str]:
             f"  {name:20} {spent:10.3f} ms  {row.ratios[name]:,.0f} times ours,"
             f" {row.amortised[name]:,.0f} times with all reductions of a session"
         )
+
+
+def _add_clients(subjects: Any) -> None:
+    clients = subjects.add_parser(
+        "clients",
+        help="other people's clients of the Messages API against the emulator; installs them"
+        " below a folder, by pip and npm",
+    )
+    clients.add_argument("--folder", type=Path, metavar="FOLDER", help="kept for the next run")
+    clients.add_argument("--write", action="store_true", help="write the table of the README")
 
 
 def _default() -> str:

@@ -1,0 +1,30 @@
+"""What every program of a client uses: checks run at once and one JSON object at the end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+
+#: A model that still takes a forced tool and a temperature, as clients send them.
+MODEL = "claude-sonnet-4-6"
+_found: list[dict[str, str]] = []
+
+
+def check(name: str) -> Callable[[Callable[[], None]], None]:
+    """Run the function now; an error is the check's result and ends nothing."""
+
+    def run(function: Callable[[], None]) -> None:
+        try:
+            function()
+        except Exception as error:
+            _found.append({"check": name, "error": f"{type(error).__name__}: {error}"[:300]})
+        else:
+            _found.append({"check": name, "error": ""})
+
+    return run
+
+
+def finish() -> None:
+    """Write what was found as the last line."""
+    sys.stdout.write("\n" + json.dumps(_found) + "\n")
