@@ -13,6 +13,7 @@ from agentweb.emulator.signatures import Chain, Seal
 from agentweb.emulator.tokens import CALL_TOKENS, count_text, fit_text
 
 _NOT_WRITTEN = frozenset({"fallback"})
+_THOUGHT = "The request is clear; I answer it from what is in view."
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class Terms:
     #: Thinking is off, but narration between tool calls still comes as thinking.
     updates: bool
     display: str
+    #: Tokens the model thinks at least: more than a summary of its thinking shows.
+    least_thought: int
     max_tokens: int
     #: Tokens left in the window; the smaller of the two limits stops the answer.
     room: int
@@ -63,6 +66,10 @@ def compose(reply: Reply, terms: Terms, chain: Chain) -> Answer:
         said, sequence = _stop_at(block, terms.stop_sequences)
         piece = _lay_out(said, index, terms, chain)
         cut = _fit(piece, left, terms.model.tokenizer)
+        if isinstance(said, Think) and piece.tokens > left > 0:
+            # All that was left went into thinking, and nothing is said.
+            text = fit_text(said.text, left, terms.model.tokenizer)
+            cut = _think(replace(said, text=text, least=left), terms, chain)
         if cut is not None:
             pieces.append(cut)
             _absorb(chain, cut)
@@ -99,10 +106,9 @@ _Part: TypeAlias = Text | ToolUse | Raw | Think | _ServerCall
 def _order(reply: Reply, terms: Terms) -> list[_Part]:
     """Thinking comes first; narration joins it where the model has that habit."""
     ordered: list[_Part] = [*reply.results]
-    if terms.thinking and not any(isinstance(block, Think) for block in reply.blocks):
-        ordered.append(
-            Think(reply.thinking or "The request is clear; I answer it from what is in view.")
-        )
+    places_itself = any(isinstance(block, Think) for block in reply.blocks)
+    if terms.thinking and not places_itself and not reply.is_thoughtless:
+        ordered.append(Think(reply.thinking or _THOUGHT, terms.least_thought))
     calls = any(isinstance(block, (ToolUse, ServerUse)) for block in reply.blocks)
     moves = calls and (terms.updates or (terms.thinking and terms.model.narrates_in_thinking))
     waiting: list[Raw] = []
@@ -132,8 +138,8 @@ def result_block(name: str, call_id: str, content: json_codec.Value) -> json_cod
 def _lay_out(block: _Part, index: int, terms: Terms, chain: Chain) -> Piece:
     tokenizer = terms.model.tokenizer
     match block:
-        case Think(text):
-            return _think(text, terms, chain)
+        case Think():
+            return _think(block, terms, chain)
         case Text(text, citations=citations):
             opening: json_codec.Object = {"type": "text", "text": ""}
             whole: json_codec.Object = {"type": "text", "text": text}
@@ -154,9 +160,9 @@ def _lay_out(block: _Part, index: int, terms: Terms, chain: Chain) -> Piece:
             return Piece(raw, raw, None, tokens)
 
 
-def _think(text: str, terms: Terms, chain: Chain) -> Piece:
-    tokens = count_text(text, terms.model.tokenizer)
-    shown = "" if terms.display == "omitted" and not terms.updates else text
+def _think(thought: Think, terms: Terms, chain: Chain) -> Piece:
+    tokens = max(count_text(thought.text, terms.model.tokenizer), thought.least)
+    shown = "" if terms.display == "omitted" and not terms.updates else thought.text
     seal = chain.seal(model=terms.model.id, account=terms.account, text=shown, tokens=tokens)
     signature = seal.encode()
     return Piece(

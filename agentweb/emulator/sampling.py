@@ -24,6 +24,10 @@ from agentweb.emulator.usage import Usage
 _TOLD = ("compact-2026-01-12", "compact-2026-09-04", "server-side-fallback-")
 
 
+#: Tokens of thinking before the first word, by effort: more than the 60 a title needs, but at low.
+_LEAST_THOUGHT = {"low": 20, "medium": 64, "high": 96, "xhigh": 160, "max": 256}
+
+
 @dataclass(frozen=True, slots=True)
 class Sampled:
     outcome: BilledAnswer
@@ -126,6 +130,7 @@ class Sampling:
             thinking=call.thinks and prepared.view.max_tokens > 0,
             updates=call.thinking_type == "between_tools",
             display=call.display,
+            least_thought=_LEAST_THOUGHT.get(call.effort, 0) if call.thinks else 0,
             max_tokens=prepared.view.max_tokens,
             room=max(0, call.model.window - prepared.tokens),
             stop_sequences=tuple(call.body.get("stop_sequences") or ()),

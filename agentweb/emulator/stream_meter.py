@@ -56,8 +56,9 @@ class StreamMeter:
         searches = 0
         for event in _events(b"".join(self._parts)):
             match event:
-                case {"type": "message_start"}:
-                    began = True
+                case {"type": "message_start", "message": {"stop_reason": reason}}:
+                    # A message may stand whole in its start.
+                    began, ended = True, reason is not None
                 case {"type": "content_block_start", "index": index, "content_block": block}:
                     if block["type"].endswith("tool_use"):
                         calls.add(index)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from agentweb.emulator.faults.fault import Fault
-from agentweb.emulator.scenes.scene import Block, Raw, Reply, Text, ToolUse
+from agentweb.emulator.scenes.scene import Block, Raw, Reply, Text, Think, ToolUse
 
 _Change = Callable[[Reply, Fault], Reply]
 
@@ -77,6 +77,10 @@ _CHANGES: dict[str, _Change] = {
         _half(reply), "refusal", {"type": "refusal", "category": None, "explanation": None}
     ),
     "empty": lambda _, __: Reply((), "end_turn"),
+    "blank_first": lambda reply, _: replace(
+        reply, blocks=(Text("\n\n"), Think(reply.thinking or "I think."), *reply.blocks)
+    ),
+    "no_thinking": lambda reply, _: replace(reply, is_thoughtless=True),
     "blank": lambda _, __: Reply((Text(" \n"),), "end_turn"),
     "unknown_stop": lambda reply, _: Reply(_texts(reply), "meditation"),
     "unknown_block": lambda reply, _: Reply(

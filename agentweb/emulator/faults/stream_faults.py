@@ -55,6 +55,57 @@ def _within(*tail: Step) -> _Change:
     return apply
 
 
+def _whole_start(steps: Steps, fault: Fault) -> Steps:
+    """The message stands whole in its start, as after programmatic tool calls; nothing follows.
+
+    `whole_start:delta` repeats the stop reason and the figures in a `message_delta`.
+    """
+    events = [_read(step) for step in steps if isinstance(step, SseEvent) and step.name != "ping"]
+    message = events[0]["message"]
+    blocks: list[json_codec.Object] = []
+    for body in events:
+        match body["type"]:
+            case "content_block_start":
+                blocks.append({**body["content_block"]})
+            case "content_block_delta":
+                _grow(blocks[-1], body["delta"])
+            case "message_delta":
+                final = body
+    for block in blocks:
+        if isinstance(text := block.pop("partial_json", None), str):
+            block["input"] = json_codec.decode((text or "{}").encode())
+    message |= final["delta"] | {"content": blocks, "usage": message["usage"] | final["usage"]}
+    yield event("message_start", events[0])
+    if fault.arg == "delta":
+        yield event("message_delta", final)
+    yield STOP
+
+
+def _grow(block: json_codec.Object, delta: json_codec.Object) -> None:
+    match delta["type"]:
+        case "citations_delta":
+            block["citations"] = [*block["citations"], delta["citation"]]
+        case "compaction_delta":
+            block |= {name: delta[name] for name in ("content", "encrypted_content")}
+        case kind:
+            field = "partial_json" if kind == "input_json_delta" else kind.removesuffix("_delta")
+            block[field] = block.get(field, "") + delta[field]
+
+
+def _read(step: SseEvent) -> json_codec.Object:
+    body: json_codec.Object = json_codec.decode(step.data.split(b"data: ", 1)[1])
+    return body
+
+
+def _pings_between(steps: Steps, fault: Fault) -> Steps:
+    """A ping behind every event, even inside blocks and before the message begins."""
+    yield PING
+    for step in steps:
+        yield step
+        if isinstance(step, SseEvent) and step.name != "message_stop":
+            yield PING
+
+
 def _around(name: str, change: Callable[[SseEvent], tuple[Step, ...]]) -> _Change:
     """Replace each event of one name."""
 
@@ -78,7 +129,7 @@ def _unknown_event(steps: Steps, fault: Fault) -> Steps:
 
 def _unknown_delta(steps: Steps, fault: Fault) -> Steps:
     def with_odd(original: SseEvent) -> tuple[Step, ...]:
-        index = json_codec.decode(original.data.split(b"data: ", 1)[1])["index"]
+        index = _read(original)["index"]
         body = {
             "type": "content_block_delta",
             "index": index,
@@ -135,6 +186,8 @@ _CHANGES: dict[str, _Change] = {
     "cut_in": _within(End("cut")),
     "reset_in": _within(End("reset")),
     "pings": lambda steps, fault: _after(fault.number(0), steps, _pings),
+    "pings_between": _pings_between,
+    "whole_start": _whole_start,
     "after_stop": lambda steps, _: chain(steps, (PING, Silence(FOREVER))),
     "unknown_event": _unknown_event,
     "unknown_delta": _unknown_delta,

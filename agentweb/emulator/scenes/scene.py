@@ -46,6 +46,8 @@ class Think:
     """Thinking at its place in the reply; without one, thinking comes first."""
 
     text: str
+    #: Tokens it takes at least, however few are shown.
+    least: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class Reply:
     stop_details: json_codec.Object | None = None
     #: What the model thinks first, if the request lets it think.
     thinking: str = ""
+    #: The model may think and does not.
+    is_thoughtless: bool = False
     #: Results of calls that an earlier answer left open; the answer begins with them.
     results: tuple[Raw, ...] = ()
 
