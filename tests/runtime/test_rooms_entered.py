@@ -85,6 +85,6 @@ async def test_a_prompt_with_a_tool_call_stays_in_few_rooms(
     assert await db.run_db(ToolCall.objects.filter(turn=second, state="ok").count) == 1
     files = of_the_product(found)
     rooms = {one.parent for one in files}
-    told = "\n".join(sorted(map(str, files)))
-    assert len(rooms) <= MOST_ROOMS, f"{len(rooms)} rooms\n{told}"
-    assert len(files) <= MOST_FILES, f"{len(files)} files\n{told}"
+    names = "\n".join(sorted(map(str, files)))
+    assert len(rooms) <= MOST_ROOMS, f"{len(rooms)} rooms\n{names}"
+    assert len(files) <= MOST_FILES, f"{len(files)} files\n{names}"
