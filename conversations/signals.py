@@ -1,7 +1,8 @@
 """Hooks for a site's own code: modules that AGENTWEB_HOOKS names connect to them when imported.
 
 `transformation_proposed` is sent before a transformation is recorded, with `conversation_id` and
-`change`; a receiver that returns a non-empty text vetoes it with that reason, which is recorded.
+`change`; a receiver that returns a non-empty text vetoes it with that reason, which is recorded. It
+is not sent for a repair, without which the conversation could not go on.
 `transformation_recorded` is sent after its commit, with `transformation`.
 """
 

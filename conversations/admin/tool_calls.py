@@ -49,7 +49,10 @@ class ToolCallAdmin(ReadOnly):
         "turn__conversation__owner__username",
     )  # fmt: skip
     fieldsets = (
-        ("Where", {"fields": ("place", "owner", "turn_link", "position", "tool_use_id")}),
+        (
+            "Where",
+            {"fields": ("place", "owner", "turn_link", "position", "tool_use_id", "given_id")},
+        ),
         ("What", {"fields": ("name", "effect", "state", "started_at", "ended_at", "output_id")}),
     )
 

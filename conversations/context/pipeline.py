@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from conversations.context.errors import RuleError, WindowError
+from conversations.context.errors import ContextError, RuleError, WindowError
 from conversations.context.policy.cache_lifetime import choose_lifetime
 from conversations.context.policy.policy import Policy
 from conversations.context.steps import api_compaction, kinds
@@ -41,6 +41,7 @@ from conversations.context.steps.protocol import (
     Veto,
 )
 from conversations.context.steps.rebind import drop_unbound_thinking
+from conversations.context.steps.repair import repair_view
 from conversations.context.steps.summary import Summarising, replace_zone
 from conversations.context.steps.summary_zone import find_zone_before
 from conversations.context.steps.trim import drop_messages
@@ -87,8 +88,10 @@ def prepare(view: View, situation: Situation, policy: Policy, *, harder: int = 0
     working = _Pipeline(view, situation, policy, harder)
     if situation.window < SMALLEST_WINDOW or (harder and policy.name == "off"):
         raise WindowError(working.gauge.tokens, situation.window, situation.model)
-    # A rule of the API, not a reduction: it holds under every policy.
-    yield from working.propose(leave_out_open_calls(working.view))
+    # Rules of the API, not reductions: they hold under every policy. First, because a step may rely
+    # on them; a repair also last, because a step may have broken one.
+    yield from working.close_turns()
+    yield from working.repair()
     yield from working.put_in_words()
     if working.is_doubtful and not harder:
         yield from working.count()
@@ -100,6 +103,7 @@ def prepare(view: View, situation: Situation, policy: Policy, *, harder: int = 0
         yield from working.settle()
     if working.is_over:
         raise WindowError(working.gauge.seen, working.room, situation.model)
+    yield from working.repair()
     rules.check_rules(working.view)
     clearing, cleared = working.clearing
     view = working.view
@@ -127,6 +131,18 @@ class _Pipeline(WorkingView):
             # now.
             yield from self.trim()
             yield from self.expect()
+
+    def close_turns(self) -> Generator[EngineRequest, Reply, None]:
+        """Leave out calls of the API's own tools that were cut off; a broken view is repaired."""
+        try:
+            change = leave_out_open_calls(self.view)
+        except ContextError:
+            return
+        yield from self.propose(change)
+
+    def repair(self) -> Generator[EngineRequest, Reply, None]:
+        """Repair what the API would refuse."""
+        yield from self.propose(repair_view(self.view))
 
     def put_in_words(self) -> Generator[EngineRequest, Reply, None]:
         """Replace a compaction block that the model would not accept by its text."""

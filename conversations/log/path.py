@@ -19,6 +19,7 @@ from conversations.context.steps.kinds import ASKS_MODEL, TransformationKind
 from conversations.context.view import attachment_refs, edits, wire
 from conversations.context.view.cache_breakpoints import SECONDS
 from conversations.context.view.view import Kind, Message, View
+from conversations.log.findings import DAMAGE
 from conversations.log.named_texts import read_named_texts
 from conversations.log.tree import build_path_condition
 from conversations.models import ApiResult, Conversation, Transformation
@@ -48,7 +49,7 @@ Entries = dict[int, tuple[int, Message | Change]]
 
 
 def read_entries(conversation: Conversation) -> Entries:
-    """Return every entry of the log, of all branches; raises MissingFile."""
+    """Return every entry of the log, of all branches."""
     found: Entries = {}
     messages = MessageRow.objects.filter(conversation=conversation).order_by("seq")
     for seq, parent, kind, content, estimate in messages.values_list(
@@ -61,18 +62,30 @@ def read_entries(conversation: Conversation) -> Entries:
     ):
         made = Change(seq, cast("TransformationKind", kind), outcome, edited, reason, actor, number)
         found[seq] = (parent, made)
-    return _expand_files(conversation, found)
+    return _expand_files(conversation, _link_entries(found))
+
+
+def _link_entries(found: Entries) -> Entries:
+    """Link an entry whose parent is lost to the newest one before it.
+
+    Only a damaged database has such an entry; verification names it, and the conversation goes on.
+    """
+    lost = {parent for parent, _ in found.values() if parent and parent not in found}
+    if not lost:
+        return found
+    before = {seq: max((one for one in found if one < seq), default=0) for seq in lost}
+    return {seq: (before.get(parent, parent), entry) for seq, (parent, entry) in found.items()}
 
 
 def _expand_files(conversation: Conversation, found: Entries) -> Entries:
-    """Replace references to files by the files' texts."""
+    """Replace references to files by the files' texts; a reference to a lost file stays."""
     names = {seq: digests for seq, (_, entry) in found.items() if (digests := _list_digests(entry))}
     texts = read_named_texts(conversation.pk, {name for some in names.values() for name in some})
     for seq in names:
         parent, entry = found[seq]
         if isinstance(entry, Message):
             whole: Message | Change = replace(
-                entry, content=attachment_refs.expand_references(entry.content, texts)
+                entry, content=attachment_refs.expand_known(entry.content, texts)
             )
         else:
             put = attachment_refs.expand_edits(edits.load_edits(entry.edits), texts)
@@ -82,6 +95,14 @@ def _expand_files(conversation: Conversation, found: Entries) -> Entries:
 
 
 def _list_digests(entry: Message | Change) -> list[str]:
+    try:
+        return _read_digests(entry)
+    except DAMAGE:
+        # Text that cannot be read names no file that could be put in.
+        return []
+
+
+def _read_digests(entry: Message | Change) -> list[str]:
     if isinstance(entry, Message):
         return (
             [one.digest for one in attachment_refs.list_references(entry.content)]
@@ -101,6 +122,8 @@ def read_path(conversation: Conversation, tip: int | None = None) -> list[Messag
     log = read_entries(conversation)
     found: list[Message | Change] = []
     at = conversation.tip if tip is None else tip
+    if at not in log:
+        at = max((seq for seq in log if seq < at), default=0)
     while at:
         at, entry = log[at]
         found.append(entry)
@@ -108,14 +131,21 @@ def read_path(conversation: Conversation, tip: int | None = None) -> list[Messag
 
 
 def fold_entry(view: View, entry: Message | Change) -> View:
-    """Return the view after one more entry."""
+    """Return the view after one more entry.
+
+    A change that cannot be applied to what is stored changes nothing: its rows, or those it names,
+    were damaged since. That is found by verification and must not end the conversation.
+    """
     if isinstance(entry, Message):
         return view.append(entry)
     if entry.outcome == "expected":
         return view.with_cleared(tuple(entry.reason.split()))
     if entry.outcome != "applied":
         return view
-    return edits.apply(view, entry.kind, edits.load_edits(entry.edits))
+    try:
+        return edits.apply(view, entry.kind, edits.load_edits(entry.edits))
+    except DAMAGE:
+        return view
 
 
 def fold_views(entries: list[Message | Change]) -> Iterator[tuple[int, View]]:

@@ -158,6 +158,8 @@ class ToolCall(models.Model):
     answer = models.ForeignKey(Message, on_delete=models.PROTECT, related_name="tool_calls")
     position = models.PositiveSmallIntegerField()
     tool_use_id = models.CharField(max_length=200)
+    #: The id in the API's answer, where it could not be kept: it was taken, or malformed.
+    given_id = models.TextField(blank=True, default="", db_default="")
     name = models.CharField(max_length=128)
     input = models.TextField()
     #: Why it cannot run, where its input was no JSON object.

@@ -28,6 +28,7 @@ from conversations.budgets.admission import demand_next_call
 from conversations.conf import conf
 from conversations.context.pipeline import Veto
 from conversations.context.policy.policy import Policy
+from conversations.context.steps.kinds import KINDS
 from conversations.context.view import wire
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import Message
@@ -89,7 +90,7 @@ class TurnLog:
         self, change: Transformation, policy: Policy, summary_call: int | None
     ) -> Veto | None:
         is_asked = change.outcome == "applied" or (change.outcome == "expected" and change.reason)
-        if is_asked:
+        if is_asked and KINDS[change.kind].may_veto:
             reasons = collect_vetoes(self._lease.conversation_id, change)
             if reasons:
                 return Veto(reasons)

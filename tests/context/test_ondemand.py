@@ -58,11 +58,11 @@ def asked(
     return shell, found, shell.prepare(view, known, policy).view
 
 
-TALK = view_of(prompt("a"), *rounds(3), answer("done"), prompt("b"), *rounds(1, "u"))
-
-
 def rounds_of(prefix: str, count: int) -> list[Any]:
     return [part for n in range(count) for part in round_of(f"{prefix}{n}", PAGE)]
+
+
+TALK = view_of(prompt("a"), *rounds(3), answer("done"), prompt("b"), *rounds_of("u", 1))
 
 
 def test_the_first_messages_become_one_block_and_the_rest_stays() -> None:
@@ -88,7 +88,9 @@ def test_the_first_messages_become_one_block_and_the_rest_stays() -> None:
 
 
 def test_thinking_of_another_envelope_is_not_sent_to_be_compacted_for_a_veto() -> None:
-    view = view_of(prompt("a"), *rounds(3), answer(THOUGHT, "done"), prompt("b"), *rounds(1, "u"))
+    view = view_of(
+        prompt("a"), *rounds(3), answer(THOUGHT, "done"), prompt("b"), *rounds_of("u", 1)
+    )
     shell = Shell(vetoes=("rebind",), compacts=giving(SIGNED))
     with pytest.raises(RuleError) as caught:
         shell.prepare(view, situation(compacts=True, bound_to="other"), NATIVE)
@@ -203,7 +205,9 @@ def test_the_first_kept_has_another_role_than_the_last_compacted() -> None:
 
 
 def test_thinking_of_another_envelope_goes_before_the_api_is_asked() -> None:
-    view = view_of(prompt("a"), *rounds(3), answer(THOUGHT, "done"), prompt("b"), *rounds(2, "u"))
+    view = view_of(
+        prompt("a"), *rounds(3), answer(THOUGHT, "done"), prompt("b"), *rounds_of("u", 2)
+    )
     shell, (wanted,), _ = asked(view, bound_to="old")
     assert shell.kinds == ["rebind applied", "summary applied"]
     assert not any(message.has_thinking for message in wanted.view.messages)

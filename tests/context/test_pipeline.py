@@ -6,10 +6,17 @@ from typing import Any
 
 import pytest
 
+from conversations.context import pipeline
 from conversations.context.errors import RuleError, WindowError
 from conversations.context.policy.policy import build_policy
-from conversations.context.view import edits
-from conversations.context.view.edits import SpliceMessages
+from conversations.context.view import edits, rules
+from conversations.context.view.edits import (
+    SpliceMessages,
+    Transformation,
+    Trigger,
+    build_transformation,
+)
+from conversations.context.view.view import View
 from tests.context.independent import violations
 from tests.context.samples import (
     THOUGHT,
@@ -121,8 +128,26 @@ def test_a_vetoed_proposal_is_recorded_and_its_step_skipped() -> None:
 
 def test_a_request_that_breaks_a_rule_is_never_given_out() -> None:
     view = view_of(prompt("a"), answer("b"))
+    prepared = Shell().prepare(view, situation(), CLASSIC)
+    rules.check_rules(prepared.view)
     with pytest.raises(RuleError):
-        Shell().prepare(view, situation(), CLASSIC)
+        rules.check_rules(view)
+
+
+def test_a_rule_that_a_step_broke_is_repaired_before_sending(monkeypatch: Any) -> None:
+    view = view_of(prompt("a"), *rounds(2), prompt("b"))
+
+    def lose(view: View, _gauge: object, _policy: object) -> Transformation | None:
+        if len(view.messages) < 6:
+            return None
+        edit, trigger = SpliceMessages(3, 3), Trigger(1, 0, "counted")
+        return build_transformation(view, "ingest", trigger, [edit], "Lost")
+
+    monkeypatch.setitem(pipeline._STEPS, "ingest:shape_new_results", lose)
+    shell = Shell()
+    prepared = shell.prepare(view, situation(), CLASSIC)
+    rules.check_rules(prepared.view)
+    assert shell.kinds == ["ingest applied", "repair applied"]
 
 
 def test_trimming_goes_on_when_thinking_was_in_the_way() -> None:

@@ -18,8 +18,9 @@ from conversations.context.translation import gettext_noop
 
 #: The names as they are stored: never renamed, and none is ever removed.
 TransformationKind = Literal[
-    "ingest", "compaction", "rounds", "summary", "trim", "shrink", "rebind", "restore", "clearing"
-]
+    "ingest", "compaction", "rounds", "summary", "trim", "shrink", "rebind", "repair", "restore",
+    "clearing",
+]  # fmt: skip
 #: When a step runs. `shape`: first, on results that were never sent; `reduce`: above a threshold of
 #: the policy; `limit`: repeatedly, until the view is within its limits. The pipeline calls the
 #: steps of `send` by name, last before the request; those of `person` run at a person's request.
@@ -57,6 +58,8 @@ class RegisteredKind:
     fate: Fate = "left out"
     #: What a person can do when their change of this kind can no longer be taken back.
     instead: str = ""
+    #: Whether a site's own code may veto it.
+    may_veto: bool = True
 
 
 ROWS = (
@@ -127,6 +130,16 @@ ROWS = (
         phase="send",
         step="rebind:drop_unbound_thinking",
         fate="thinking",
+    ),
+    # Without it no request could be sent any more: what it does is never put off.
+    RegisteredKind(
+        "repair",
+        label="repair",
+        words=gettext_noop("left out or mended what the API would have refused"),
+        phase="send",
+        step="repair:repair_view",
+        growth="always",
+        may_veto=False,
     ),
     RegisteredKind(
         "restore",

@@ -90,6 +90,16 @@ def expand_references(content: str, texts: Mapping[str, str]) -> str:
     )
 
 
+def expand_known(content: str, texts: Mapping[str, str]) -> str:
+    """Replace the references whose texts are given; the others stay, and break a rule."""
+
+    def expand(text: str) -> str:
+        one = _read_reference(text)
+        return text if one is None or one.digest not in texts else _expand_block(text, texts)
+
+    return _map_blocks(content, expand) if _HINT in content else content
+
+
 def collapse_files(content: str, known: Callable[[str], bool]) -> str:
     """Replace texts whose digest is `known` by references; the inverse of `expand_references`."""
     return _map_blocks(content, lambda one: _collapse_block(one, known))

@@ -10,10 +10,12 @@ from conversations.context.tokens.images import TYPES
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+#: A reference to a stored file (`attachment_refs.py`) that was not replaced by the file.
+_NAMED_FILE = re.compile(r"blob:sha256:[0-9a-f]{64}")
 #: Calls of tools that the API runs itself (`view/server_calls.py`).
 SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 _USER = frozenset({"text", "image", "document", "search_result", "tool_result", "container_upload"})
-_USER_ONLY = frozenset({"image", "document", "search_result", "tool_result"})
+_USER_ONLY = _USER - {"text"}
 _NESTED = frozenset({"text", "image", "document", "search_result"})
 _UNMARKED = frozenset({"thinking", "redacted_thinking"})
 
@@ -80,6 +82,8 @@ def _find_own_flaws(role: str, where: str, value: dict[str, Any]) -> Iterator[Fl
             yield from _check_result(where, value)
         case "image" | "document" if not isinstance(value.get("source"), dict):
             yield "source", where, f"{name} has no source"
+        case "image" | "document" if _matches(_NAMED_FILE, value["source"].get("data")):
+            yield "source", where, f"the file of this {name} is not stored any more"
         case _ if name in SERVER_CALLS and not _matches(_ID, value.get("id")):
             yield "id", where, f"{name} has no proper id"
         case _ if is_server_result(name) and not _matches(_ID, value.get("tool_use_id")):
@@ -112,6 +116,8 @@ def _check_result(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
     content = value.get("content", "")
     if isinstance(content, list):
         yield from _check_nested(where, content)
+        if value.get("is_error") is True and not all(map(_is_text, content)):
+            yield "is_error", where, "the content of a result that is an error must be text"
     elif not isinstance(content, str):
         yield "content", where, "the content of a tool_result is a text or an array of blocks"
 
@@ -123,6 +129,10 @@ def _check_nested(where: str, content: list[Any]) -> Iterator[Flaw]:
             yield "kind", inside, "may not stand in a tool_result"
         else:
             yield from _find_own_flaws("user", inside, nested)
+
+
+def _is_text(block: object) -> bool:
+    return isinstance(block, dict) and block.get("type") == "text"
 
 
 def _is_mark(mark: object) -> bool:

@@ -65,8 +65,9 @@ class Trigger:
 class Transformation:
     """One recorded change of the view; tokens are estimates, bytes are exact.
 
-    Nothing grows by itself: unless a person restores originals or rewords a summary, an applied one
-    makes the body smaller. One that was rejected or vetoed has no edits and its `reason`.
+    Nothing grows by itself: unless a person restores originals or rewords a summary, or a repair
+    adds a result that is missing, an applied one makes the body smaller. One that was rejected or
+    vetoed has no edits and its `reason`; that of a repair is the rule, or what the API said.
     """
 
     kind: TransformationKind

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from conversations.context.errors import WireError
 from conversations.context.view import blocks, wire
 
 #: Longest label of a tool call.
@@ -72,8 +73,11 @@ class Shape:
 
 def read_shape(role: str, content: str) -> Shape:
     """Read the shape of a message from its content's wire text."""
-    values = wire.decode(content)
-    flaw = blocks.find_flaw(role, values) or _find_early_result(values)
+    try:
+        values = wire.decode(content)
+        flaw = blocks.find_flaw(role, values) or _find_early_result(values)
+    except WireError as error:
+        flaw = "content", "content", str(error)
     if flaw is not None:
         return Shape(flaw)
     types = [value["type"] for value in values]

@@ -132,7 +132,11 @@ class Message:
         # The quick check errs only by false positives (a tool input may hold such an object).
         if self.kind != "answer" or 'thinking"' not in self.content:
             return False
-        return any(block.type in THINKING for block in self.blocks)
+        try:
+            return any(block.type in THINKING for block in self.blocks)
+        except WireError:
+            # It breaks a rule and is not sent before it is repaired.
+            return False
 
 
 class Trail:

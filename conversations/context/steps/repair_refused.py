@@ -1,0 +1,210 @@
+"""Repair a view that the API refused although it breaks no rule that is known here.
+
+The API may change a rule, and a gateway may have rules of its own. Where its message names a part
+of the request, that part is left out; where it names none, what is newest and not plain text, which
+no earlier request had. The prompt that is being answered is never left out by a guess: when nothing
+else helps the turn fails, and `leave_out_turn` keeps its messages out of the next request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from conversations.context.steps.repair import Repair, find_broken_rule, find_named
+from conversations.context.steps.repair_blocks import (
+    BY,
+    NO_PART,
+    NO_RESULT,
+    write_result,
+    write_text,
+)
+from conversations.context.steps.repair_drafts import Draft, Drafts, find_row
+from conversations.context.translation import gettext_noop
+from conversations.context.view import edits
+from conversations.context.view.edits import Transformation, Trigger
+from conversations.context.view.view import THINKING, Block, View
+
+TURN_LEFT_OUT = gettext_noop(
+    "This message and what followed it could not be sent. You can still read them here; they are"
+    " not sent to the model again."
+)
+#: Beginnings of messages about the request's parameters, which no change of the history mends.
+_PARAMETER = re.compile(
+    r"\s*[`\"']?(?:tools|tool_choice|system|model|max_tokens|thinking|output_config|output_format"
+    r"|context_management|compaction|mcp_servers|metadata|temperature|top_[pk]|stop_sequences"
+    r"|stream|service_tier|container|inference_geo|speed|betas?|anthropic-[a-z]+|cache_control)\b"
+)
+#: Ids as the API names them.
+_ID = re.compile(r"\b(?:srv|mcp)?toolu_[a-zA-Z0-9_-]+|\bcall_[a-zA-Z0-9_-]+")
+#: Blocks of an answer that every gateway takes.
+_PLAIN = ("text", "tool_use", *THINKING)
+
+
+def names_parameter(words: str) -> bool:
+    """Return whether the API objects to a parameter of the request and not to its messages."""
+    return _PARAMETER.match(words) is not None
+
+
+def list_repairs(view: View, words: str, first: int) -> tuple[Transformation, ...]:
+    """Return what may help against a refusal in these words, the most likely first.
+
+    `first` is the number of the turn's first message.
+    """
+    found: list[Transformation] = []
+    for way in _list_ways(view, words, first):
+        repair = Repair(Drafts(view))
+        way(repair)
+        change = repair.build(words)
+        is_new = change.made.body not in {view.body, *(one.made.body for one in found)}
+        if is_new and find_broken_rule(change.made) is None:
+            found.append(change)
+    return tuple(found)
+
+
+def leave_out_turn(view: View, first: int, reason: str, before: View | None) -> Transformation:
+    """Leave out the messages of a turn that was refused to the end.
+
+    `before` is the view before a repair that did not help: what it took is put back.
+    """
+    drafts = Drafts(view)
+    if before is not None:
+        now = {draft.seq: draft for draft in drafts.rows}
+        drafts.rows = [_put_back(draft, now.get(draft.seq)) for draft in Drafts(before).rows]
+    drafts.rows = [draft for draft in drafts.rows if draft.seq < first]
+    found = drafts.list_edits()
+    trigger = Trigger(max(1, len(found)), 0, "counted")
+    change = edits.build_transformation(view, BY, trigger, found, TURN_LEFT_OUT)
+    return replace(change, reason=reason)
+
+
+def _put_back(before: Draft, now: Draft | None) -> Draft:
+    """Return a message as it was, without its thinking, or as it is where that is the same."""
+    before.blocks = _list_plain(before)
+    is_same = now is not None and _texts(before.blocks) == _texts(_list_plain(now))
+    return now if now is not None and is_same else before
+
+
+def _list_plain(draft: Draft) -> list[Block]:
+    return [block for block in draft.blocks if block.type not in THINKING]
+
+
+def _texts(some: list[Block]) -> list[str]:
+    return [block.text for block in some]
+
+
+def _list_ways(view: View, words: str, first: int) -> Iterator[Callable[[Repair], None]]:
+    at, block = find_named(Drafts(view), words)
+    if at is not None:
+        seq = view.messages[at].seq
+        if block is not None:
+            yield lambda repair: _leave_out_block(repair, seq, block)
+        yield from _list_named_calls(words)
+        yield lambda repair: _soften(repair, seq)
+        yield lambda repair: _leave_out_exchange(repair, seq, first)
+    else:
+        yield from _list_named_calls(words)
+    yield _soften_newest
+    yield _leave_out_odd
+    yield lambda repair: _leave_out_before(repair, first)
+
+
+def _list_named_calls(words: str) -> Iterator[Callable[[Repair], None]]:
+    calls = frozenset(_ID.findall(words))
+    if calls:
+        yield lambda repair: _leave_out_calls(repair, calls)
+
+
+def _leave_out_block(repair: Repair, seq: int, at: int) -> None:
+    """Leave out one block, a call with its result; say so where it is a result or of a prompt."""
+    row = find_row(repair.drafts.rows, seq)
+    draft = repair.drafts.rows[row] if row is not None else None
+    if draft is None or at >= len(draft.blocks):
+        return
+    block = draft.blocks[at]
+    if block.type == "tool_use":
+        _leave_out_calls(repair, frozenset({block.id}))
+        return
+    if block.type == "tool_result":
+        draft.blocks[at] = write_result(block.id, NO_RESULT)
+    elif draft.is_prompt and len(draft.blocks) > 1:
+        draft.blocks[at] = write_text(NO_PART)
+    elif not draft.is_prompt:
+        del draft.blocks[at]
+        repair.mend()
+    else:
+        return
+    repair.done.add(draft.kind)
+
+
+def _leave_out_calls(repair: Repair, calls: frozenset[str]) -> None:
+    for draft in repair.drafts.rows:
+        kept = [block for block in draft.blocks if not _names(block, calls)]
+        if len(kept) < len(draft.blocks):
+            draft.blocks = kept
+            repair.done.add(draft.kind)
+    repair.mend()
+
+
+def _names(block: Block, calls: frozenset[str]) -> bool:
+    return block.id in calls or str(block.value.get("tool_use_id", "")) in calls
+
+
+def _soften(repair: Repair, seq: int) -> None:
+    """Replace everything of a message that is not plain text by a note."""
+    row = find_row(repair.drafts.rows, seq)
+    if row is not None:
+        _soften_draft(repair, repair.drafts.rows[row])
+
+
+def _soften_newest(repair: Repair) -> None:
+    """Do so with the messages behind the last answer: no request had them before."""
+    for draft in reversed(repair.drafts.rows):
+        if draft.kind == "answer":
+            return
+        _soften_draft(repair, draft)
+
+
+def _soften_draft(repair: Repair, draft: Draft) -> None:
+    if draft.kind == "answer":
+        return
+    new = [_soften_block(block) for block in draft.blocks]
+    if new != draft.blocks:
+        draft.blocks = new
+        repair.done.add(draft.kind)
+
+
+def _soften_block(block: Block) -> Block:
+    if block.type == "tool_result":
+        return block if block.by == BY else write_result(block.id, NO_RESULT)
+    return block if block.type == "text" else write_text(NO_PART)
+
+
+def _leave_out_odd(repair: Repair) -> None:
+    """Leave out of the last answer what is neither text nor a call nor thinking."""
+    answers = [draft for draft in repair.drafts.rows if draft.kind == "answer"]
+    for draft in answers[-1:]:
+        kept = [block for block in draft.blocks if block.type in _PLAIN]
+        if len(kept) < len(draft.blocks):
+            draft.blocks = kept
+            repair.done.add("answer")
+            repair.mend()
+
+
+def _leave_out_exchange(repair: Repair, seq: int, first: int) -> None:
+    """Leave out the exchange of a message, unless it is the one that is being answered."""
+    row = find_row(repair.drafts.rows, seq)
+    if row is None or seq >= first:
+        return
+    some = repair.drafts.list_exchange(row)
+    repair.drafts.remove([draft for draft in some if draft.seq < first])
+    repair.done.add("exchange")
+    repair.mend()
+
+
+def _leave_out_before(repair: Repair, first: int) -> None:
+    """Leave out the exchange before the one that is being answered."""
+    before = [draft.seq for draft in repair.drafts.list_sent() if draft.seq < first]
+    if before:
+        _leave_out_exchange(repair, before[-1], first)

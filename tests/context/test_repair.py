@@ -1,0 +1,252 @@
+"""Whatever breaks a view, one repair makes it legal, and a legal view is never touched."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from conversations.context.errors import RuleError
+from conversations.context.policy.policy import Policy
+from conversations.context.steps.repair import MOST_ATTEMPTS, MOST_EXCHANGES, NOTES, repair_view
+from conversations.context.view import rules, wire
+from conversations.context.view.edits import apply, dump_edits, load_edits
+from conversations.context.view.view import Message, View
+from tests.context.independent import violations
+from tests.context.samples import (
+    IMAGE,
+    THOUGHT,
+    Part,
+    Shell,
+    answer,
+    blocks,
+    content,
+    prompt,
+    result,
+    results,
+    round_of,
+    situation,
+    use,
+    view_of,
+)
+from tests.context.strategies import Maker, seeds, view_from
+from tests.context.test_laws import many
+
+#: What a synthetic result adds at most, in bytes.
+RESULT = 300
+WRONG: list[Any] = [
+    7, None, "text", [], {}, {"type": 3}, {"type": "odd"}, {"type": "text"},
+    {"type": "text", "text": ""}, {"type": "text", "text": " \n"}, {"type": "tool_use"},
+    {"type": "tool_use", "id": "a b", "name": "x", "input": {}},
+    {"type": "tool_use", "id": "ok", "name": "x", "input": []},
+    {"type": "tool_result", "tool_use_id": "nobody", "content": "?"},
+    {"type": "tool_result", "tool_use_id": "nobody", "content": 4},
+    {"type": "thinking", "thinking": "no signature"}, {"type": "image"},
+    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "blob:x"}},
+    {"type": "compaction", "content": ""}, {"type": "compaction", "content": "c", "signature": "s"},
+    {"type": "server_tool_use", "id": "lonely", "name": "web_search", "input": {}},
+    {"type": "web_search_tool_result", "tool_use_id": "nobody", "content": []},
+    {"type": "text", "text": "m", "cache_control": {"type": "eternal"}},
+]  # fmt: skip
+
+
+class Damage:
+    """Breaks a list of messages in one of the ways in which rows and imports are broken."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+
+    def damage(self, messages: list[Message]) -> None:
+        at = self.chance.randrange(len(messages))
+        way = self.chance.choice([self._drop, self._garble, self._turn, self._swap, self._block])
+        way(messages, at)
+
+    def _drop(self, messages: list[Message], at: int) -> None:
+        if len(messages) > 1:
+            del messages[at]
+
+    def _garble(self, messages: list[Message], at: int) -> None:
+        one = messages[at]
+        text = self.chance.choice(["", "[]", "{}", "[1,null]", "7", one.content[:-2], "[NaN]"])
+        messages[at] = Message(one.seq, one.kind, text, one.tokens)
+
+    def _turn(self, messages: list[Message], at: int) -> None:
+        one = messages[at]
+        kind = self.chance.choice(["prompt", "answer", "results"])
+        messages[at] = Message(one.seq, kind, one.content, one.tokens)
+
+    def _swap(self, messages: list[Message], at: int) -> None:
+        other = self.chance.randrange(len(messages))
+        one, two = messages[at], messages[other]
+        messages[at] = Message(one.seq, two.kind, two.content, two.tokens)
+        messages[other] = Message(two.seq, one.kind, one.content, one.tokens)
+
+    def _block(self, messages: list[Message], at: int) -> None:
+        one = messages[at]
+        try:
+            parts = wire.split(one.content)
+        except Exception:
+            return
+        place = self.chance.randint(0, len(parts))
+        put = [wire.encode(self.chance.choice(WRONG))] if self.chance.random() < 0.6 else []
+        if not put and parts and self.chance.random() < 0.5:
+            put = [self.chance.choice(parts)] * 2
+        parts[place : place + self.chance.randint(0, 1)] = put
+        messages[at] = Message(one.seq, one.kind, wire.join(parts), one.tokens)
+
+
+@many
+@given(seed=seeds)
+def test_any_damage_is_mended_by_one_repair(seed: int) -> None:
+    messages, damage = Maker(seed).conversation(), Damage(seed)
+    for _ in range(damage.chance.choice([1, 1, 1, 2, 5])):
+        damage.damage(messages)
+    view = view_from(messages)
+    change = repair_view(view)
+    if change is None:
+        rules.check_rules(view)
+        return
+    rules.check_rules(change.made)
+    assert violations(change.made.body) == []
+    assert repair_view(change.made) is None
+    assert change.note in NOTES.values()
+    # What is recorded makes the same view again, and adds at most a result for each call.
+    again = apply(view, "repair", load_edits(dump_edits(change.edits)))
+    assert again.body == change.made.body
+    calls = view.size // len('{"type":"tool_use","id":"x","name":"x","input":{}}') + 2
+    assert change.made.size <= view.size + RESULT * calls
+
+
+@many
+@given(seed=seeds)
+def test_a_legal_view_is_never_repaired(seed: int) -> None:
+    assert repair_view(view_from(Maker(seed).conversation())) is None
+
+
+@many
+@given(seed=seeds)
+def test_a_conversation_that_was_repaired_needs_no_second_repair(seed: int) -> None:
+    messages, damage = Maker(seed).conversation(), Damage(seed)
+    damage.damage(messages)
+    change = repair_view(view_from(messages))
+    view = change.made if change else view_from(messages)
+    for _ in range(3):
+        seq = view.messages[-1].seq + 5
+        last = view.messages[-1].kind
+        for kind, part in (("answer", "Fine."), ("prompt", "And then?")):
+            if last != "answer" or kind == "prompt":
+                view = view.append(Message.parse(seq, kind, content([part])))  # type: ignore[arg-type]
+                seq += 1
+        assert repair_view(view) is None
+
+
+def repaired(*said: Any) -> View:
+    change = repair_view(view_of(*said))
+    assert change is not None
+    rules.check_rules(change.made)
+    return change.made
+
+
+def types(view: View) -> list[list[str]]:
+    return [[block["type"] for block in blocks(view, at)] for at in range(view.length)]
+
+
+def test_a_call_without_a_result_gets_one_that_says_so() -> None:
+    view = repaired(prompt("a"), answer(use("t1"), use("t2")), results(result("t2")), prompt("b"))
+    found = blocks(view, 2)
+    assert [block["tool_use_id"] for block in found] == ["t2", "t1"]
+    assert "lost" in found[1]["content"]
+    assert found[1]["is_error"] is True
+
+
+def test_where_no_message_of_results_is_left_the_prompt_carries_the_result() -> None:
+    view = repaired(prompt("a"), answer(use("t1")), prompt("b"))
+    assert types(view) == [["text"], ["tool_use"], ["tool_result", "text"]]
+
+
+def test_results_of_no_call_are_left_out() -> None:
+    view = repaired(prompt("a"), answer("b"), results(result("t1")), prompt("c"))
+    assert types(view) == [["text"], ["text"], ["text"]]
+
+
+def test_of_two_results_of_one_call_the_first_stays() -> None:
+    view = repaired(
+        prompt("a"), answer(use("t1")), results(result("t1", "one"), result("t1", "two"))
+    )
+    assert [block["content"] for block in blocks(view, 2)] == ["one"]
+
+
+def test_an_id_that_comes_twice_in_an_answer_is_renamed_with_its_result() -> None:
+    view = repaired(
+        prompt("a"), answer(use("t1"), use("t1")), results(result("t1", "x"), result("t1", "y"))
+    )
+    assert [block["id"] for block in blocks(view, 1)] == ["t1", "t1_2"]
+    assert [(one["tool_use_id"], one["content"]) for one in blocks(view, 2)] == [
+        ("t1", "x"), ("t1_2", "y")
+    ]  # fmt: skip
+
+
+def test_results_are_moved_before_what_else_is_said() -> None:
+    view = repaired(prompt("a"), answer(use("t1")), results("late", result("t1")))
+    assert types(view)[2] == ["tool_result", "text"]
+
+
+def test_a_result_that_is_an_error_and_has_an_image_is_no_error_any_more() -> None:
+    part: Part = result("t1", [IMAGE], is_error=True)
+    view = repaired(prompt("a"), answer(use("t1")), results(part))
+    assert blocks(view, 2) == [result("t1", [IMAGE])]
+
+
+def test_a_prompt_of_which_nothing_is_left_says_so() -> None:
+    broken = View().append(Message(1, "prompt", '["?', 5))
+    change = repair_view(broken)
+    assert change is not None
+    assert "could not be sent" in change.made.body
+    assert change.note == NOTES["prompt"]
+
+
+def test_thinking_before_what_was_mended_stays_and_behind_it_goes() -> None:
+    talk = [
+        prompt("a"), answer(THOUGHT, "b"), prompt("c"),
+        answer(THOUGHT, "d", {"type": "text", "text": ""}), prompt("e"), answer(THOUGHT, "f"),
+        prompt("g"),
+    ]  # fmt: skip
+    assert types(repaired(*talk)) == [
+        ["text"], ["thinking", "text"], ["text"], ["thinking", "text"], ["text"], ["text"], ["text"]
+    ]  # fmt: skip
+
+
+def test_a_rule_that_nothing_finer_obeys_costs_exchanges_and_then_all_but_the_last_prompt(
+    monkeypatch: Any,
+) -> None:
+    talk = [part for n in range(40) for part in (prompt(f"q{n}"), answer(f"a{n}"))]
+    view = view_of(*talk, prompt("last"))
+    seen: list[int] = []
+
+    def refuse(view: View) -> None:
+        seen.append(view.length)
+        if view.length > 1:
+            raise RuleError("new", "messages.0", "no history any more")
+
+    monkeypatch.setattr(rules, "check_rules", refuse)
+    change = repair_view(view)
+    assert change is not None
+    assert change.made.body == '[{"role":"user","content":[{"type":"text","text":"last"}]}]'
+    assert len(seen) <= MOST_ATTEMPTS + MOST_EXCHANGES + 1
+
+
+def test_the_pipeline_repairs_before_its_steps_and_says_why() -> None:
+    shell = Shell(vetoes=("repair",))
+    with pytest.raises(RuleError):
+        shell.prepare(view_of(prompt("a"), answer(use("t1")), prompt("b")), situation(), Policy())
+    shell = Shell()
+    done = shell.prepare(
+        view_of(prompt("a"), *round_of("t1", "x"), answer(use("t2")), prompt("b")),
+        situation(), Policy(),
+    )  # fmt: skip
+    assert shell.kinds == ["repair applied"]
+    assert "t2" in shell.records[0].reason
+    assert shell.prepare(done.view, situation(), Policy()).view == done.view
+    assert shell.kinds == ["repair applied"]
