@@ -1,12 +1,16 @@
 """Assemble an answer from the events of its stream, validating each of them.
 
-Blocks are kept as wire text. A stream that breaks the protocol (two starts, an unknown index, an id
-that was used before) raises StreamError; unknown events and deltas are ignored, as the API asks.
+Blocks are kept as wire text. A stream that breaks the protocol (two starts, an unknown index)
+raises StreamError; unknown events and deltas are ignored, as the API asks. A tool call whose id was
+used before, or that could not be sent back under its id or name, gets another one here, before
+anything is stored: rows, results and requests then agree on it, and nothing has to be rewritten
+later. The row of the call keeps the id that was given.
 An answer is complete once `message_stop` was received and a stop reason is set.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,6 +26,7 @@ from conversations.agent.tokenizer import find_family
 from conversations.agent.usage import Usage, keep_start, read_usage
 from conversations.context.errors import ContextError
 from conversations.context.view import blocks, wire
+from conversations.context.view.call_ids import find_free_id
 
 __all__ = ["Answer", "StreamError", "ToolUse"]
 
@@ -37,21 +42,25 @@ _EVENTS = frozenset(
 #: Longest stop reason kept; the API's are single words.
 _MOST_REASON = 40
 _MOST_WORDS = 500
-#: Longest id of a tool call.
-_MOST_ID = 200
+#: Longest id of a tool call, with room for a number behind it, and longest name of a tool.
+_MOST_ID, _MOST_NAME = 190, 128
+#: Characters that the API does not take in an id or a name.
+_ODD = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
     """A tool call requested by the model; `input` is its wire text.
 
-    One with a `flaw` must not run: its input was not a JSON object.
+    One with a `flaw` must not run: its input was not a JSON object. `given_id` is the id in the
+    stream where that is another one.
     """
 
     id: str
     name: str
     input: str
     flaw: str = ""
+    given_id: str = ""
 
 
 @dataclass(slots=True)
@@ -74,6 +83,9 @@ class Answer:
     _began: dict[str, Any] = field(default_factory=dict)
     _blocks: list[BlockInProgress] = field(default_factory=list)
     _ids: set[str] = field(default_factory=set)
+    #: The ids of calls as the stream gave them, by those they are kept under, and the reverse.
+    _given: dict[str, str] = field(default_factory=dict)
+    _renamed: dict[str, str] = field(default_factory=dict)
     _is_started: bool = False
 
     def feed(self, event: dict[str, Any]) -> AddedText:
@@ -134,19 +146,30 @@ class Answer:
     def _start_block(self, index: int, start: Any) -> AddedText:
         if index != len(self._blocks):
             raise StreamError(f"block {str(index)[:40]} started out of order")
-        block = start_block(start)
+        block = start_block(self._name_call(start))
         if block.is_call:
-            self._take(start["id"])
+            self._ids.add(block.start["id"])
         self._blocks.append(block)
         shown = block.grown.replace("\0", "\ufffd")
         return AddedText(thinking=shown) if block.type == "thinking" else AddedText(text=shown)
 
-    def _take(self, call: str) -> None:
-        if len(call) > _MOST_ID:
-            raise StreamError("the id of a tool call is too long")
-        if call in self._ids or call in self.taken:
-            raise StreamError(f"two tool calls have the id {call}")
-        self._ids.add(call)
+    def _name_call(self, start: Any) -> Any:
+        """Return the start of a block with an id and a name under which it can be sent back."""
+        kind = start.get("type") if isinstance(start, dict) else None
+        if isinstance(kind, str) and blocks.is_server_result(kind):
+            given = start.get("tool_use_id")
+            return (
+                start | {"tool_use_id": self._renamed[given]} if given in self._renamed else start
+            )
+        if kind != "tool_use" and kind not in blocks.SERVER_CALLS:
+            return start
+        given = str(start.get("id") or "")
+        usable = _replace_odd(given)[:_MOST_ID] or "call"
+        found = find_free_id(usable, self._ids | self.taken)
+        if found != given:
+            self._given[found], self._renamed[given] = given, found
+        name = _replace_odd(str(start.get("name") or ""))[:_MOST_NAME] or "unnamed"
+        return start | {"id": found, "name": name}
 
     def _open(self, index: int) -> BlockInProgress:
         if not 0 <= index < len(self._blocks) or self._blocks[index].is_closed:
@@ -267,10 +290,19 @@ class Answer:
         if not self.wants_tools:
             return ()
         return tuple(
-            ToolUse(block.start["id"], block.start["name"], *block.input())
+            ToolUse(
+                block.start["id"],
+                block.start["name"],
+                *block.input(),
+                given_id=self._given.get(block.start["id"], ""),
+            )
             for block in self._blocks
             if block.type == "tool_use"
         )
+
+
+def _replace_odd(name: str) -> str:
+    return _ODD.sub("_", name)
 
 
 def _read_refusal(details: Any) -> str:

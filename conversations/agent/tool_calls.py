@@ -140,6 +140,15 @@ def _is_cancelled() -> bool:
 
 
 def _result(use: ToolUse, done: ToolDone) -> str:
+    """Write the block of a result; the API takes an error only where all of it is text.
+
+    One with an image is sent as it is stored, without the flag: its text says what went wrong.
+    """
     head = wire.encode({"type": "tool_result", "tool_use_id": use.id})
-    is_error = "" if done.state == "ok" else ',"is_error":true'
+    is_error = "" if done.state == "ok" or _has_media(done.content) else ',"is_error":true'
     return f'{head[:-1]},"content":{done.content}{is_error}}}'
+
+
+def _has_media(content: str) -> bool:
+    parts = wire.decode(content) if content.startswith("[") else []
+    return any(part.get("type") != "text" for part in parts)

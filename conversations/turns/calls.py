@@ -31,6 +31,9 @@ from conversations.models import ApiCall, ApiResult, Conversation, Envelope, Mes
 from conversations.turns.drafts import drop_draft
 from conversations.turns.metrics import count_call
 
+#: Longest id of the API's that is kept beside ours.
+_MOST_GIVEN = 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class Timing:
@@ -138,6 +141,7 @@ def close_call(
                 answer=answer,
                 position=position,
                 tool_use_id=use.id,
+                given_id=make_storable(use.given_id[:_MOST_GIVEN]),
                 name=use.name[:128],
                 input=use.input,
                 flaw=make_storable(use.flaw),
@@ -226,7 +230,7 @@ def _build_result(
         request_id=make_storable(ending.request_id),
         http_status=failure.http_status if failure else 200,
         error_type=failure.code if failure else "",
-        error_message=make_storable(failure.text) if failure else "",
+        error_message=make_storable(failure.recorded) if failure else "",
         stop_reason=make_storable(ending.stop_reason),
         usage=ending.usage.raw if ending.usage else "{}",
         input_tokens=usage.input if usage else None,

@@ -283,10 +283,34 @@ def test_what_is_nested_too_deeply_is_no_answer(place: str) -> None:
 
 
 def test_calls_of_two_answers_never_share_an_id() -> None:
-    with pytest.raises(StreamError, match="two tool calls have the id toolu_1"):
-        fed(calls("toolu_1"), taken={"toolu_1"})
-    with pytest.raises(StreamError, match="two tool calls have the id toolu_1"):
-        fed(calls("toolu_1", "toolu_1"))
+    [one] = fed(calls("toolu_1"), taken={"toolu_1", "toolu_1_2"}).tool_uses
+    assert (one.id, one.given_id) == ("toolu_1_3", "toolu_1")
+    answer = fed(calls("toolu_1", "toolu_1", "toolu_2"))
+    assert [(use.id, use.given_id) for use in answer.tool_uses] == [
+        ("toolu_1", ""), ("toolu_1_2", "toolu_1"), ("toolu_2", "")
+    ]  # fmt: skip
+    check_blocks(answer)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("a.b:1", "a_b_1"), ("bad id!", "bad_id_"), ("", "call"), (None, "call"), (7, "7"),
+     ("t" * 300, "t" * 190), ("ä", "_")],
+)  # fmt: skip
+def test_an_id_that_could_not_be_sent_back_is_replaced(given: Any, kept: str) -> None:
+    answer = fed([start(), *use(0, given, "odd name"), *ended("tool_use")])
+    [call] = answer.tool_uses
+    assert (call.id, call.name) == (kept, "odd_name")
+    assert call.given_id == ("" if str(given or "") == kept else str(given or ""))
+    check_blocks(answer)
+
+
+def test_the_result_of_a_renamed_call_of_the_api_goes_with_it() -> None:
+    call = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    events = [start(), *whole(call), *whole(found, 1), *text(2, "Done."), *ended("end_turn")]
+    kept = [json.loads(block) for block in fed(events, taken={"srvtoolu_1"}).blocks]
+    assert kept[0]["id"] == kept[1]["tool_use_id"] == "srvtoolu_1_2"
 
 
 def test_cut_at_any_byte_an_answer_is_not_done_and_has_no_tool_calls() -> None:

@@ -11,8 +11,9 @@ from conversations.agent.stop import Stopped
 from conversations.agent.tool_calls import TOO_MANY
 from conversations.context.view import wire
 from tests.agent.laws import check_log, check_usable
-from tests.agent.streams import Events, calls, ended, opened, says, start, text, thought, use
-from tests.agent.twins import World, forever, job, look
+from tests.agent.streams import Events, calls, ended, says, start, text, thought, use
+from tests.agent.twins import TwinTools, World, forever, job, look
+from tests.context.samples import IMAGE
 
 pytestmark = pytest.mark.asyncio
 
@@ -172,17 +173,6 @@ def cut_input() -> Events:
         [*cut_input(), *ended("tool_use")],
         cut_input(),
         [start(), *text(0, "I write."), *use(1, "toolu_1"), *ended("tool_use")[:1]],
-        [start(), *text(0, "I write."), *use(1, "t"), *use(2, "t"), *ended("tool_use")],
-        [start(), *text(0, "I write."), *use(1, "bad id!"), *ended("tool_use")],
-        [start(), *text(0, "I write."), *use(1, "t" * 201), *ended("tool_use")],
-        [start(), *text(0, "I write."), *use(1, "t", "x" * 129), *ended("tool_use")],
-        [start(), *text(0, "I write."), *use(1, "t", "rm -rf"), *ended("tool_use")],
-        [
-            start(),
-            *text(0, "I write."),
-            opened(1, {"type": "tool_use", "id": None, "name": 5}),
-            *ended("tool_use"),
-        ],
     ],
 )
 async def test_a_tool_never_runs_unless_the_answer_is_whole_and_stopped_for_tools(
@@ -195,14 +185,27 @@ async def test_a_tool_never_runs_unless_the_answer_is_whole_and_stopped_for_tool
     await check_usable(world)
 
 
-async def test_an_id_that_an_earlier_answer_used_is_a_broken_answer_not_a_second_call() -> None:
+async def test_an_id_that_an_earlier_answer_used_is_replaced_and_the_call_is_answered() -> None:
     world = World()
     await world.run(calls("toolu_1"), says("Done."))
-    finish = await world.go_on("More", calls("toolu_1"), says("Without."))
+    finish = await world.go_on("More", calls("toolu_1", "toolu_1"), says("Again."))
     assert finish.reason == "end_turn"
-    assert len(world.tools.ran) == 1
-    assert world.calls.endings[3].failure is not None
-    assert world.calls.endings[3].failure.code == "protocol_error"
+    assert [call for call, _ in world.tools.ran] == ["toolu_1", "toolu_1_2", "toolu_1_3"]
+    assert [use.given_id for use in world.calls.endings[3].tools] == ["toolu_1", "toolu_1"]
+    assert world.log.recorded == []
+    await check_usable(world)
+
+
+@pytest.mark.parametrize("content", [[IMAGE], [{"type": "text", "text": "no"}, IMAGE]])
+async def test_an_error_with_an_image_is_sent_without_the_flag_and_as_it_is(content: Any) -> None:
+    async def fail(input: Any) -> ToolDone:
+        return ToolDone(wire.encode(content), "error")
+
+    world = World(tools=TwinTools({"look": fail}))
+    finish = await world.run(calls("toolu_1"), says("I see."))
+    assert finish.reason == "end_turn"
+    [[found]] = [blocks for kind, blocks in world.log.said if kind == "results"]
+    assert found == {"type": "tool_result", "tool_use_id": "toolu_1", "content": content}
     await check_usable(world)
 
 
