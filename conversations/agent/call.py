@@ -165,7 +165,7 @@ def _map_failure(error: StreamError | ModelFailed, answer: Answer) -> ModelFaile
     if isinstance(failed, StreamError):
         failed = ModelFailed("protocol_error", str(failed), may_retry=True)
     was_shown = bool(answer.text or answer.thinking)
-    return replace(failed, may_retry=failed.may_retry and not was_shown)
+    return replace(failed, may_retry=failed.may_retry and not was_shown, was_shown=was_shown)
 
 
 def _build_ending(

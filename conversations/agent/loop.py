@@ -24,6 +24,7 @@ from conversations.agent.finish import (
 from conversations.agent.job import Job, LoadedConversation, list_call_ids
 from conversations.agent.ports import Finish, ModelFailed, Ports, Refused, Sending, Sent
 from conversations.agent.prepare import RequestPreparation, build_report, warn_of_mismatch
+from conversations.agent.refusals import REFUSED_FOR_GOOD, RefusedRequests
 from conversations.agent.resume import OpenRound, TurnProgress
 from conversations.agent.stop import Stopped
 from conversations.agent.tool_calls import STOPPED, TOO_MANY, ToolRuns
@@ -64,6 +65,7 @@ class Runner:
             progress.wrong,
         )
         self.pauses, self.overflows = progress.pauses, progress.overflows
+        self.refusals = RefusedRequests(job, ports, progress.refusals)
         #: Number of the first message of this turn.
         self.first = progress.first
         #: Ids of this turn's tool calls, in view or not.
@@ -158,6 +160,9 @@ class Runner:
                     if error.code == "signature" and state.bound_to != REFUSED:
                         # No envelope of ours makes the signatures valid: drop all thinking.
                         state = replace(state, bound_to=REFUSED)
+                        continue
+                    if error.code in REFUSED_FOR_GOOD:
+                        state = await self.refusals.repair(state, error, self.first)
                         continue
                     if error.code != "overflow":
                         raise

@@ -85,9 +85,18 @@ class ModelFailed(Exception):
     retry_after: float | None = None
     request_id: str = ""
     may_retry: bool = False
+    #: What the API said, for the record: people read `text`.
+    said: str = ""
+    #: Part of the answer had been shown.
+    was_shown: bool = False
 
     def __str__(self) -> str:
         return self.text
+
+    @property
+    def recorded(self) -> str:
+        """The text for the record of the call, with the API's own words."""
+        return f"{self.text} It said: {self.said}" if self.said else self.text
 
 
 @dataclass(frozen=True, slots=True)

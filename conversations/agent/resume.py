@@ -42,6 +42,8 @@ class TurnProgress:
     wrong: int = 0
     pauses: int = 0
     overflows: int = 0
+    #: Requests that the API refused for good.
+    refusals: int = 0
     #: Ids of its tool calls.
     ids: frozenset[str] = frozenset()
     open: OpenRound | None = None

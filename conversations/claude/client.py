@@ -30,6 +30,7 @@ from conversations.claude.errors import (
     classify_error,
     classify_stream_error,
     read_retry_after,
+    read_stream_error,
 )
 from conversations.claude.pace import pace
 from conversations.claude.sse import EventReader
@@ -47,6 +48,10 @@ alerts = logging.getLogger("agentweb.alerts")
 QUIET_SECONDS = 600
 #: Failures that no user can fix.
 _ADMIN = frozenset({"authentication", "permission", "billing"})
+#: Failures whose message goes into the record.
+_SAID = frozenset({"invalid_request", "not_found", "signature"})
+#: Longest message of the API that is kept.
+_MOST_SAID = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,14 +211,14 @@ class Claude:
     def _refused(self, error: anthropic.APIStatusError) -> ModelFailed:
         status, headers = error.status_code, error.response.headers
         # Proxies are known to quote a key that they reject.
-        message = (error.api_message or "").replace(self._key, "[key]")[:500]
+        message = (error.api_message or "").replace(self._key, "[key]")[:_MOST_SAID]
         code, may_retry = classify_error(status, error.type or "", error.error_code or "", message)
         if code in _ADMIN:
             self._alert(code, f"HTTP {status}: {message}")
         return build_failure(
             code,
             may_retry=may_retry and headers.get("x-should-retry") != "false",
-            detail=message if code in {"invalid_request", "not_found"} else "",
+            detail=message if code in _SAID else "",
             http_status=status,
             request_id=(error.request_id or "")[:_MOST_ID],
             retry_after=read_retry_after(headers),
@@ -255,4 +260,7 @@ def _map_stream_error(event: dict[str, Any], response: httpx2.Response) -> Model
     """Map an `error` event in mid-stream; its HTTP status was 200."""
     code, may_retry = classify_stream_error(event.get("error"))
     status, name = response.status_code, _request_id(response)
-    return build_failure(code, may_retry=may_retry, http_status=status, request_id=name)
+    said = read_stream_error(event.get("error"))[:_MOST_SAID] if code in _SAID else ""
+    return build_failure(
+        code, may_retry=may_retry, detail=said, http_status=status, request_id=name
+    )

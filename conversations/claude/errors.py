@@ -53,6 +53,7 @@ _SENTENCES = {
     "Invalid `signature` in `thinking` block": "signature",
     "blocks in the latest assistant message cannot be modified": "signature",
     "reached your specified API usage limits": "billing",
+    "credit balance is too low": "billing",
 }
 #: Error codes for a compaction block that the API does not accept back.
 _BLOCKS = frozenset(
@@ -72,7 +73,7 @@ _WORDS = {
     "cut": "The connection to the API was cut.",
     "protocol_error": "The API sent something that is no answer.",
     "overflow": "The request is too long for the model.",
-    "invalid_request": "The API refused the request.",
+    "invalid_request": "The API refused the request; an administrator can read why.",
     "signature": "The API does not accept what it signed earlier in this conversation.",
     "authentication": "The API key is not accepted; an administrator must check it.",
     "permission": "The API key may not do this; an administrator must check it.",
@@ -165,9 +166,8 @@ class Breaker:
 
 
 def build_failure(code: str, *, may_retry: bool, detail: str = "", **facts: Any) -> ModelFailed:
-    """Build a failure with the text for its code, and the API's own message where it helps."""
-    text = _WORDS[code] + (f" It said: {detail}" if detail else "")
-    return ModelFailed(code, text, may_retry=may_retry, **facts)
+    """Build a failure with the text for its code, and the API's own message for the record."""
+    return ModelFailed(code, _WORDS[code], may_retry=may_retry, said=detail, **facts)
 
 
 def classify_error(status: int, type: str, error_code: str, message: str) -> tuple[str, bool]:
@@ -191,6 +191,12 @@ def classify_stream_error(error: object) -> tuple[str, bool]:
     """Return our code for an `error` event in mid-stream, and whether a retry may help."""
     kind = str(error.get("type")) if isinstance(error, dict) else ""
     return _TYPES.get(kind, ("upstream", True))
+
+
+def read_stream_error(error: object) -> str:
+    """Return the message of an `error` event in mid-stream; "" without one."""
+    words = error.get("message") if isinstance(error, dict) else ""
+    return words if isinstance(words, str) else ""
 
 
 def read_retry_after(headers: Mapping[str, str]) -> float | None:

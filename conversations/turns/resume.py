@@ -29,6 +29,7 @@ def load_progress(turn_id: int) -> TurnProgress:
         wrong=_count_wrong_rounds(list(before.only("answer", "flaw", "state", "details"))),
         pauses=results.filter(stop_reason="pause_turn").count(),
         overflows=results.filter(error_type="overflow").count(),
+        refusals=results.filter(error_type="invalid_request").count(),
         ids=frozenset(calls.values_list("tool_use_id", flat=True)),
         open=_build_open_round(opened) if opened else None,
     )

@@ -45,16 +45,18 @@ async def test_every_refusal_of_the_api_is_one_of_the_closed_set(
     assert heard.failure.retry_after == (7.0 if fault == "rate_limited:7" else None)
     assert heard.failure.request_id.startswith("req_") or status == 413
     assert heard.head is None
-    assert heard.failure.text.endswith(".") or "It said" in heard.failure.text
+    assert heard.failure.text.endswith(".")
 
 
-async def test_the_api_s_words_are_shown_where_they_help(emulator: EmulatorServer) -> None:
+async def test_the_api_s_words_are_kept_for_the_record_and_not_shown(emulator: EmulatorServer) -> None:
     heard = await ask(
         emulator.url, BODY.replace('"stream":true', '"stream":true,"temp":1'), PATIENT
     )
     assert heard.code == "invalid_request"
     assert heard.failure is not None
-    assert "temp: Extra inputs are not permitted" in heard.failure.text
+    assert heard.failure.said == "temp: Extra inputs are not permitted"
+    assert "temp" not in heard.failure.text
+    assert heard.failure.said in heard.failure.recorded
 
 
 @pytest.mark.parametrize(

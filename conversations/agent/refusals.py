@@ -1,0 +1,68 @@
+"""What a turn does when the API refuses its request for good, although no known rule is broken.
+
+Once in a turn the view is repaired by what the API said, recorded, and sent again. If that is
+refused as well, or there is nothing to repair, the turn fails and its messages are left out of
+later requests, so that the next one is not refused for the same reason; a repair that did not help
+is taken back with it. A refused request is free: nothing is paid twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from conversations.agent.call import request_count
+from conversations.agent.job import Job, LoadedConversation
+from conversations.agent.ports import ModelFailed, Ports
+from conversations.context.steps import repair_refused
+from conversations.context.view.edits import Transformation
+from conversations.context.view.view import View
+
+#: Codes of refusals that a repeat alone does not mend.
+REFUSED_FOR_GOOD = ("invalid_request", "signature")
+#: Repairs after a refusal in one turn.
+MOST_REPAIRS = 1
+NOT_TAKEN = (
+    "The API does not take this message. It is kept here and not sent again: change it and try"
+    " again, or ask an administrator, who can read what the API said."
+)
+
+
+class RefusedRequests:
+    """The refusals of one turn, of which `count` were repaired before."""
+
+    def __init__(self, job: Job, ports: Ports, count: int) -> None:
+        self.job, self.ports, self.count = job, ports, count
+        #: The view before the repair of this run.
+        self.before: View | None = None
+
+    async def repair(
+        self, state: LoadedConversation, error: ModelFailed, first: int
+    ) -> LoadedConversation:
+        """Return the conversation with a repair; raises ModelFailed when the turn ends instead."""
+        if error.was_shown or repair_refused.names_parameter(error.said):
+            raise error
+        view = state.view
+        change = None
+        if self.count < MOST_REPAIRS:
+            change = await self._choose(repair_refused.list_repairs(view, error.said, first))
+        if change is None:
+            await self._record(repair_refused.leave_out_turn(view, first, error.said, self.before))
+            raise replace(error, text=NOT_TAKEN) from error
+        self.count += 1
+        self.before = view
+        await self._record(change)
+        return replace(state, view=change.made)
+
+    async def _choose(self, changes: tuple[Transformation, ...]) -> Transformation | None:
+        """Return the first change whose request the API would count, else the first one.
+
+        Counting is free and has the rules of sending.
+        """
+        if len(changes) > 1:
+            for change in changes:
+                if await request_count(self.ports, self.job, change.made) is not None:
+                    return change
+        return changes[0] if changes else None
+
+    async def _record(self, change: Transformation) -> None:
+        await self.ports.log.record(change, self.job.policy, None)
