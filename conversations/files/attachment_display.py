@@ -17,9 +17,11 @@ from django.db.models import Q, QuerySet
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
 
+from conversations.context.errors import WireError
 from conversations.context.tokens.images import TYPES as IMAGES
 from conversations.context.tokens.media import TEXT
-from conversations.context.view import attachment_refs, wire
+from conversations.context.view import attachment_refs
+from conversations.context.view.stored_blocks import read_blocks
 from conversations.log.named_texts import read_named_texts
 from conversations.models import Attachment, Conversation, User
 from conversations.models.cursor import Cursor, format_cursor
@@ -77,18 +79,24 @@ class FilesPage:
 
 def map_named_files(conversation: Conversation, contents: Iterable[str]) -> dict[str, Attached]:
     """Return the files that prompts reference, by digest; one query, or none."""
-    digests = {
-        one.digest for content in contents for one in attachment_refs.list_references(content)
-    }
+    digests = {one.digest for content in contents for one in _list_references(content)}
     if not digests:
         return {}
     rows = Attachment.objects.filter(conversation=conversation, data__in=digests)
     return {row.data_id: _show_row(row) for row in rows.order_by("-pk")}
 
 
+def _list_references(content: str) -> tuple[attachment_refs.FileReference, ...]:
+    """Return the files that a prompt refers to; none where its text cannot be read."""
+    try:
+        return attachment_refs.list_references(content)
+    except WireError:
+        return ()
+
+
 def list_shown_files(content: str, files: Mapping[str, Attached]) -> tuple[Attached, ...]:
     """Return the files of a prompt for a page: those it references and those it embeds."""
-    found = (_show_block(block, files) for block in wire.decode(content))
+    found = (_show_block(block, files) for block in read_blocks(content))
     return tuple(one for one in found if one is not None)
 
 
@@ -114,8 +122,8 @@ def _show_embedded(block: dict[str, Any]) -> Attached:
 
 def expand_for_reading(conversation: Conversation, content: str) -> list[dict[str, Any]]:
     """Return a prompt's blocks with referenced texts inserted and other files described."""
-    blocks: list[dict[str, Any]] = wire.decode(content)
-    names = attachment_refs.list_references(content)
+    blocks: list[dict[str, Any]] = read_blocks(content)
+    names = _list_references(content)
     if not names:
         return blocks
     files = map_named_files(conversation, [content])

@@ -34,14 +34,19 @@ def read_current_context(conversation: Conversation) -> CurrentContext:
     bar = None
     if made is not None:
         last = ApiCall.objects.filter(conversation=conversation, purpose="reply")
-        overhead = last.order_by("-pk").values_list("overhead_tokens", flat=True).first()
-        bar = build_composition(
-            weigh_parts(made.view, overhead or 0),
-            gauge.window,
-            total=None if gauge.source == "none" else gauge.tokens,
-            source=gauge.source,
-            cached_percent=gauge.cached_percent,
-            ahead=ahead,
+        overhead = last.order_by("-pk").values_list("overhead_tokens", flat=True).first() or 0
+        parts, problem = catch_damage(lambda: weigh_parts(made.view, overhead))
+        bar = (
+            None
+            if parts is None
+            else build_composition(
+                parts,
+                gauge.window,
+                total=None if gauge.source == "none" else gauge.tokens,
+                source=gauge.source,
+                cached_percent=gauge.cached_percent,
+                ahead=ahead,
+            )
         )
     return CurrentContext(bar, ahead, problem, bool(made and made.view.edits))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from conversations.context.view import wire
+from conversations.context.view.stored_blocks import read_blocks
 from conversations.files.attachment_display import expand_for_reading
 from conversations.log.rebuild import DAMAGE
 from conversations.models import ApiCall, Conversation, Draft
@@ -69,7 +69,7 @@ def list_unsent(conversation: Conversation) -> list[tuple[str, str]]:
 def split_parts(content: str, prompted: Conversation | None = None) -> tuple[Part, ...]:
     """Return content blocks as text, a prompt's with its files; damaged content as it is stored."""
     try:
-        blocks = wire.decode(content) if prompted is None else expand_for_reading(prompted, content)
+        blocks = read_blocks(content) if prompted is None else expand_for_reading(prompted, content)
         return tuple(Part(block["type"], format_block_text(block)) for block in blocks)
     except DAMAGE:
         return (Part("damaged", content),)

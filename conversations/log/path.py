@@ -73,8 +73,14 @@ def _link_entries(found: Entries) -> Entries:
     lost = {parent for parent, _ in found.values() if parent and parent not in found}
     if not lost:
         return found
-    before = {seq: max((one for one in found if one < seq), default=0) for seq in lost}
-    return {seq: (before.get(parent, parent), entry) for seq, (parent, entry) in found.items()}
+    return {
+        seq: (_find_before(found, min(seq, parent)) if parent in lost else parent, entry)
+        for seq, (parent, entry) in found.items()
+    }
+
+
+def _find_before(found: Entries, number: int) -> int:
+    return max((seq for seq in found if seq < number), default=0)
 
 
 def _expand_files(conversation: Conversation, found: Entries) -> Entries:
@@ -122,8 +128,8 @@ def read_path(conversation: Conversation, tip: int | None = None) -> list[Messag
     log = read_entries(conversation)
     found: list[Message | Change] = []
     at = conversation.tip if tip is None else tip
-    if at not in log:
-        at = max((seq for seq in log if seq < at), default=0)
+    if tip is None and at not in log:
+        at = _find_before(log, at)
     while at:
         at, entry = log[at]
         found.append(entry)
@@ -252,7 +258,10 @@ def _find_compacting_model(
 
 def _puts_block(change: Change) -> bool:
     is_summary = change.kind == "summary" and change.outcome == "applied"
-    return is_summary and api_compaction.inserts_block(edits.load_edits(change.edits))
+    try:
+        return is_summary and api_compaction.inserts_block(edits.load_edits(change.edits))
+    except DAMAGE:
+        return False
 
 
 def _build_report(

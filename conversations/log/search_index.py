@@ -15,6 +15,7 @@ from django.db import connection, transaction
 
 from conversations.context.tokens.media import TEXT
 from conversations.context.view import attachment_refs, wire
+from conversations.context.view.stored_blocks import read_blocks
 from conversations.log import search_terms
 from conversations.models import Attachment, Conversation, Message, SearchText
 
@@ -141,6 +142,6 @@ def _collect_text(conversation: Conversation, row: Message) -> str:
 
 def extract_visible_text(content: str) -> str:
     """Return the visible text of a message's blocks, without characters a column refuses."""
-    blocks = wire.decode(content)
+    blocks = read_blocks(content)
     texts = (str(block["text"]) for block in blocks if block.get("type") == "text")
     return wire.clean("\n\n".join(texts)).replace("\0", "\ufffd")

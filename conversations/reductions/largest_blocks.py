@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from conversations.context.errors import WireError
 from conversations.context.steps.kinds import OURS
 from conversations.context.steps.recall_list import message_id
 from conversations.context.steps.shorten_results import index_calls
@@ -36,8 +37,7 @@ def list_largest_blocks(conversation: Conversation) -> tuple[LargeBlock, ...]:
     found = [
         (block.tokens, message, block)
         for message in view.messages
-        for block in message.blocks
-        if block.type not in THINKING
+        for block in _list_blocks(message)
     ]
     found.sort(key=lambda row: row[0], reverse=True)
     labels = {call.id: call.label for call in index_calls(view).values()}
@@ -51,6 +51,14 @@ def list_largest_blocks(conversation: Conversation) -> tuple[LargeBlock, ...]:
         )
         for tokens, message, block in found[:MOST]
     )
+
+
+def _list_blocks(message: Message) -> list[Block]:
+    """Return the blocks of a message but thinking; none of a damaged one, which is not sent."""
+    try:
+        return [block for block in message.blocks if block.type not in THINKING]
+    except WireError:
+        return []
 
 
 def _describe(message: Message, block: Block, labels: dict[str, str]) -> str:

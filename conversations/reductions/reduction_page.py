@@ -7,6 +7,7 @@ from typing import Any, assert_never
 
 from django.http import Http404
 
+from conversations.context.errors import WireError
 from conversations.context.steps.api_compaction import NUMBER
 from conversations.context.steps.pinned import Pin
 from conversations.context.steps.recall_list import message_id
@@ -15,6 +16,7 @@ from conversations.context.view import wire
 from conversations.context.view.blocks import read_result_text
 from conversations.context.view.edits import Edit, SpliceBlocks, SpliceMessages, load_edits
 from conversations.context.view.view import Block, Message, View
+from conversations.log.findings import DAMAGE
 from conversations.log.path import fold_entry, read_path
 from conversations.models import Conversation, Transformation
 from conversations.reductions.explanation import explain_change
@@ -98,7 +100,7 @@ def list_changes(
                 for message in view.messages:
                     if edit.first <= message.seq <= edit.last:
                         keep = _keep(message, held)
-                        found.append(_change(_title(message), _text(message.blocks), "", keep))
+                        found.append(_change(_title(message), _message_text(message), "", keep))
                 for put in (Message.parse(*parts) for parts in edit.messages):
                     messages[put.seq] = put
                     keep = _keep(put, held)
@@ -133,8 +135,24 @@ def _change(title: str, before: str, after: str, keep: PinState | None) -> Chang
     return Change(title, before, after, len(before), len(after), keep)
 
 
+def _message_text(message: Message) -> str:
+    """Return the text of a message; as it is stored where it cannot be split into blocks."""
+    try:
+        return _text(message.blocks)
+    except WireError:
+        return message.content
+
+
 def _text(blocks: tuple[Block, ...]) -> str:
-    return "\n\n".join(format_block_text(block.value) for block in blocks)
+    return "\n\n".join(map(_format_block, blocks))
+
+
+def _format_block(block: Block) -> str:
+    """Format a block as text; a malformed one, which a repair may have left out, as it is."""
+    try:
+        return format_block_text(block.value)
+    except DAMAGE:
+        return block.text
 
 
 def format_block_text(block: dict[str, Any]) -> str:

@@ -21,6 +21,7 @@ from conversations.agent.answer import ToolUse
 from conversations.agent.approval_rules import ApprovalQuestion, CallFacts, Rule, find_question
 from conversations.agent.ports import ToolDone
 from conversations.context.view import wire
+from conversations.context.view.stored_blocks import read_blocks
 from conversations.models import Approval, ApprovalRule, Conversation, Decision, Message, Turn
 from conversations.toolbox.tool_access import read_access
 from conversations.toolbox.web_search import list_private_sources
@@ -148,7 +149,7 @@ def _list_named_hosts(conversation: Conversation) -> Iterator[str]:
     theirs = Q(turn=None) | Q(turn__continues=None)
     prompts = Message.objects.filter(theirs, conversation=conversation, kind="prompt")
     for content in prompts.values_list("content", flat=True):
-        for block in wire.decode(content):
+        for block in read_blocks(content):
             if block.get("type") == "text":
                 for found in _URL.finditer(block["text"]):
                     yield from _list_destinations(found[0])

@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 from conversations.context.tokens.media_words import describe_block, read_text
 from conversations.context.view import wire
 from conversations.context.view.blocks import list_result_images, read_result_text
+from conversations.context.view.stored_blocks import read_blocks
 from conversations.files.attachment_display import expand_for_reading
 from conversations.log.tree import build_path_condition
 from conversations.models import Conversation, Message, ToolCall
@@ -80,7 +81,7 @@ def _find_input(rows: _Rows, id: str) -> str | None:
         return write_input(wire.decode(call.input))
     # Calls of the API's own tools, and imported ones, have no row of their own.
     for message in rows.messages.filter(kind="answer", content__contains=wire.encode(id)):
-        for block in wire.decode(message.content):
+        for block in read_blocks(message.content):
             if block.get("id") == id and "input" in block:
                 return write_input(block["input"])
     return None
@@ -100,7 +101,7 @@ def _find_imported(messages: QuerySet[Message], id: str) -> str | None:
     """Search the messages themselves: imported tool results have no row of their own."""
     quoted = wire.encode(id)
     for message in messages.filter(kind="results", content__contains=quoted):
-        for block in wire.decode(message.content):
+        for block in read_blocks(message.content):
             if block.get("tool_use_id") == id:
                 return read_result_text(block.get("content", ""))
     return None
@@ -111,7 +112,7 @@ def read_message_text(message: Message) -> str:
     is_prompt = message.kind == Message.Kind.PROMPT
     content = message.content
     blocks = (
-        expand_for_reading(message.conversation, content) if is_prompt else wire.decode(content)
+        expand_for_reading(message.conversation, content) if is_prompt else read_blocks(content)
     )
     shown = ("text", "tool_result", "image", "document")
     return "\n\n".join(_block_text(block) for block in blocks if block["type"] in shown)

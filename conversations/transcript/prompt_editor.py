@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.utils.translation import gettext as _
 
-from conversations.context.view import wire
+from conversations.context.view.stored_blocks import read_blocks
 from conversations.models import Turn
 
 
@@ -30,7 +30,7 @@ def read_editable_prompt(turn: Turn) -> EditablePrompt | None:
     prompt = turn.messages.filter(kind="prompt").first()
     if prompt is None or turn.continues_id is not None:
         return None
-    blocks = list(enumerate(wire.decode(prompt.content)))
+    blocks = list(enumerate(read_blocks(prompt.content)))
     names = {"image": _("Image"), "document": _("File")}
     texts = [block["text"] for _place, block in blocks if block["type"] == "text"]
     parts = tuple(

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from conversations import models
 from conversations.context.steps.pinned import Pin
-from conversations.context.view import wire
+from conversations.context.view.stored_blocks import read_blocks
 from conversations.models import ApiResult, Message, ToolCall
 from conversations.rendering import render_markdown
 from conversations.transcript.server_tools import (
@@ -40,10 +40,10 @@ NOTHING_LATER = Served({})
 
 def find_later(answer: Message, following: QuerySet[Message]) -> Served:
     """Return what came later of the results of an answer's calls, reading only where it must."""
-    if not has_open_call(wire.decode(answer.content)):
+    if not has_open_call(read_blocks(answer.content)):
         return NOTHING_LATER
     after = following.filter(kind="answer", seq__gt=answer.seq).order_by("seq")
-    found = (wire.decode(text) for text in after.values_list("content", flat=True)[:_NEAR])
+    found = (read_blocks(text) for text in after.values_list("content", flat=True)[:_NEAR])
     is_live = answer.turn is not None and answer.turn.is_live
     return Served(map_results(block for blocks in found for block in blocks), is_live)
 
@@ -58,7 +58,7 @@ def build_rounds(
 ) -> list[Round]:
     """Return the rounds of a turn, each with the reductions before it."""
     answers = [m for m in messages if m.kind == "answer"]
-    parts = [wire.decode(answer.content) for answer in answers]
+    parts = [read_blocks(answer.content) for answer in answers]
     outputs = _map_outputs(messages)
     served = Served(
         map_results(block for blocks in parts for block in blocks) | later.results, later.is_live
@@ -127,7 +127,7 @@ def add_live(rounds: list[Round], live: Live | None) -> list[Round]:
 
 def join_text(content: str) -> str:
     """Return the text of a message without its other blocks."""
-    return join_cited_text(wire.decode(content)).text
+    return join_cited_text(read_blocks(content)).text
 
 
 def _map_outputs(messages: list[Message]) -> dict[str, dict[str, Any]]:
@@ -136,6 +136,6 @@ def _map_outputs(messages: list[Message]) -> dict[str, dict[str, Any]]:
         block["tool_use_id"]: block
         for message in messages
         if message.kind == "results"
-        for block in wire.decode(message.content)
+        for block in read_blocks(message.content)
         if block["type"] == "tool_result"
     }

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from conversations.context.view import wire
 from conversations.context.view.blocks import SERVER_CALLS, is_server_result, read_result_text
 from conversations.context.view.message_shape import write_label
+from conversations.context.view.stored_blocks import read_blocks
 from conversations.log.tree import build_path_condition
 from conversations.models import Conversation, Message
 from conversations.transcript.originals import INPUT, read_message_text, write_input
@@ -44,7 +44,7 @@ def _read_texts(conversation: Conversation) -> Iterator[tuple[str, str, str]]:
         if message.kind == Message.Kind.PROMPT:
             yield f"msg_{message.seq}", "what the user wrote", read_message_text(message)
             continue
-        blocks = wire.decode(message.content)
+        blocks = read_blocks(message.content)
         if said := "\n\n".join(str(b["text"]) for b in blocks if b["type"] == "text").strip():
             yield f"msg_{message.seq}", "what you wrote", said
         for block in blocks:

@@ -76,6 +76,11 @@ class Marker:
     #: The policy setting that fired, or what a person requested.
     setting: str = ""
 
+    @property
+    def has_figures(self) -> bool:
+        """Return whether its size is what matters: a repair is not made to save anything."""
+        return self.outcome == "applied" and self.kind != "repair"
+
 
 @dataclass(frozen=True, slots=True)
 class Round:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from conversations import models
 from conversations.agent.finish import can_continue
@@ -237,7 +238,7 @@ def _build_markers(conversation: Conversation, rows: list[Transformation]) -> li
             row.seq,
             row.kind,
             row.outcome,
-            row.note,
+            _(row.note) if row.kind == "repair" else row.note,
             row.tokens_before,
             row.tokens_after,
             reverse("reduction", args=[conversation.public_id, row.seq]),

@@ -2,9 +2,9 @@
 
 What the API would refuse in a history it did not write is repaired where the meaning is plain:
 empty texts, cache breakpoints and thinking (signed over another request) are left out, results are
-moved to the front of their message, and a tool call without a result gets one that says so. A
-record that still breaks a rule is refused with that rule, so nothing imported is ever refused
-later.
+moved to the front of their message, and a tool call without a result gets one that says so. What
+still breaks a rule is kept as it is for people, and repaired before it is first sent
+(context/steps/repair.py). A record of which nothing could be shown is refused.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
+from conversations.agent.answer_block import demand_shallow
 from conversations.context.errors import ContextError
-from conversations.context.view import attachment_refs, rules, wire
-from conversations.context.view.view import THINKING, Kind, Message, View
+from conversations.context.view import attachment_refs, wire
+from conversations.context.view.stored_blocks import read_blocks
+from conversations.context.view.view import THINKING, Kind, Message
 from conversations.transfer.record_fields import (
     NO_IMAGE,
     clean_text,
@@ -114,7 +116,7 @@ def _parse(record: dict[str, Any]) -> Recording:
     if not 0 < len(name) <= MAX_ID:
         raise RecordError(f'"id" must be a text of 1 to {MAX_ID} characters')
     entries = list(_parse_entries(record.get("messages")))
-    _demand_legal(entries)
+    _demand_content(entries)
     return Recording(
         clean_text(name.strip()),
         _parse_system(record.get("system")),
@@ -240,21 +242,18 @@ def _build_entry(kind: Kind, blocks: list[dict[str, Any]], calls: Iterable[str] 
     return Entry(kind, content, Message.parse(0, kind, content).tokens, tuple(calls))
 
 
-def _demand_legal(entries: list[Entry]) -> None:
-    """Raise RecordError for what the API would refuse with the next prompt."""
-    if not entries:
+def _demand_content(entries: list[Entry]) -> None:
+    """Raise RecordError where there is nothing to show, and ContextError for too deep a value."""
+    for entry in entries:
+        demand_shallow(wire.decode(entry.content))
+    if not any(read_blocks(entry.content) for entry in entries):
         raise RecordError("has no message with content")
-    view = View()
-    another = Entry("prompt", '[{"type":"text","text":"?"}]', 0)
-    for seq, entry in enumerate([*entries, another], 1):
-        view = view.append(Message(seq, entry.kind, entry.content, entry.tokens))
-    rules.check_rules(view)
 
 
 def _group_exchanges(entries: list[Entry]) -> tuple[Exchange, ...]:
     found: list[list[Entry]] = []
     for entry in entries:
-        if entry.kind == "prompt":
+        if entry.kind == "prompt" or not found:
             found.append([])
         found[-1].append(entry)
     return tuple(Exchange(tuple(group)) for group in found)

@@ -16,6 +16,7 @@ from django.db.models import Max
 
 from conversations.agent.finish import can_continue
 from conversations.context.view import wire
+from conversations.context.view.stored_blocks import read_blocks
 from conversations.log.page_version import raise_version
 from conversations.log.tree import find_newest_below, list_versions, make_version_id
 from conversations.models import Conversation, Message, Transformation, Turn
@@ -178,7 +179,7 @@ def _replace_text(content: str, typed: str, keep: Collection[int] | None) -> lis
 
 def _write_continuation(turn: Turn) -> str:
     last = turn.messages.order_by("-seq").first()
-    blocks = wire.decode(last.content) if last is not None and last.kind == "answer" else []
+    blocks = read_blocks(last.content) if last is not None and last.kind == "answer" else []
     said = "\n\n".join(block["text"] for block in blocks if block["type"] == "text").strip()
     text = CUT.format(end=said[-QUOTED:]) if said else BROKEN_OFF
     return wire.encode([{"type": "text", "text": text}])

@@ -48,7 +48,9 @@ async def test_every_refusal_of_the_api_is_one_of_the_closed_set(
     assert heard.failure.text.endswith(".")
 
 
-async def test_the_api_s_words_are_kept_for_the_record_and_not_shown(emulator: EmulatorServer) -> None:
+async def test_the_api_s_words_are_kept_for_the_record_and_not_shown(
+    emulator: EmulatorServer,
+) -> None:
     heard = await ask(
         emulator.url, BODY.replace('"stream":true', '"stream":true,"temp":1'), PATIENT
     )

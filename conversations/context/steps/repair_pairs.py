@@ -10,6 +10,7 @@ there is no other result to be given to such a call, so what has no counterpart 
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from itertools import pairwise
 
 from conversations.context.steps.repair_blocks import LOST_RESULT, with_id, write_result
 from conversations.context.steps.repair_drafts import Draft, Drafts
@@ -31,6 +32,7 @@ class PairMending:
 
     def mend(self) -> None:
         """Pair the calls and results of all turns."""
+        self._fill_gaps()
         expected: Expected = {}
         last: Draft | None = None
         for run in self.drafts.list_runs():
@@ -41,6 +43,27 @@ class PairMending:
                 expected = {}
         if last is not None and any(expected.values()):
             self._add_lost(None, expected, last)
+
+    def _fill_gaps(self) -> None:
+        """Answer calls whose results are nowhere where these were: between two answers."""
+        sent = self.drafts.list_sent()
+        answered = {
+            block.id for draft in sent for block in draft.blocks if block.type == "tool_result"
+        }
+        for draft, behind in pairwise(sent):
+            calls = [block.id for block in draft.blocks if block.type == "tool_use"]
+            is_lost = calls and draft.kind == behind.kind == "answer"
+            if is_lost and answered.isdisjoint(calls) and draft.seq + 1 < behind.seq:
+                self.has_lost = True
+                self._put_behind(draft, [write_result(call, LOST_RESULT) for call in calls])
+
+    def _put_behind(self, last: Draft, lost: list[Block]) -> None:
+        """Put results into the place behind an answer, which nothing that is sent has."""
+        draft = next((one for one in self.drafts.rows if one.seq == last.seq + 1), None)
+        if draft is None:
+            self.drafts.insert(Draft(last.seq + 1, "results", lost))
+        else:
+            draft.kind, draft.blocks = "results", lost
 
     def _rename_calls(self, run: list[Draft]) -> Expected:
         expected: Expected = defaultdict(deque)
@@ -96,11 +119,7 @@ class PairMending:
         if first is not None and (first.kind == "results" or last.seq + 1 >= first.seq):
             self._put_first(first, lost)
             return
-        draft = next((one for one in self.drafts.rows if one.seq == last.seq + 1), None)
-        if draft is None:
-            self.drafts.insert(Draft(last.seq + 1, "results", lost))
-        else:
-            draft.kind, draft.blocks = "results", lost
+        self._put_behind(last, lost)
 
     def _put_first(self, draft: Draft, results: list[Block]) -> None:
         """Put results behind those that a message begins with."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from conversations.context.tokens.media_words import describe_block, read_text
 from conversations.context.view import wire
+from conversations.context.view.stored_blocks import read_blocks
 from conversations.files.attachment_display import expand_for_reading
 from conversations.log.entries import iterate_messages, iterate_transformations, list_path_numbers
 from conversations.models import Conversation, Message, Transformation
@@ -45,7 +46,7 @@ def write_markdown(conversation: Conversation, *, with_events: bool = False) -> 
         said = row.kind
         is_prompt = row.kind == Message.Kind.PROMPT
         blocks = (
-            expand_for_reading(conversation, row.content) if is_prompt else wire.decode(row.content)
+            expand_for_reading(conversation, row.content) if is_prompt else read_blocks(row.content)
         )
         for block in blocks:
             yield _format_block(block)

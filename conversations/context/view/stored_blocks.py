@@ -1,0 +1,44 @@
+"""The blocks of a stored message, as far as they can be read.
+
+A row can be damaged, and an import malformed. Pages show what is left of it: that a request made of
+it breaks a rule is for the repair to find, and that the row was changed for verification.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conversations.context.errors import WireError
+from conversations.context.view import wire
+
+#: Fields without which a block of a type cannot be shown.
+_NEEDED: dict[str, dict[str, type]] = {
+    "text": {"text": str},
+    "thinking": {"thinking": str},
+    "tool_use": {"id": str, "name": str, "input": dict},
+    "tool_result": {"tool_use_id": str},
+    "image": {"source": dict},
+    "document": {"source": dict},
+}
+
+
+def read_blocks(content: str) -> list[dict[str, Any]]:
+    """Return the blocks of a message's wire text, without those that are malformed."""
+    try:
+        values = wire.decode(content)
+    except WireError:
+        return []
+    return list(filter(_is_sound, values)) if isinstance(values, list) else []
+
+
+def _is_sound(value: Any) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("type"), str):
+        return False
+    needed = _NEEDED.get(value["type"], {})
+    if not all(isinstance(value.get(name), kind) for name, kind in needed.items()):
+        return False
+    return value["type"] != "tool_result" or _is_result(value.get("content", ""))
+
+
+def _is_result(content: Any) -> bool:
+    return isinstance(content, str) or (isinstance(content, list) and all(map(_is_sound, content)))

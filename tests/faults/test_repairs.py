@@ -1,0 +1,388 @@
+"""No conversation is ever locked: whatever broke its history, one recorded repair and it goes on.
+
+Rows are broken as whoever owns the database can break them, answers and rules by a server between
+the app and the emulator. After each of them the turn is answered, later turns need no other repair,
+every later request is rebuilt from the record, and all pages open.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from agentweb.emulator.server import Server
+from conversations.audit.verify import Problem, Tally, verify_everything
+from conversations.context.steps.repair_blocks import NO_RESULT
+from conversations.context.view import wire
+from conversations.db import run_db
+from conversations.models import (
+    ApiCall,
+    ApiResult,
+    Attachment,
+    Blob,
+    Conversation,
+    Message,
+    ToolCall,
+    Transformation,
+    Turn,
+)
+from conversations.transfer.importing import import_recording
+from conversations.transfer.recordings import read_record
+from tests.faults.oracle import check_rows
+from tests.faults.whole import App, Chat, reductions
+from tests.support.attached_files import PNG, kept
+from tests.support.damaged_rows import (
+    change_content,
+    delete_row,
+    list_messages,
+    put_text,
+    unguarded,
+)
+from tests.support.gateway import Gateway
+from tests.support.one_database import with_slice
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+Break = Callable[[Conversation], None]
+#: What nobody who reads a conversation should have to know.
+PROTOCOL = re.compile(r"block|index|tool_use|tool_result|messages\.|content\.|signature|protocol")
+
+
+def lose_results(conversation: Conversation) -> None:
+    delete_row(list_messages(conversation, "results")[0])
+
+
+def empty_results(conversation: Conversation) -> None:
+    put_text(list_messages(conversation, "results")[0], "[]")
+
+
+def double_results(conversation: Conversation) -> None:
+    change_content(list_messages(conversation, "results")[0], lambda blocks: blocks * 2)
+
+
+def rename_call(conversation: Conversation) -> None:
+    row = list_messages(conversation, "answer")[0]
+    put_text(row, re.sub(r'"toolu_\w+"', '"toolu_other"', row.content))
+
+
+def garble_answer(conversation: Conversation) -> None:
+    row = list_messages(conversation, "answer")[-1]
+    put_text(row, row.content[:-5])
+
+
+def blank_answer(conversation: Conversation) -> None:
+    change_content(
+        list_messages(conversation, "answer")[-1], lambda _: [{"type": "text", "text": ""}]
+    )
+
+
+def put_unknown_part(conversation: Conversation) -> None:
+    change_content(
+        list_messages(conversation, "prompt")[0], lambda blocks: [*blocks, {"type": "hologram"}, 7]
+    )
+
+
+def garble_first_prompt(conversation: Conversation) -> None:
+    put_text(list_messages(conversation, "prompt")[0], "not even JSON")
+
+
+def lose_prompt(conversation: Conversation) -> None:
+    delete_row(list_messages(conversation, "prompt")[0])
+
+
+def turn_prompt_into_answer(conversation: Conversation) -> None:
+    with unguarded():
+        row = list_messages(conversation, "prompt")[0]
+        Message.objects.filter(pk=row.pk).update(kind="answer")
+
+
+def put_image_into_error(conversation: Conversation) -> None:
+    def change(blocks: list[Any]) -> list[Any]:
+        data = b64encode(PNG).decode()
+        source = {"type": "base64", "media_type": "image/png", "data": data}
+        return [blocks[0] | {"is_error": True, "content": [{"type": "image", "source": source}]}]
+
+    change_content(list_messages(conversation, "results")[0], change)
+
+
+def put_lonely_search(conversation: Conversation) -> None:
+    call = {"type": "server_tool_use", "id": "srvtoolu_9", "name": "web_search", "input": {}}
+    change_content(list_messages(conversation, "answer")[-1], lambda blocks: [call, *blocks])
+
+
+BREAKS: list[Break] = [
+    lose_results, empty_results, double_results, rename_call, garble_answer, blank_answer,
+    put_unknown_part, garble_first_prompt, lose_prompt, turn_prompt_into_answer,
+    put_image_into_error, put_lonely_search,
+]  # fmt: skip
+
+
+async def talk(chat: Chat) -> None:
+    for words in ("Write the file plan.md with content: buy milk", "List files", "Hello"):
+        assert (await chat.say(words)).state == "done"
+
+
+@pytest.mark.parametrize("break_it", with_slice(BREAKS), ids=lambda one: one.__name__)
+async def test_a_history_broken_in_the_database_goes_on_after_one_repair(
+    app: App, break_it: Break
+) -> None:
+    async with app.chat() as chat:
+        await talk(chat)
+        await run_db(break_it, chat.conversation)
+        await check_pages(chat)
+        before = await run_db(last_call)
+        await check_going_on(chat, repairs=1)
+        await check_pages(chat)
+        problems = await run_db(lambda: list(verify_everything(Tally())))
+        assert problems
+        assert [one for one in problems if is_of_call_after(one, before)] == []
+
+
+async def test_a_file_that_is_gone_is_left_out_of_what_is_sent(app: App) -> None:
+    async with app.chat() as chat:
+        await attach(chat, "A picture is missing")
+
+        def lose() -> None:
+            row = Attachment.objects.get()
+            blob = Blob.objects.get(pk=row.data_id)
+            with unguarded():
+                Attachment.objects.filter(pk=row.pk).delete()
+                rows = Blob.objects.filter(pk=blob.pk)
+                rows._raw_delete(rows.db)
+
+        await run_db(lose)
+        await check_going_on(chat, repairs=1)
+        await check_pages(chat)
+
+
+async def test_a_change_that_cannot_be_read_any_more_is_passed_over(app: App) -> None:
+    async with app.chat() as chat:
+        await talk(chat)
+        await run_db(empty_results, chat.conversation)
+        await chat.say("Go on")
+
+        def garble() -> None:
+            with unguarded():
+                Transformation.objects.update(edits="[[")
+
+        await run_db(garble)
+        await check_going_on(chat, repairs=2)
+
+
+async def test_a_broken_import_opens_and_goes_on_after_one_repair(app: App) -> None:
+    async with app.chat() as chat:
+        use = {"type": "tool_use", "id": "t1", "name": "look", "input": {}}
+        found = {"type": "tool_result", "tool_use_id": "t1", "content": "blue"}
+        record = {
+            "id": "rec-1",
+            "messages": [
+                {"role": "assistant", "content": "I was first"},
+                {"role": "user", "content": "Find it"},
+                {"role": "assistant", "content": [use, use]},
+                {"role": "user", "content": [found, found, found]},
+                {"role": "user", "content": [found | {"tool_use_id": "nobody"}]},
+                {"role": "assistant", "content": [{"type": "hologram"}, use]},
+            ],
+        }
+
+        def bring() -> Conversation:
+            recording = read_record(wire.encode(record).encode())
+            return import_recording(
+                user=chat.user, recording=recording, model=chat.conversation.model
+            )
+
+        chat.conversation = await run_db(bring)
+        async with chat.watched():
+            await check_pages(chat)
+            await check_going_on(chat, repairs=1)
+            await check_pages(chat)
+            assert await run_db(lambda: list(verify_everything(Tally()))) == []
+
+
+async def with_gateway(app: App, gateway: Gateway, run: Callable[[Chat], Awaitable[None]]) -> None:
+    """Run something with the app behind a gateway."""
+    with Server(gateway).start() as server:
+        await app.point_at(server.url)
+        try:
+            async with app.chat() as chat:
+                await run(chat)
+        finally:
+            await app.point_at(app.emulator.url)
+
+
+async def test_a_gateway_that_repeats_the_ids_of_calls_is_answered_every_time(app: App) -> None:
+    """Each id is kept once; the row of a call has the one that was given."""
+    gateway = Gateway(app.emulator.app, rewrite=lambda raw: re.sub(rb"toolu_\w+", b"call.0", raw))
+
+    async def run(chat: Chat) -> None:
+        for _ in range(3):
+            turn = await chat.say("Use 3 tools")
+            assert (turn.state, turn.error_text) == ("done", "")
+        calls = await run_db(lambda: list(ToolCall.objects.values_list("tool_use_id", "given_id")))
+        assert [one for one, _ in calls] == ["call_0", *(f"call_0_{n}" for n in range(2, 10))]
+        assert {given for _, given in calls} == {"call.0"}
+        assert await run_db(reductions, chat) == []
+        assert await run_db(lambda: list(verify_everything(Tally()))) == []
+
+    await with_gateway(app, gateway, run)
+
+
+def has_word(word: str) -> Callable[[dict[str, Any]], str]:
+    """Return a rule against messages with a word; it names the place as the API does."""
+
+    def rule(body: dict[str, Any]) -> str:
+        for at, message in enumerate(body["messages"]):
+            for part, block in enumerate(message["content"]):
+                if word in wire.encode(block):
+                    return f"messages.{at}.content.{part}: new rule: `{word}` is not permitted"
+        return ""
+
+    return rule
+
+
+async def test_a_rule_that_is_new_to_the_api_costs_what_breaks_it_and_no_more(app: App) -> None:
+    gateway = Gateway(app.emulator.app)
+
+    async def run(chat: Chat) -> None:
+        await talk(chat)
+        gateway.rule = has_word("buy milk")
+        await check_going_on(chat, repairs=1)
+        assert len(gateway.refused) == 1
+        row = await run_db(Transformation.objects.get)
+        assert "new rule: `buy milk` is not permitted" in row.reason
+        refused = await run_db(ApiResult.objects.get, error_type="invalid_request")
+        assert "new rule" in refused.error_message
+        assert (refused.cost_micros, refused.status) == (0, "error")
+        await run_db(check_rows)
+        await check_pages(chat)
+
+    await with_gateway(app, gateway, run)
+
+
+@pytest.mark.parametrize("counts", [True, False])
+async def test_a_rule_that_names_no_place_is_found_by_counting_or_by_age(
+    app: App, counts: bool
+) -> None:
+    gateway = Gateway(app.emulator.app, counts=counts)
+
+    def odd(body: dict[str, Any]) -> str:
+        has_results = any(
+            block["type"] == "tool_result" and block["content"] != NO_RESULT
+            for message in body["messages"][-1:]
+            for block in message["content"]
+        )
+        return "This result is not acceptable." if has_results else ""
+
+    gateway.rule = odd
+
+    async def run(chat: Chat) -> None:
+        turn = await chat.say("List files")
+        assert (turn.state, turn.error_text) == ("done", "")
+        assert await run_db(reductions, chat) == [("repair", "applied")]
+        gateway.rule = lambda body: ""
+        assert (await chat.say("Thanks")).state == "done"
+        assert await run_db(reductions, chat) == [("repair", "applied")]
+        await run_db(check_rows)
+
+    await with_gateway(app, gateway, run)
+
+
+async def test_what_is_refused_to_the_end_is_kept_for_its_reader_and_not_sent_again(
+    app: App,
+) -> None:
+    gateway = Gateway(app.emulator.app, rule=has_word("forbidden"))
+
+    async def run(chat: Chat) -> None:
+        assert (await chat.say("Hello")).state == "done"
+        turn = await chat.say("Say the forbidden word")
+        assert (turn.state, turn.error_code) == ("failed", "invalid_request")
+        assert "Say the forbidden word" in chat.text(2)
+        assert "not sent again" in turn.error_text
+        assert not PROTOCOL.search(chat.text(2))
+        for words in ("Then something else", "And more"):
+            assert (await chat.say(words)).state == "done"
+        assert len(gateway.refused) == 1
+        assert "forbidden" not in wire.encode(gateway.messages[-1])
+        assert await run_db(reductions, chat) == [("repair", "applied")]
+        await run_db(check_rows)
+
+    await with_gateway(app, gateway, run)
+
+
+async def test_a_gateway_that_refuses_everything_takes_nothing_from_the_conversation(
+    app: App,
+) -> None:
+    gateway = Gateway(app.emulator.app)
+
+    async def run(chat: Chat) -> None:
+        await talk(chat)
+        gateway.rule = lambda body: "Not today."
+        turn = await chat.say("Go on")
+        assert (turn.state, turn.error_code) == ("failed", "invalid_request")
+        assert len(gateway.refused) == 2
+        gateway.rule = lambda body: ""
+        assert (await chat.say("And now")).state == "done"
+        sent = wire.encode(gateway.messages[-1])
+        assert "buy milk" in sent
+        assert "Hello" in sent
+        assert "Go on" not in sent
+        await run_db(check_rows)
+
+    await with_gateway(app, gateway, run)
+
+
+async def attach(chat: Chat, text: str) -> None:
+    file = await run_db(kept, chat.user)
+    path = f"/c/{chat.conversation.public_id}/send/"
+    data = {"text": text, "client_id": str(uuid4()), "attachments": str(file.public_id)}
+    answer = await run_db(chat.client.post, path, data, headers={"HX-Request": "true"})
+    assert answer.status_code == 200
+    turn = await run_db(lambda: Turn.objects.latest("pk"))
+    assert (await chat.ended(turn)).state == "done"
+
+
+def last_call() -> int:
+    return ApiCall.objects.latest("pk").pk
+
+
+def is_of_call_after(problem: Problem, before: int) -> bool:
+    return problem.table == "apicall" and problem.id.isdigit() and int(problem.id) > before
+
+
+async def check_going_on(chat: Chat, *, repairs: int) -> None:
+    """Say three things: only the first is preceded by a repair, and all are answered."""
+    for words in ("Go on then", "List files", "And once more"):
+        turn = await chat.say(words)
+        assert (turn.state, turn.error_text) == ("done", "")
+        found = [row for row in await run_db(reductions, chat) if row[0] == "repair"]
+        assert found == [("repair", "applied")] * repairs
+    refused = await run_db(
+        lambda: list(
+            ApiResult.objects.exclude(error_message="").values_list("error_message", flat=True)
+        )
+    )
+    assert not refused, (refused, await run_db(reductions, chat))
+    note = (await run_db(lambda: Transformation.objects.filter(kind="repair").latest("pk"))).note
+    number = (
+        await run_db(lambda: Turn.objects.filter(conversation=chat.conversation).latest("pk"))
+    ).number
+    shown = " ".join(chat.text(number - 2).split())
+    assert note in shown
+    assert not PROTOCOL.search(note)
+    assert await run_db(lambda: ApiCall.objects.filter(result=None).count()) == 0
+
+
+async def check_pages(chat: Chat) -> None:
+    """Open every page about the conversation."""
+    place = f"/c/{chat.conversation.public_id}/"
+    rows = chat.conversation.transformations.values_list("seq", flat=True)
+    changes = [f"inspect/events/{seq}/" for seq in await run_db(lambda: list(rows))]
+    calls = await run_db(lambda: ApiCall.objects.filter(conversation=chat.conversation).count())
+    pages = ("", "inspect/", "inspect/now/", "export.md", "export.json", "export.html", "largest/")
+    for path in (*pages, *changes, *[f"inspect/calls/{calls}/"] * bool(calls)):
+        answer = await run_db(chat.client.get, place + path)
+        assert answer.status_code == 200, place + path
