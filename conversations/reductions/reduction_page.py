@@ -11,6 +11,7 @@ from conversations.context.errors import WireError
 from conversations.context.steps.api_compaction import NUMBER
 from conversations.context.steps.pinned import Pin
 from conversations.context.steps.recall_list import message_id
+from conversations.context.steps.repair_drafts import read_value
 from conversations.context.tokens.media_words import describe_block, read_text
 from conversations.context.view import wire
 from conversations.context.view.blocks import read_result_text
@@ -120,7 +121,7 @@ def _keep(message: Message, held: frozenset[Pin]) -> PinState | None:
 def _block_change(message: Message, edit: SpliceBlocks, kind: str, held: frozenset[Pin]) -> Change:
     dropped = message.blocks[edit.at : edit.at + edit.drop]
     put = tuple(Block(text) for text in edit.blocks)
-    ids = [block.id for block in (*dropped, *put) if block.id]
+    ids = [block.id for block in (*dropped, *put) if read_value(block) and block.id]
     title = f"{_title(message)}, block {edit.at + 1}" + (f", {ids[0]}" if ids else "")
     name = name_original(message.seq, put[0], kind) if put else ""
     keep = PinState(name, bool({name, message.seq} & held)) if name else None
