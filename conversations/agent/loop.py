@@ -24,7 +24,7 @@ from conversations.agent.finish import (
 from conversations.agent.job import Job, LoadedConversation, list_call_ids
 from conversations.agent.ports import Finish, ModelFailed, Ports, Refused, Sending, Sent
 from conversations.agent.prepare import RequestPreparation, build_report, warn_of_mismatch
-from conversations.agent.refusals import REFUSED_FOR_GOOD, RefusedRequests
+from conversations.agent.refused_requests import REFUSED_FOR_GOOD, RefusedRequests
 from conversations.agent.resume import OpenRound, TurnProgress
 from conversations.agent.stop import Stopped
 from conversations.agent.tool_calls import STOPPED, TOO_MANY, ToolRuns

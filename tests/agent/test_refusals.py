@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conversations.agent.ports import ModelFailed
-from conversations.agent.refusals import NOT_TAKEN
+from conversations.agent.refused_requests import NOT_TAKEN
 from conversations.agent.resume import TurnProgress
 from conversations.context.steps.repair import NOTES
 from conversations.context.steps.repair_refused import TURN_LEFT_OUT
