@@ -1,8 +1,8 @@
 """No conversation is ever locked: whatever broke its history, one recorded repair and it goes on.
 
-Rows are broken as whoever owns the database can break them. After each of them the turn is answered,
-later turns need no other repair, every later request is rebuilt from the record, and all pages
-open.
+Rows are broken as whoever owns the database can break them. After each of them the turn is
+answered, later turns need no other repair, every later request is rebuilt from the record, and all
+pages open.
 """
 
 from __future__ import annotations
