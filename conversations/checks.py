@@ -7,6 +7,7 @@ from typing import Any
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
 
+from conversations.agent.thinking import EFFORTS
 from conversations.budgets.prices import find_small_windows, find_unpriced_models, has_catalogue
 from conversations.conf import build_site_policy, conf
 from conversations.context.errors import ContextError
@@ -40,6 +41,19 @@ def check_caps(**_: Any) -> list[CheckMessage]:
         Error(f"AGENTWEB_{name.upper()} must be at least 1.", id="agentweb.E002")
         for name in names
         if getattr(conf, name) < 1
+    ]
+
+
+@register(Tags.security)
+def check_effort(**_: Any) -> list[CheckMessage]:
+    if conf.effort in ("", *EFFORTS):
+        return []
+    return [
+        Error(
+            f"AGENTWEB_EFFORT is {conf.effort!r}, which is no effort.",
+            hint=f"Use {', '.join(EFFORTS)}, or leave it empty.",
+            id="agentweb.E005",
+        )
     ]
 
 

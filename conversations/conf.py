@@ -25,6 +25,9 @@ class Conf:
     #: Model that writes the title after the first answer; where it cannot be used the
     #: conversation's own does. off: titles are the first words.
     title_model: str = "claude-haiku-5-5"
+    #: How much the model thinks and writes where a conversation does not say: low, medium, high,
+    #: xhigh or max; a model that lacks the level uses its nearest. Empty: the model's own.
+    effort: str = ""
     #: Whether the prompt cache of a conversation is kept for an hour where its pauses make that
     #: cheaper; without it always for five minutes.
     long_cache: bool = True

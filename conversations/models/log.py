@@ -53,6 +53,14 @@ class WebSearch(models.TextChoices):
     BESIDE = "beside", "on, beside private data"
 
 
+class Effort(models.TextChoices):
+    LOW = "low", "low"
+    MEDIUM = "medium", "medium"
+    HIGH = "high", "high"
+    XHIGH = "xhigh", "very high"
+    MAX = "max", "maximum"
+
+
 class Conversation(models.Model):
     public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     owner = models.ForeignKey(
@@ -63,6 +71,8 @@ class Conversation(models.Model):
     titled_by = models.CharField(max_length=6, default="words")
     model = models.CharField(max_length=100)
     instructions = models.TextField(blank=True)
+    #: How much the model thinks and writes; "": as the site says.
+    effort = models.CharField(max_length=6, choices=Effort, default="", db_default="", blank=True)
     policy = models.JSONField(default=dict, blank=True)
     web_search = models.CharField(
         max_length=6, choices=WebSearch, default=WebSearch.OFF, blank=True

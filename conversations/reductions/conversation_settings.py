@@ -10,8 +10,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from conversations.agent.prices import PriceList
+from conversations.agent.thinking import choose_effort
 from conversations.budgets.caps import TurnCaps, resolve_turn_caps
 from conversations.budgets.prices import load_price_list
+from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.context.policy.continuation import Continuation
 from conversations.context.policy.policy import Policy
@@ -42,6 +44,7 @@ class JobFacts:
     policy: Policy
     prices: PriceList
     instructions: str
+    effort: str
     clears: bool
     compacts: bool
     caps: TurnCaps
@@ -67,6 +70,7 @@ def read_job_facts(conversation_id: int) -> JobFacts:
         effective_policy(conversation, known.tools),
         load_price_list(model.pk, timezone.now()),
         conversation.instructions,
+        choose_effort(model.pk, conversation.effort or conf.effort),
         model.clears,
         model.compacts,
         resolve_turn_caps(conversation.owner_id),
@@ -77,7 +81,12 @@ def read_job_facts(conversation_id: int) -> JobFacts:
 
 @transaction.atomic
 def change_settings(
-    *, conversation_id: int, model: str, instructions: str, policy: Mapping[str, Any]
+    *,
+    conversation_id: int,
+    model: str,
+    instructions: str,
+    policy: Mapping[str, Any],
+    effort: str = "",
 ) -> Conversation:
     """Store what the next turns run with; raises ManualChangeError when pins exceed the model.
 
@@ -87,11 +96,12 @@ def change_settings(
     conversation = lock_conversation(conversation_id)
     held = list_pins(conversation) if model != conversation.model else frozenset()
     conversation.model, conversation.policy = model, dict(policy)
+    conversation.effort = effort
     conversation.instructions = make_storable(wire.clean(instructions))
     if held:
         log = [entry for entry in read_path(conversation) if isinstance(entry, Message)]
         demand_pin_room(conversation, log, held)
     raise_locked(conversation)
-    fields = ["model", "instructions", "policy", "version", "updated_at"]
+    fields = ["model", "instructions", "policy", "effort", "version", "updated_at"]
     conversation.save(update_fields=fields)
     return conversation

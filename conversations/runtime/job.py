@@ -31,6 +31,7 @@ def build_job(facts: JobFacts) -> Job:
         system=system,
         tools=facts.tools.definitions(),
         thinking=None if facts.thinking == "extended" else adaptive,
+        effort=facts.effort,
     )
 
     def summary(prompt: str, max_tokens: int) -> Envelope:

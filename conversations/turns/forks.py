@@ -49,6 +49,7 @@ def fork_conversation(*, turn: Turn) -> Conversation:
         titled_by=row.titled_by,
         model=row.model,
         instructions=row.instructions,
+        effort=row.effort,
         policy=row.policy,
         head=end,
         tip=end,

@@ -56,6 +56,24 @@ def test_the_page_shows_what_counts_where_nothing_is_set(client: Client, played:
     assert "open" not in numbers
 
 
+def test_the_effort_is_chosen_in_words_and_the_default_says_what_it_is(
+    client: Client, played: Played, settings: Any
+) -> None:
+    html = page(client, played)
+    assert "as everywhere (high)" in html
+    assert "Low: quickest and cheapest" in html
+    assert save(client, played, effort="low").status_code == 302
+    assert stored(played).effort == "low"
+    assert read_job_facts(played.conversation.pk).effort == "low"
+    assert '<option value="low" selected>' in page(client, played)
+    wrong = save(client, played, effort="huge")
+    assert wrong.status_code == 400
+    settings.AGENTWEB_EFFORT = "max"
+    assert save(client, played).status_code == 302
+    assert "as everywhere (maximum)" in page(client, played)
+    assert read_job_facts(played.conversation.pk).effort == "max"
+
+
 def test_what_is_set_is_what_the_next_turn_runs_with(client: Client, played: Played) -> None:
     response = save(
         client, played, model=SMALL, instructions="Be brief.\r\nAlways.", preset="classic",

@@ -11,6 +11,7 @@ from django import forms
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
+from conversations.agent.thinking import choose_effort, find_thinking_facts
 from conversations.conf import conf
 from conversations.context.policy.allowed import Allowed, demand_allowed
 from conversations.context.policy.policy import POLICY_FIELDS, POLICY_WORDS, PolicyError
@@ -25,6 +26,14 @@ from conversations.reductions.policy import (
     policy_of,
 )
 
+#: What people choose of: how much the model thinks and writes, and what that means.
+EFFORTS = {
+    "low": _("Low: quickest and cheapest"),
+    "medium": _("Medium: for everyday questions"),
+    "high": _("High: thorough, and dearer"),
+    "xhigh": _("Very high: for hard problems"),
+    "max": _("Maximum: as long as it takes, the dearest"),
+}
 YES_NO = (("yes", _("yes")), ("no", _("no")))
 
 
@@ -39,11 +48,22 @@ class ConversationForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 5, "dir": "auto"}),
         help_text=_("Told to the model with every call of this conversation."),
     )
+    effort = forms.ChoiceField(
+        label=_("Effort"),
+        required=False,
+        help_text=_(
+            "How much the model thinks and writes. A model without a level uses its nearest."
+        ),
+    )
     preset = forms.ChoiceField(label=_("Context policy"), required=False)
 
     def __init__(self, conversation: Conversation, data: Any = None) -> None:
         own = conversation.policy if isinstance(conversation.policy, dict) else {}
-        known = {"model": conversation.model, "instructions": conversation.instructions}
+        known = {
+            "model": conversation.model,
+            "instructions": conversation.instructions,
+            "effort": conversation.effort,
+        }
         super().__init__(data, initial=known | {name: format_value(own[name]) for name in own})
         self.owner = conversation.owner
         base, self.allowed = inherited_policy(conversation), allowed_of(self.owner)
@@ -54,6 +74,7 @@ class ConversationForm(forms.Form):
         presets = [("", _("as everywhere (%(name)s)") % {"name": site})]
         presets += [(name, name) for name in list_offered_presets()]
         self.fields["model"] = models
+        self.fields["effort"].choices = list_effort_choices(conversation.model)  # type: ignore[attr-defined]
         self.fields["instructions"].max_length = conf.max_instructions_chars  # type: ignore[attr-defined]
         self.fields[PRESET].choices = presets  # type: ignore[attr-defined]
         for name in POLICY_FIELDS:
@@ -83,7 +104,8 @@ class ConversationForm(forms.Form):
         }
         if given[PRESET]:
             policy[PRESET] = given[PRESET]
-        return {"model": given["model"], "instructions": given["instructions"], "policy": policy}
+        named = {name: given[name] for name in ("model", "instructions", "effort")}
+        return named | {"policy": policy}
 
     def clean_instructions(self) -> str:
         text: str = self.cleaned_data["instructions"].replace("\r\n", "\n")
@@ -105,6 +127,13 @@ class ConversationForm(forms.Form):
                 field = error.field if error.field in self.fields else PRESET
                 self.add_error(field, capfirst(error.problem))
         return self.cleaned_data
+
+
+def list_effort_choices(model: str) -> list[tuple[str, Any]]:
+    """Return the levels to choose from, the default first with the level that it means."""
+    level = choose_effort(model, conf.effort) or find_thinking_facts(model).effort
+    usual = _("as everywhere (%(name)s)") % {"name": str(EFFORTS[level]).partition(":")[0].lower()}
+    return [("", usual), *EFFORTS.items()]
 
 
 def _with_limits(name: str, allowed: Allowed) -> str:
