@@ -27,7 +27,7 @@ from conversations.models import ApiModel, Conversation
 from conversations.reductions.pins import demand_pin_room, list_pins
 from conversations.reductions.policy import effective_policy
 from conversations.toolbox.toolset import build_toolset, list_known_tools
-from conversations.turns.continuation import current_continuation
+from conversations.turns.call_counts import current_continuation
 from tools.framework.toolset import Toolset
 
 

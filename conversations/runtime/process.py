@@ -27,7 +27,7 @@ from conversations.live.watch import watch
 from conversations.runtime.supervisor import supervisor
 from conversations.runtime.sweep import sweep_turns
 from conversations.telemetry.event_loop_lag import pulse
-from conversations.turns.continuation import refresh_continuation
+from conversations.turns.call_counts import refresh_continuation
 
 logger = logging.getLogger("agentweb.turns")
 #: Seconds between two sweeps; sweeps between two rounds of maintenance where no beat schedules it.

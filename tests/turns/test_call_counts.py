@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from conversations.context.policy.continuation import EVEN
 from conversations.models import Conversation
-from conversations.turns import continuation
+from conversations.turns import call_counts
 from tests.support import stored_turns
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(autouse=True)
 def _forgotten() -> Iterator[None]:
     yield
-    continuation._Learned.continuation = EVEN
+    call_counts._Learned.continuation = EVEN
 
 
 def age(days: int, idle: int) -> None:
@@ -34,8 +34,8 @@ def test_conversations_that_ended_lower_the_expectation(days: int, idle: int, ra
     for name in ("ann", "ben", "cem", "dan", "eva"):
         stored_turns.played(name)
     age(days, idle)
-    continuation.refresh_continuation()
+    call_counts.refresh_continuation()
     # Two calls each: the first doubling was passed by all, the second one by none.
-    learned = continuation.current_continuation()
+    learned = call_counts.current_continuation()
     assert learned.rates[1] == rate
     assert learned.expect_calls(2) == (2 if rate == 500 else 1)
