@@ -21,7 +21,6 @@ MEANINGS = {
     "chat": "the page of a conversation",
     "checks": "what is refused or reported when a process starts",
     "connection": "a connection to one server of a person's or a site's",
-    "continuation": "how many more calls a conversation is expected to have",
     "conversation_settings": "what one conversation runs with",
     "conversations": "conversations as things people keep",
     "csv_import": "CSV previewed line by line, then taken",
