@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("conversations", "0023_page_version")]
+    dependencies = [("conversations", "0024_repair")]
 
     operations = [
         # With a default in the database: what ran before goes on adding rows.
