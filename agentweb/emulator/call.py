@@ -112,7 +112,19 @@ def view_of(body: json_codec.Object) -> Request:
         server_tools=tuple(
             tool for tool in body.get("tools") or () if is_server_tool(str(tool.get("type", "")))
         ),
+        forced_tool=_find_forced_tool(body),
+        output_schema=((body.get("output_config") or {}).get("format") or {}).get("schema"),
     )
+
+
+def _find_forced_tool(body: json_codec.Object) -> json_codec.Object | None:
+    """The tool that must be called: the one named, or the first of the client's where any may."""
+    choice = body.get("tool_choice") or {}
+    if choice.get("type") not in ("any", "tool"):
+        return None
+    own = [tool for tool in body.get("tools") or () if "input_schema" in tool]
+    named = (tool for tool in own if choice["type"] == "any" or tool["name"] == choice.get("name"))
+    return next(named, None)
 
 
 def cache_salts(call: Call) -> dict[Level, bytes]:

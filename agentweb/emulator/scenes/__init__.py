@@ -10,12 +10,14 @@ from agentweb.emulator.scenes.rounds import play_rounds
 from agentweb.emulator.scenes.scene import Scene
 from agentweb.emulator.scenes.server_tools import read_page, run_code, search_web
 from agentweb.emulator.scenes.small_talk import talk
+from agentweb.emulator.scenes.structured import answer_in_form
 from agentweb.emulator.scenes.summary import summarise
 from agentweb.emulator.scenes.title import name_conversation
 from agentweb.emulator.scenes.tool_calls import use_tools
 from agentweb.emulator.scenes.tool_results import tell_results
 
 SCENES: tuple[Scene, ...] = (
+    answer_in_form,
     summarise,
     name_conversation,
     play_rounds,

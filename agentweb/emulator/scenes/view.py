@@ -37,6 +37,10 @@ class Request:
     max_tokens: int
     #: Definitions of the tools that run on the API's side.
     server_tools: tuple[json_codec.Object, ...] = ()
+    #: The definition of a tool that the answer must call.
+    forced_tool: json_codec.Object | None = None
+    #: The JSON schema that the answer must fit.
+    output_schema: json_codec.Object | None = None
 
     def server_tool(self, name: str) -> json_codec.Object | None:
         return next((tool for tool in self.server_tools if tool.get("name") == name), None)
