@@ -47,7 +47,9 @@ def plan_cache(
 
 
 def prepare(call: Call, emulator: Emulator) -> Prepared:
-    chain, dropped = verify_thinking(call, emulator.prefix_mismatch)
+    chain, dropped = verify_thinking(
+        call, emulator.prefix_mismatch, accepts_foreign=emulator.accepts_foreign_signatures
+    )
     now = emulator.clock.now()
     body = fill_in(_without(call.body, dropped), emulator.files, call.account, now)
     if not call.model.keeps_thinking:

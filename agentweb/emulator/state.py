@@ -62,6 +62,8 @@ class Emulator:
     limits: Limits = field(default_factory=Limits)
     #: What a changed prefix does when the request does not say; older accounts drop.
     prefix_mismatch: str = "error"
+    #: Whether thinking that another service signed is taken, unread; else it is refused.
+    accepts_foreign_signatures: bool = False
     #: API keys that fail, besides the built-in ones.
     bad_keys: dict[str, ApiError] = field(default_factory=dict)
     bills: dict[str, Bill] = field(default_factory=dict)

@@ -42,10 +42,15 @@ class Dropped:
         return {"type": "thinking_dropped", "path": self.path, "reason": self.reason}
 
 
-def verify_thinking(call: Call, default_behavior: str) -> tuple[Chain, list[Dropped]]:
-    """Walk the request; returns the chain at its end and the thinking that may not be read."""
+def verify_thinking(
+    call: Call, default_behavior: str, *, accepts_foreign: bool = False
+) -> tuple[Chain, list[Dropped]]:
+    """Walk the request; returns the chain at its end and the thinking that may not be read.
+
+    With `accepts_foreign` a signature made elsewhere is no error: what it signs is not read.
+    """
     chain = Chain(system=call.body.get("system"), tools=call.body.get("tools"))
-    walk = _Walk(call, chain, _behavior(call, default_behavior))
+    walk = _Walk(call, chain, _behavior(call, default_behavior), accepts_foreign=accepts_foreign)
     for index, message in enumerate(call.body["messages"]):
         walk.enter(index, message)
     return chain, walk.dropped
@@ -58,8 +63,8 @@ def _behavior(call: Call, default: str) -> str:
 
 
 class _Walk:
-    def __init__(self, call: Call, chain: Chain, behavior: str) -> None:
-        self._call = call
+    def __init__(self, call: Call, chain: Chain, behavior: str, *, accepts_foreign: bool) -> None:
+        self._call, self._accepts_foreign = call, accepts_foreign
         self._chain = chain
         self._behavior = behavior
         self._latest = max(
@@ -79,6 +84,10 @@ class _Walk:
     def _thinking(self, index: int, at: int, block: json_codec.Object) -> None:
         path = f"messages.{index}.content.{at}"
         seal = Seal.decode(str(block.get("signature") or block.get("data") or ""))
+        if seal is None and self._accepts_foreign:
+            self._run_broken = True
+            self.dropped.append(Dropped(index, at, "model_binding_mismatch"))
+            return
         if seal is None:
             raise Invalid(f"{path}: Invalid `signature` in `thinking` block")
         if block["type"] == "thinking" and content_hash(block["thinking"]) != seal.content:

@@ -323,11 +323,6 @@ CORRUPTIONS = [
     ),
     Corruption("no messages", "at least one message is required", _whole(lambda m: [])),
     Corruption(
-        "the first message gone",
-        'first message must use the "user" role',
-        _whole(lambda m: m[next(i for i, x in enumerate(m) if x["role"] == "assistant") :]),
-    ),
-    Corruption(
         "an empty message",
         "all messages must have non-empty content",
         _messages("", lambda m: [*m, user(), assistant(TEXT), user(TEXT)]),

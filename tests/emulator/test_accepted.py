@@ -67,6 +67,7 @@ BOUNDARY = {
     "trigger": {"type": "refusal", "category": None},
 }
 
+SYSTEM_MESSAGE = {"role": "system", "content": "Be brief."}
 ACCEPTED = [
     ("5 a string is one text block", words(messages=[{"role": "user", "content": "Hello"}])),
     (
@@ -145,6 +146,14 @@ ACCEPTED = [
     ),
     ("5 a long idle maximum", words(max_tokens=128_000)),
     ("5 pre-warming", words(max_tokens=0)),
+    ("13 an assistant first", {"messages": [assistant(TEXT), user(TEXT)]}),
+    (
+        "13 two system messages at the end",
+        {
+            "model": "claude-opus-4-8",
+            "messages": [user(TEXT), SYSTEM_MESSAGE, SYSTEM_MESSAGE],
+        },
+    ),
     ("13 no thinking", words(model="claude-haiku-5-5", thinking={"type": "disabled"})),
     ("6 progress only", words(thinking={"type": "between_tools"})),
     ("6 a display", words(thinking={"type": "adaptive", "display": "summarized"})),

@@ -131,7 +131,8 @@ def test_an_answer_has_the_number_of_characters_asked_for(ask: Any, size: int) -
     ],
 )
 def test_a_title_has_three_to_six_words_of_the_user(ask: Any, text: str, title: str) -> None:
-    said = words(ask.say(text, system="Write a short title for the conversation.", max_tokens=60))
+    order = "Write a short title for the conversation."
+    said = words(ask.say(text, system=order, max_tokens=60, thinking={"type": "between_tools"}))
     assert said == title
     assert 3 <= len(said.split()) <= 6
 

@@ -33,7 +33,6 @@ def check_messages(body: json_codec.Object) -> None:
     messages = body["messages"]
     if not messages:
         raise Invalid("messages: at least one message is required")
-    _check_first(messages[0])
     last = len(messages) - 1
     for index, message in enumerate(messages):
         silent = message["role"] == "system" and message.get("output_config")
@@ -65,13 +64,6 @@ def check_end(body: json_codec.Object, model: Model) -> None:
 def _paused(content: list[json_codec.Object]) -> bool:
     """A turn the server paused is sent back as it is."""
     return any(b["type"] == "server_tool_use" or b["type"] in SERVER_RESULTS for b in content)
-
-
-def _check_first(message: json_codec.Object) -> None:
-    holds_summary = any(block["type"] == "compaction" for block in as_blocks(message["content"]))
-    # A system message in the first place has a refusal of its own.
-    if message["role"] == "assistant" and not holds_summary:
-        raise Invalid('messages: first message must use the "user" role')
 
 
 def _check_blocks(index: int, message: json_codec.Object) -> None:

@@ -23,13 +23,14 @@ def check_system_messages(body: json_codec.Object, model: Model, betas: frozense
             )
         if index == 0:
             raise Invalid("messages.0: a `system` message cannot be the first message")
-        if not _may_follow(messages[index - 1]):
+        if not _may_follow(messages, index):
             raise Invalid(
                 f"messages.{index}: a `system` message must follow a `user` message, or "
                 f"an `assistant` message "
                 "that ends with a server tool result"
             )
-        if index + 1 < len(messages) and messages[index + 1]["role"] != "assistant":
+        following = (later["role"] for later in messages[index + 1 :])
+        if next((role for role in following if role != "system"), "assistant") != "assistant":
             raise Invalid(
                 f"messages.{index}: a `system` message must be the last message or be "
                 f"followed by an `assistant` message"
@@ -37,7 +38,11 @@ def check_system_messages(body: json_codec.Object, model: Model, betas: frozense
         _check_changes(index, message, known, betas)
 
 
-def _may_follow(before: json_codec.Object) -> bool:
+def _may_follow(messages: list[json_codec.Object], index: int) -> bool:
+    """Whether a system message may stand there; several in a row stand where the first does."""
+    while index and messages[index]["role"] == "system":
+        index -= 1
+    before = messages[index]
     if before["role"] == "user":
         return True
     content = as_blocks(before["content"])

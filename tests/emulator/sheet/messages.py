@@ -60,7 +60,7 @@ STATEMENTS = (
     says(
         5,
         "First message must be user",
-        "5 first message",
+        "13 an assistant first",
         "test_the_kept_tail_stays_valid_with_its_thinking",
     ),
     says(
