@@ -20,8 +20,9 @@ from conversations.log.chain import lock_conversation
 from conversations.models import Conversation, ToolRule, ToolSwitch, WebSearch
 
 #: site: disabled for all; rule: not for this person; need: something is not set up; chat: switched
-#: off; search: it is private, and this conversation searches the web; private: the reverse.
-Denial = Literal["site", "rule", "need", "chat", "search", "private"]
+#: off; search: it is private, and this conversation searches the web; private: the reverse;
+#: schema: the API would refuse its description, and with it every request.
+Denial = Literal["site", "rule", "need", "chat", "search", "private", "schema"]
 #: Completes the sentence "cannot be used: ".
 WORDS: dict[Denial, str] = {
     "site": "it is switched off on this site.",
@@ -30,6 +31,7 @@ WORDS: dict[Denial, str] = {
     "chat": "the person has switched it off for this conversation.",
     "search": "the web is searched here, and what is private is not read beside that.",
     "private": "something private was read here before, and a search cannot be asked about.",
+    "schema": "the description of its inputs is not one that the model takes.",
 }
 
 

@@ -15,13 +15,14 @@ from conversations.toolbox.web_search import NAME, has_read_privately, is_search
 from tools.framework.tool import Tool
 
 #: Reasons that the person cannot change on this page.
-_FINAL: tuple[Denial, ...] = ("site", "rule", "need")
+_FINAL: tuple[Denial, ...] = ("site", "rule", "need", "schema")
 _WHY: dict[Denial, Promise] = {
     "site": _("Switched off on this site."),
     "rule": _("Not allowed for you; an administrator can change that."),
     "need": _("What it needs is not set up."),
     "search": _("Not beside the search of the web in one chat."),
     "private": _("Not in a chat in which something private was read."),
+    "schema": _("Left out: the model does not take the description of its inputs."),
 }
 _EFFECTS: dict[str, Promise] = {
     "read": _("only reads"),

@@ -25,6 +25,7 @@ from conversations.toolbox.web_search import (
 from tools.framework.registry import TOOLS
 from tools.framework.tool import Tool
 from tools.framework.toolset import Supply, Toolset
+from tools.mcp.schemas import find_known_flaw
 
 #: What a person can have that tools need (`@tool(needs=...)`), and how to check it.
 NEEDS: dict[str, Callable[[Conversation], bool]] = {"mail": has_mail_account}
@@ -56,7 +57,10 @@ def list_offered(conversation: Conversation, known: Supply | None = None) -> lis
     found = []
     for tool in (known or list_known_tools(conversation)).tools:
         has_needs = not tool.needs or tool.needs in had
-        found.append(Offered(tool.name, tool, access.denial(tool.name, has_needs=has_needs)))
+        denial = access.denial(tool.name, has_needs=has_needs)
+        if denial is None and find_known_flaw(tool.input_schema):
+            denial = "schema"
+        found.append(Offered(tool.name, tool, denial))
     served = [each for source in SERVER_TOOLS for each in source(conversation)]
     found += [Offered(each["name"], each, access.denial(each["name"])) for each in served]
     return _separate_search_and_private(conversation, found)

@@ -23,6 +23,7 @@ from conversations.toolbox.mcp.server_health import (
     measure_server,
 )
 from conversations.toolbox.mcp.servers import McpError
+from conversations.toolbox.tool_list import list_tools
 from conversations.toolbox.toolset import build_toolset
 from tests.support import people_and_turns
 from tools.mcp.connection import ServerStatus
@@ -106,6 +107,28 @@ def test_another_order_of_keys_is_no_change(actor: User) -> None:
     turned = dict(reversed(definition().items()))
     assert lists(server, turned)["look"].listed == tool.listed
     assert kinds(server) == ["added", "approved"]
+
+
+def test_an_approved_tool_whose_schema_the_model_does_not_take_is_left_out_visibly(
+    actor: User,
+) -> None:
+    server, conversation = server_of(actor), people_and_turns.queued(actor).conversation
+    tool = approved(server, actor)
+    refused = definition(inputSchema={"type": "object", "anyOf": [{"required": ["where"]}]})
+    (listed,) = read_definitions(server.name, [refused])
+    # Approved by a version that did not know the rule.
+    McpTool.objects.filter(pk=tool.pk).update(
+        approved=listed.text, approved_digest=listed.digest, listed_digest=listed.digest
+    )
+    for _ in range(2):
+        found = build_toolset(conversation)
+        assert "mcp__demo__look" not in found.tools
+        assert "description of its inputs" in found.refused["mcp__demo__look"]
+        (row,) = [row for row in list_tools(conversation) if row.name == "mcp__demo__look"]
+        assert (row.is_on, row.can_switch) == (False, False)
+        assert "does not take" in str(row.why)
+        tool = lists(server, refused)["look"]
+        assert (tool_status(tool), "anyOf" in tool.flaw) == ("flawed", True)
 
 
 def test_what_slipped_in_since_it_was_shown_is_not_approved(actor: User) -> None:

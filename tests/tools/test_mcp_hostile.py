@@ -257,6 +257,9 @@ def test_a_digest_does_not_depend_on_the_order_of_keys() -> None:
         {"type": "object", "allOf": [{"$ref": "#"}]},
         {"type": "object", "properties": {"a": {"$ref": "#/no/such"}}},
         {"type": "object", "required": "a"},
+        {"type": "object", "oneOf": [{"type": "object"}]},
+        {"type": "object", "properties": {"a b": {}}},
+        {"type": "object", "properties": {"a": {"items": {"properties": {"a\n": {}}}}}},
         {"type": "object", "properties": {"a": {"type": "object", "anyOf": 4}}},
         {"type": "object", "properties": {"a": {"pattern": "(" * 3_000 + ")" * 3_000}}},
         {"type": "object", "properties": {"a": {"pattern": "a{99999999999999999999}"}}},
@@ -265,6 +268,11 @@ def test_a_digest_does_not_depend_on_the_order_of_keys() -> None:
 )  # fmt: skip
 def test_a_schema_with_a_flaw_has_words_for_it(schema: Any) -> None:
     assert find_flaw(schema).endswith(".")
+
+
+def test_names_that_the_model_takes_and_data_in_a_schema_are_no_flaw() -> None:
+    named = {"a": {"default": {"properties": {"a b": 1}}}, "properties": {"anyOf": [{}]}}
+    assert find_flaw({"type": "object", "properties": {"a" * 64: {}, "a.b-c_D": {}} | named}) == ""
 
 
 def test_a_deep_schema_has_a_flaw() -> None:
@@ -279,7 +287,7 @@ def test_each_part_of_a_schema_is_looked_at_once_whatever_refers_to_it() -> None
         many = [{"$ref": "#b"} for _ in range(width)]
         named = {"x": {"$anchor": "a", "anyOf": many}, "y": {"$anchor": "b"}}
         refer = [{"$ref": "#a"} for _ in range(width)]
-        return {"type": "object", "$defs": named, "allOf": refer}
+        return {"type": "object", "$defs": named, "properties": {"all": {"allOf": refer}}}
 
     def steps(schema: dict[str, Any]) -> int:
         calls = 0
@@ -303,7 +311,7 @@ def test_each_part_of_a_schema_is_looked_at_once_whatever_refers_to_it() -> None
 def test_a_reference_in_a_circle_is_found_through_names_and_pointers() -> None:
     circle = {"x": {"$anchor": "a", "anyOf": [{"$ref": "#/$defs/y"}]}, "y": {"not": {"$ref": "#a"}}}
     tree = {"x": {"$anchor": "a", "items": {"$ref": "#a"}}}
-    refer = {"type": "object", "allOf": [{"$ref": "#a"}]}
+    refer = {"type": "object", "properties": {"all": {"allOf": [{"$ref": "#a"}]}}}
     assert "itself" in find_flaw(refer | {"$defs": circle})
     assert find_flaw(refer | {"$defs": tree}) == ""
 

@@ -9,7 +9,10 @@ part of a schema is visited once, whatever refers to it.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
+from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 from urllib.parse import unquote
@@ -23,6 +26,11 @@ DEEPEST = 40
 IN_PLACE_ONE = ("not", "if", "then", "else")
 IN_PLACE_MANY = ("allOf", "anyOf", "oneOf")
 REFERENCES = ("$ref", "$dynamicRef")
+#: Keywords that hold schemas by name, and one schema or a list of them.
+NAMED = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+NESTED = (*IN_PLACE_ONE, *IN_PLACE_MANY, "items", "prefixItems", "contains", "propertyNames",
+          "additionalProperties", "unevaluatedItems", "unevaluatedProperties")  # fmt: skip
+PROPERTY_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
 
 def find_flaw(schema: Any) -> str:
@@ -31,6 +39,13 @@ def find_flaw(schema: Any) -> str:
         return 'The input schema is not of the type "object".'
     if _measure_depth(schema) > DEEPEST:
         return f"The input schema is nested deeper than {DEEPEST} levels."
+    if found := [word for word in IN_PLACE_MANY if word in schema]:
+        return f'The input schema has "{found[0]}" at its top level, which the model does not take.'
+    if (key := _find_bad_key(schema)) is not None:
+        return (
+            f"The input schema has a property named {quote(key)}; the model takes names of 1 to 64 "
+            "letters, digits, dots, hyphens and underscores."
+        )
     anchors = _find_anchors(schema)
     for holder in _walk_objects(schema):
         for word in REFERENCES:
@@ -45,6 +60,11 @@ def find_flaw(schema: Any) -> str:
     return _find_invalid(schema)
 
 
+def find_known_flaw(schema: Any) -> str:
+    """Return what `find_flaw` does; a schema that was seen before costs no second look."""
+    return _find_flaw_of(json.dumps(schema))
+
+
 def check_arguments(arguments: object, schema: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments as they are; raises InputError if they cannot be sent."""
     found = check_finite(arguments)
@@ -53,6 +73,30 @@ def check_arguments(arguments: object, schema: dict[str, Any]) -> dict[str, Any]
     if missing:
         raise InputError(f"Missing: {', '.join(quote(name) for name in missing[:8])}.")
     return found
+
+
+@lru_cache(maxsize=1024)
+def _find_flaw_of(text: str) -> str:
+    return find_flaw(json.loads(text))
+
+
+def _find_bad_key(schema: dict[str, Any]) -> str | None:
+    """Return the first name of a property that the API refuses; data in a schema has none."""
+    pending: list[Any] = [schema]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, list):
+            pending += each
+        if not isinstance(each, dict):
+            continue
+        named = [inner for word in NAMED if isinstance(inner := each.get(word), dict)]
+        properties = each.get("properties")
+        for key in properties if isinstance(properties, dict) else ():
+            if not PROPERTY_KEY.fullmatch(key):
+                return str(key)
+        pending += [value for inner in named for value in inner.values()]
+        pending += [each[word] for word in NESTED if word in each]
+    return None
 
 
 def _find_invalid(schema: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from agentweb.emulator import json_codec
@@ -23,6 +24,7 @@ from agentweb.emulator.validation.schema import (
     string,
 )
 
+_PROPERTY_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
 _BAD_SCHEMA = (
     "JSON schema is invalid. It must match JSON Schema draft 2020-12 "
@@ -37,6 +39,11 @@ def _schema(value: Value) -> None:
         raise Misfit("Field required", "type")
     if value["type"] != "object":
         raise Misfit("Input should be 'object'", "type")
+    if any(word in value for word in ("oneOf", "allOf", "anyOf")):
+        raise Misfit("input_schema does not support oneOf, allOf, or anyOf at the top level")
+    keys = value.get("properties")
+    if isinstance(keys, dict) and not all(_PROPERTY_KEY.fullmatch(key) for key in keys):
+        raise Misfit("Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'", "properties")
     if not _plausible(value):
         raise Misfit(_BAD_SCHEMA)
 

@@ -20,6 +20,7 @@ from tools.framework.tool import Effect, Tool
 from tools.framework.toolset import Supply
 from tools.mcp.offer import Approved, make_tool
 from tools.mcp.pool import pool
+from tools.mcp.schemas import find_known_flaw
 from tools.mcp.server import Address, Command, Server
 
 Status = Literal["offered", "changed", "gone", "flawed", "rejected", "new"]
@@ -28,6 +29,7 @@ EFFECTS: dict[str, Effect] = {"read": "read", "keyed": "keyed", "write": "write"
 REASONS: dict[Status, str] = {
     "changed": "its definition changed; an administrator must approve it again.",
     "gone": "its server does not list it any more.",
+    "flawed": "its definition is not one that the model takes.",
 }
 
 
@@ -36,8 +38,9 @@ def tool_status(tool: McpTool) -> Status:
     if not tool.listed_digest:
         return "gone"
     if tool.approved:
-        is_same = tool.listed_digest == tool.approved_digest and not tool.flaw
-        return "offered" if is_same else "changed"
+        if tool.listed_digest != tool.approved_digest:
+            return "changed"
+        return "flawed" if tool.flaw else "offered"
     if tool.flaw:
         return "flawed"
     return "rejected" if tool.listed_digest == tool.rejected_digest else "new"
@@ -49,8 +52,14 @@ def supply_approved_tools(_conversation: Conversation) -> Supply:
     One query.
     """
     found = [(tool, tool_status(tool)) for tool in _list_approved()]
-    offered = tuple(_build_tool(tool) for tool, how in found if how == "offered")
-    return Supply(offered, {tool.call_name: REASONS[how] for tool, how in found if how in REASONS})
+    offered = [_build_tool(tool) for tool, how in found if how == "offered"]
+    flawed = [_build_tool(tool) for tool, how in found if how == "flawed"]
+    # A tool whose schema is refused stays known, so that people see why it is left out.
+    known = [tool for tool in flawed if find_known_flaw(tool.input_schema)]
+    missing = {tool.call_name: REASONS[how] for tool, how in found if how in REASONS}
+    for tool in known:
+        del missing[tool.name]
+    return Supply((*offered, *known), missing)
 
 
 def list_pool_servers() -> tuple[list[Server], dict[str, str]]:
