@@ -94,7 +94,7 @@ FACTS = {
     "QueuedPrompt": "payload_digest",
     "SearchText": "kind",
     "SiteChain": "chain",
-    "ToolCall": "effect name tool_use_id",
+    "ToolCall": "effect given_id name tool_use_id",
     "ToolRule": "tool",
     "ToolSwitch": "tool",
     "Transformation": "chain decision note policy setting source",
