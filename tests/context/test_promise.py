@@ -32,7 +32,7 @@ def test_nothing_leaves_a_chat_within_the_promise(part: int) -> None:
 
 
 def test_without_the_promise_the_same_chats_would_lose_something() -> None:
-    assert sum(_play(number, OPEN) for number in range(0, CHATS, PARTS)) > 50
+    assert sum(_play(number, OPEN) for number in range(20)) > 10
 
 
 def _play(number: int, policy: Policy) -> int:
