@@ -58,7 +58,9 @@ def list_offered(conversation: Conversation, known: Supply | None = None) -> lis
     for tool in (known or list_known_tools(conversation)).tools:
         has_needs = not tool.needs or tool.needs in had
         denial = access.denial(tool.name, has_needs=has_needs)
-        if denial is None and find_known_flaw(tool.input_schema):
+        # The built-in tools are checked once, by a test.
+        is_foreign = tool.name not in TOOLS
+        if denial is None and is_foreign and find_known_flaw(tool.input_schema):
             denial = "schema"
         found.append(Offered(tool.name, tool, denial))
     served = [each for source in SERVER_TOOLS for each in source(conversation)]

@@ -18,6 +18,7 @@ from tools.framework.execute import execute_tool
 from tools.framework.registry import TOOLS
 from tools.framework.tool import Effect, Tool, ToolContext, ToolResult, tool
 from tools.framework.toolset import Toolset
+from tools.mcp.schemas import find_flaw
 
 pytestmark = pytest.mark.asyncio
 
@@ -196,3 +197,9 @@ async def test_many_calls_at_once_do_not_harm_each_other(context: ToolContext) -
     calls = [("current_time", {})] * 12 + [("nope", {})] + [("list_files", {})] * 12
     results = await asyncio.gather(*(run(name, value, context) for name, value in calls))
     assert [result.is_error for result in results] == [False] * 12 + [True] + [False] * 12
+
+
+async def test_the_api_takes_the_schema_of_every_tool() -> None:
+    assert {name: find_flaw(tool.input_schema) for name, tool in TOOLS.items()} == dict.fromkeys(
+        TOOLS, ""
+    )
