@@ -45,6 +45,8 @@ class Model:
     #: `error` is the default for every account, not only for new ones.
     strict_binding: bool = False
     keeps_thinking: bool = True
+    #: The other models that read its thinking, where these are not all newer ones.
+    read_by: frozenset[str] | None = None
     #: Text between tool calls comes as thinking.
     narrates_in_thinking: bool = False
     auto_compaction: bool = True
@@ -117,6 +119,16 @@ MODELS: tuple[Model, ...] = (
         on_demand_compaction=False,
         auto_compaction=False,
     ),
+    _fable(
+        "claude-mythos-5-2",
+        "Claude Mythos 5.2",
+        "2026-11-09",
+        line="mythos",
+        forced_tools=False,
+        strict_binding=True,
+        on_demand_compaction=False,
+        auto_compaction=False,
+    ),
     _fable("claude-fable-5-1", "Claude Fable 5.1", "2026-08-31", forced_tools=False),
     _fable(
         "claude-mythos-5-1", "Claude Mythos 5.1", "2026-08-31", line="mythos", forced_tools=False
@@ -131,6 +143,7 @@ MODELS: tuple[Model, ...] = (
         thinks_by_default=True,
         default_effort="medium",
         forced_tools=False,
+        read_by=frozenset({"claude-fable-5-1", "claude-mythos-5-1"}),
         narrates_in_thinking=True,
     ),
     Model(
@@ -224,5 +237,7 @@ def find_model(name: str) -> Model | None:
 
 def readable(model: Model, by: Model) -> bool:
     """Newer models read the thinking of older ones; nobody below Fable reads Fable's."""
+    if model.read_by is not None:
+        return model.id == by.id or by.id in model.read_by
     guarded = model.line in {"fable", "mythos"} and by.line not in {"fable", "mythos"}
     return model.id == by.id or (model.released <= by.released and not guarded)

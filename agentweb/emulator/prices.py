@@ -60,6 +60,7 @@ _SONNET_4 = Price(_rates("3", "15", "3.75", "6", "0.30"))
 
 PRICES: Mapping[str, Price] = {
     "claude-fable-5-2": Price(_rates("8", "40", "10", "16", "0.20")),
+    "claude-mythos-5-2": Price(_rates("8", "40", "10", "16", "0.20")),
     "claude-fable-5-1": _FABLE_5_1,
     "claude-mythos-5-1": _FABLE_5_1,
     "claude-opus-5-5": Price(_rates("4", "20", "5", "8", "0.20")),

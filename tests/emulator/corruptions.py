@@ -387,7 +387,7 @@ CORRUPTIONS = [
     Corruption("a tool with a stored field", EXTRA, _tool("effect", effect="read")),
     Corruption(
         "a forced tool",
-        'tool_choice types "any" and "tool" are not supported for this model.',
+        'tool_choice: type "tool" and "any" are not supported for this model.',
         _forced,
     ),
 ]

@@ -68,6 +68,7 @@ BOUNDARY = {
 }
 
 SYSTEM_MESSAGE = {"role": "system", "content": "Be brief."}
+STRING_FORMAT = {"type": "json_schema", "schema": {"type": "string"}}
 ACCEPTED = [
     ("5 a string is one text block", words(messages=[{"role": "user", "content": "Hello"}])),
     (
@@ -111,7 +112,12 @@ ACCEPTED = [
     ("5 system as blocks", words(system=[TEXT, TEXT | MARK])),
     (
         "5 a format",
-        words(output_config={"format": {"type": "json_schema", "schema": {}}, "effort": "low"}),
+        words(
+            output_config={
+                "format": {"type": "json_schema", "schema": {"type": "string"}},
+                "effort": "low",
+            }
+        ),
     ),
     ("5 tool choice none without tools", words(tool_choice={"type": "none"})),
     (
@@ -146,6 +152,13 @@ ACCEPTED = [
     ),
     ("5 a long idle maximum", words(max_tokens=128_000)),
     ("5 pre-warming", words(max_tokens=0)),
+    (
+        "13 one id in two turns",
+        {
+            "tools": [TOOL],
+            "messages": [user(TEXT), assistant(USE), user(RESULT), assistant(USE), user(RESULT)],
+        },
+    ),
     ("13 an assistant first", {"messages": [assistant(TEXT), user(TEXT)]}),
     (
         "13 two system messages at the end",

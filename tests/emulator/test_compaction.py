@@ -121,7 +121,7 @@ def test_there_must_be_something_to_summarise(ask: Any, history: Any) -> None:
     [
         {"context_management": {"edits": []}},
         {"stop_sequences": ["x"]},
-        {"output_config": {"format": {"type": "json_schema", "schema": {}}}},
+        {"output_config": {"format": {"type": "json_schema", "schema": {"type": "string"}}}},
         {"compaction": ORDER | {"instructions": "x" * 16_385}},
     ],
 )

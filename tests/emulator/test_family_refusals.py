@@ -113,13 +113,13 @@ FAMILIES = [
         "5 forced tool",
         "claude-fable-5-2",
         words(tools=[TOOL], tool_choice={"type": "any"}),
-        "tool_choice types",
+        'tool_choice: type "tool" and "any" are not supported for this model.',
     ),
     (
         "5 forced tool",
         "claude-opus-5-5",
         words(tools=[TOOL], tool_choice={"type": "any"}),
-        "tool_choice types",
+        'tool_choice: type "tool" and "any" are not supported for this model.',
     ),
     (
         "5 system message",
@@ -176,7 +176,7 @@ FAMILIES = [
         "5 forced tool",
         "claude-fable-5-1",
         words(tools=[TOOL], tool_choice={"type": "tool", "name": "read_file"}),
-        "tool_choice types",
+        'tool_choice: type "tool" and "any" are not supported for this model.',
     ),
     (
         "5 chosen tool exists",

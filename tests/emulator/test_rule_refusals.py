@@ -29,6 +29,35 @@ from tests.emulator.samples import (
     words,
 )
 
+PNG = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
+    "gg=="
+)
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+STRING = {"type": "string"}
+UNSUPPORTED: dict[str, Any] = {
+    "oneOf": {"oneOf": [STRING]},
+    "not": {"not": STRING},
+    "prefixItems": {"type": "array", "prefixItems": [STRING]},
+    "a list of items": {"type": "array", "items": [STRING]},
+    "contains": {"type": "array", "contains": STRING},
+    "if": {"if": STRING},
+    "dependentRequired": {"type": "string", "dependentRequired": {}},
+    "unevaluatedProperties": {"type": "string", "unevaluatedProperties": False},
+    "minimum": {"type": "integer", "minimum": 1},
+    "maxItems": {"type": "array", "items": STRING, "maxItems": 3},
+    "an empty schema": {},
+    "words beside anyOf": {"anyOf": [STRING], "type": "string"},
+    "an open object": {"type": "object", "properties": {}},
+}
+
+
+def _object(schema: Any) -> Any:
+    fields = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
+    return fields | {"additionalProperties": False}
+
+
+CIRCLE = _object({"$ref": "#/$defs/node"}) | {"$defs": {"node": _object({"$ref": "#/$defs/node"})}}
 OLD_THINKING = {"type": "enabled", "budget_tokens": 1024}
 #: section and rule, what replaces the fields of a valid request, the beginning of the text.
 RULES = [
@@ -101,9 +130,22 @@ RULES = [
         "messages.1.content.1: `tool_use` ids must be unique",
     ),
     (
-        "5 ids unique in a request",
-        talk(user(TEXT), assistant(USE), user(RESULT), assistant(USE), user(RESULT)),
-        "messages.3.content.0: `tool_use` ids must be unique",
+        "13 an error with an image",
+        talk(user(TEXT), assistant(USE), user(RESULT | {"is_error": True, "content": [IMAGE]})),
+        "messages.2.content.0.tool_result: all content must be type `text`",
+    ),
+    *[
+        (
+            f"13 a format with {name}",
+            words(output_config={"format": {"type": "json_schema", "schema": _object(schema)}}),
+            "output_config.format.schema: ",
+        )
+        for name, schema in UNSUPPORTED.items()
+    ],
+    (
+        "13 a circle of schemas",
+        words(output_config={"format": {"type": "json_schema", "schema": CIRCLE}}),
+        "output_config.format.schema: Circular reference detected",
     ),
     (
         "5 single result",
@@ -168,7 +210,7 @@ RULES = [
     (
         "5 forced tool",
         words(tools=[TOOL], tool_choice={"type": "any"}),
-        'tool_choice types "any" and "tool" are not supported for this model.',
+        'tool_choice: type "tool" and "any" are not supported for this model.',
     ),
     (
         "5 tool_choice without tools",
@@ -190,7 +232,10 @@ RULES = [
     ),
     (
         "5 pre-warm with a format",
-        words(max_tokens=0, output_config={"format": {"type": "json_schema", "schema": {}}}),
+        words(
+            max_tokens=0,
+            output_config={"format": {"type": "json_schema", "schema": {"type": "string"}}},
+        ),
         "max_tokens: 0 cannot be combined with output_config.format",
     ),
     (

@@ -18,6 +18,7 @@ from agentweb.emulator.validation.compaction import ON_DEMAND_BETA, check_compac
 from agentweb.emulator.validation.extended_thinking import check_thinking_start
 from agentweb.emulator.validation.media import check_media
 from agentweb.emulator.validation.messages import check_end, check_messages
+from agentweb.emulator.validation.output_format import check_output_format
 from agentweb.emulator.validation.params import (
     check_effort,
     check_max_tokens,
@@ -70,6 +71,7 @@ def _check_rules(
     check_thinking(body, model)
     check_effort(body, model)
     check_tools(body, model)
+    check_output_format(body)
     check_messages(body)
     check_media(body, model)
     check_system_messages(body, model, betas)

@@ -72,6 +72,8 @@ def _check_blocks(index: int, message: json_codec.Object) -> None:
         kind = block["type"]
         if kind == "text":
             _check_text_of(message, block["text"])
+        elif kind == "tool_result" and role == "user":
+            _check_error(f"messages.{index}.content.{at}", block)
         elif role != "assistant" and kind in _OF_ASSISTANT:
             raise Invalid(f"messages.{index}: `{kind}` blocks can only be in `assistant` messages")
         elif role != "user" and kind in _OF_USER:
@@ -80,6 +82,14 @@ def _check_blocks(index: int, message: json_codec.Object) -> None:
             raise Invalid(f"messages.{index}: `{kind}` blocks can only be in `system` messages")
         elif role == "system" and kind not in _OF_SYSTEM | {"compaction"}:
             raise Invalid(f"messages.{index}.content.{at}: `system` messages can only contain text")
+
+
+def _check_error(path: str, block: json_codec.Object) -> None:
+    """The result of a call that failed is words only; the refusal's are not documented."""
+    content = block.get("content")
+    parts = content if isinstance(content, list) else []
+    if block.get("is_error") is True and any(part.get("type") != "text" for part in parts):
+        raise Invalid(f"{path}.tool_result: all content must be type `text` if `is_error` is true")
 
 
 def _check_text_of(message: json_codec.Object, text: str) -> None:

@@ -24,11 +24,10 @@ class _Turn:
 
 def check_pairs(messages: list[json_codec.Object]) -> None:
     turns = _turns(messages)
-    seen: set[str] = set()
     before: _Turn | None = None
     for turn in turns:
         _check_results(turn, before)
-        _check_unique(turn, seen)
+        _check_unique(turn)
         if before is not None:
             _check_answered(before, turn)
         before = turn
@@ -51,7 +50,9 @@ def _turns(messages: list[json_codec.Object]) -> list[_Turn]:
     return turns
 
 
-def _check_unique(turn: _Turn, seen: set[str]) -> None:
+def _check_unique(turn: _Turn) -> None:
+    """Ids are unique within a turn; a later turn may use one again."""
+    seen: set[str] = set()
     for index, at, block in turn.blocks:
         if block["type"] in {"tool_use", "server_tool_use"}:
             if block["id"] in seen:

@@ -118,7 +118,6 @@ def _check_choice(choice: json_codec.Object, names: set[str], model: Model) -> N
     if choice["type"] not in {"any", "tool"}:
         return
     if not model.forced_tools:
-        kinds = 'tool_choice types "any" and "tool" are not supported for this model.'
-        raise Invalid(f'{kinds} Use tool_choice type "auto".')
+        raise Invalid('tool_choice: type "tool" and "any" are not supported for this model.')
     if choice["type"] == "tool" and choice["name"] not in names:
         raise Invalid(f"tool_choice.tool.name: Tool '{choice['name']}' not found in provided tools")

@@ -24,9 +24,7 @@ STATEMENTS = (
         "5 result a message late",
         "5 result of another id",
     ),
-    says(
-        5, "`tool_use` ids must be unique", "5 ids unique in a message", "5 ids unique in a request"
-    ),
+    says(5, "`tool_use` ids must be unique", "5 ids unique in a message", "13 one id in two turns"),
     says(5, "each tool_use must have a single result", "5 single result"),
     says(5, "Ids match", "5 tool id pattern", "5 an id of any letters"),
     says(5, "tool names `^", "5 tool name pattern", "5 tool name length"),
