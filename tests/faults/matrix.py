@@ -108,7 +108,7 @@ ROWS = [
     Row("F21 unasked", "tool_without_stop", DONE, 1),
     Row("F21 no tool", "stop_without_tool", ("done", "truncated", ""), 1, "unexpectedly",
         keeps=True),
-    Row("F21 same ids", "same_tool_ids", ODD, 1),
+    Row("F21 same ids", "same_tool_ids:x1", DONE, 2, keeps=True),
     Row("F22", "pause_turn:empty:x3", DONE, 4, keeps=True),
     Row("F22 for ever", "pause_turn:empty", ("done", "pause_turn", ""), 6, "Paused by the model"),
     Row("F22 text", "pause_turn", ("done", "pause_turn", ""), 1, "still at it", keeps=True),
