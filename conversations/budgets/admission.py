@@ -1,8 +1,8 @@
 """Admission: whether a call may be made, and how long its answer may be.
 
 It locks the windows of the budgets that apply and has the call judged (`judgement.py`). Where an
-reply of the full length does not fit in a budget or in the cap of the turn, it is shortened, down
-to LEAST_OUTPUT, before the call is refused. A title or a summary is made whole or not at all.
+answer of the full length does not fit in a budget or in the cap of the turn, it is shortened, down
+to LEAST_OUTPUT, before the call is refused.
 """
 
 from __future__ import annotations
@@ -52,9 +52,7 @@ def admit_call(*, lease: Lease, sending: Sending) -> Admission:
     turn = _read_turn_room(lease)
     _demand_price(replace(size, output_tokens=LEAST_OUTPUT))
     slots = lock_slots(lease.user_id)
-    # A reply may be shorter; a title or a summary that is cut is of no use and was paid for.
-    least = LEAST_OUTPUT if sending.purpose == "reply" else size.output_tokens
-    size = _fit_call(size, slots, turn, least)
+    size = _fit_call(size, slots, turn)
     envelope = envelope.with_lifetime(size.lifetime)
     # The hold judges by the budgets, once it is known in which of them the turn counts already.
     judge_call(size, (), turn).demand()
@@ -105,20 +103,20 @@ def _read_turn_room(lease: Lease) -> TurnRoom:
     return TurnRoom(limit, results.aggregate(sum=Sum("cost_micros"))["sum"] or 0)
 
 
-def _fit_call(size: CallSize, slots: tuple[Slot, ...], turn: TurnRoom, least: int) -> CallSize:
+def _fit_call(size: CallSize, slots: tuple[Slot, ...], turn: TurnRoom) -> CallSize:
     """Fit the answer; a cache that would be kept for an hour is given up before the call is."""
-    fitted = _fit_answer(size, slots, turn, least)
-    if size.lifetime == "1h" and fitted.output_tokens == least:
-        return _fit_answer(replace(size, lifetime="5m"), slots, turn, least)
+    fitted = _fit_answer(size, slots, turn)
+    if size.lifetime == "1h" and fitted.output_tokens == LEAST_OUTPUT:
+        return _fit_answer(replace(size, lifetime="5m"), slots, turn)
     return fitted
 
 
-def _fit_answer(size: CallSize, slots: tuple[Slot, ...], turn: TurnRoom, least: int) -> CallSize:
-    """Shorten the answer to what every unit has room for, but not below `least` tokens."""
+def _fit_answer(size: CallSize, slots: tuple[Slot, ...], turn: TurnRoom) -> CallSize:
+    """Shorten the answer to what every unit has room for, but not below LEAST_OUTPUT."""
     rooms = {name: find_room(slots, name) for name in UNITS}
     if turn.limit:
         left, room = turn.limit - turn.spent, rooms[MONEY.name]
         rooms[MONEY.name] = left if room is None else min(left, room)
     fits = [UNITS[name].fit_output(size, room) for name, room in rooms.items() if room is not None]
-    most = max(least, min(fits, default=size.output_tokens))
+    most = max(LEAST_OUTPUT, min(fits, default=size.output_tokens))
     return replace(size, output_tokens=min(size.output_tokens, most))
