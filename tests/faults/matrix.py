@@ -55,7 +55,7 @@ CUT = ("failed", "", "cut")
 ODD = ("failed", "", "protocol_error")
 LATE = ("failed", "", "timeout")
 ROWS = [
-    Row("F1", "bad_request", ("failed", "", "invalid_request"), 1, "who can read what the API said"),
+    Row("F1", "bad_request", ("failed", "", "invalid_request"), 1, "read what the API said"),
     Row("F1 conflict", "conflict", DOWN, 4, "The API failed"),
     Row("F2 nothing to reduce", "overflow", ("failed", "context", "overflow"), 1, "too long"),
     Row("F2 older text", "context_limit", ("failed", "context", "overflow"), 1, "too long"),
