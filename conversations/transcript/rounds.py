@@ -23,6 +23,8 @@ from conversations.transcript.tool_cards import build_tool_card
 
 #: Answers behind a call of the API's among which its result is looked for.
 _NEAR = 5
+#: States of a turn in which a call to the model is made, or about to be.
+_ANSWERING = ("running", "backoff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +107,17 @@ def _build_round(
     )
 
 
-def find_live(row: models.Turn, live: Live | None, number: int) -> Live | None:
-    """Return the running answer: as the hub has it, else from the last checkpoint."""
+def find_live(row: models.Turn, live: Live | None, rounds: list[Round]) -> Live | None:
+    """Return the running answer: as the hub has it, else from the last checkpoint.
+
+    Before there is one it is empty: what is published of the answer later has its place.
+    """
     if live is not None:
         return live
-    draft = getattr(row, "draft", None)
-    if draft is None or not (draft.text or draft.thinking):
-        return None
-    return Live(row.number, number, draft.thinking, "", render_markdown(draft.text))
+    draft, number = getattr(row, "draft", None), sum(one.seq is not None for one in rounds) + 1
+    if draft is not None and (draft.text or draft.thinking):
+        return Live(row.number, number, draft.thinking, "", render_markdown(draft.text))
+    return Live(row.number, number) if row.state in _ANSWERING else None
 
 
 def add_live(rounds: list[Round], live: Live | None) -> list[Round]:

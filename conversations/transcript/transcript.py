@@ -189,7 +189,7 @@ def _build_turn(
     text = join_text(prompt.content) if prompt else ""
     found = build_rounds(held, messages, markers, tools, results, Served({}, row.is_live))
     if row.is_live:
-        found = add_live(found, find_live(row, live, len(found) + 1))
+        found = add_live(found, find_live(row, live, found))
     return Turn(
         number=row.number,
         parent=row.parent,

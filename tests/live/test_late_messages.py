@@ -15,7 +15,7 @@ from conversations.live.relay import Message
 from conversations.log.page_version import read_versions
 from conversations.models import Conversation
 from conversations.transcript import paging
-from tests.support import people_and_turns
+from tests.support import people_and_turns, stored_turns
 from tests.web.fold import Page
 from tests.web.tabs import ada_and_her_conversation, connected, frame_of
 
@@ -109,6 +109,30 @@ async def test_a_page_that_hears_of_the_beginning_of_a_turn_alone_is_given_the_r
     assert "Here you are." in page.text("turn-2")
     assert "again" not in page.text("turn-2")
     assert page.missed == []
+    assert len(set(page.root.ids())) == len(page.root.ids())
+
+
+@pytest.mark.parametrize("is_heard", [True, False])
+async def test_a_snapshot_of_an_open_round_has_a_place_for_its_answer(is_heard: bool) -> None:
+    """Its opening is heard later than the snapshot, or never; nothing of its answer is stored."""
+    _, conversation = await ada_and_her_conversation()
+    async with connected(conversation) as found:
+        page = Page()
+        page.take(await frame_of(found))
+        lease = await run_db(lambda: people_and_turns.next_turn(conversation))
+        call = (await run_db(lambda: people_and_turns.opened(lease))).call
+        base = await version_of(conversation)
+        topic_of(conversation).demand_version(base)
+        await in_step(page, found, conversation)
+        if is_heard:
+            await hear(conversation, "RoundOpened", (base - 1, base), turn=2, round=1)
+        await hear(conversation, "TextGrew", at=(base, 1), turn=2, **GROWN)
+        await run_db(stored_turns.close, lease, call, people_and_turns.complete())
+        now = await version_of(conversation)
+        await hear(conversation, "RoundChanged", (base, now), turn=2, round=1)
+        await in_step(page, found, conversation)
+    assert page.missed == []
+    assert "Here you are." in page.text("turn-2-r1")
     assert len(set(page.root.ids())) == len(page.root.ids())
 
 
