@@ -11,7 +11,7 @@ from conversations.agent.thinking import EFFORTS
 from conversations.budgets.prices import find_small_windows, find_unpriced_models, has_catalogue
 from conversations.conf import build_site_policy, conf
 from conversations.context.errors import ContextError
-from conversations.models.periods import ZoneUnknown, get_zone
+from conversations.models.periods import ZoneUnknown, load_zone
 
 #: Tokens below which a model's window is warned of.
 SMALL_WINDOW = 32_000
@@ -63,7 +63,7 @@ def check_budgets(**_: Any) -> list[CheckMessage]:
     if conf.max_turn_micros < 0:
         found.append(Error("AGENTWEB_MAX_TURN_MICROS must not be negative.", id="agentweb.E003"))
     try:
-        get_zone(conf.budget_time_zone)
+        load_zone(conf.budget_time_zone)
     except ZoneUnknown as error:
         hint = "Change AGENTWEB_BUDGET_TIME_ZONE."
         found.append(Error(str(error), hint=hint, id="agentweb.E004"))

@@ -59,7 +59,7 @@ async def run_db_page_read(function: Callable[P, T], *args: P.args, **kwargs: P.
     return await _run_cancellable(_pages, function, *args, **kwargs)
 
 
-def get_page_slots() -> asyncio.Semaphore:
+def find_page_slots() -> asyncio.Semaphore:
     """Return the semaphore of page readers: as many slots as there are threads for them."""
     return _page_slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(PAGE_THREADS))
 

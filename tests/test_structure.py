@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
 from collections import Counter
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -64,6 +68,22 @@ def sources() -> list[Path]:
         for path in (ROOT / package).rglob("*.py")
         if "migrations" not in path.parts
     ]
+
+
+@cache
+def names_of_framework(package: str) -> frozenset[str]:
+    """Return each `get_` name in the source of an installed package."""
+    (folder,) = importlib.import_module(package).__path__
+    texts = (path.read_text(encoding="utf-8") for path in Path(folder).rglob("*.py"))
+    return frozenset(name for text in texts for name in re.findall(r"\bget_\w+", text))
+
+
+def is_called_by_framework(path: Path, owner: str, name: str) -> bool:
+    """Return whether a base of the class comes from a package whose source has the name."""
+    module = importlib.import_module(".".join(path.with_suffix("").parts))
+    bases = {base.__module__.partition(".")[0] for base in getattr(module, owner).__mro__}
+    outside = bases - {*PACKAGES, "builtins", "typing", "abc"}
+    return any(name in names_of_framework(package) for package in outside)
 
 
 def lint(folder: Path) -> str:
@@ -143,6 +163,27 @@ def test_a_base_name_has_one_meaning() -> None:
     several = {name for name, count in names.items() if count > 1} - DJANGO
     assert sorted(several - MEANINGS.keys()) == [], "rename, or say the one meaning"
     assert sorted(MEANINGS.keys() - several) == [], "stands once: remove it there"
+
+
+def test_only_what_a_framework_calls_is_named_get() -> None:
+    """Our own functions say what they do: load, read, list, find, require."""
+    found = []
+    for path in sources():
+        tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+        owners = {
+            child: node.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ClassDef)
+            for child in node.body
+        }
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            if re.match(r"_*get_", node.name) and not (
+                node in owners and is_called_by_framework(path, owners[node], node.name)
+            ):
+                found.append(f"{path}:{node.lineno} {node.name}")
+    assert found == []
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

@@ -10,7 +10,7 @@ import logging
 import re
 from datetime import UTC, datetime
 
-from conversations.telemetry.ids import get_log_ids
+from conversations.telemetry.ids import list_log_ids
 
 #: What would begin another line, or move a terminal.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -31,7 +31,7 @@ class LineFormatter(_Formatter):
     """`time LEVEL logger name=id ... message`, and a traceback on lines of its own."""
 
     def format(self, record: logging.LogRecord) -> str:
-        ids = [f"{name}={value}" for name, value in get_log_ids().items()]
+        ids = [f"{name}={value}" for name, value in list_log_ids().items()]
         more = [f"{name}={value}" for name, value in _read_fields(record).items()]
         message = _plain(" ".join([record.getMessage(), *more]))
         words = self.formatTime(record), record.levelname, record.name, *ids, message
@@ -60,7 +60,7 @@ class JsonFormatter(_Formatter):
             "logger": record.name,
             "message": record.getMessage(),
             **_read_fields(record),
-            **get_log_ids(),
+            **list_log_ids(),
         }
         if trace := self.trace(record):
             fields["trace"] = trace

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from conversations.telemetry import spans
-from conversations.telemetry.ids import get_log_ids, use_log_ids
+from conversations.telemetry.ids import list_log_ids, use_log_ids
 
 _REQUEST = "agentweb_request"
 
@@ -52,7 +52,7 @@ def follow_tasks() -> None:
 def _send_on(headers: dict[str, Any] | None = None, **_: Any) -> None:
     if headers is not None:
         headers.update(spans.write_trace_headers())
-        if (request := get_log_ids().get("request")) is not None:
+        if (request := list_log_ids().get("request")) is not None:
             headers[_REQUEST] = request
 
 

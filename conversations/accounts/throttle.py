@@ -48,9 +48,9 @@ def admit_log_in(*, peer: str, name: str = "", now: datetime | None = None) -> N
     now = now or timezone.now()
     with transaction.atomic():
         # The address is always locked first, so that two attempts never deadlock.
-        rows = [(_lock_row(peer, "", now), _get_peer_limit())]
+        rows = [(_lock_row(peer, "", now), _read_peer_limit())]
         if name:
-            rows.append((_lock_row(peer, name, now), _get_name_limit()))
+            rows.append((_lock_row(peer, name, now), _read_name_limit()))
         waits = [row.until - now for row, _ in rows if row.until and row.until > now]
         if waits:
             raise LogInThrottled(ceil(max(waits).total_seconds()))
@@ -63,7 +63,7 @@ def forgive_log_in(*, peer: str, name: str = "") -> None:
     with transaction.atomic():
         row = _lock_row(peer, "", timezone.now())
         row.count = max(row.count - 1, 0)
-        if row.until and row.count < _get_peer_limit().most:
+        if row.until and row.count < _read_peer_limit().most:
             row.until, row.waits = None, max(row.waits - 1, 0)
         row.save()
         if name:
@@ -79,11 +79,11 @@ def sweep_log_ins(*, now: datetime | None = None) -> int:
     return rows.delete()[0]
 
 
-def _get_name_limit() -> _Limit:
+def _read_name_limit() -> _Limit:
     return _Limit(conf.log_in_attempts, OF_A_NAME)
 
 
-def _get_peer_limit() -> _Limit:
+def _read_peer_limit() -> _Limit:
     return _Limit(conf.log_in_attempts_of_address, OF_A_PEER)
 
 

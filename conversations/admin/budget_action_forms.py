@@ -12,7 +12,7 @@ from conversations.budgets.amounts import Unreadable
 from conversations.budgets.units import UNITS, parse_amount
 from conversations.models import Budget, User
 from conversations.models.budgets import MOST
-from conversations.models.periods import get_zone
+from conversations.models.periods import load_zone
 
 #: The latest day that a grant may last to.
 _LAST_YEAR = 9000
@@ -59,7 +59,7 @@ class GrantForm(AmountForm):
 
     def __init__(self, *args: Any, budget: Budget, **kwargs: Any) -> None:
         super().__init__(*args, unit=budget.unit, **kwargs)
-        self.zone = get_zone(budget.time_zone)
+        self.zone = load_zone(budget.time_zone)
         self.fields["until"].help_text = f"Empty: it does not end. Days of {budget.time_zone}."
         if budget.kind == Budget.Kind.POOL or budget.user_id is not None:
             del self.fields["user"]

@@ -75,7 +75,9 @@ def _render_form(
 
 def grant(request: HttpRequest, object_id: str) -> HttpResponse:
     """Grant more of a budget, to all it applies to or, with ?user=, to one person."""
-    budget = _get_row(request, GRANT, Budget.objects.select_related("user", "group"), object_id)
+    budget = _load_permitted_row(
+        request, GRANT, Budget.objects.select_related("user", "group"), object_id
+    )
     person = User.objects.filter(pk=_parse_key(request.GET.get("user", ""))).first()
 
     def told(given: dict[str, Any]) -> list[str]:
@@ -111,7 +113,7 @@ def grant(request: HttpRequest, object_id: str) -> HttpResponse:
 def correct(request: HttpRequest, object_id: str) -> HttpResponse:
     """Correct what a window has spent, by an entry of the ledger."""
     rows = BudgetWindow.objects.select_related("budget__group", "budget__user", "user")
-    window = _get_row(request, CORRECT, rows, object_id)
+    window = _load_permitted_row(request, CORRECT, rows, object_id)
     unit = window.budget.unit
 
     def told(given: dict[str, Any]) -> list[str]:
@@ -175,7 +177,7 @@ def name_subject(budget: Budget, user: User | None = None) -> str:
     return f"{budget} ({budget.get_kind_display()}) of {owner}{whose}"
 
 
-def _get_row(request: HttpRequest, permission: str, rows: Any, object_id: str) -> Any:
+def _load_permitted_row(request: HttpRequest, permission: str, rows: Any, object_id: str) -> Any:
     """Return the row if the user may change and see it; raises otherwise."""
     view = f"conversations.view_{rows.model._meta.model_name}"
     if not request.user.has_perms((permission, view)):

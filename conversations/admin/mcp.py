@@ -89,7 +89,7 @@ class McpServerAdmin(ModelAdmin):
         obj.allowed_tools = found["allowed_lines"]
         servers.save_server(
             server=obj,
-            actor=_get_user(request),
+            actor=_require_user(request),
             changed=[_NAMES.get(name, name) for name in form.changed_data],
             environment=found["environment_lines"] if obj.transport == "stdio" else {},
             headers=found["header_lines"] if obj.transport == "http" else {},
@@ -216,7 +216,7 @@ class McpDecisionAdmin(ReadOnly):
 
 def _apply_decision(request: HttpRequest, tool: McpTool) -> str:
     """Do what the button says; raises McpError."""
-    actor, digest = _get_user(request), request.POST.get("digest", "")
+    actor, digest = _require_user(request), request.POST.get("digest", "")
     match request.POST.get("act"):
         case "approve":
             effect = request.POST.get("effect", "")
@@ -231,6 +231,6 @@ def _apply_decision(request: HttpRequest, tool: McpTool) -> str:
     raise servers.McpError("Say what to do.")
 
 
-def _get_user(request: HttpRequest) -> User:
+def _require_user(request: HttpRequest) -> User:
     assert isinstance(request.user, User)  # noqa: S101 - it is the admin
     return request.user

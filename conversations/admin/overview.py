@@ -18,7 +18,7 @@ from django.utils import timezone
 from conversations.budgets.usage import charts, days
 from conversations.budgets.usage.cells import write_csv_lines
 from conversations.budgets.usage.csv_rows import SHEETS, limit_rows
-from conversations.budgets.usage.groups import get_purpose_name, sum_lines
+from conversations.budgets.usage.groups import name_purpose, sum_lines
 from conversations.budgets.usage.percentiles import SAMPLE
 from conversations.budgets.usage.shares import WAYS, split_money, sum_by_group
 from conversations.budgets.usage.site import Site, Step, sum_site
@@ -81,7 +81,7 @@ def _build_context(found: Site) -> dict[str, Any]:
         "steps": charts.draw_columns(span, kinds, show=format_number),
         "tokens": charts.draw_tokens_by_day(span, found.groups),
         "outcomes": count_outcomes(found.steps),
-        "purposes": sum_lines(found.groups, get_purpose_name),
+        "purposes": sum_lines(found.groups, name_purpose),
         "purpose_files": (
             ("By purpose, as CSV", reverse("admin:overview_csv", args=["purposes"])),
             ("By day, model and purpose, as CSV", reverse("admin:overview_csv", args=["days"])),

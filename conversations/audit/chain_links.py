@@ -65,7 +65,7 @@ def _find_misfits(end: End, pinned: Pinned) -> Iterator[Misfit]:
             places.append(place)
         else:
             yield Misfit(
-                0, _get_table_name(place.kind), str(place.key), "changed: its link is no number"
+                0, _name_table(place.kind), str(place.key), "changed: its link is no number"
             )
     # Of two rows at one link the older is the original.
     places.sort(key=lambda place: (place.link, place.key))
@@ -74,7 +74,7 @@ def _find_misfits(end: End, pinned: Pinned) -> Iterator[Misfit]:
     for place in places:
         if place.link > max(end.links, latest or 0):
             what = f"stands at link {place.link} behind the end of the chain"
-            yield Misfit(place.link, _get_table_name(place.kind), str(place.key), what)
+            yield Misfit(place.link, _name_table(place.kind), str(place.key), what)
 
 
 def _list_positions(end: End) -> Iterator[RowPosition]:
@@ -96,7 +96,7 @@ def _walk_links(places: list[RowPosition], end: End, pinned: Pinned) -> Iterator
     before: str | None = ""
     following = 1
     for place, row in _read_rows(places):
-        table, key, link = _get_table_name(place.kind), str(place.key), place.link
+        table, key, link = _name_table(place.kind), str(place.key), place.link
         if link > following:
             yield Misfit(following, "link", str(following), _describe_gap(following, link - 1))
             before = None
@@ -165,5 +165,5 @@ def _describe_gap(first: int, last: int) -> str:
     return "missing: no row stands here" + (f" nor up to link {last}" if last > first else "")
 
 
-def _get_table_name(kind: type[Chained]) -> str:
+def _name_table(kind: type[Chained]) -> str:
     return str(kind._meta.model_name)

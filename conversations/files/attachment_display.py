@@ -147,7 +147,7 @@ def _expand_block(
     return {"type": "text", "text": f"[{', '.join(facts)}]"}
 
 
-def get_attachment(user: User, public_id: UUID) -> Attachment:
+def load_owned_attachment(user: User, public_id: UUID) -> Attachment:
     """Return one of the user's files; raises Http404 for others and for chats in the trash."""
     rows = Attachment.objects.filter(_VISIBLE, owner=user)
     return get_object_or_404(rows, public_id=public_id)

@@ -10,7 +10,7 @@ from django.shortcuts import get_object_or_404
 from conversations.models import LIVE, ApiModel, Conversation, QueuedPrompt, Turn, User
 
 
-def get_conversation(user: User, public_id: UUID | str) -> Conversation:
+def load_owned_conversation(user: User, public_id: UUID | str) -> Conversation:
     """Return the user's own conversation; raises Http404 for anyone else's."""
     return get_object_or_404(list_owned(user), public_id=public_id)
 
@@ -20,7 +20,7 @@ def list_owned(user: User) -> QuerySet[Conversation]:
     return Conversation.objects.filter(owner=user, deleted_at=None)
 
 
-def get_any_conversation(public_id: UUID | str) -> Conversation:
+def load_any_conversation(public_id: UUID | str) -> Conversation:
     """Return any conversation, for review; the caller has checked the permission."""
     return get_object_or_404(Conversation, public_id=public_id)
 
@@ -35,7 +35,7 @@ def is_stored(conversation: Conversation) -> bool:
     return Conversation.objects.filter(pk=conversation.pk).exists()
 
 
-def get_turn(user: User, public_id: UUID | str, number: int) -> Turn:
+def load_owned_turn(user: User, public_id: UUID | str, number: int) -> Turn:
     rows = Turn.objects.select_related("conversation").filter(conversation__in=list_owned(user))
     return get_object_or_404(rows, conversation__public_id=public_id, number=number)
 

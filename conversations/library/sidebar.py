@@ -89,7 +89,7 @@ def count_conversations(user: User) -> Counts:
     return Counts(**found)
 
 
-def get_deleted_conversation(user: User, public_id: UUID) -> Conversation:
+def load_deleted_conversation(user: User, public_id: UUID) -> Conversation:
     """Return one of the user's conversations in the trash; raises Http404 for any other."""
     rows = Conversation.objects.filter(owner=user).exclude(deleted_at=None)
     return get_object_or_404(rows, public_id=public_id)

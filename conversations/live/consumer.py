@@ -20,8 +20,8 @@ from django.http import Http404, HttpRequest
 from django.utils.translation import get_language_from_request
 
 from conversations.conf import conf
-from conversations.db import get_page_slots, run_db_handshake, run_db_page_read
-from conversations.library.access import get_conversation
+from conversations.db import find_page_slots, run_db_handshake, run_db_page_read
+from conversations.library.access import load_owned_conversation
 from conversations.live import render
 from conversations.live.hub import Reader, Topic, hub
 from conversations.live.publish import follow_conversation, leave_conversation
@@ -83,7 +83,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         if not user.is_authenticated:
             return user, None
         try:
-            found = get_conversation(user, self.scope["url_route"]["kwargs"]["public_id"])
+            found = load_owned_conversation(user, self.scope["url_route"]["kwargs"]["public_id"])
         except Http404:
             return user, None
         return user, found
@@ -169,7 +169,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
     async def _send_snapshot(self, topic: Topic, reader: Reader) -> None:
         """Send the present state, read while no event comes in between."""
         # First its turn among the readers: while the lock is held nothing is published here.
-        async with get_page_slots(), topic.lock:
+        async with find_page_slots(), topic.lock:
             found = await run_db_page_read(
                 render.render_snapshot,
                 self.conversation.pk,

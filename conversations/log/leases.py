@@ -49,7 +49,7 @@ class Lease:
         return self.generation == 1
 
 
-def get_lease_duration() -> timedelta:
+def read_lease_duration() -> timedelta:
     """Return how long a worker may be silent before its turn is taken over."""
     return timedelta(seconds=conf.lease_seconds)
 
@@ -60,7 +60,7 @@ def claim_turn(*, turn_id: int, owner: str) -> Lease | None:
     claim = {
         "lease_owner": owner,
         "lease_generation": F("lease_generation") + 1,
-        "lease_until": Now() + get_lease_duration(),
+        "lease_until": Now() + read_lease_duration(),
         "claimed_at": Now(),
     }
     rows, begins = Turn.objects.filter(pk=turn_id), {"state": "running", "started_at": Now()}
@@ -88,7 +88,7 @@ def claim_turn(*, turn_id: int, owner: str) -> Lease | None:
 def release_turn(turn: Turn, **changes: Any) -> None:
     """Let any worker claim the locked turn; the time it ran up to the last renewal is added up."""
     if turn.claimed_at is not None and turn.lease_until is not None:
-        ran = turn.lease_until - get_lease_duration() - turn.claimed_at
+        ran = turn.lease_until - read_lease_duration() - turn.claimed_at
         turn.ran_ms += max(0, round(ran.total_seconds() * 1000))
     turn.lease_generation += 1
     turn.lease_owner, turn.lease_until, turn.claimed_at = "", None, None
@@ -117,7 +117,7 @@ def hold_lease(lease: Lease, *, state: str | None = None, **changes: Any) -> Non
     turns = Turn.objects.filter(
         pk=lease.turn_id, lease_generation=lease.generation, state__in=sources
     )
-    if not turns.update(lease_until=Now() + get_lease_duration(), **changes):
+    if not turns.update(lease_until=Now() + read_lease_duration(), **changes):
         raise Stopped("lease")
 
 

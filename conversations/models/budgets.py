@@ -16,7 +16,7 @@ from django.db import models
 from django.utils import timezone
 
 from conversations.models.log import Chained
-from conversations.models.periods import get_zone
+from conversations.models.periods import load_zone
 from conversations.models.validators import demand_percents, demand_zone
 
 #: The largest limit; sums of such limits still fit the database's integers.
@@ -179,7 +179,7 @@ class BudgetWindow(models.Model):
         ]
 
     def __str__(self) -> str:
-        there = self.starts_at.astimezone(get_zone(self.budget.time_zone))
+        there = self.starts_at.astimezone(load_zone(self.budget.time_zone))
         return f"{self.budget} from {there:%Y-%m-%d %H:%M}"
 
 

@@ -33,7 +33,7 @@ class ZoneUnknown(ValueError):
 
 
 @lru_cache(256)
-def get_zone(name: str) -> ZoneInfo:
+def load_zone(name: str) -> ZoneInfo:
     """Return a time zone by its IANA name; raises ZoneUnknown."""
     try:
         return ZoneInfo(name)
@@ -43,7 +43,7 @@ def get_zone(name: str) -> ZoneInfo:
 
 def format_moment(at: datetime, name: str) -> str:
     """Write a moment in a time zone, such as "1 December 2026 at 00:00 (Europe/Vienna)"."""
-    there = at.astimezone(get_zone(name))
+    there = at.astimezone(load_zone(name))
     return f"{there.day} {there:%B %Y} at {there:%H:%M} ({name})"
 
 
@@ -51,7 +51,7 @@ def compute_bounds(period: str, zone: str, now: datetime) -> Bounds:
     """Return the window of `period` that holds `now`; raises ZoneUnknown and KeyError."""
     if period == "lifetime":
         return _LIFETIME, None
-    there, (floor, move) = get_zone(zone), _STEPS[period]
+    there, (floor, move) = load_zone(zone), _STEPS[period]
     shown = floor(now.astimezone(there).replace(tzinfo=None))
     # Where clocks go back across a boundary they show a window that is over; the boundary decides.
     while now < _find_beginning(shown, there):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from django.core.exceptions import ValidationError
 
-from conversations.models.periods import ZoneUnknown, get_zone
+from conversations.models.periods import ZoneUnknown, load_zone
 
 
 def demand_zone(name: str) -> None:
     try:
-        get_zone(name)
+        load_zone(name)
     except ZoneUnknown as error:
         raise ValidationError(str(error)) from error
 

@@ -29,7 +29,7 @@ class RoleMissing(Exception):
     code = "role_missing"
 
 
-def get_app_role() -> str:
+def read_app_role() -> str:
     """Return the name of the role the application runs as."""
     return str(settings.DATABASES["default"].get("USER") or "")
 
@@ -61,15 +61,15 @@ def grant_rights(using: str = "default", **_: Any) -> None:
     """Grant the application's role its rights, where another role is the owner."""
     if connection.alias != using or connection.vendor != "postgresql":
         return
-    if not settings.MIGRATE_DATABASE or connection.settings_dict["USER"] == get_app_role():
+    if not settings.MIGRATE_DATABASE or connection.settings_dict["USER"] == read_app_role():
         return
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [get_app_role()])
+        cursor.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [read_app_role()])
         if cursor.fetchone() is None:
             raise RoleMissing(
-                f"there is no role {get_app_role()!r}: make it with manage.py roles --apply"
+                f"there is no role {read_app_role()!r}: make it with manage.py roles --apply"
             )
-        for statement in write_rights(get_app_role()):
+        for statement in write_rights(read_app_role()):
             cursor.execute(statement)
 
 

@@ -39,7 +39,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def get_transformation(conversation: Conversation, seq: int) -> Transformation:
+def load_transformation(conversation: Conversation, seq: int) -> Transformation:
     """Return the row with that number; raises Http404."""
     rows = Transformation.objects.select_related(
         "turn", "summary_call", "summary_call__result", "actor"
@@ -52,7 +52,7 @@ def get_transformation(conversation: Conversation, seq: int) -> Transformation:
 
 def read_reduction(conversation: Conversation, seq: int) -> Reduction:
     """Return the page of the transformation with that number; raises Http404."""
-    row = get_transformation(conversation, seq)
+    row = load_transformation(conversation, seq)
     call = row.summary_call
     result = getattr(call, "result", None)
     edits = load_edits(row.edits)

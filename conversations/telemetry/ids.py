@@ -18,7 +18,7 @@ _NONE: Mapping[str, Id] = MappingProxyType({})
 _ids: ContextVar[Mapping[str, Id]] = ContextVar("agentweb_ids", default=_NONE)
 
 
-def get_log_ids() -> dict[str, Id]:
+def list_log_ids() -> dict[str, Id]:
     """Return the ids that are set here."""
     ids = _ids.get()
     return {name: ids[name] for name in NAMES if ids.get(name) is not None}

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from conversations.telemetry.ids import get_log_ids
+from conversations.telemetry.ids import list_log_ids
 
 _tracer: Any = None
 
@@ -67,7 +67,7 @@ def mark_span_failed(one: Any, kind: str) -> None:
 
 
 def _build_attributes(attributes: Mapping[str, str | int | bool]) -> dict[str, Any]:
-    return _prefix_names({**get_log_ids(), **attributes})
+    return _prefix_names({**list_log_ids(), **attributes})
 
 
 def _prefix_names(attributes: Mapping[str, Any]) -> dict[str, Any]:

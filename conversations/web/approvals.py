@@ -10,12 +10,12 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_POST
 
 from conversations.agent.events import TurnChanged
-from conversations.library.access import get_conversation
+from conversations.library.access import load_owned_conversation
 from conversations.live.publish import announce
 from conversations.runtime import dispatch
 from conversations.toolbox.approvals import ApprovalError, decide_approval
 from conversations.web.forms.chat import DecisionForm, describe_error
-from conversations.web.responses import answer_post, get_user, refuse_post
+from conversations.web.responses import answer_post, refuse_post, require_user
 
 _STATUS = {"unknown": 404, "changed": 400, "decided": 409, "over": 409}
 
@@ -24,8 +24,8 @@ _STATUS = {"unknown": 404, "changed": 400, "decided": 409, "over": 409}
 @require_POST
 def decide(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Store a decision; the turn is resumed after the last one."""
-    user = get_user(request)
-    conversation = get_conversation(user, public_id)
+    user = require_user(request)
+    conversation = load_owned_conversation(user, public_id)
     form = DecisionForm(request.POST)
     if not form.is_valid():
         return refuse_post(request, conversation, describe_error(form))

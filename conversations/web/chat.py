@@ -21,8 +21,8 @@ from conversations.files.attachments import AttachmentError, store_uploads
 from conversations.library.access import (
     find_live_turn,
     find_newest,
-    get_conversation,
     list_enabled_models,
+    load_owned_conversation,
     was_sent,
 )
 from conversations.library.sidebar import read_sidebar
@@ -40,7 +40,7 @@ from conversations.turns import turns as services
 from conversations.turns.prompts import SendError
 from conversations.turns.queue import is_waiting
 from conversations.web.forms.chat import PromptForm, StartForm, describe_error
-from conversations.web.responses import answer_post, get_user, refuse_post
+from conversations.web.responses import answer_post, refuse_post, require_user
 
 if TYPE_CHECKING:
     from conversations.models import Conversation
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 @login_required
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    found = find_newest(get_user(request))
+    found = find_newest(require_user(request))
     return redirect("new_chat") if found is None else redirect("chat", found.public_id)
 
 
@@ -63,7 +63,7 @@ def new_chat(request: HttpRequest) -> HttpResponse:
 @require_safe
 def chat(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """The chat: its newest turns, those `before` or `after` one, or those around message `m`."""
-    conversation = get_conversation(get_user(request), public_id)
+    conversation = load_owned_conversation(require_user(request), public_id)
     page = paging.read_requested_page(conversation, request.GET)
     if page is not None and request.htmx:  # type: ignore[attr-defined]
         context = {"conversation": conversation, "transcript": page}
@@ -74,7 +74,7 @@ def chat(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def _build_page(
     request: HttpRequest, conversation: Conversation | None, page: Transcript | None = None
 ) -> dict[str, object]:
-    user = get_user(request)
+    user = require_user(request)
     models = list_enabled_models()
     chosen = read_preferences(user.preferences)
     model = chosen.model if chosen.model in models else conf.model
@@ -123,7 +123,7 @@ EXAMPLES = (
 @require_POST
 def start(request: HttpRequest) -> HttpResponse:
     """Begin a conversation with its first message; a repeated post finds the first one."""
-    user = get_user(request)
+    user = require_user(request)
     form = StartForm(request.POST)
     if not form.is_valid():
         return _refuse_start(request, describe_error(form))
@@ -160,7 +160,7 @@ def _refuse_start(request: HttpRequest, text: str, status: int = 400) -> HttpRes
 @require_POST
 def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Store a message: its answer comes by the socket, or it waits for the end of another one."""
-    conversation = get_conversation(get_user(request), public_id)
+    conversation = load_owned_conversation(require_user(request), public_id)
     form = PromptForm(request.POST)
     if not form.is_valid():
         return refuse_post(request, conversation, describe_error(form))
@@ -184,7 +184,7 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def _store_files(request: HttpRequest, form: PromptForm) -> list[UUID]:
     """Store the files that come with a form, and return the ids of all files of the message."""
     brought = request.FILES.getlist("files")
-    kept = store_uploads(owner_id=get_user(request).pk, files=brought) if brought else []
+    kept = store_uploads(owner_id=require_user(request).pk, files=brought) if brought else []
     return [*form.cleaned_data["attachments"], *kept]
 
 
@@ -192,7 +192,7 @@ def _store_files(request: HttpRequest, form: PromptForm) -> list[UUID]:
 @require_POST
 def stop(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Ask the running turn to stop; stopping what has ended changes nothing."""
-    conversation = get_conversation(get_user(request), public_id)
+    conversation = load_owned_conversation(require_user(request), public_id)
     turn = find_live_turn(conversation)
     if turn is not None:
         services.request_stop(turn=turn)
@@ -203,7 +203,7 @@ def stop(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @login_required
 @require_safe
 def reduction(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
-    conversation = get_conversation(get_user(request), public_id)
+    conversation = load_owned_conversation(require_user(request), public_id)
     context = {"conversation": conversation, "reduction": reduction_of(conversation, seq)}
     return render(request, "conversations/reduction.html", context)
 
@@ -212,7 +212,7 @@ def reduction(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
 @require_safe
 def tool_output(request: HttpRequest, public_id: UUID, id: str) -> HttpResponse:
     """Show a whole tool result as text."""
-    conversation = get_conversation(get_user(request), public_id)
+    conversation = load_owned_conversation(require_user(request), public_id)
     output = read_original(conversation.pk, id)
     if output is None:
         raise Http404("no such tool call")

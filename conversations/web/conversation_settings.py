@@ -9,18 +9,18 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from conversations.library.access import get_conversation
+from conversations.library.access import load_owned_conversation
 from conversations.reductions.conversation_settings import change_settings
 from conversations.reductions.record_change import ManualChangeError
 from conversations.web.forms.conversation import ConversationForm
-from conversations.web.responses import get_user
+from conversations.web.responses import require_user
 
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Show the settings or store new ones, with errors at their fields."""
-    conversation = get_conversation(get_user(request), public_id)
+    conversation = load_owned_conversation(require_user(request), public_id)
     form = ConversationForm(conversation, request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         try:

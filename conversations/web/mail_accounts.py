@@ -25,7 +25,7 @@ from conversations.toolbox.mail_accounts import (
 from conversations.toolbox.mail_port import build_mail_access
 from conversations.web.forms.mail_account import ChangeMailForm, MailAccountForm
 from conversations.web.page_shell import add_notice, build_page_context
-from conversations.web.responses import get_user
+from conversations.web.responses import require_user
 from tools.framework.errors import ToolError
 from tools.mail.accounts import Account
 from tools.mail.trial import try_account
@@ -44,7 +44,7 @@ def page(request: HttpRequest) -> HttpResponse:
         account = form.account()
         try:
             account = _try_account(account)
-            add_mail_account(owner_id=get_user(request).pk, account=account)
+            add_mail_account(owner_id=require_user(request).pk, account=account)
         except (ToolError, AccountRefused) as error:
             form.add_error(None, str(error))
         else:
@@ -58,7 +58,7 @@ def page(request: HttpRequest) -> HttpResponse:
 @require_POST
 def change(request: HttpRequest, account_id: UUID) -> HttpResponse:
     """Change an account's name, usual folder or secret, if the connection works with it."""
-    owner = get_user(request).pk
+    owner = require_user(request).pk
     form = ChangeMailForm(request.POST, auto_id=f"id_{account_id}_%s")
     present = read_mail_account(owner, account_id)
     if present is None:
@@ -82,7 +82,7 @@ def change(request: HttpRequest, account_id: UUID) -> HttpResponse:
 @require_POST
 def remove(request: HttpRequest, account_id: UUID) -> HttpResponse:
     """Delete an account and its secret."""
-    if not remove_mail_account(owner_id=get_user(request).pk, public_id=account_id):
+    if not remove_mail_account(owner_id=require_user(request).pk, public_id=account_id):
         raise Http404("no such account")
     add_notice(request, _("The account was removed, and its password erased."))
     return redirect("mail_settings")
@@ -95,7 +95,7 @@ def _render_page(
     changed: tuple[UUID, Form] | None = None,
 ) -> HttpResponse:
     rows = []
-    for row in list_mail_accounts(get_user(request).pk):
+    for row in list_mail_accounts(require_user(request).pk):
         own = ChangeMailForm(
             initial={"name": row.name, "folder": row.folder}, auto_id=f"id_{row.public_id}_%s"
         )

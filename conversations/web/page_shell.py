@@ -20,9 +20,9 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
-from conversations.library.access import get_conversation
+from conversations.library.access import load_owned_conversation
 from conversations.library.sidebar import read_sidebar
-from conversations.web.responses import get_user
+from conversations.web.responses import require_user
 
 if TYPE_CHECKING:
     from conversations.models import Conversation
@@ -31,14 +31,14 @@ _CHAT = re.compile(r"/c/([0-9a-f-]{36})/")
 
 
 def build_page_context(request: HttpRequest) -> dict[str, object]:
-    return {"sidebar": read_sidebar(get_user(request))}
+    return {"sidebar": read_sidebar(require_user(request))}
 
 
 def find_current(request: HttpRequest) -> Conversation | None:
     """Return the conversation whose chat the request came from, if the user may still see it."""
     match = _CHAT.fullmatch(_read_current_path(request))
     try:
-        return get_conversation(get_user(request), UUID(match[1])) if match else None
+        return load_owned_conversation(require_user(request), UUID(match[1])) if match else None
     except (Http404, ValueError):
         return None
 
@@ -74,7 +74,7 @@ def answer_change(
     if not _CHAT.fullmatch(path) and path != reverse("new_chat"):
         return _redirect_htmx("")
     here = find_current(request)
-    context = {"sidebar": read_sidebar(get_user(request), here), "conversation": here}
+    context = {"sidebar": read_sidebar(require_user(request), here), "conversation": here}
     response = render(request, "conversations/_partials/list_changed.html", context)
     response["HX-Trigger"] = "kept"
     return response

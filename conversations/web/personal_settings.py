@@ -29,7 +29,7 @@ from conversations.web.forms.personal_settings import (
 )
 from conversations.web.log_in import set_throttle_status
 from conversations.web.page_shell import add_notice, build_page_context
-from conversations.web.responses import get_user
+from conversations.web.responses import require_user
 
 changing = require_http_methods(["GET", "HEAD", "POST"])
 
@@ -62,14 +62,14 @@ def shortcuts(request: HttpRequest) -> HttpResponse:
 @require_safe
 def context(request: HttpRequest) -> HttpResponse:
     """Show the person's effective context policy, and what a chat may choose of it."""
-    found, problem = list_numbers_or_problem(get_user(request))
+    found, problem = list_numbers_or_problem(require_user(request))
     shown = build_page_context(request) | {"tab": "context", "numbers": found, "problem": problem}
     return render(request, "conversations/settings/context.html", shown)
 
 
 def _handle_form(request: HttpRequest, name: str, kind: type[PreferenceForm]) -> HttpResponse:
     """Show a form of preferences, or store what was sent."""
-    user = get_user(request)
+    user = require_user(request)
     present = read_preferences(user.preferences)
     form = kind(present, request.POST if request.method == "POST" else None)
     if form.is_valid():
@@ -113,7 +113,7 @@ class Account(PasswordChangeView):
 @require_POST
 def log_out_elsewhere(request: HttpRequest) -> HttpResponse:
     """End all other sessions of the person; their sockets are closed by the session check."""
-    user = end_sessions(user_id=get_user(request).pk)
+    user = end_sessions(user_id=require_user(request).pk)
     update_session_auth_hash(request, user)
     add_notice(request, _("Other devices are logged out."))
     return redirect("account_settings")

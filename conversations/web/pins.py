@@ -8,14 +8,14 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_POST
 
-from conversations.library.access import get_conversation
+from conversations.library.access import load_owned_conversation
 from conversations.reductions.manual_changes import undo_change
 from conversations.reductions.pins import pin_originals, unpin_originals
-from conversations.reductions.reduction_page import get_transformation
+from conversations.reductions.reduction_page import load_transformation
 from conversations.reductions.removed_originals import is_manual, list_removed
 from conversations.reductions.shapes import PinState
 from conversations.web.reduction_replies import answer_change, answer_original_change
-from conversations.web.responses import get_user
+from conversations.web.responses import require_user
 
 
 @login_required
@@ -36,9 +36,9 @@ def unpin(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 def restore(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
     """Pin and restore everything that a transformation removed."""
-    user = get_user(request)
-    conversation = get_conversation(user, public_id)
-    names = list_removed(conversation, get_transformation(conversation, seq))
+    user = require_user(request)
+    conversation = load_owned_conversation(user, public_id)
+    names = list_removed(conversation, load_transformation(conversation, seq))
     return answer_change(
         request,
         conversation,
@@ -50,9 +50,9 @@ def restore(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
 @require_POST
 def undo(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
     """Undo a person's change."""
-    user = get_user(request)
-    conversation = get_conversation(user, public_id)
-    if not is_manual(get_transformation(conversation, seq)):
+    user = require_user(request)
+    conversation = load_owned_conversation(user, public_id)
+    if not is_manual(load_transformation(conversation, seq)):
         raise Http404("no change by hand")
     return answer_change(
         request,

@@ -14,11 +14,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from conversations.lab.report import Report
-from conversations.library.access import get_conversation
+from conversations.library.access import load_owned_conversation
 from conversations.reductions.trial_subject import TrialError, build_subject, count_bytes
 from conversations.reductions.trials import trials
 from conversations.rendering.numbers import dollars
-from conversations.web.responses import get_user
+from conversations.web.responses import require_user
 
 if TYPE_CHECKING:
     from conversations.models import Conversation
@@ -38,8 +38,8 @@ class Row:
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Show the trial of the conversation, or start one."""
-    user = get_user(request)
-    conversation = get_conversation(user, public_id)
+    user = require_user(request)
+    conversation = load_owned_conversation(user, public_id)
     problem = ""
     if request.method == "POST":
         problem = start_trial(user.pk, conversation)

@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_POST
 
 from conversations.agent.events import QueueChanged
-from conversations.library.access import get_conversation
+from conversations.library.access import load_owned_conversation
 from conversations.live.publish import announce
 from conversations.runtime import dispatch
 from conversations.turns.prompts import SendError
@@ -25,7 +25,7 @@ from conversations.web import responses
 @require_POST
 def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Send the first queued message; nothing happens if there is none."""
-    conversation = get_conversation(responses.get_user(request), public_id)
+    conversation = load_owned_conversation(responses.require_user(request), public_id)
     try:
         turn = send_next_prompt(conversation=conversation)
     except SendError as error:
@@ -40,7 +40,7 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 def back(request: HttpRequest, public_id: UUID, client_id: UUID) -> HttpResponse:
     """Take a queued message back; the page may put its text into the composer."""
-    conversation = get_conversation(responses.get_user(request), public_id)
+    conversation = load_owned_conversation(responses.require_user(request), public_id)
     if not withdraw_prompt(conversation=conversation, client_id=client_id):
         text = "This message is not waiting any more; it was sent or removed."
         return responses.refuse_post(request, conversation, text, 409)

@@ -18,11 +18,11 @@ from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 
 from conversations.agent.events import TurnClosed
-from conversations.library.access import get_conversation
+from conversations.library.access import load_owned_conversation
 from conversations.live.publish import announce
 from conversations.reductions.record_change import ManualChangeError
 from conversations.reductions.shapes import PinState
-from conversations.web.responses import get_user
+from conversations.web.responses import require_user
 
 if TYPE_CHECKING:
     from conversations.models import Conversation, Transformation
@@ -64,8 +64,8 @@ def answer_original_change(
     part: str = "kept",
 ) -> HttpResponse:
     """Change the original that the form names; `keep` is the button's state afterwards."""
-    user = get_user(request)
-    conversation = get_conversation(user, public_id)
+    user = require_user(request)
+    conversation = load_owned_conversation(user, public_id)
     name = request.POST.get("id", "")
     owned = {"conversation_id": conversation.pk, "actor_id": user.pk, "ids": [name]}
     return answer_change(request, conversation, lambda: act(**owned), replace(keep, id=name), part)

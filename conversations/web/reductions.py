@@ -15,7 +15,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from conversations.library.access import get_conversation
+from conversations.library.access import load_owned_conversation
 from conversations.reductions import manual_changes, proposals
 from conversations.reductions.preview import WANTED, build_offer
 from conversations.reductions.record_change import ManualChangeError
@@ -27,7 +27,7 @@ from conversations.web.reduction_replies import (
     publish_change,
     refuse_change,
 )
-from conversations.web.responses import get_user
+from conversations.web.responses import require_user
 
 if TYPE_CHECKING:
     from conversations.models import Conversation
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 @require_http_methods(["GET", "HEAD", "POST"])
 def preview(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Preview one choice; a POST makes exactly the previewed change."""
-    user = get_user(request)
-    conversation = get_conversation(user, public_id)
+    user = require_user(request)
+    conversation = load_owned_conversation(user, public_id)
     wanted = request.POST.get("want") or request.GET.get("want", "")
     wanted = wanted if wanted in WANTED else WANTED[0]
     if request.method != "POST":
@@ -90,8 +90,8 @@ def rebuild(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
 
 
 def _request_summary(request: HttpRequest, public_id: UUID, target: int) -> HttpResponse:
-    user = get_user(request)
-    conversation = get_conversation(user, public_id)
+    user = require_user(request)
+    conversation = load_owned_conversation(user, public_id)
     try:
         key, is_new = proposals.request_summary(
             conversation_id=conversation.pk, actor_id=user.pk, target=target
@@ -107,8 +107,8 @@ def _request_summary(request: HttpRequest, public_id: UUID, target: int) -> Http
 @require_POST
 def discard(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Discard the proposed summary."""
-    user = get_user(request)
-    conversation = get_conversation(user, public_id)
+    user = require_user(request)
+    conversation = load_owned_conversation(user, public_id)
     proposals.discard_proposal(conversation_id=conversation.pk)
     return _redirect_to_summary(conversation)
 
@@ -141,8 +141,8 @@ def include(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 def edit(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
     """Store a person's wording of a summary."""
-    user = get_user(request)
-    conversation = get_conversation(user, public_id)
+    user = require_user(request)
+    conversation = load_owned_conversation(user, public_id)
     text = request.POST.get("text", "").replace("\r\n", "\n")
     try:
         row = manual_changes.edit_summary(

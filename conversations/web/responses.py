@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from conversations.models import Conversation, User
 
 
-def get_user(request: HttpRequest) -> User:
+def require_user(request: HttpRequest) -> User:
     """Return the user of a view that requires a log-in."""
     user = request.user
     assert not isinstance(user, AnonymousUser)  # noqa: S101

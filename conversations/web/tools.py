@@ -9,17 +9,17 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from conversations.library.access import get_conversation
+from conversations.library.access import load_owned_conversation
 from conversations.toolbox.tool_access import choose_web_search, switch_tools
 from conversations.toolbox.tool_list import list_tools, read_search_choice
-from conversations.web.responses import get_user
+from conversations.web.responses import require_user
 
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Show the tools, or switch the shown ones on and off."""
-    conversation = get_conversation(get_user(request), public_id)
+    conversation = load_owned_conversation(require_user(request), public_id)
     rows, search = list_tools(conversation), read_search_choice(conversation)
     if request.method == "POST":
         # Only those the page showed, so that a tool added meanwhile is not switched off unseen.

@@ -26,14 +26,18 @@ from conversations.budgets.notices import (
 from conversations.budgets.usage import charts, days
 from conversations.budgets.usage.allowance import list_allowances
 from conversations.budgets.usage.cells import write_csv_lines
-from conversations.budgets.usage.groups import get_model_name
+from conversations.budgets.usage.groups import name_model
 from conversations.budgets.usage.person import sum_usage
 from conversations.budgets.usage.statement import list_statement_rows
 from conversations.conf import conf
-from conversations.library.access import find_live_turn, get_conversation, list_enabled_models
+from conversations.library.access import (
+    find_live_turn,
+    list_enabled_models,
+    load_owned_conversation,
+)
 from conversations.live.publish import publish_spending
 from conversations.web.page_shell import build_page_context
-from conversations.web.responses import get_user
+from conversations.web.responses import require_user
 from conversations.web.streamed_downloads import stream_download
 
 if TYPE_CHECKING:
@@ -44,7 +48,7 @@ if TYPE_CHECKING:
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
     context = build_page_context(request) | build_usage_context(
-        get_user(request), read_span(request)
+        require_user(request), read_span(request)
     )
     return render(request, "conversations/usage.html", context)
 
@@ -55,7 +59,7 @@ def calls(request: HttpRequest) -> HttpResponseBase:
     """Send the calls of the span as CSV, streamed."""
     span = read_span(request)
     name = f"agentweb-calls-{span.first}-{span.last}.csv"
-    lines = write_csv_lines(list_statement_rows(get_user(request), span))
+    lines = write_csv_lines(list_statement_rows(require_user(request), span))
     return stream_download(request, lines, name, "text/csv; charset=utf-8")
 
 
@@ -79,7 +83,7 @@ def notices(request: HttpRequest) -> HttpResponse:
 @require_POST
 def put_away(request: HttpRequest) -> HttpResponse:
     """Dismiss a notice in every tab."""
-    user = get_user(request)
+    user = require_user(request)
     dismiss_notice(user_id=user.pk, name=request.POST.get("notice", ""))
     async_to_sync(publish_spending)(user.pk)
     user.refresh_from_db(fields=["preferences"])
@@ -91,13 +95,13 @@ def put_away(request: HttpRequest) -> HttpResponse:
 
 def _read_limits(request: HttpRequest) -> tuple[Conversation | None, Limits]:
     """Return the notices of the page: those of its conversation, or of a new one."""
-    user, name = get_user(request), request.GET.get("chat", "")
+    user, name = require_user(request), request.GET.get("chat", "")
     away = read_preferences(user.preferences)
     if not name:
         model = away.model if away.model in list_enabled_models() else conf.model
         return None, find_limits(user.pk, model, put_away=away.put_away)
     try:
-        conversation = get_conversation(user, UUID(name))
+        conversation = load_owned_conversation(user, UUID(name))
     except ValueError as error:
         raise Http404("no such conversation") from error
     return conversation, find_conversation_limits(conversation, put_away=away.put_away)
@@ -123,6 +127,6 @@ def build_usage_context(user: User, span: days.Span, *, is_named: bool = True) -
         "usage": usage,
         "allowances": list_allowances(user.pk),
         "caps": list_turn_caps(user.pk),
-        "money": charts.draw_money_by_day(span, usage.groups, get_model_name),
+        "money": charts.draw_money_by_day(span, usage.groups, name_model),
         "tokens": charts.draw_tokens_by_day(span, usage.groups),
     }

@@ -18,7 +18,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
 from conversations.agent.events import PathChanged
-from conversations.library.access import get_turn
+from conversations.library.access import load_owned_turn
 from conversations.live.publish import announce
 from conversations.log.tree import is_near
 from conversations.runtime import dispatch
@@ -27,7 +27,7 @@ from conversations.turns.forks import fork_conversation
 from conversations.turns.prompts import SendError
 from conversations.turns.versions import continue_turn, edit_prompt, regenerate_answer, show_version
 from conversations.web.forms.chat import EditForm, VersionForm, describe_error
-from conversations.web.responses import answer_post, get_user, refuse_post
+from conversations.web.responses import answer_post, refuse_post, require_user
 
 if TYPE_CHECKING:
     from conversations.models import Turn
@@ -39,7 +39,7 @@ Act = Callable[[], "Turn"]
 @require_POST
 def retry(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     """Answer the prompt of a turn once more, however it ended."""
-    turn = get_turn(get_user(request), public_id, number)
+    turn = load_owned_turn(require_user(request), public_id, number)
     form = VersionForm(request.POST)
     if not form.is_valid():
         return refuse_post(request, turn.conversation, describe_error(form))
@@ -51,7 +51,7 @@ def retry(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 @require_POST
 def go_on(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     """Continue the cut answer of the last turn."""
-    turn = get_turn(get_user(request), public_id, number)
+    turn = load_owned_turn(require_user(request), public_id, number)
     return _answer_version(request, turn, lambda: continue_turn(turn=turn))
 
 
@@ -59,7 +59,7 @@ def go_on(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     """Show the editor of a prompt, in place or as a page; a POST sends it as a new version."""
-    turn = get_turn(get_user(request), public_id, number)
+    turn = load_owned_turn(require_user(request), public_id, number)
     found = read_editable_prompt(turn)
     if found is None:
         raise Http404("nothing to edit")
@@ -78,7 +78,7 @@ def edit(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 @require_POST
 def show(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     """Show the path through another version of a turn."""
-    turn = get_turn(get_user(request), public_id, number)
+    turn = load_owned_turn(require_user(request), public_id, number)
     return _answer_version(request, turn, lambda: show_version(turn=turn), goal=turn)
 
 
@@ -86,7 +86,7 @@ def show(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 @require_POST
 def fork(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
     """Fork: continue from a turn in a new conversation."""
-    turn = get_turn(get_user(request), public_id, number)
+    turn = load_owned_turn(require_user(request), public_id, number)
     try:
         copy = fork_conversation(turn=turn)
     except SendError as error:

@@ -17,7 +17,7 @@ from django.test import AsyncClient, Client
 
 from agentweb.observability.logs import JsonFormatter, LineFormatter
 from conversations.telemetry import event_loop_lag
-from conversations.telemetry.ids import add_log_ids, get_log_ids, use_log_ids
+from conversations.telemetry.ids import add_log_ids, list_log_ids, use_log_ids
 from tests.support import people_and_turns
 
 ID = r"[0-9a-f]{16}"
@@ -83,12 +83,12 @@ def test_the_words_of_an_error_cannot_look_like_a_line() -> None:
 def test_ids_end_with_their_block_and_unknown_ones_are_refused() -> None:
     with use_log_ids(turn=1):
         with use_log_ids(turn=2, call=3):
-            assert get_log_ids() == {"turn": 2, "call": 3}
-        assert get_log_ids() == {"turn": 1}
+            assert list_log_ids() == {"turn": 2, "call": 3}
+        assert list_log_ids() == {"turn": 1}
         add_log_ids(call=4)
         add_log_ids(call=None)
-        assert get_log_ids() == {"turn": 1}
-    assert get_log_ids() == {}
+        assert list_log_ids() == {"turn": 1}
+    assert list_log_ids() == {}
     with pytest.raises(TypeError, match="text"), use_log_ids(text="a prompt"):  # type: ignore[call-arg]
         pass
 
@@ -98,10 +98,10 @@ async def test_ids_follow_into_threads_and_tasks_and_stay_apart() -> None:
     async def one(turn: int) -> dict[str, Any]:
         with use_log_ids(turn=turn):
             await asyncio.sleep(0)
-            return await asyncio.create_task(asyncio.to_thread(get_log_ids))
+            return await asyncio.create_task(asyncio.to_thread(list_log_ids))
 
     assert await asyncio.gather(one(1), one(2)) == [{"turn": 1}, {"turn": 2}]
-    assert await sync_to_async(get_log_ids)() == {}
+    assert await sync_to_async(list_log_ids)() == {}
 
 
 @pytest.mark.django_db
@@ -117,7 +117,7 @@ def test_every_answer_names_its_request() -> None:
 async def test_it_is_the_same_in_the_server() -> None:
     answer = await AsyncClient().get("/accounts/login/")
     assert re.fullmatch(ID, answer["X-Request-ID"])
-    assert get_log_ids() == {}
+    assert list_log_ids() == {}
 
 
 @pytest.mark.django_db

@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from agentweb.celery import app
 from agentweb.observability import tracing
 from conversations.telemetry import spans
-from conversations.telemetry.ids import get_log_ids, use_log_ids
+from conversations.telemetry.ids import list_log_ids, use_log_ids
 from tests.support import people_and_turns
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -80,7 +80,7 @@ def test_a_trace_goes_with_a_task_into_its_worker() -> None:
     @app.task(name="tests.traced", ignore_result=True)
     def traced() -> None:
         with spans.trace_span("turn") as span:
-            brought.append((get_log_ids(), span.get_span_context().trace_id))
+            brought.append((list_log_ids(), span.get_span_context().trace_id))
 
     sent: list[dict[str, Any]] = []
 
@@ -98,7 +98,7 @@ def test_a_trace_goes_with_a_task_into_its_worker() -> None:
     run = build_tracer(traced.name, traced, app=app)
     run(sent[0]["id"], (), {}, request=sent[0])
     assert brought == [({"request": "r-12345678"}, wanted)]
-    assert get_log_ids() == {}
+    assert list_log_ids() == {}
 
 
 def test_switched_off_nothing_is_traced_or_sent() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from conversations.budgets.effective import BudgetStatus, Rule
 from conversations.budgets.refusals import build_limit_refusal
-from conversations.models.periods import compute_bounds, get_zone
+from conversations.models.periods import compute_bounds, load_zone
 from tests.models.test_periods import PERIODS, places
 
 _SAID = re.compile(r" It starts anew on (\d+ \w+ \d{4} at \d\d:\d\d) \((\S+)\)\.$")
@@ -28,7 +28,7 @@ def test_the_reset_that_is_said_is_the_end_of_the_window(
     text = build_limit_refusal(BudgetStatus(rule, starts, ends, 10, 9, 1), 5).text
     said = _SAID.search(text)
     assert said is not None
-    shown = ends.astimezone(get_zone(zone)).replace(second=0, microsecond=0, tzinfo=None)
+    shown = ends.astimezone(load_zone(zone)).replace(second=0, microsecond=0, tzinfo=None)
     assert datetime.strptime(said[1], "%d %B %Y at %H:%M") == shown  # noqa: DTZ007
     assert said[2] == zone
 

@@ -198,7 +198,7 @@ def test_a_queued_turn_is_claimed_once() -> None:
     assert (row.state, row.lease_owner, row.lease_generation) == ("running", "test", 1)
     assert row.lease_until is not None
     left = row.lease_until - timezone.now()
-    assert timedelta(seconds=25) < left <= leases.get_lease_duration() + timedelta(seconds=1)
+    assert timedelta(seconds=25) < left <= leases.read_lease_duration() + timedelta(seconds=1)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -30,14 +30,14 @@ from django.core.files.base import ContentFile
 from tests.support import people_and_turns, stored_turns
 from conversations.models import User
 from conversations.audit import anchors
-from conversations.files.workspace.objects import get_storage
+from conversations.files.workspace.objects import find_storage
 from conversations.models import WorkspaceFile
 from tools.workspace.workspace import compute_digest
 from django.utils import timezone
 over = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
 place = stored_turns.played()
-name = get_storage().save(f"{place.user.pk}/one", ContentFile(b"a note"))
+name = find_storage().save(f"{place.user.pk}/one", ContentFile(b"a note"))
 WorkspaceFile.objects.create(owner=place.user, state="live", path="note.txt", object=name, bytes=6,
                              digest=compute_digest(b"a note"), changed_at=timezone.now())
 anchors.anchor_heads()

@@ -23,7 +23,7 @@ from conversations.budgets.caps import resolve_turn_caps
 from conversations.budgets.prices import load_price_list
 from conversations.budgets.windows import lock_slots, update_windows
 from conversations.log.chain import OWNED, compute_link
-from conversations.log.leases import get_lease_duration
+from conversations.log.leases import read_lease_duration
 from conversations.log.search_index import INDEXED_KINDS, index_messages, index_title
 from conversations.log.texts import lock_texts_shared
 from conversations.models import (
@@ -125,7 +125,7 @@ def _given(tape: Tape, user: User, window: BudgetWindow) -> Turn:
     copy.keys[BudgetWindow, tape.window_id] = window.pk
     conversation = copy.add(tape.conversation, links=0, chain="")
     ended_at = copy.at(tape.turn.ended_at or tape.turn.created_at)
-    turn = copy.add(tape.turn, lease_until=ended_at + get_lease_duration())
+    turn = copy.add(tape.turn, lease_until=ended_at + read_lease_duration())
     index_title(conversation=conversation)
     for row in tape.links:
         link = copy.add(row, chain=conversation.chain)

@@ -190,10 +190,10 @@ def test_a_turn_that_its_workers_die_of_is_given_up() -> None:
 
 def test_the_time_of_dead_workers_counts_and_the_time_between_does_not() -> None:
     lease = asking("t1")
-    now = timezone.now()
+    claimed_at = timezone.now() - timedelta(hours=2)
+    last_heartbeat = claimed_at + timedelta(seconds=100)
     Turn.objects.update(
-        claimed_at=now - timedelta(hours=2),
-        lease_until=now - timedelta(hours=2) + timedelta(seconds=100) + leases.get_lease_duration(),
+        claimed_at=claimed_at, lease_until=last_heartbeat + leases.read_lease_duration()
     )
     died(lease)
     again = gone_on(lease)

@@ -78,7 +78,7 @@ def test_deleting_on_a_page_of_the_conversation_leads_to_one_that_is_there() -> 
 def test_what_is_erased_in_between_is_not_found(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from conversations.web.library import menu
 
-    name = "get_deleted_conversation" if what == "back" else "get_conversation"
+    name = "load_deleted_conversation" if what == "back" else "load_owned_conversation"
     played = stored_turns.played()
     client, public_id = client_of(played.user), played.conversation.public_id
     looked_up = getattr(menu, name)

@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth.backends import ModelBackend
 
 from conversations.agent.events import BudgetMoved
-from conversations.db import PAGE_THREADS, THREADS, get_page_slots, run_db, run_db_page_read
+from conversations.db import PAGE_THREADS, THREADS, find_page_slots, run_db, run_db_page_read
 from conversations.live.hub import hub
 from conversations.live.publish import publish
 from tests.web.tabs import (
@@ -83,7 +83,7 @@ async def test_what_a_conversation_is_told_does_not_wait_for_a_page_in_the_queue
         assert 'id="turn-1"' in await frame_of(first)
         async with AsyncExitStack() as storm:
             for _ in range(PAGE_THREADS):
-                await storm.enter_async_context(get_page_slots())
+                await storm.enter_async_context(find_page_slots())
             async with connected(conversation) as second:
                 while len(hub.list_open()[conversation.pk].readers) < 2:
                     await asyncio.sleep(0)

@@ -10,7 +10,7 @@ from django.db import connection, transaction
 
 from conversations.operations.db_role import (
     connect_as_owner,
-    get_app_role,
+    read_app_role,
     write_rights,
     write_role,
 )
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         with connect_as_owner():
             if connection.vendor != "postgresql":
                 raise CommandError("roles are for PostgreSQL: SQLite has triggers alone")
-            owner, role = connection.settings_dict["USER"], get_app_role()
+            owner, role = connection.settings_dict["USER"], read_app_role()
             if owner == role:
                 raise CommandError(
                     "set AGENTWEB_MIGRATE_DATABASE_URL to the owner of the tables, and DATABASE_URL"

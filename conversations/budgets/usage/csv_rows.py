@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from conversations.budgets.usage.cells import Cell, format_dollars
 from conversations.budgets.usage.days import Span
 from conversations.budgets.usage.erased import list_erased_within
-from conversations.budgets.usage.groups import Group, get_purpose_name, group_calls, sum_lines
+from conversations.budgets.usage.groups import Group, group_calls, name_purpose, sum_lines
 from conversations.budgets.usage.shares import sum_by_group
 from conversations.budgets.usage.site import Step, sum_steps
 from conversations.budgets.usage.subjects import Subject, sum_models, sum_users
@@ -45,7 +45,7 @@ def list_model_rows(span: Span) -> Rows:
 
 def list_purpose_rows(span: Span) -> Rows:
     yield ("purpose", *_FIGURES)
-    for line in sum_lines(_group_calls(span), get_purpose_name):
+    for line in sum_lines(_group_calls(span), name_purpose):
         yield (line.name, *_cells_of_figures(line.figures))
 
 
@@ -53,7 +53,7 @@ def list_day_rows(span: Span) -> Rows:
     """Yield one row for each day, model and purpose."""
     yield ("day", "model", "purpose", *_FIGURES)
     for group in _group_calls(span):
-        yield (group.day, group.model, get_purpose_name(group), *_cells_of_figures(group.figures))
+        yield (group.day, group.model, name_purpose(group), *_cells_of_figures(group.figures))
 
 
 def list_step_rows(span: Span) -> Rows:

@@ -46,11 +46,11 @@ def sum_lines(groups: Iterable[Group], name: Callable[[Group], str]) -> tuple[Li
     return tuple(sorted(rows, key=lambda row: (-row.figures.micros, -row.figures.calls, row.name)))
 
 
-def get_model_name(group: Group) -> str:
+def name_model(group: Group) -> str:
     return group.model
 
 
-def get_purpose_name(group: Group) -> str:
+def name_purpose(group: Group) -> str:
     names = {
         "reply": _("Replies"),
         "summary": _("Summaries"),

@@ -13,9 +13,9 @@ from conversations.budgets.usage.days import Span
 from conversations.budgets.usage.erased import list_erased_within
 from conversations.budgets.usage.groups import (
     Group,
-    get_model_name,
-    get_purpose_name,
     group_calls,
+    name_model,
+    name_purpose,
     sum_lines,
 )
 from conversations.budgets.usage.sums import SUMS, Figures, Line, add_figures, filter_calls_within
@@ -43,8 +43,8 @@ def sum_usage(user: User, span: Span, *, is_named: bool = True) -> Usage:
         span=span,
         total=add_figures(group.figures for group in groups),
         groups=groups,
-        models=sum_lines(groups, get_model_name),
-        purposes=sum_lines(groups, get_purpose_name),
+        models=sum_lines(groups, name_model),
+        purposes=sum_lines(groups, name_purpose),
         conversations=_sum_conversations(calls, groups, is_named=is_named),
     )
 

@@ -12,7 +12,7 @@ from django.db.models import Sum
 from django.utils.translation import gettext as _
 
 from conversations.budgets.usage.days import UtcDay
-from conversations.budgets.usage.groups import get_model_name, get_purpose_name
+from conversations.budgets.usage.groups import name_model, name_purpose
 from conversations.budgets.usage.site import Site
 from conversations.budgets.usage.subjects import Subject
 from conversations.budgets.usage.sums import filter_calls_within
@@ -33,7 +33,7 @@ def split_money(found: Site, by: str) -> Shares:
         case "group":
             names = map_groups(one.key for one in found.users)
         case _:
-            name = get_model_name if by == "model" else get_purpose_name
+            name = name_model if by == "model" else name_purpose
             return [(each.day, name(each), each.figures.micros) for each in found.groups]
     return [(day, name, cost) for day, owner, cost in _sum_by_owner(found) for name in names[owner]]
 

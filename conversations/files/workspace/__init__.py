@@ -19,7 +19,7 @@ from conversations.files.workspace.arrange import (
     move_files,
     restore_files,
 )
-from conversations.files.workspace.index import get_quota
+from conversations.files.workspace.index import read_quota
 from conversations.files.workspace.objects import read_object
 from conversations.files.workspace.sweep import sweep_workspaces
 from conversations.files.workspace.user import UserWorkspace
@@ -30,9 +30,9 @@ __all__ = [
     "clear_workspace",
     "delete_files",
     "empty_file_trash",
-    "get_quota",
     "move_files",
     "read_object",
+    "read_quota",
     "restore_files",
     "sweep_workspaces",
     "write_file",

@@ -67,7 +67,7 @@ def find_live_file(owner_id: int, path: str) -> WorkspaceFile | None:
     return rows.filter(path=path).first()
 
 
-def get_file(user: User, public_id: UUID) -> WorkspaceFile:
+def load_owned_file(user: User, public_id: UUID) -> WorkspaceFile:
     """Return one of the user's own files; raises Http404 for any other."""
     rows = WorkspaceFile.objects.filter(owner=user, state=FileState.LIVE)
     return get_object_or_404(rows, public_id=public_id)

@@ -15,7 +15,7 @@ from tools.framework.errors import QuotaError
 from tools.workspace.workspace import Quota, check_placement
 
 
-def get_quota() -> Quota:
+def read_quota() -> Quota:
     return Quota(conf.workspace_bytes, conf.workspace_files, conf.workspace_file_bytes)
 
 
@@ -35,7 +35,7 @@ class OwnerIndex:
 
     def demand(self, path: str, size: int) -> None:
         """Raise ToolError for a file that has no room beside stored and pending ones."""
-        most = get_quota()
+        most = read_quota()
         writing = sum(row.bytes for row in self.pending)
         if writing > most.max_bytes or len(self.pending) >= most.max_files:
             raise QuotaError("Too much is being written at once; try again in a moment.")
@@ -46,7 +46,7 @@ class OwnerIndex:
 
     def make_room(self, path: str, size: int) -> None:
         """Discard the oldest files of the trash until everything is within the quota."""
-        most = get_quota()
+        most = read_quota()
         replaced = self.live.get(path)
         kept = [*self.live.values(), *self.pending, *self.trash]
         total = sum(row.bytes for row in kept) + size - (replaced.bytes if replaced else 0)

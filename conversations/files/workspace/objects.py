@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ALIAS = "workspace"
 
 
-def get_storage() -> Storage:
+def find_storage() -> Storage:
     return storages[ALIAS]
 
 
@@ -27,15 +27,15 @@ def make_object_name(owner_id: int) -> str:
 
 
 def put_object(name: str, data: bytes) -> None:
-    kept = get_storage().save(name, ContentFile(data))
+    kept = find_storage().save(name, ContentFile(data))
     if kept != name:
-        get_storage().delete(kept)
+        find_storage().delete(kept)
         raise RuntimeError(f"the storage kept {name} under another name")
 
 
 def read_object(file: WorkspaceFile) -> bytes:
     """Return the bytes of a file; raises FileNotFoundError, or FileRefusedError for other bytes."""
-    with get_storage().open(file.object) as stored:
+    with find_storage().open(file.object) as stored:
         data: bytes = stored.read(file.bytes + 1)
     if compute_digest(data) != file.digest:
         raise FileRefusedError(
@@ -45,4 +45,4 @@ def read_object(file: WorkspaceFile) -> bytes:
 
 
 def drop_object(name: str) -> None:
-    get_storage().delete(name)
+    find_storage().delete(name)

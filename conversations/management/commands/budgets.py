@@ -21,7 +21,7 @@ from conversations.management.arguments import (
     read_moment,
 )
 from conversations.models import Budget, User
-from conversations.models.periods import get_zone
+from conversations.models.periods import load_zone
 from conversations.rendering.numbers import dollars
 
 _UNITS, _PERIODS = Budget.Unit.values, Budget.Period.values
@@ -116,7 +116,7 @@ class Command(BaseCommand):
             budget=Budget.objects.get(pk=one.rule.id),
             user=user,
             amount=read_amount(options["amount"], options["unit"]),
-            until=read_moment(until, get_zone(one.rule.zone)) if until else None,
+            until=read_moment(until, load_zone(one.rule.zone)) if until else None,
             reason=options["reason"],
             actor=find_person_or_none(options["by"]),
         )
@@ -162,5 +162,5 @@ def _describe_status(one: BudgetStatus) -> str:
     held = f", {show_amount(one.held, rule.unit)} held" if one.held else ""
     ends = "without end"
     if one.ends_at is not None:
-        ends = f"until {one.ends_at.astimezone(get_zone(rule.zone)):%Y-%m-%d %H:%M} ({rule.zone})"
+        ends = f"until {one.ends_at.astimezone(load_zone(rule.zone)):%Y-%m-%d %H:%M} ({rule.zone})"
     return f"budget {rule.id}, {rule.period}, {rule.source}: {spent} spent{held} of {limit}, {ends}"

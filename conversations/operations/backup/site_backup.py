@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from conversations.audit.anchor_file import AnchorError, find_anchor_path, format_line, read_anchors
 from conversations.audit.anchors import record_restore
-from conversations.files.workspace.objects import get_storage
+from conversations.files.workspace.objects import find_storage
 from conversations.models import AnchorMark, User
 from conversations.operations.backup import archive, databases
 from conversations.operations.backup.archive import BackupError, Manifest
@@ -46,7 +46,7 @@ def make_backup(*, path: Path) -> BackupResult:
             writer.add_bytes(archive.ANCHORS, _read_anchor_lines(anchor))
             for name in objects:
                 try:
-                    with get_storage().open(name) as file:
+                    with find_storage().open(name) as file:
                         writer.add_bytes(archive.FILES + name, file.read())
                     files += 1
                 except FileNotFoundError:
@@ -106,8 +106,8 @@ def restore_workspace_files(*, folder: Path) -> int:
     root, count = folder / archive.FILES, 0
     for path in sorted(root.rglob("*")) if root.is_dir() else ():
         name = path.relative_to(root).as_posix()
-        if path.is_file() and not get_storage().exists(name):
-            get_storage().save(name, ContentFile(path.read_bytes()))
+        if path.is_file() and not find_storage().exists(name):
+            find_storage().save(name, ContentFile(path.read_bytes()))
             count += 1
     return count
 

@@ -10,8 +10,8 @@ from django.http import Http404, HttpRequest
 from django.urls import reverse
 
 from conversations.accounts.reading_log import CONTENT, record_reading
-from conversations.library.access import get_any_conversation, get_conversation
-from conversations.web.responses import get_user
+from conversations.library.access import load_any_conversation, load_owned_conversation
+from conversations.web.responses import require_user
 
 if TYPE_CHECKING:
     from conversations.models import Conversation
@@ -34,12 +34,12 @@ class Subject:
 
 def open_subject(request: HttpRequest, public_id: UUID, what: str, *, is_review: bool) -> Subject:
     """Return a conversation for its owner, or for a recorded review; raises Http404."""
-    reader = get_user(request)
+    reader = require_user(request)
     if not is_review:
-        return Subject(get_conversation(reader, public_id))
+        return Subject(load_owned_conversation(reader, public_id))
     if not reader.is_staff:
         raise Http404("not for this reader")
-    conversation = get_any_conversation(public_id)
+    conversation = load_any_conversation(public_id)
     if conversation.owner_id != reader.pk:
         if not reader.has_perm(CONTENT):
             raise Http404("not for this reader")

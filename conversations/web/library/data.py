@@ -17,7 +17,7 @@ from conversations.runtime import dispatch
 from conversations.runtime.adapters import workspace_for
 from conversations.toolbox.mail_accounts import remove_mail_accounts
 from conversations.web.page_shell import add_notice, build_page_context
-from conversations.web.responses import get_user
+from conversations.web.responses import require_user
 
 
 @login_required
@@ -29,7 +29,7 @@ def page(request: HttpRequest) -> HttpResponse:
 def render_data_page(
     request: HttpRequest, extra: dict[str, object] | None = None, status: int = 200
 ) -> HttpResponse:
-    user = get_user(request)
+    user = require_user(request)
     context = build_page_context(request) | {
         "counts": count_conversations(user),
         "most_megabytes": conf.max_import_bytes // 1_000_000,
@@ -42,7 +42,7 @@ def render_data_page(
 @require_POST
 def delete(request: HttpRequest) -> HttpResponse:
     """Erase all conversations and files of the user, who has typed their name to confirm."""
-    user = get_user(request)
+    user = require_user(request)
     if request.POST.get("name", "").strip() != user.get_username():
         return render_data_page(
             request, {"delete_error": _("Type your user name to confirm.")}, 400

@@ -15,10 +15,10 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from conversations.context.view import wire
-from conversations.library.access import get_conversation
+from conversations.library.access import load_owned_conversation
 from conversations.runtime.adapters import workspace_for
 from conversations.transfer.exports import EXPORT_FORMATS, list_exported, name_file, write_record
-from conversations.web.responses import get_user
+from conversations.web.responses import require_user
 from conversations.web.streamed_downloads import stream_download
 from tools.framework.errors import ToolError
 from tools.workspace.workspace import Workspace
@@ -33,7 +33,7 @@ logger = logging.getLogger("agentweb.exports")
 @require_safe
 def conversation(request: HttpRequest, public_id: UUID, form: str) -> HttpResponseBase:
     """Send one conversation as `md`, `html` or `json`, with context events if `events=1`."""
-    found = get_conversation(get_user(request), public_id)
+    found = load_owned_conversation(require_user(request), public_id)
     if form not in EXPORT_FORMATS:
         raise Http404("no such form")
     chosen = EXPORT_FORMATS[form]
@@ -46,7 +46,7 @@ def conversation(request: HttpRequest, public_id: UUID, form: str) -> HttpRespon
 @require_safe
 def everything(request: HttpRequest) -> HttpResponseBase:
     """Send all of the user's conversations and files as one archive."""
-    user = get_user(request)
+    user = require_user(request)
     with_events = request.GET.get("events") == "1"
     pieces = _write_archive(_list_members(user, with_events))
     name = f"agentweb-{timezone.now():%Y-%m-%d}.zip"

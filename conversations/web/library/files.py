@@ -22,7 +22,7 @@ from conversations.files import attachment_display, attachments
 from conversations.files.attachments import AttachmentError
 from conversations.files.file_texts import format_megabytes
 from conversations.web.page_shell import add_notice, build_page_context
-from conversations.web.responses import get_user
+from conversations.web.responses import require_user
 
 CAREFUL = {
     "X-Content-Type-Options": "nosniff",
@@ -38,13 +38,13 @@ def files(request: HttpRequest) -> HttpResponse:
     """Show the user's files; a POST stores one and returns it as it waits in the composer."""
     if request.method == "POST":
         return _store_upload(request)
-    page = attachment_display.list_files(get_user(request), request.GET.get("after", ""))
+    page = attachment_display.list_files(require_user(request), request.GET.get("after", ""))
     context = build_page_context(request) | {"page": page, "is_later": "after" in request.GET}
     return render(request, "conversations/files.html", context)
 
 
 def _store_upload(request: HttpRequest) -> HttpResponse:
-    user = get_user(request)
+    user = require_user(request)
     file = request.FILES.get("file")
     if file is None:
         return _refuse(request, _("Choose a file first."), 400)
@@ -79,7 +79,7 @@ def waiting(request: HttpRequest) -> HttpResponse:
             ids.append(UUID(text))
         except ValueError:
             continue  # A draft of this browser: what it names and we do not know is not shown.
-    context = {"files": attachment_display.list_unsent(get_user(request), ids)}
+    context = {"files": attachment_display.list_unsent(require_user(request), ids)}
     return render(request, "conversations/_partials/waiting.html", context)
 
 
@@ -87,7 +87,7 @@ def waiting(request: HttpRequest) -> HttpResponse:
 @require_safe
 def file(request: HttpRequest, file_id: UUID) -> HttpResponse:
     """Send the bytes of one of the user's own files."""
-    found = attachment_display.get_attachment(get_user(request), file_id)
+    found = attachment_display.load_owned_attachment(require_user(request), file_id)
     is_image = found.media_type in IMAGES
     kind = "text/plain; charset=utf-8" if found.media_type == TEXT else found.media_type
     response = HttpResponse(
@@ -102,7 +102,7 @@ def file(request: HttpRequest, file_id: UUID) -> HttpResponse:
 @require_POST
 def remove(request: HttpRequest, file_id: UUID) -> HttpResponse:
     """Remove a file that was not sent."""
-    found = attachment_display.get_attachment(get_user(request), file_id)
+    found = attachment_display.load_owned_attachment(require_user(request), file_id)
     is_gone = attachments.drop_attachment(attachment=found)
     if request.POST.get("page") != "files":
         return HttpResponse(status=204 if is_gone else 409)

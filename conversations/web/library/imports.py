@@ -11,7 +11,7 @@ from conversations.conf import conf
 from conversations.transfer.unpacking import UploadError
 from conversations.transfer.uploads import import_upload
 from conversations.web.library.data import render_data_page
-from conversations.web.responses import get_user
+from conversations.web.responses import require_user
 
 
 @login_required
@@ -23,7 +23,7 @@ def upload(request: HttpRequest) -> HttpResponse:
         return render_data_page(request, {"import_error": _("Choose a file first.")}, 400)
     try:
         report = import_upload(
-            user=get_user(request), file=file.file, size=file.size or 0, model=conf.model
+            user=require_user(request), file=file.file, size=file.size or 0, model=conf.model
         )
     except UploadError as error:
         return render_data_page(request, {"import_error": error.text}, 400)

@@ -13,7 +13,7 @@ from conversations.library.conversations import empty_trash
 from conversations.library.erase import erase_due_conversations
 from conversations.library.sidebar import count_conversations, list_trash, read_sidebar
 from conversations.web.page_shell import add_notice, build_page_context, find_current
-from conversations.web.responses import get_user
+from conversations.web.responses import require_user
 
 
 @login_required
@@ -22,7 +22,9 @@ def conversations(request: HttpRequest) -> HttpResponse:
     """Show a page of the list; with htmx only its rows, to append."""
     archived = request.GET.get("archived") == "1"
     after = request.GET.get("after", "")
-    rows = read_sidebar(get_user(request), find_current(request), archived=archived, after=after)
+    rows = read_sidebar(
+        require_user(request), find_current(request), archived=archived, after=after
+    )
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "conversations/_partials/rows.html", {"rows": rows})
     context = {"rows": rows, "archived": archived, "is_later": bool(after)}
@@ -32,7 +34,7 @@ def conversations(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def trash(request: HttpRequest) -> HttpResponse:
-    context = {"rows": list_trash(get_user(request)), "trash_days": conf.trash_days}
+    context = {"rows": list_trash(require_user(request)), "trash_days": conf.trash_days}
     return render(request, "conversations/trash.html", build_page_context(request) | context)
 
 
@@ -40,7 +42,7 @@ def trash(request: HttpRequest) -> HttpResponse:
 @require_POST
 def empty(request: HttpRequest) -> HttpResponse:
     """Erase everything in the trash now."""
-    user = get_user(request)
+    user = require_user(request)
     empty_trash(owner_id=user.pk)
     count = erase_due_conversations(owner_id=user.pk)
     said = _("%d conversations were erased.") % count

@@ -14,9 +14,9 @@ from django.views.decorators.http import require_POST, require_safe
 
 from conversations.conf import conf
 from conversations.library import conversations
-from conversations.library.access import get_conversation, is_stored
+from conversations.library.access import is_stored, load_owned_conversation
 from conversations.library.erase import erase_due_conversations
-from conversations.library.sidebar import build_row, get_deleted_conversation
+from conversations.library.sidebar import build_row, load_deleted_conversation
 from conversations.runtime import dispatch
 from conversations.web.page_shell import (
     add_notice,
@@ -24,7 +24,7 @@ from conversations.web.page_shell import (
     build_page_context,
     not_found_if_erased,
 )
-from conversations.web.responses import get_user
+from conversations.web.responses import require_user
 
 if TYPE_CHECKING:
     from conversations.models import Conversation
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @require_safe
 def menu(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Show the menu: as a page, or with htmx as the content of a dialog."""
-    return _render_menu(request, get_conversation(get_user(request), public_id))
+    return _render_menu(request, load_owned_conversation(require_user(request), public_id))
 
 
 def _render_menu(
@@ -57,7 +57,7 @@ def _render_menu(
 @require_POST
 @not_found_if_erased()
 def rename(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    conversation = get_conversation(get_user(request), public_id)
+    conversation = load_owned_conversation(require_user(request), public_id)
     try:
         conversations.rename_conversation(
             conversation=conversation, title=request.POST.get("title", "")
@@ -73,7 +73,7 @@ def rename(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @not_found_if_erased()
 def pin(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Pin the conversation (`on=1`) or unpin it (`on=0`)."""
-    conversation = get_conversation(get_user(request), public_id)
+    conversation = load_owned_conversation(require_user(request), public_id)
     is_pinned = request.POST.get("on", "1") == "1"
     conversations.pin_conversation(conversation=conversation, is_pinned=is_pinned)
     add_notice(request, _("Pinned.") if is_pinned else _("Not pinned any more."))
@@ -85,7 +85,7 @@ def pin(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @not_found_if_erased()
 def archive(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Archive the conversation (`on=1`) or put it back (`on=0`)."""
-    conversation = get_conversation(get_user(request), public_id)
+    conversation = load_owned_conversation(require_user(request), public_id)
     is_archived = request.POST.get("on", "1") == "1"
     conversations.archive_conversation(conversation=conversation, is_archived=is_archived)
     add_notice(request, _("Archived.") if is_archived else _("Back in the list."))
@@ -97,7 +97,7 @@ def archive(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @not_found_if_erased()
 def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Move the conversation to the trash, with a link to undo that."""
-    conversation = get_conversation(get_user(request), public_id)
+    conversation = load_owned_conversation(require_user(request), public_id)
     turn = conversations.delete_conversation(conversation=conversation)
     if turn is not None:
         dispatch.stop_turn(turn)
@@ -114,7 +114,7 @@ def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @not_found_if_erased()
 def bring_back(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Restore a conversation from the trash and open it."""
-    conversation = get_deleted_conversation(get_user(request), public_id)
+    conversation = load_deleted_conversation(require_user(request), public_id)
     conversations.restore_conversation(conversation=conversation)
     return redirect("chat", public_id)
 
@@ -123,8 +123,8 @@ def bring_back(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 def erase(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Erase one conversation of the trash now."""
-    user = get_user(request)
-    conversation = get_deleted_conversation(user, public_id)
+    user = require_user(request)
+    conversation = load_deleted_conversation(user, public_id)
     conversations.empty_trash(owner_id=user.pk, public_id=conversation.public_id)
     erase_due_conversations(owner_id=user.pk)
     title = build_row(conversation).title

@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 from conversations.library.search import search_messages
 from conversations.log.search_terms import MOST_QUERY_CHARS
 from conversations.web.page_shell import build_page_context
-from conversations.web.responses import get_user
+from conversations.web.responses import require_user
 
 
 @login_required
@@ -20,7 +20,7 @@ def search(request: HttpRequest) -> HttpResponse:
     question = request.GET.get("q", "")[:MOST_QUERY_CHARS]
     archived = request.GET.get("archived") == "1"
     page = search_messages(
-        get_user(request), question, archived=archived, after=request.GET.get("after", "")
+        require_user(request), question, archived=archived, after=request.GET.get("after", "")
     )
     context = {"question": question, "archived": archived, "page": page}
     if request.htmx:  # type: ignore[attr-defined]

@@ -26,7 +26,7 @@ from conversations.files.file_texts import clean_display_name
 from conversations.files.workspace import browse
 from conversations.web.library.files import CAREFUL
 from conversations.web.page_shell import add_notice, build_page_context
-from conversations.web.responses import get_user
+from conversations.web.responses import require_user
 from tools.documents import extract_text, has_parts
 from tools.documents.text_files import decode_text_file
 from tools.framework.errors import ToolError
@@ -49,7 +49,7 @@ def page(request: HttpRequest) -> HttpResponse:
         path = "/".join(split_path(path))
     except ToolError as error:
         return _render_folder(request, "", [str(error)], 404)
-    file = browse.find_live_file(get_user(request).pk, path) if path else None
+    file = browse.find_live_file(require_user(request).pk, path) if path else None
     if file is not None:
         return redirect("workspace_file", file.public_id)
     return _render_folder(request, path, [])
@@ -58,7 +58,7 @@ def page(request: HttpRequest) -> HttpResponse:
 def _render_folder(
     request: HttpRequest, path: str, errors: list[str], status: int = 200
 ) -> HttpResponse:
-    user, quota = get_user(request), workspace.get_quota()
+    user, quota = require_user(request), workspace.read_quota()
     folder = browse.read_folder_page(user, path, quota)
     if folder is None:
         gone = _("There is no file or folder “%s” any more; it was moved or deleted.") % path
@@ -84,7 +84,7 @@ def _store_uploads(request: HttpRequest) -> HttpResponse:
     taken, errors = 0, []
     for file in files:
         try:
-            _store_file(get_user(request).pk, folder, file, replaces)
+            _store_file(require_user(request).pk, folder, file, replaces)
             taken += 1
         except ToolError as error:
             errors.append(f"{clean_display_name(file.name or '', 'application/file')}: {error}")
@@ -102,7 +102,7 @@ def _store_file(owner_id: int, folder: str, file: UploadedFile[Any], replaces: b
         owner_id=owner_id,
         path=f"{folder}/{name}".lstrip("/"),
         # One byte more than allowed is enough to see that it is too large.
-        data=file.read(workspace.get_quota().max_file_bytes + 1),
+        data=file.read(workspace.read_quota().max_file_bytes + 1),
         is_numbered=not replaces,
     )
 
@@ -117,7 +117,7 @@ def file(request: HttpRequest, file_id: UUID) -> HttpResponse:
 def _render_file(
     request: HttpRequest, file_id: UUID, error: str, status: int = 200
 ) -> HttpResponse:
-    found = browse.get_file(get_user(request), file_id)
+    found = browse.load_owned_file(require_user(request), file_id)
     text, reason = "", ""
     try:
         text = _preview_text(found.path, workspace.read_object(found))
@@ -147,7 +147,7 @@ def _preview_text(path: str, data: bytes) -> str:
 @require_safe
 def download(request: HttpRequest, file_id: UUID) -> HttpResponse:
     """Send the bytes of one of the user's own files as a download, never shown inline."""
-    found = browse.get_file(get_user(request), file_id)
+    found = browse.load_owned_file(require_user(request), file_id)
     try:
         data = workspace.read_object(found)
     except (FileNotFoundError, ToolError) as error:
@@ -164,7 +164,7 @@ def download(request: HttpRequest, file_id: UUID) -> HttpResponse:
 def move(request: HttpRequest) -> HttpResponse:
     """Move a file or a folder to another path."""
     path, to = request.POST.get("path", ""), request.POST.get("to", "").strip()
-    user = get_user(request)
+    user = require_user(request)
     try:
         workspace.move_files(owner_id=user.pk, path=path, to=to)
     except ToolError as error:
@@ -183,12 +183,14 @@ def delete(request: HttpRequest) -> HttpResponse:
     path = _clean_path(request.POST.get("path", ""))
     folder = path.rpartition("/")[0]
     try:
-        batch = workspace.delete_files(owner_id=get_user(request).pk, path=path, is_folder=True)
+        batch = workspace.delete_files(owner_id=require_user(request).pk, path=path, is_folder=True)
     except ToolError as error:
         return _render_folder(request, "", [str(error)], 404)
     undo = reverse("restore_files", args=[batch])
     add_notice(request, _("“%s” was deleted.") % path, undo=undo)
-    is_left = browse.read_folder_page(get_user(request), folder, workspace.get_quota()) is not None
+    is_left = (
+        browse.read_folder_page(require_user(request), folder, workspace.read_quota()) is not None
+    )
     return _redirect_to_folder(folder if is_left else "")
 
 
@@ -196,7 +198,7 @@ def delete(request: HttpRequest) -> HttpResponse:
 @require_POST
 def restore(request: HttpRequest, batch: UUID) -> HttpResponse:
     """Restore what was deleted together."""
-    back = workspace.restore_files(owner_id=get_user(request).pk, batch=batch)
+    back = workspace.restore_files(owner_id=require_user(request).pk, batch=batch)
     if not back:
         raise Http404("nothing of it is in the trash")
     said = ngettext("“%(path)s” is back.", "%(count)d files are back.", len(back))
@@ -208,7 +210,7 @@ def restore(request: HttpRequest, batch: UUID) -> HttpResponse:
 @require_POST
 def empty(request: HttpRequest) -> HttpResponse:
     """Erase the trash of files."""
-    workspace.empty_file_trash(owner_id=get_user(request).pk)
+    workspace.empty_file_trash(owner_id=require_user(request).pk)
     add_notice(request, _("The deleted files were erased."))
     return redirect("workspace")
 
