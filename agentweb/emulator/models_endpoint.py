@@ -51,15 +51,19 @@ def describe(model: Model) -> json_codec.Object:
         "type": "model",
         "id": model.id,
         "display_name": model.name,
-        "created_at": f"{model.released}T00:00:00Z",
+        "created_at": _midnight(model.released),
         "line": model.line,
         "lifecycle": model.lifecycle,
-        "deprecated_at": "2026-10-01T00:00:00Z" if model.lifecycle == "deprecated" else None,
-        "retires_at": None,
+        "deprecated_at": _midnight(model.deprecated),
+        "retires_at": _midnight(model.retires),
         "max_input_tokens": model.window,
         "max_tokens": model.max_output,
         "capabilities": _capabilities(model),
     }
+
+
+def _midnight(day: str | None) -> str | None:
+    return f"{day}T00:00:00Z" if day else None
 
 
 def _capabilities(model: Model) -> json_codec.Object:

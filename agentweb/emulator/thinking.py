@@ -9,7 +9,7 @@ from agentweb.emulator import json_codec
 from agentweb.emulator.call import Call
 from agentweb.emulator.canonical_blocks import as_blocks
 from agentweb.emulator.errors import Invalid
-from agentweb.emulator.model_catalogue import find_model, readable
+from agentweb.emulator.model_catalogue import find_model, is_readable
 from agentweb.emulator.signatures import Chain, Seal, content_hash
 
 CONTROLS_BETA = "thinking-binding-controls-2026-08-01"
@@ -110,7 +110,7 @@ class _Walk:
             and seal.account != self._call.account.organization
         ):
             return "organization_binding_mismatch"
-        if maker is None or not readable(maker, reader):
+        if maker is None or not is_readable(maker, by=reader):
             return "model_binding_mismatch"
         if not (reader.bound_prefix and maker.bound_prefix):
             return None
