@@ -80,12 +80,15 @@ class Call:
     @property
     def speed(self) -> str:
         """Empty where the request does not choose."""
-        return str(self.body.get("speed") or "")
+        asked = str(self.body.get("speed") or "")
+        return "standard" if asked == "fast" and self.model.fast_rate == 1 else asked
 
     @property
     def tariff(self) -> Tariff:
         return Tariff(
-            us_only=self.geo == "us", is_fast=self.speed == "fast", is_batch=self.is_batched
+            us_only=self.geo == "us",
+            fast_rate=self.model.fast_rate if self.speed == "fast" else 1,
+            is_batch=self.is_batched,
         )
 
     @property

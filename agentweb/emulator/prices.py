@@ -2,8 +2,7 @@
 
 Rates are micro-dollars per million tokens; a bill is rounded up once, over all iterations of a
 request. The sheet gives no one-hour rate for Fable 5.2; twice the input rate is charged, as on
-every other model. Fast mode is said to be priced apart; six times the rates are charged, as they
-were for the first model that had it.
+every other model. What a fast answer costs is a fact of its model.
 """
 
 from __future__ import annotations
@@ -93,15 +92,15 @@ class Tariff:
     """What changes the price of the tokens; searches cost the same on every tariff."""
 
     us_only: bool = False
-    is_fast: bool = False
+    #: Standard tokens that one costs.
+    fast_rate: int = 1
     is_batch: bool = False
 
     def apply(self, total: int, scale: int) -> tuple[int, int]:
-        """A tenth more in one country, six times as much when fast, half in a batch."""
+        """A tenth more in one country, a multiple when fast, half in a batch."""
         if self.us_only:
             total, scale = total * 11, scale * 10
-        if self.is_fast:
-            total *= 6
+        total *= self.fast_rate
         return total, scale * 2 if self.is_batch else scale
 
 

@@ -53,9 +53,9 @@ def test_inference_in_one_country_costs_a_tenth_more() -> None:
 def test_a_tariff_is_applied_before_rounding() -> None:
     spent = [Usage(fresh=1_000, output=100)]
     plain = cost_micros("claude-opus-5-5", spent)
-    tariffs = (Tariff(is_fast=True), Tariff(is_batch=True), Tariff(is_batch=True, us_only=True))
+    tariffs = (Tariff(fast_rate=2), Tariff(is_batch=True), Tariff(is_batch=True, us_only=True))
     costs = [cost_micros("claude-opus-5-5", spent, tariff=tariff) for tariff in tariffs]
-    assert costs == [plain * 6, plain // 2, plain * 11 // 20]
+    assert costs == [plain * 2, plain // 2, plain * 11 // 20]
     assert cost_micros("claude-opus-5-5", [], tariff=tariffs[1], searches=1) == 10_000
 
 
@@ -68,7 +68,7 @@ def test_a_tariff_is_applied_before_rounding() -> None:
         ("sk-a@acme/us", {"inference_geo": "global"}, ("standard", "global", None), 10),
         ("sk-a@priority", {"service_tier": "auto"}, ("priority", "global", None), 10),
         ("sk-a@priority", {"service_tier": "standard_only"}, ("standard", "global", None), 10),
-        ("sk-a", {"speed": "fast"}, ("standard", "global", "fast"), 60),
+        ("sk-a", {"speed": "fast", "model": "claude-opus-5"}, ("standard", "global", "fast"), 20),
         ("sk-a", {"speed": "standard"}, ("standard", "global", "standard"), 10),
     ],
 )
@@ -80,7 +80,7 @@ def test_the_answer_says_what_it_was_priced_by(
     assert (usage["service_tier"], usage["inference_geo"], usage.get("speed")) == told
     bill = ask.emulator.bills[answered.headers["request-id"]]
     (spent,) = bill.iterations
-    exact = PRICES["claude-sonnet-5-5"].base.charge(spent) * tenths
+    exact = PRICES[answered.json["model"]].base.charge(spent) * tenths
     assert bill.cost_micros == -(-exact // 10_000_000)
     streamed = ask(body(**asked, stream=True), x_api_key=key)
     assert streamed.events[0][1]["message"]["usage"]["inference_geo"] == told[1]

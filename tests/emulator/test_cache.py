@@ -227,7 +227,7 @@ def test_a_switch_for_the_system_prompt_spares_at_most_the_tools(
     ask: Any, body: Any, more: Any
 ) -> None:
     tools = [TOOL | {"description": LONG} | MARK]
-    asked = body(tools=tools, system=[block(LONG, **MARK)])
+    asked = body(tools=tools, system=[block(LONG, **MARK)], model="claude-opus-4-8")
     ask(asked)
     changed = asked | more | ({"tools": [*tools, SEARCH]} if "tools" in more else {})
     _, read, written, _ = split(ask(changed))

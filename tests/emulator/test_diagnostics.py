@@ -49,7 +49,6 @@ def test_a_conversation_that_only_grows_has_no_reason(ask: Any, asked: Body) -> 
     ("more", "kind"),
     [
         ({"model": "claude-haiku-5-5"}, "model_changed"),
-        ({"speed": "fast"}, "model_changed"),
         ({"tools": [TOOL | {"description": "Other."}]}, "tools_changed"),
         ({"tools": [TOOL, TOOL | {"name": "b"}]}, "tools_changed"),
         ({"system": [{"type": "text", "text": f"{LONG}!"} | MARK]}, "system_changed"),
@@ -63,6 +62,13 @@ def test_what_changed_first_is_the_reason(ask: Any, asked: Body, more: Body, kin
     missed = 0 if kind == "messages_changed" else written
     assert reason(answered) == {"type": kind, "cache_missed_input_tokens": missed}
     assert written > 1_000
+
+
+def test_another_speed_is_another_model(ask: Any, asked: Body) -> None:
+    slow = asked | {"model": "claude-opus-4-8", "thinking": {"type": "adaptive"}}
+    first = ask(slow).json
+    told = reason(ask(grown(slow, first, speed="fast")))
+    assert told["type"] == "model_changed"
 
 
 def test_several_changes_are_told_as_the_first(ask: Any, asked: Body) -> None:

@@ -22,6 +22,7 @@ from agentweb.emulator.validation.output_format import check_output_format
 from agentweb.emulator.validation.params import (
     check_effort,
     check_max_tokens,
+    check_place_and_speed,
     check_sampling,
     check_thinking,
 )
@@ -68,6 +69,7 @@ def _check_rules(
     if not counting:
         check_max_tokens(body, model)
         check_sampling(body, model)
+    check_place_and_speed(body, model)
     check_thinking(body, model)
     check_effort(body, model)
     check_tools(body, model)

@@ -47,6 +47,14 @@ def check_sampling(body: json_codec.Object, model: Model) -> None:
         )
 
 
+def check_place_and_speed(body: json_codec.Object, model: Model) -> None:
+    """Older models run where there is room, and few run fast."""
+    if body.get("inference_geo") is not None and not model.regional:
+        raise Invalid(f"'{model.id}' does not support inference_geo.")
+    if body.get("speed") == "fast" and not model.fast_rate:
+        raise Invalid(f"'{model.id}' does not support the `speed` parameter.")
+
+
 def check_thinking(body: json_codec.Object, model: Model) -> None:
     config = body.get("thinking")
     if not config:

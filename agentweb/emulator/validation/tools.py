@@ -100,6 +100,7 @@ def tool(value: Value) -> None:
 
 def check_tools(body: json_codec.Object, model: Model) -> None:
     tools = body.get("tools") or []
+    _check_types(tools, model)
     names = Counter(tool["name"] for tool in tools if "name" in tool)
     if any(count > 1 for count in names.values()):
         raise Invalid("tools: Tool names must be unique.")
@@ -110,6 +111,17 @@ def check_tools(body: json_codec.Object, model: Model) -> None:
     choice = body.get("tool_choice")
     if choice:
         _check_choice(choice, set(names), model)
+
+
+def _check_types(tools: list[json_codec.Object], model: Model) -> None:
+    asked = dict.fromkeys(str(tool.get("type")) for tool in tools)
+    lacking = [kind for kind in asked if kind in model.lacks_tools]
+    if lacking:
+        taken = sorted(set(OWN_TOOLS) - model.lacks_tools)
+        raise Invalid(
+            f"'{model.id}' does not support tool types: {', '.join(lacking)}."
+            f" Did you mean one of {', '.join(taken)}?"
+        )
 
 
 def _check_choice(choice: json_codec.Object, names: set[str], model: Model) -> None:

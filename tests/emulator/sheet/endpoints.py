@@ -25,14 +25,14 @@ STATEMENTS = (
         )
     ),
     says(1, "No long-context surcharge since 4.6", _PRICED),
-    leaves_out(1, "Batch −50 %", "batches are another endpoint"),
+    says(1, "Batch −50 %", "test_a_tariff_is_applied_before_rounding"),
     says(
         1,
         '`inference_geo:"us"` ×1.1 (4.6+)',
         "test_inference_in_one_country_costs_a_tenth_more",
-        "test_one_country_costs_a_tenth_more_where_there_is_a_choice",
+        "test_one_country_costs_a_tenth_more",
     ),
-    leaves_out(1, "Fast mode separate", "the sheet has no price for it; the speed is told back"),
+    says(1, "Fast mode separate", "test_the_answer_says_what_it_was_priced_by"),
     says(1, "IDs from 4.6 on are dateless", "test_one_model_is_found_by_its_alias"),
     says(1, "keep them in data", "test_every_model_has_a_price"),
     says(2, "`POST /v1/messages`", "test_create", "test_other_doors_are_closed"),
