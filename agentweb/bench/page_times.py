@@ -23,7 +23,7 @@ from agentweb.bench.made_markdown import make_record
 from agentweb.bench.own_database import Queries, make_person
 from conversations.conf import conf
 from conversations.live import render
-from conversations.log import path
+from conversations.log import turn_state
 from conversations.transcript import paging
 from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import parse_recording
@@ -101,14 +101,14 @@ def _pages(client: Client, conversation: Conversation, runs: int) -> list[Page]:
         return lambda: _text(client, address + query, **extra)
 
     return [
-        _measure_page("open", asked(), runs),
-        _measure_page("earlier", asked(f"?before={last}", **part), runs),
-        _measure_page("around a message", asked(f"?m={conversation.head // 2 + 1}"), runs),
-        _measure_page("snapshot", lambda: _snapshot(conversation, last), runs),
-        _measure_page(
-            "state of a turn", lambda: str(path.load_state(conversation, conf.model).view), 1
+        measure_page("open", asked(), runs),
+        measure_page("earlier", asked(f"?before={last}", **part), runs),
+        measure_page("around a message", asked(f"?m={conversation.head // 2 + 1}"), runs),
+        measure_page("snapshot", lambda: _snapshot(conversation, last), runs),
+        measure_page(
+            "state of a turn", lambda: str(turn_state.load_state(conversation, conf.model).view), 1
         ),
-        _measure_page("send", send, 1),
+        measure_page("send", send, 1),
     ]
 
 
@@ -132,7 +132,7 @@ def measure_list_pages(conversations: int, runs: int) -> list[Page]:
         for _ in range(count):
             import_long_conversation(user, 1)
         pages = addresses.items()
-        found.append([_measure_page(name, partial(_text, client, at), runs) for name, at in pages])
+        found.append([measure_page(name, partial(_text, client, at), runs) for name, at in pages])
     return _beside(*found)
 
 
@@ -140,7 +140,7 @@ def _text(client: Client, address: str, **extra: Any) -> str:
     return client.get(address, **extra).content.decode()
 
 
-def _measure_page(name: str, ask: Callable[[], str], runs: int) -> Page:
+def measure_page(name: str, ask: Callable[[], str], runs: int) -> Page:
     with Queries().counting() as queries:
         first = ask()
     clock, processor = [], []

@@ -19,6 +19,7 @@ from conversations.audit.anchor_checks import (
 )
 from conversations.audit.anchor_file import SITE_NAME
 from conversations.audit.chain_links import check_links
+from conversations.audit.checkpoint_checks import check_checkpoint
 from conversations.audit.content_checks import (
     check_files,
     check_texts,
@@ -83,6 +84,7 @@ def _verify_conversation(key: int, tally: Tally, pins: AnchoredChains) -> Iterat
             yield problem
         tally.broken_chains += not is_intact
         yield from check_bodies(conversation, tally)
+        yield from check_checkpoint(conversation)
         yield from check_tools(conversation)
         yield from check_files(conversation)
     except DAMAGE as error:

@@ -39,6 +39,7 @@ from conversations.models import (
     ToolCall,
     ToolSwitch,
     Turn,
+    ViewCheckpoint,
 )
 
 logger = logging.getLogger("agentweb.erase")
@@ -107,6 +108,7 @@ def _list_rows(conversation: Conversation) -> tuple[list[QuerySet[Any]], list[Qu
         QueuedPrompt.objects.filter(conversation=conversation),
         Attachment.objects.filter(conversation=conversation),
         Draft.objects.filter(turn__in=turns),
+        ViewCheckpoint.objects.filter(conversation=conversation),
         Proposal.objects.filter(conversation=conversation),
         ToolCall.objects.filter(turn__in=turns),
     ]

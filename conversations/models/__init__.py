@@ -29,6 +29,7 @@ from conversations.models.search import SearchText
 from conversations.models.site_chain import AnchorMark, SiteChain
 from conversations.models.tool_access import ToolRule, ToolSwitch
 from conversations.models.turns import ALLOWED, LIVE, Draft, QueuedPrompt, ToolCall, Turn, TurnState
+from conversations.models.view_checkpoints import ViewCheckpoint
 from conversations.models.workspace import FileState, WorkspaceFile
 
 __all__ = [
@@ -76,6 +77,7 @@ __all__ = [
     "TurnCap",
     "TurnState",
     "User",
+    "ViewCheckpoint",
     "WebSearch",
     "WorkspaceFile",
 ]

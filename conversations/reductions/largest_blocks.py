@@ -12,7 +12,7 @@ from conversations.context.steps.kinds import OURS
 from conversations.context.steps.recall_list import message_id
 from conversations.context.steps.shorten_results import index_calls
 from conversations.context.view.view import THINKING, Block, Message
-from conversations.log.path import load_state
+from conversations.log.turn_state import load_state
 from conversations.models import Conversation
 from conversations.reductions.pins import list_pins
 from conversations.reductions.shapes import PinState

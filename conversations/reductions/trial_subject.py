@@ -29,7 +29,8 @@ from conversations.lab.report import Report, strip_cache
 from conversations.lab.simulated_tokenizer import scale_estimate
 from conversations.log.context_size import measure_request
 from conversations.log.entries import list_path_numbers
-from conversations.log.path import REMEMBERED, read_path
+from conversations.log.loaded_path import REMEMBERED
+from conversations.log.path import read_path
 from conversations.models import ApiCall, ApiModel, ApiResult, Conversation
 from conversations.models import Message as MessageRow
 from conversations.reductions.policy import effective_policy, list_tool_rules

@@ -16,7 +16,8 @@ from conversations.context.steps.summary_zone import Zone
 from conversations.context.steps.working_view import WorkingView
 from conversations.context.view.edits import SpliceMessages, load_edits
 from conversations.context.view.view import View
-from conversations.log.path import Change, fold_entry, load_state, read_path
+from conversations.log.path import Change, fold_entry, read_path
+from conversations.log.turn_state import load_state
 from conversations.models import ApiModel, Conversation
 from conversations.reductions.pins import list_pins
 

@@ -38,7 +38,7 @@ from conversations.library.access import load_conversation
 from conversations.live.turn_stream import Progress
 from conversations.log import append
 from conversations.log.leases import Lease
-from conversations.log.path import load_state
+from conversations.log.turn_state import load_turn_state
 from conversations.reductions.pins import list_pins_by_id
 from conversations.signals import collect_vetoes
 from conversations.telemetry import spans
@@ -74,7 +74,7 @@ class TurnLog:
         return await run_db(self._load)
 
     def _load(self) -> LoadedConversation:
-        return load_state(load_conversation(self._lease.conversation_id), self._model)
+        return load_turn_state(load_conversation(self._lease.conversation_id), self._model)
 
     async def pins(self) -> frozenset[str | int]:
         return await run_db(list_pins_by_id, self._lease.conversation_id)

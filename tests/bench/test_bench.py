@@ -40,7 +40,7 @@ def test_pages_of_a_long_conversation_take_the_statements_of_a_short_one() -> No
     """The page is full in both; what lies behind it must not be asked about one by one."""
     user, client = make_reader("ada")
     short, long = (
-        page_times._pages(client, import_long_conversation(user, turns), 1) for turns in (25, 600)
+        page_times._pages(client, import_long_conversation(user, turns), 1) for turns in (60, 600)
     )
     for less, more in zip(short, long, strict=True):
         assert (more.name, more.queries) == (less.name, less.queries)
@@ -110,7 +110,7 @@ def test_bench_pages_prints_for_people() -> None:
     out = StringIO()
     given = ("--entries", "40", "--conversations", "3", "--runs", "1")
     call_command("bench", "pages", *given, stdout=out)
-    for name in ("talk   open", "agent  open", "lists  search", "statements"):
+    for name in ("talk   open", "agent  open", "turn   prompt", "lists  search", "statements"):
         assert name in out.getvalue()
 
 

@@ -14,8 +14,9 @@ from conversations.context.steps import api_clearing
 from conversations.context.view.edits import SpliceMessages, Trigger, build_transformation
 from conversations.context.view.view import Message as ViewMessage
 from conversations.log import append
-from conversations.log.path import Change, fold_views, load_state, read_path
+from conversations.log.path import Change, fold_views, read_path
 from conversations.log.rebuild import rebuild_request
+from conversations.log.turn_state import load_state
 from conversations.models import ApiCall, Conversation, Message
 from conversations.turns import turns
 from tests.support import people_and_turns, stored_turns

@@ -14,7 +14,8 @@ from conversations.context.pipeline import Situation, prepare
 from conversations.context.policy.policy import build_policy
 from conversations.context.view import wire
 from conversations.context.view.view import View
-from conversations.log.path import fold_entry, load_state, read_path
+from conversations.log.path import fold_entry, read_path
+from conversations.log.turn_state import load_state
 from conversations.models import ApiModel, Conversation, Message, Pin, Transformation
 from conversations.reductions.manual_changes import undo_change
 from conversations.reductions.pins import list_pins, pin_originals, unpin_originals

@@ -10,7 +10,7 @@ from django.utils import timezone
 from conversations.agent.ports import Ending, Refused
 from conversations.agent.usage import Usage
 from conversations.library import erase
-from conversations.log.path import load_state
+from conversations.log.turn_state import load_state
 from conversations.models import ApiCall, Conversation, LedgerEntry, Proposal
 from conversations.reductions import proposals
 from conversations.reductions.explanation import explain_change

@@ -18,8 +18,8 @@ from conversations.context.view import cache_breakpoints, wire
 from conversations.context.view.envelope import read_lifetime
 from conversations.context.view.view import Message
 from conversations.db import run_db
-from conversations.log.path import load_state
 from conversations.log.rebuild import rebuild_request
+from conversations.log.turn_state import load_state
 from conversations.models import ApiCall, ApiModel, ApiResult, Budget, Conversation
 from tests.support.running_turns import is_valid, run, supervising
 from tests.support.stored_turns import MODEL

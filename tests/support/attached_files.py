@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from conversations.context.view.view import View
 from conversations.files import attachments
-from conversations.log.path import load_state
+from conversations.log.turn_state import load_state
 from conversations.models import Attachment, Conversation, Turn, User
 from conversations.turns import turns
 from tests.support import small_files, stored_turns

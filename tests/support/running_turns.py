@@ -88,7 +88,7 @@ def is_valid(conversation: Conversation) -> None:
     """Check that a next message may follow what is stored."""
     from conversations.context.view import rules
     from conversations.context.view.view import Message
-    from conversations.log.path import load_state
+    from conversations.log.turn_state import load_state
 
     view = load_state(Conversation.objects.get(pk=conversation.pk), stored_turns.MODEL).view
     rules.check_rules(view.append(Message.parse(10_000, "prompt", '[{"type":"text","text":"On"}]')))

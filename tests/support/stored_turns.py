@@ -15,7 +15,7 @@ from conversations.context.view.edits import SpliceBlocks, Trigger
 from conversations.context.view.envelope import build_envelope
 from conversations.log import append, leases
 from conversations.log.leases import Lease
-from conversations.log.path import load_state
+from conversations.log.turn_state import load_state
 from conversations.models import ApiCall, Budget, Conversation, Transformation, Turn, User
 from conversations.turns import calls, tool_calls, turns
 from conversations.turns.calls import Timing

@@ -10,9 +10,9 @@ from conversations.audit.verify import Tally, verify_everything
 from conversations.context.view import wire
 from conversations.library.conversations import delete_conversation
 from conversations.library.erase import erase_conversation
-from conversations.log.path import load_state
 from conversations.log.rebuild import rebuild_request
 from conversations.log.tree import filter_path_turns, find_newest_below
+from conversations.log.turn_state import load_state
 from conversations.models import ApiCall, ApiResult, Conversation, Message, Transformation, Turn
 from conversations.transcript import meter, paging, transcript
 from conversations.transfer.exports import EXPORT_FORMATS

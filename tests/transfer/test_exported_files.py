@@ -12,8 +12,8 @@ import pytest
 from conversations.audit import verify
 from conversations.context.view import attachment_refs, wire
 from conversations.library.search import search_messages
-from conversations.log.path import load_state
 from conversations.log.search_index import rebuild_index
+from conversations.log.turn_state import load_state
 from conversations.models import Attachment, Blob, Conversation, User
 from conversations.transcript import transcript
 from conversations.transfer import unpacking

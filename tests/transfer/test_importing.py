@@ -11,7 +11,7 @@ from conversations.audit.verify import Tally, verify_everything
 from conversations.context.steps.repair import repair_view
 from conversations.context.view import rules, wire
 from conversations.context.view.view import Message as ViewMessage
-from conversations.log.path import load_state
+from conversations.log.turn_state import load_state
 from conversations.models import Conversation, Message, Turn, User
 from conversations.transcript.originals import read_original
 from conversations.transcript.transcript import read_transcript

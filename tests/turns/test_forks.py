@@ -9,7 +9,7 @@ import pytest
 from conversations.context.view import wire
 from conversations.library.conversations import delete_conversation
 from conversations.library.erase import erase_conversation
-from conversations.log.path import load_state
+from conversations.log.turn_state import load_state
 from conversations.models import ApiCall, Conversation, Message, ToolCall
 from conversations.reductions.pins import list_pins, pin_originals
 from conversations.transcript import transcript

@@ -26,6 +26,7 @@ from conversations.models import (
     ToolCall,
     Turn,
     User,
+    ViewCheckpoint,
     WorkspaceFile,
 )
 
@@ -62,6 +63,7 @@ CONTENT = {
     "Transformation.edits": json.dumps([WORD]),
     "Transformation.reason": WORD,
     "Turn.error_text": WORD,
+    "ViewCheckpoint.view": WORD,
     "WorkspaceFile.path": WORD,
 }
 #: Names, numbers, codes, digests, and what staff themselves write.
@@ -100,6 +102,7 @@ FACTS = {
     "Transformation": "chain decision note policy setting source",
     "Turn": "error_code finish_reason lease_owner payload_digest",
     "WorkspaceFile": "digest done_by object",
+    "ViewCheckpoint": "summaries",
     "User": "email first_name last_name password policy policy_limits preferences username",
 }
 
@@ -120,6 +123,7 @@ def plant(conversation: Conversation) -> None:
     user = User.objects.get(pk=conversation.owner_id)
     blob = Blob.objects.create(digest=f"sha256:{uuid4().hex}", text="x")
     Draft.objects.create(turn=turn)
+    ViewCheckpoint.objects.create(conversation=conversation, seq=1, answers=0)
     Approval.objects.create(
         conversation=conversation,
         call=ToolCall.objects.filter(turn__conversation=conversation).latest("pk"),

@@ -124,7 +124,7 @@ class Command(BaseCommand):
         return {"step": options["step"], "tabs": options["tabs"], "rows": rows}
 
     def _pages(self, options: dict[str, Any]) -> dict[str, Any]:
-        from agentweb.bench import own_database, page_times
+        from agentweb.bench import own_database, page_times, request_times
 
         if min(options["entries"], options["conversations"], options["runs"]) < 1:
             raise CommandError("--entries, --conversations and --runs are at least 1", returncode=2)
@@ -132,6 +132,7 @@ class Command(BaseCommand):
         kinds: dict[str, Callable[[], list[page_times.Page]]] = {
             "talk": lambda: page_times.measure_conversation_pages(max(1, entries // 2), 0, runs),
             "agent": lambda: page_times.measure_conversation_pages(max(1, entries // 20), 9, runs),
+            "turn": lambda: request_times.measure_requests(entries, runs),
             "lists": lambda: page_times.measure_list_pages(options["conversations"], runs),
         }
         found: dict[str, list[dict[str, Any]]] = {}

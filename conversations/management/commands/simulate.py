@@ -31,7 +31,7 @@ from conversations.lab.replayer import Step
 from conversations.lab.report import Report, simulate_record
 from conversations.lab.simulated_tokenizer import scale_estimate
 from conversations.lab.summarizer import Summarizer, extract_summary, fail_summary, use_stand_in
-from conversations.log.path import REMEMBERED
+from conversations.log.loaded_path import REMEMBERED
 from conversations.models import ApiModel, Conversation
 from conversations.reductions.trial_subject import RECALL, TrialError, build_record
 

@@ -1,0 +1,69 @@
+"""From a prompt to the bytes of its request, in a long conversation beside one of twelve entries.
+
+All but the last entries of the long one were removed from its view, as a summary would: what a turn
+loads must follow from what it sends, and not from what was said before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from uuid import uuid4
+
+from agentweb.bench.page_times import Page, import_long_conversation, make_reader, measure_page
+from conversations.agent.ports import Finish
+from conversations.conf import conf
+from conversations.context.policy.policy import Policy
+from conversations.context.view.edits import SpliceMessages, Trigger, build_transformation
+from conversations.library.access import load_conversation
+from conversations.log.append import record_transformation
+from conversations.log.leases import Lease, claim_turn
+from conversations.log.turn_state import load_state, load_turn_state
+from conversations.models import Conversation
+from conversations.turns import turns
+
+#: Entries of the short conversation, and those that the long one keeps in view.
+SHORT = 12
+
+
+def measure_requests(entries: int, runs: int) -> list[Page]:
+    """Measure a conversation of so many entries with the short one as its floor."""
+    user, _ = make_reader(f"reader {uuid4()}")
+    short, long = (import_long_conversation(user, max(1, count // 2)) for count in (SHORT, entries))
+    _remove_all_but_last(long)
+    floor, page = (
+        measure_page("prompt to request", partial(_write_request, one), runs)
+        for one in (short, long)
+    )
+    return [replace(page, floor=floor.processor)]
+
+
+def _begin_turn(conversation: Conversation) -> Lease:
+    fresh = Conversation.objects.get(pk=conversation.pk)
+    turn = turns.send_prompt(conversation=fresh, text="And then?", client_id=uuid4())
+    lease = claim_turn(turn_id=turn.pk, owner="bench")
+    assert lease is not None  # noqa: S101 - nobody else is here
+    return lease
+
+
+def _end_turn(lease: Lease) -> None:
+    turns.finish_turn(lease=lease, finish=Finish("cancelled", "stopped"))
+
+
+def _remove_all_but_last(conversation: Conversation) -> None:
+    lease = _begin_turn(conversation)
+    view = load_state(conversation, conf.model).view
+    behind = view.messages[-SHORT].seq if view.length > SHORT else 0
+    if behind:
+        trigger = Trigger(view.tokens, view.tokens // 2, "estimated")
+        edit = SpliceMessages(view.messages[0].seq, behind - 1)
+        change = build_transformation(view, "trim", trigger, [edit], "the oldest")
+        record_transformation(lease=lease, change=change, policy=Policy(), summary_call=None)
+    _end_turn(lease)
+
+
+def _write_request(conversation: Conversation) -> str:
+    lease = _begin_turn(conversation)
+    loaded = load_turn_state(load_conversation(lease.conversation_id), conf.model)
+    _end_turn(lease)
+    return loaded.view.body

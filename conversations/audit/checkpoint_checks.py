@@ -1,0 +1,28 @@
+"""Compares the checkpoint of a conversation's view with the fold of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from conversations.context.view.view import View
+from conversations.log.findings import DAMAGE, Problem, describe_error
+from conversations.log.loaded_path import read_checkpoint
+from conversations.log.path import fold_entry, read_path
+from conversations.models import Conversation, ViewCheckpoint
+
+
+def check_checkpoint(conversation: Conversation) -> Iterator[Problem]:
+    """Yield what is wrong with the checkpoint: turns would be sent something else than the log."""
+    row = ViewCheckpoint.objects.filter(conversation=conversation).first()
+    if row is None:
+        return
+    place, key = str(conversation.public_id), str(row.pk)
+    try:
+        stored, folded = read_checkpoint(conversation, row), View()
+        for entry in read_path(conversation, row.seq):
+            folded = fold_entry(folded, entry)
+    except DAMAGE as error:
+        yield Problem("viewcheckpoint", key, f"cannot be read: {describe_error(error)}", place)
+        return
+    if stored != folded:
+        yield Problem("viewcheckpoint", key, f"is not the view after entry {row.seq}", place)

@@ -1,0 +1,172 @@
+"""Checkpoints of the view: a turn loads what its view needs, and not what was removed.
+
+The view is the fold of a path. After every `EVERY` entries it is stored, and the next turn folds on
+from there. A checkpoint is derived: the record does not contain it, calls are rebuilt from the log
+without it, and verification compares it with the fold. One that is of another path or cannot be
+read is passed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass, field, replace
+from functools import partial
+
+from conversations.context.steps import api_compaction
+from conversations.context.steps.kinds import ASKS_MODEL
+from conversations.context.view import edits
+from conversations.context.view.stored_view import read_view, write_view
+from conversations.context.view.view import Message, View
+from conversations.log.findings import DAMAGE
+from conversations.log.path import (
+    Change,
+    fold_entry,
+    read_entries_after,
+    read_messages,
+    read_path,
+)
+from conversations.models import ApiResult, Conversation, ViewCheckpoint
+
+#: Entries after which a rejected summary may be tried again.
+REMEMBERED = 60
+#: Entries between two checkpoints.
+EVERY = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A change by the model that was applied or not; `back` entries follow it on the path."""
+
+    back: int
+    outcome: str
+    #: Who did it by hand; None for the engine.
+    actor: int | None
+    #: The figure that triggered it.
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a fold begins: behind entry `seq`; 0 is the beginning of the log."""
+
+    seq: int = 0
+    view: View = field(default_factory=View)
+    answers: int = 0
+    #: The entry whose compaction block is in view; 0: there is none.
+    compaction: int = 0
+    #: The summaries among the last entries, newest first.
+    summaries: tuple[Summary, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPath:
+    """A path from where its fold begins to its tip."""
+
+    start: Start
+    entries: list[Message | Change]
+
+    def fold(self) -> View:
+        """Return the view at the tip."""
+        view = self.start.view
+        for entry in self.entries:
+            view = fold_entry(view, entry)
+        return view
+
+    def count_answers(self) -> int:
+        return self.start.answers + sum(map(_is_answer, self.entries))
+
+    def list_summaries(self) -> tuple[Summary, ...]:
+        """Return the summaries among the last `REMEMBERED` entries, newest first."""
+        read = [
+            Summary(back, entry.outcome, entry.actor, entry.number)
+            for back, entry in enumerate(self.entries[: -REMEMBERED - 1 : -1])
+            if isinstance(entry, Change) and entry.kind in ASKS_MODEL
+        ]
+        length = len(self.entries)
+        before = [replace(one, back=one.back + length) for one in self.start.summaries]
+        return (*read, *(one for one in before if one.back < REMEMBERED))
+
+    def find_message(self, seq: int) -> Message | None:
+        """Return a message among the entries that were read."""
+        found = next((one for one in self.entries if one.seq == seq), None)
+        return found if isinstance(found, Message) else None
+
+    def filter_answers(self, results: Iterable[ApiResult]) -> list[ApiResult]:
+        """Return those results of the path's turns whose answers are on the path itself."""
+        read = {one.seq for one in self.entries if _is_answer(one)}
+        return [
+            row
+            for row in results
+            if row.answer is not None
+            and (row.answer.seq in read or row.answer.seq <= self.start.seq)
+        ]
+
+    def find_compaction(self) -> int:
+        """Return the number of the last entry that put a compaction block; 0: there is none."""
+        changes = (one for one in reversed(self.entries) if isinstance(one, Change))
+        return next((one.seq for one in changes if _puts_block(one)), self.start.compaction)
+
+
+def load_path(conversation: Conversation) -> LoadedPath:
+    """Return the path to the conversation's tip, from the checkpoint where it is on the path."""
+    if conversation.head >= EVERY:
+        row = ViewCheckpoint.objects.filter(conversation=conversation).first()
+        found = _load_from(conversation, row) if row is not None else None
+        if found is not None:
+            return found
+    return LoadedPath(Start(), read_path(conversation))
+
+
+def _load_from(conversation: Conversation, row: ViewCheckpoint) -> LoadedPath | None:
+    log, at = read_entries_after(conversation, row.seq), conversation.tip
+    found: list[Message | Change] = []
+    while at in log:
+        at, entry = log[at]
+        found.append(entry)
+    if at != row.seq:
+        return None
+    try:
+        view = read_checkpoint(conversation, row)
+        summaries = tuple(Summary(*one) for one in row.summaries)
+    except DAMAGE:
+        return None
+    start = Start(row.seq, view, row.answers, row.compaction, summaries)
+    return LoadedPath(start, found[::-1])
+
+
+def read_checkpoint(conversation: Conversation, row: ViewCheckpoint) -> View:
+    """Return the view of a checkpoint; raises one of DAMAGE where it, or the log, is damaged."""
+    return read_view(row.view, partial(read_messages, conversation))
+
+
+def save_checkpoint_if_due(conversation: Conversation, path: LoadedPath) -> None:
+    """Save the view at the end of a path, if so much was read to fold it."""
+    if len(path.entries) < EVERY:
+        return
+    view = path.fold()
+    ViewCheckpoint.objects.update_or_create(
+        conversation=conversation,
+        defaults={
+            "seq": path.entries[-1].seq,
+            "answers": path.count_answers(),
+            "compaction": path.find_compaction(),
+            "summaries": [astuple(one) for one in path.list_summaries()],
+            "view": write_view(view, _read_originals(conversation, view)),
+        },
+    )
+
+
+def _read_originals(conversation: Conversation, view: View) -> Mapping[int, Message]:
+    return read_messages(conversation, [message.seq for message in view.messages])
+
+
+def _is_answer(entry: Message | Change) -> bool:
+    return isinstance(entry, Message) and entry.kind == "answer"
+
+
+def _puts_block(change: Change) -> bool:
+    is_summary = change.kind == "summary" and change.outcome == "applied"
+    try:
+        return is_summary and api_compaction.inserts_block(edits.load_edits(change.edits))
+    except DAMAGE:
+        return False

@@ -1,0 +1,150 @@
+"""The state that a turn starts from: the view, and what is known of the calls before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise, takewhile
+
+from django.db.models import QuerySet
+
+from conversations.agent.job import LoadedConversation
+from conversations.agent.usage import Usage, read_usage
+from conversations.context.policy.gauge import Report, anchor_report
+from conversations.context.steps import api_clearing
+from conversations.context.view import wire
+from conversations.context.view.cache_breakpoints import SECONDS
+from conversations.context.view.view import Message, View
+from conversations.log.loaded_path import LoadedPath, Summary, load_path, save_checkpoint_if_due
+from conversations.log.tree import build_path_condition
+from conversations.models import ApiResult, Conversation, Transformation
+
+
+def load_turn_state(conversation: Conversation, model: str) -> LoadedConversation:
+    """Return what a turn starts from, and save a checkpoint where one is due."""
+    path = load_path(conversation)
+    save_checkpoint_if_due(conversation, path)
+    return build_state(conversation, path, model)
+
+
+def load_state(conversation: Conversation, model: str) -> LoadedConversation:
+    """Return what a turn of this model starts from."""
+    return build_state(conversation, load_path(conversation), model)
+
+
+def build_state(conversation: Conversation, path: LoadedPath, model: str) -> LoadedConversation:
+    """Return what a turn starts from at the end of a path."""
+    view = path.fold()
+    replies = _read_last_replies(conversation, path)
+    last = replies[0] if replies else None
+    rejections = _list_rejections(path)
+    state = LoadedConversation(
+        view,
+        report=None,
+        bound_to=last.call.binding if last else "",
+        rejected=len(rejections),
+        rejected_at=rejections[0].number if rejections else 0,
+        calls=path.count_answers(),
+        pauses=_list_pauses(replies),
+        compacted_by=_find_compacting_model(conversation, path, view),
+    )
+    if last is None or last.call.model != model:
+        # The report of another model does not apply, and its requests are not in this model's
+        # cache.
+        return state
+    usage = read_usage(wire.decode(last.usage))
+    return replace(
+        state,
+        report=_build_report(last, usage, path),
+        called_at=last.call.sent_at.timestamp(),
+        # What a call adds is always written, so its figures name the lifetime.
+        cache_lifetime=SECONDS["1h" if usage.cache_write_1h else "5m"],
+    )
+
+
+def _read_last_replies(conversation: Conversation, path: LoadedPath) -> list[ApiResult]:
+    """Return the last replies whose answers are on the path, newest first.
+
+    They are those of the conversation, or where it has none those of the one it was forked from.
+    """
+    if not path.count_answers():
+        return []
+    found = (
+        path.filter_answers(_list_replies(one, end)) for one, end in _iterate_lineage(conversation)
+    )
+    return next(filter(None, found), [])
+
+
+def _list_pauses(replies: list[ApiResult]) -> tuple[int, ...]:
+    """Return the seconds between the last turns, from the last call of one to the next turn's."""
+    return tuple(
+        int((later.call.sent_at - earlier.call.sent_at).total_seconds())
+        for later, earlier in pairwise(replies)
+        if later.call.turn_id != earlier.call.turn_id
+    )
+
+
+def _iterate_lineage(conversation: Conversation) -> Iterator[tuple[Conversation, int]]:
+    """Yield a conversation and those it was forked from, each with the last turn that counts."""
+    yield conversation, conversation.leaf
+    while (origin := conversation.forked_from) is not None:
+        conversation = origin.conversation
+        yield conversation, origin.number
+
+
+def _list_replies(conversation: Conversation, end: int) -> QuerySet[ApiResult]:
+    results = (
+        ApiResult.objects.filter(
+            build_path_condition("call__turn", conversation, end=end),
+            call__conversation=conversation,
+            call__purpose="reply",
+            answer__isnull=False,
+        )
+        .select_related("call", "answer")
+        .defer("answer__content")
+        .order_by("-call_id")
+    )
+    return results[:50]
+
+
+def _find_compacting_model(conversation: Conversation, path: LoadedPath, view: View) -> str:
+    """Return the model that made the compaction block in view; "" without one."""
+    if not api_clearing.has_compaction_block(view):
+        return ""
+    put = path.find_compaction()
+    # A copied entry has no call; the entry it was copied from, in an older conversation, has.
+    keys = [one.pk for one, _ in _iterate_lineage(conversation)]
+    rows = Transformation.objects.filter(conversation__in=keys, seq=put, summary_call__isnull=False)
+    newest = rows.order_by("-conversation_id")
+    return newest.values_list("summary_call__model", flat=True).first() or ""
+
+
+def _build_report(result: ApiResult, usage: Usage, path: LoadedPath) -> Report | None:
+    """Anchor the gauge on a complete answer, as the runner does."""
+    if result.input_tokens is None or result.status != "complete" or result.answer is None:
+        return None
+    row, call = result.answer, result.call
+    answer = path.find_message(row.seq)
+    if answer is None:
+        answer = Message(row.seq, "answer", row.content, row.estimate)
+    context = (
+        result.input_tokens
+        + (result.cache_read_tokens or 0)
+        + (result.cache_write_tokens or 0)
+        + (result.output_tokens or 0)
+    )
+    if usage.parts or usage.first is not None:
+        # Billed is the sum of the rounds or iterations; the context is less.
+        context = usage.context + usage.output
+    # The figure includes what the API cleared by itself.
+    context += usage.cleared
+    seen = call.view_tokens + answer.tokens
+    report = Report(context, seen, call.overhead_tokens, call.view_edits)
+    return anchor_report(report, answer, usage.loop)
+
+
+def _list_rejections(path: LoadedPath) -> list[Summary]:
+    """Return the summaries that were rejected in a row, newest first; old ones do not count."""
+    since = takewhile(lambda one: one.outcome != "applied", path.list_summaries())
+    # A summary that a person rejected does not count against the next one.
+    return [one for one in since if one.actor is None]
