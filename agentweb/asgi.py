@@ -38,13 +38,13 @@ Application = Callable[[Any, Any, Any], Awaitable[None]]
 def require_same_origin(application: Application) -> Application:
     """Deny sockets whose Origin is not the site they are opened to."""
 
-    async def checked(scope: Scope, receive: Any, send: Any) -> None:
+    async def call_with_token(scope: Scope, receive: Any, send: Any) -> None:
         if is_same_origin(scope):
             await application(scope, receive, send)
         else:
             await WebsocketDenier()(scope, receive, send)
 
-    return checked
+    return call_with_token
 
 
 def is_same_origin(scope: Scope) -> bool:
@@ -61,24 +61,24 @@ def is_same_origin(scope: Scope) -> bool:
 def apply_proxy_headers(application: Application) -> Application:
     """Drop what a client may not say; take from our own proxies who it is."""
 
-    async def seen_by_proxies(scope: Scope, receive: Any, send: Any) -> None:
+    async def call_with_proxy_headers(scope: Scope, receive: Any, send: Any) -> None:
         if "headers" in scope:
             scope = apply_forwarded(scope, read_networks(conf.trusted_proxies))
         await application(scope, receive, send)
 
-    return seen_by_proxies
+    return call_with_proxy_headers
 
 
 def require_socket_token(application: Application) -> Application:
     """Deny sockets that no page of their session opened."""
 
-    async def checked(scope: Scope, receive: Any, send: Any) -> None:
+    async def call_with_token(scope: Scope, receive: Any, send: Any) -> None:
         if has_token(scope["query_string"], scope["session"].session_key):
             await application(scope, receive, send)
         else:
             await WebsocketDenier()(scope, receive, send)
 
-    return checked
+    return call_with_token
 
 
 # Who opens a socket is looked up with what it is opened on, by the socket itself.

@@ -7,14 +7,14 @@ from pathlib import Path
 
 def read_marked(file: Path, name: str) -> str:
     """Return the text between the marks of a name; "" when the file has none."""
-    begin, end = _marks(name)
+    begin, end = _make_marks(name)
     text = file.read_text(encoding="utf-8")
     return text.partition(begin)[2].partition(end)[0].strip("\n")
 
 
 def replace_marked(file: Path, name: str, text: str) -> bool:
     """Put a text between the marks of a name; return False when the file has no such marks."""
-    begin, end = _marks(name)
+    begin, end = _make_marks(name)
     head, opened, rest = file.read_text(encoding="utf-8").partition(begin)
     _, closed, tail = rest.partition(end)
     if not (opened and closed):
@@ -23,5 +23,5 @@ def replace_marked(file: Path, name: str, text: str) -> bool:
     return True
 
 
-def _marks(name: str) -> tuple[str, str]:
+def _make_marks(name: str) -> tuple[str, str]:
     return f"<!-- {name} -->", f"<!-- /{name} -->"

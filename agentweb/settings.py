@@ -126,7 +126,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "agentweb.site.middleware.PersonLanguage",
     "agentweb.site.middleware.LogInFirst",
-    "agentweb.site.middleware.in_one_thread",
+    "agentweb.site.middleware.run_in_one_thread",
 ]
 ROOT_URLCONF = "agentweb.urls"
 ASGI_APPLICATION = "agentweb.asgi.application"

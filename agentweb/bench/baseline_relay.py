@@ -25,12 +25,12 @@ def make_application(model: str) -> Starlette:
     claude = anthropic.AsyncAnthropic()
 
     async def deltas(prompt: str) -> AsyncIterator[str]:
-        asked = claude.messages.stream(
+        request = claude.messages.stream(
             model=model,
             max_tokens=MOST_TOKENS,
             messages=[{"role": "user", "content": prompt}],
         )
-        async with asked as stream:
+        async with request as stream:
             async for text in stream.text_stream:
                 yield f"data: {json.dumps(text)}\n\n"
 

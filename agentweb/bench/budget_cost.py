@@ -69,13 +69,13 @@ def measure(runs: int) -> list[Row]:
     people = {
         case: _limited(make_person(f"bench-{case}"), groups) for case, groups in CASES.items()
     }
-    begun = {case: _begin_turn(user) for case, user in people.items()}
+    case_leases = {case: _begin_turn(user) for case, user in people.items()}
     opened: dict[str, list[Time]] = {case: [] for case in CASES}
     closed: dict[str, list[Time]] = {case: [] for case in CASES}
     floors = []
     for _ in range(runs):
         floors.append(_time_call(_measure_floor)[0][0])
-        for case, lease in begun.items():
+        for case, lease in case_leases.items():
             time_opened, call = _time_call(lambda lease=lease: _open_call(lease))  # type: ignore[misc]
             time_closed, _ = _time_call(lambda lease=lease, call=call: _close_call(lease, call))  # type: ignore[misc]
             opened[case].append(time_opened)
@@ -89,7 +89,7 @@ def measure(runs: int) -> list[Row]:
             *_added(opened[case], opened["none"]),
             _added(closed[case], closed["none"])[0],
             median(floors),
-            _count_statements(begun[case]),
+            _count_statements(case_leases[case]),
         )
         for case in CASES
     ]
@@ -133,10 +133,10 @@ def _begin_turn(user: User) -> Lease:
 
 
 def _open_call(lease: Lease) -> int:
-    asked = build_envelope(model=conf.model, max_tokens=2_000, system="Be brief.")
+    envelope = build_envelope(model=conf.model, max_tokens=2_000, system="Be brief.")
     messages = '[{"role":"user","content":[{"type":"text","text":"Hello"}]}]'
     return calls.open_call(
-        lease=lease, sending=Sending("summary", asked, messages, 900, None, 1)
+        lease=lease, sending=Sending("summary", envelope, messages, 900, None, 1)
     ).call
 
 

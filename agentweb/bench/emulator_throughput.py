@@ -79,23 +79,25 @@ def measure(*, streams: int, at_once: int, words: int = 3_000) -> Measured:
     with _emulator() as (url, process):
         host, _, port = url.removeprefix("http://").partition(":")
 
-        async def raw() -> int:
+        async def read_bytes() -> int:
             return await _read_raw(host, int(port), body)
 
-        async def through_the_door() -> int:
+        async def read_with_client() -> int:
             return await _read_as_application(url, body)
 
-        events = asyncio.run(through_the_door())
-        asyncio.run(raw())
+        events = asyncio.run(read_with_client())
+        asyncio.run(read_bytes())
         before, began = _processor_seconds(process), time.perf_counter()
-        asyncio.run(_many(raw, streams * _MORE, at_once))
+        asyncio.run(_many(read_bytes, streams * _MORE, at_once))
         seconds, spent = time.perf_counter() - began, _processor_seconds(process) - before
-        given = Rate(streams * _MORE, streams * _MORE * events, seconds, max(spent, 1 / _TICKS))
+        emulator_rate = Rate(
+            streams * _MORE, streams * _MORE * events, seconds, max(spent, 1 / _TICKS)
+        )
         began, own = time.perf_counter(), time.process_time()
-        asyncio.run(_many(through_the_door, streams, at_once))
+        asyncio.run(_many(read_with_client, streams, at_once))
         seconds, own = time.perf_counter() - began, time.process_time() - own
-        taken = Rate(streams, streams * events, seconds, own)
-    return Measured(given, taken)
+        application_rate = Rate(streams, streams * events, seconds, own)
+    return Measured(emulator_rate, application_rate)
 
 
 async def _many(read: Callable[[], Coroutine[Any, Any, int]], count: int, at_once: int) -> None:
@@ -154,8 +156,8 @@ def _emulator() -> Iterator[tuple[str, subprocess.Popen[str]]]:
     command = [sys.executable, "-m", "agentweb.emulator", "--port", "0", "--pace", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT)
     try:
-        told = process.stdout.readline() if process.stdout else ""
-        yield told.split()[-1], process
+        line = process.stdout.readline() if process.stdout else ""
+        yield line.split()[-1], process
     finally:
         process.terminate()
         process.wait(10)

@@ -142,7 +142,7 @@ MODES = {
 
 
 def measure(
-    names: list[str], modes: tuple[str, ...], told: Callable[[str, _Row], None], *, is_quick: bool
+    names: list[str], modes: tuple[str, ...], report: Callable[[str, _Row], None], *, is_quick: bool
 ) -> dict[str, list[_Row]]:
     """Measure subjects, one fresh site for each mode of each; told row by row."""
     found: dict[str, list[_Row]] = {}
@@ -153,7 +153,7 @@ def measure(
                 with run_site(mode, api) as tested:
                     for row in SUBJECTS[name](tested, mode, is_quick):
                         found[name].append(row)
-                        told(name, row)
+                        report(name, row)
     return found
 
 

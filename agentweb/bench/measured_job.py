@@ -51,18 +51,18 @@ def run_job(
     client = ClientProcess("agentweb.bench.reader_process")
     try:
         empty = site.memory
-        client.tell(json.dumps(job | {"url": site.url, "is_compared": is_compared}))
-        opened = json.loads(client.hear(_CONNECTING))["ready"]
+        client.write_line(json.dumps(job | {"url": site.url, "is_compared": is_compared}))
+        opened = json.loads(client.read_line(_CONNECTING))["ready"]
         full, before = site.memory, site.processor
-        client.tell("go")
+        client.write_line("go")
         if meanwhile is not None:
             meanwhile()
-        found = json.loads(client.hear(job["seconds"] + _LATE))
+        found = json.loads(client.read_line(job["seconds"] + _LATE))
         after, memory = site.processor, site.memory
         if is_compared:
             chats = sorted({chat["chat"] for chat in job["chats"] if chat})
-            client.tell(json.dumps(site.stored(chats, _ENDING) if chats else {}))
-            found = json.loads(client.hear(_COMPARING))
+            client.write_line(json.dumps(site.stored(chats, _ENDING) if chats else {}))
+            found = json.loads(client.read_line(_COMPARING))
     finally:
         client.stop()
     spent = {name: round(after[name] - before.get(name, 0.0), 2) for name in after}

@@ -97,13 +97,13 @@ def _pages(client: Client, conversation: Conversation, runs: int) -> list[Page]:
         turns.request_stop(turn=turn)  # type: ignore[arg-type]
         return ""
 
-    def asked(query: str = "", **extra: Any) -> Callable[[], str]:
+    def read_page(query: str = "", **extra: Any) -> Callable[[], str]:
         return lambda: _text(client, address + query, **extra)
 
     return [
-        measure_page("open", asked(), runs),
-        measure_page("earlier", asked(f"?before={last}", **part), runs),
-        measure_page("around a message", asked(f"?m={conversation.head // 2 + 1}"), runs),
+        measure_page("open", read_page(), runs),
+        measure_page("earlier", read_page(f"?before={last}", **part), runs),
+        measure_page("around a message", read_page(f"?m={conversation.head // 2 + 1}"), runs),
         measure_page("snapshot", lambda: _snapshot(conversation, last), runs),
         measure_page(
             "state of a turn", lambda: str(turn_state.load_state(conversation, conf.model).view), 1

@@ -40,7 +40,7 @@ class Process:
     popen: subprocess.Popen[bytes]
     log: Path
     #: Where its own part of the log begins; a process of this name may have been there before.
-    begun: int = 0
+    log_start: int = 0
 
     @property
     def processor(self) -> float:
@@ -56,9 +56,9 @@ class Process:
     def files(self) -> int:
         return len(list(Path(f"/proc/{self.popen.pid}/fd").iterdir()))
 
-    def said(self) -> str:
+    def read_output(self) -> str:
         """Give what it printed."""
-        return self.log.read_bytes()[self.begun :].decode(errors="replace")
+        return self.log.read_bytes()[self.log_start :].decode(errors="replace")
 
     def stop(self, seconds: float = 30) -> None:
         if self.popen.poll() is None:
@@ -75,7 +75,7 @@ def start_process(
 ) -> Process:
     """Start a command of this Python; what it prints goes to a log in the folder."""
     log = folder / f"{name}.log"
-    begun = log.stat().st_size if log.exists() else 0
+    log_start = log.stat().st_size if log.exists() else 0
     with log.open("ab") as output:
         popen = subprocess.Popen(
             [sys.executable, "-u", *command],
@@ -87,19 +87,19 @@ def start_process(
             start_new_session=True,
             preexec_fn=_end_with_parent,  # noqa: PLW1509
         )
-    return Process(name, popen, log, begun)
+    return Process(name, popen, log, log_start)
 
 
 def wait_for_output(process: Process, word: str, seconds: float = 240) -> str:
     """Wait until the process printed a word, and give the line."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and process.popen.poll() is None:
-        for line in process.said().splitlines():
+        for line in process.read_output().splitlines():
             if word in line:
                 return line
         time.sleep(0.05)
     process.stop(1)
-    raise NotStarted(f"{process.name} did not start:\n{process.said()[-3_000:]}")
+    raise NotStarted(f"{process.name} did not start:\n{process.read_output()[-3_000:]}")
 
 
 class ClientProcess:
@@ -115,12 +115,12 @@ class ClientProcess:
             preexec_fn=_end_with_parent,  # noqa: PLW1509
         )
 
-    def tell(self, line: str) -> None:
+    def write_line(self, line: str) -> None:
         assert self._popen.stdin is not None  # noqa: S101  (a pipe was asked for)
         self._popen.stdin.write(line.encode() + b"\n")
         self._popen.stdin.flush()
 
-    def hear(self, seconds: float) -> str:
+    def read_line(self, seconds: float) -> str:
         """Give the next line; a client that says nothing for so long is lost."""
         assert self._popen.stdout is not None  # noqa: S101
         if not select.select([self._popen.stdout], [], [], seconds)[0]:

@@ -50,7 +50,7 @@ async def measure_stream(job: Job, client: ClientSession) -> Job:
     for task in (noise, *asking):
         task.cancel()
     acks = [task.result() for task in asking if task.done() and not task.cancelled()]
-    asked = [reader for at, reader in enumerate(readers) if _asks(job, at)]
+    senders = [reader for at, reader in enumerate(readers) if _sends_message(job, at)]
     in_time = [reader.seen for reader in readers]
     found = {
         "deltas": sum(in_time),
@@ -58,7 +58,9 @@ async def measure_stream(job: Job, client: ClientSession) -> Job:
         "processor": own,
         "frames": sum(tab.messages for tab in tabs),
         "latency": compute_quantiles(each for reader in readers for each in reader.latencies),
-        "first": compute_quantiles((each.first - each.asked) * 1e3 for each in asked if each.first),
+        "first": compute_quantiles(
+            (each.first - each.asked_at) * 1e3 for each in senders if each.first
+        ),
         "ack": compute_quantiles(each for each in acks if each is not None),
     }
     if job.get("is_compared"):
@@ -70,7 +72,7 @@ async def measure_stream(job: Job, client: ClientSession) -> Job:
     return found
 
 
-def _asks(job: Job, at: int) -> bool:
+def _sends_message(job: Job, at: int) -> bool:
     """Say whether a reader asks; the others of its conversation only look."""
     return bool(job["chats"][at].get("asks", True))
 
@@ -79,11 +81,11 @@ async def _ask(
     job: Job, client: ClientSession, at: int, reader: Reader, began: float
 ) -> float | None:
     """Ask when it is this reader's turn; gives the milliseconds until the message was stored."""
-    if not _asks(job, at):
+    if not _sends_message(job, at):
         return None
     wait = began + job["ramp"] * at / len(job["chats"]) - time.time()
     await asyncio.sleep(max(0.0, wait))
-    reader.asked = time.time()
+    reader.asked_at = time.time()
     if job["kind"] == "relay":
         reading = read_relay(client, f"{job['url']}/ask", job["text"], reader)
         _following.append(asyncio.create_task(reading))
@@ -92,7 +94,7 @@ async def _ask(
     if status != 200:
         sys.stderr.write(f"a message was answered with HTTP {status}\n")
         return None
-    return (time.time() - reader.asked) * 1e3
+    return (time.time() - reader.asked_at) * 1e3
 
 
 async def _send(job: Job, client: ClientSession, chat: Job) -> int:
@@ -113,14 +115,14 @@ async def measure_acks(job: Job, client: ClientSession) -> Job:
     """Send messages at a fixed rate, whoever is answered, and time until each is stored."""
     tabs = await _open_all(job)
     await _wait_for_start(len(tabs))
-    taken: list[float] = []
+    latencies: list[float] = []
     statuses: dict[str, int] = {}
 
     async def one(at: int, due: float) -> None:
         await asyncio.sleep(max(0.0, due - time.time()))
         status = await _send(job, client, job["chats"][at % len(job["chats"])])
         # From when it was due: a sender that is late has waited as well.
-        taken.append((time.time() - due) * 1e3)
+        latencies.append((time.time() - due) * 1e3)
         statuses[str(status)] = statuses.get(str(status), 0) + 1
 
     noise = asyncio.create_task(_send_noise(job, client))
@@ -128,7 +130,7 @@ async def measure_acks(job: Job, client: ClientSession) -> Job:
     async with asyncio.timeout(job["seconds"] + 60):
         await asyncio.gather(*(one(at, began + at / job["rate"]) for at in range(count)))
     noise.cancel()
-    return {"ack": compute_quantiles(taken), "sent": count, "statuses": statuses}
+    return {"ack": compute_quantiles(latencies), "sent": count, "statuses": statuses}
 
 
 async def hold_idle(job: Job, client: ClientSession) -> Job:
@@ -144,12 +146,12 @@ async def hold_idle(job: Job, client: ClientSession) -> Job:
 async def measure_restart(job: Job, client: ClientSession) -> Job:
     """Hold tabs on answers under way through a restart, and compare what they show at the end."""
     tabs = await _open_all(job)
-    asked = [tab for tab in tabs if "text" in tab.chat]
-    for status in await asyncio.gather(*(_send(job, client, tab.chat) for tab in asked)):
+    senders = [tab for tab in tabs if "text" in tab.chat]
+    for status in await asyncio.gather(*(_send(job, client, tab.chat) for tab in senders)):
         if status != 200:
             raise ConnectionError(f"a message was answered with HTTP {status}")
     async with asyncio.timeout(_OPENING):
-        while not all(tab.shown.stamps for tab in asked):
+        while not all(tab.shown.stamps for tab in senders):
             await asyncio.sleep(_LOOK)
     await _wait_for_start(len(tabs))
     with contextlib.suppress(TimeoutError):
@@ -166,10 +168,10 @@ async def measure_restart(job: Job, client: ClientSession) -> Job:
     return found | await count_unequal(tabs, await _ask_stored(found))
 
 
-async def _open_all(job: Job, took: Sequence[Callable[[str], None]] | None = None) -> list[Tab]:
+async def _open_all(job: Job, handlers: Sequence[Callable[[str], None]] | None = None) -> list[Tab]:
     """Open a tab on each conversation, some at a time, and wait for their snapshots."""
     gate = asyncio.Semaphore(_AT_ONCE)
-    takers: Sequence[Callable[[str], None] | None] = took or [None] * len(job["chats"])
+    takers: Sequence[Callable[[str], None] | None] = handlers or [None] * len(job["chats"])
     tabs = [Tab(job["url"], chat, taker) for chat, taker in zip(job["chats"], takers, strict=True)]
 
     async def one(tab: Tab) -> None:
@@ -191,8 +193,8 @@ async def _wait_for_start(ready: int) -> None:
 async def _ask_stored(found: Job) -> dict[str, list[str]]:
     """Say what was measured, and hear what is stored by then, by conversation."""
     _print(found)
-    told: dict[str, list[str]] = json.loads(await asyncio.to_thread(sys.stdin.readline))
-    return told
+    stored: dict[str, list[str]] = json.loads(await asyncio.to_thread(sys.stdin.readline))
+    return stored
 
 
 def _print(found: Job) -> None:

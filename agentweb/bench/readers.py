@@ -27,7 +27,7 @@ class Reader:
     """What one reader has seen; with `wanted` deltas it is done."""
 
     wanted: int
-    asked: float = 0.0
+    asked_at: float = 0.0
     first: float = 0.0
     last: int = 0
     seen: int = 0

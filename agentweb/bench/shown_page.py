@@ -34,7 +34,7 @@ class Shown:
         #: Elements that frames were for, and that are not there.
         self._missed: list[str] = []
 
-    def hear(self, message: str) -> None:
+    def take_message(self, message: str) -> None:
         self._heard.append(message)
 
     @property

@@ -57,7 +57,7 @@ class Row:
 
 
 def measure(
-    counts: Sequence[int], sides: Sequence[str], seconds: float, told: Callable[[Row], None]
+    counts: Sequence[int], sides: Sequence[str], seconds: float, report: Callable[[Row], None]
 ) -> list[dict[str, Any]]:
     """Measure each side at each number of conversations, told one by one; gives rows of data."""
     rows: list[Row] = []
@@ -67,7 +67,7 @@ def measure(
                 _measure_row(tested, side, 1, 0.5)
                 for count in counts:
                     rows.append(_measure_row(tested, side, count, seconds))
-                    told(rows[-1])
+                    report(rows[-1])
     return add_ratios([row.data for row in rows])
 
 

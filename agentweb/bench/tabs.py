@@ -32,7 +32,7 @@ class Tab:
     """One tab; `follow` keeps it open until it is cancelled or told to end."""
 
     def __init__(
-        self, url: str, chat: dict[str, Any], took: Callable[[str], None] | None = None
+        self, url: str, chat: dict[str, Any], handle_message: Callable[[str], None] | None = None
     ) -> None:
         self.chat, self.shown = chat, Shown()
         #: Whether the present socket has brought its snapshot, and when the last one did.
@@ -43,7 +43,7 @@ class Tab:
         self.opened = self.messages = 0
         #: What became of handshakes that failed, and of sockets that fell silent.
         self.failed: Counter[str] = Counter()
-        self._url, self._took = url.replace("http", "ws", 1), took
+        self._url, self._handle_message = url.replace("http", "ws", 1), handle_message
         self._heard = self._within = 0.0
 
     async def follow(self) -> None:
@@ -75,8 +75,8 @@ class Tab:
 
     async def _connect(self) -> Socket:
         after, mark = self.shown.bookmark
-        asked = urlencode({"after": after, "mark": mark, "token": self.chat["token"]})
-        address = f"{self._url}/ws/c/{self.chat['chat']}/?{asked}"
+        query = urlencode({"after": after, "mark": mark, "token": self.chat["token"]})
+        address = f"{self._url}/ws/c/{self.chat['chat']}/?{query}"
         cookies = {"sessionid": self.chat["session"]}
         self._within = 0.0
         made = await connect(address, cookies=cookies, take=self._take, seconds=HANDSHAKE)
@@ -106,6 +106,6 @@ class Tab:
         if not self.is_here.is_set() and _SNAPSHOT in message:
             self.came = time.time()
             self.is_here.set()
-        self.shown.hear(message)
-        if self._took is not None:
-            self._took(message)
+        self.shown.take_message(message)
+        if self._handle_message is not None:
+            self._handle_message(message)

@@ -32,7 +32,7 @@ def prepare(list_url: str) -> tuple[int, str]:
     return user.pk, password
 
 
-async def play(user_id: int, prompts: tuple[str, ...], told: Callable[[str], None]) -> None:
+async def play(user_id: int, prompts: tuple[str, ...], show: Callable[[str], None]) -> None:
     """Send each prompt when the turn before it has ended; `told` is given each line to show."""
     first = await run_db(
         turns.start_conversation,
@@ -43,7 +43,7 @@ async def play(user_id: int, prompts: tuple[str, ...], told: Callable[[str], Non
     )
     conversation_id = first.conversation_id
     conversation = await run_db(load_conversation, conversation_id)
-    told(f"c/{conversation.public_id}/")
+    show(f"c/{conversation.public_id}/")
     supervisor.launch(first.pk)
     for prompt in prompts[1:]:
         await _ended(conversation_id)

@@ -15,11 +15,11 @@ _PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^ ;\\]+)", re.MULTI
 def find_complaints(root: Path) -> list[str]:
     """Say what the locks lack, or have in a version that was not asked for."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
-    asked = project["project"]["dependencies"]
+    wanted = project["project"]["dependencies"]
     runtime, dev = read_pins(root / "requirements.lock"), read_pins(root / "requirements-dev.lock")
-    found = _find_unmet(asked, runtime, "requirements.lock")
+    found = _find_unmet(wanted, runtime, "requirements.lock")
     found += _find_unmet(
-        [*asked, *project["dependency-groups"]["dev"]], dev, "requirements-dev.lock"
+        [*wanted, *project["dependency-groups"]["dev"]], dev, "requirements-dev.lock"
     )
     differing = sorted(name for name, versions in runtime.items() if dev.get(name) != versions)
     return found + [f"{name} differs between the two locks" for name in differing]
@@ -33,8 +33,8 @@ def read_pins(lock: Path) -> dict[str, set[str]]:
     return versions
 
 
-def _find_unmet(asked: list[str], locked: dict[str, set[str]], lock: str) -> list[str]:
-    requirements = [Requirement(text) for text in asked]
+def _find_unmet(wanted: list[str], locked: dict[str, set[str]], lock: str) -> list[str]:
+    requirements = [Requirement(text) for text in wanted]
     return [
         f"{lock} has {sorted(locked.get(canonicalize_name(one.name), ()))} for {one}"
         for one in requirements

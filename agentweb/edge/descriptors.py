@@ -31,14 +31,14 @@ class Descriptors:
             soft = wanted
         most = MOST if soft == resource.RLIM_INFINITY else soft
         self.most_for_visitors = most - min(most // 4, MOST_KEPT)
-        self._said = float("-inf")
+        self._warned_at = float("-inf")
 
     def has_room(self, number: int) -> bool:
         """Say whether a visitor may have this descriptor."""
         if number < self.most_for_visitors:
             return True
-        if time.monotonic() - self._said > QUIET_SECONDS:
-            self._said = time.monotonic()
+        if time.monotonic() - self._warned_at > QUIET_SECONDS:
+            self._warned_at = time.monotonic()
             logger.warning(
                 "%d descriptors are in use: new connections are closed until some end;"
                 " raise the limit of open files (ulimit -n)",

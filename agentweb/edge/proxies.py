@@ -39,17 +39,17 @@ def apply_forwarded(scope: Any, trusted: Networks) -> Any:
     """Give the scope as our own proxies tell it."""
     peer = _address((scope.get("client") or ("",))[0])
     headers: Headers = scope["headers"]
-    said = [(name.lower(), value) for name, value in headers if name.lower() in _SAID]
-    kept = [pair for pair in headers if pair[0].lower() not in _SAID] if said else headers
+    forwarded = [(name.lower(), value) for name, value in headers if name.lower() in _SAID]
+    kept = [pair for pair in headers if pair[0].lower() not in _SAID] if forwarded else headers
     # That something forwarded it is still known when what it said is gone.
-    found = {**scope, "headers": kept, "root_path": "", "is_forwarded": bool(said)}
-    if peer is None or not said:
+    found = {**scope, "headers": kept, "root_path": "", "is_forwarded": bool(forwarded)}
+    if peer is None or not forwarded:
         return found
-    schemes = [value for name, value in said if name == _PROTO]
-    if schemes and _may_say_scheme(peer, trusted):
+    schemes = [value for name, value in forwarded if name == _PROTO]
+    if schemes and _may_set_scheme(peer, trusted):
         found["headers"] = [*kept, (_PROTO, schemes[-1].rpartition(b",")[2].strip())]
     if _is_of(peer, trusted):
-        hops = b",".join(value for name, value in said if name == _FOR).decode("latin1")
+        hops = b",".join(value for name, value in forwarded if name == _FOR).decode("latin1")
         found["client"] = [_visitor(peer, hops, trusted), 0]
     return found
 
@@ -66,7 +66,7 @@ def _visitor(peer: Any, hops: str, trusted: Networks) -> str:
     return str(last)
 
 
-def _may_say_scheme(peer: Any, trusted: Networks) -> bool:
+def _may_set_scheme(peer: Any, trusted: Networks) -> bool:
     return peer.is_loopback or _is_of(peer, trusted) or (not trusted and peer.is_private)
 
 

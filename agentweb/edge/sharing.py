@@ -56,32 +56,32 @@ def queue_by_visitor(application: Application) -> Application:
     """Have each visitor's requests wait for each other."""
     lines: dict[str, _Line] = {}
 
-    async def in_turn(scope: Any, receive: Any, send: Any) -> None:
+    async def call_in_turn(scope: Any, receive: Any, send: Any) -> None:
         name = name_visitor(scope)
         line = lines.setdefault(name, _Line())
         line.holders += 1
         place = _Place(line)
 
-        async def heard() -> Any:
+        async def receive_in_turn() -> Any:
             message = await receive()
             if message["type"] == "http.request" and not message.get("more_body"):
                 await place.take()
             return message
 
-        async def told(message: Any) -> None:
+        async def send_and_leave(message: Any) -> None:
             if message["type"] == "http.response.start":
                 place.leave()
             await send(message)
 
         try:
-            await application(scope, heard, told)
+            await application(scope, receive_in_turn, send_and_leave)
         finally:
             place.leave()
             line.holders -= 1
             if not line.holders:
                 del lines[name]
 
-    return in_turn
+    return call_in_turn
 
 
 def name_visitor(scope: Any) -> str:

@@ -37,7 +37,7 @@ class Socket(_WebSocketProtocol):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
-        self._begun, self._frames, self._bytes, self._parts = 0.0, 0, 0, 0
+        self._period_began, self._frames, self._bytes, self._parts = 0.0, 0, 0, 0
         self._cut_with = 0
 
     def connectionMade(self) -> None:  # noqa: N802 - Autobahn's names, here and below
@@ -65,9 +65,9 @@ class Socket(_WebSocketProtocol):  # type: ignore[misc]
     def _is_new_period(self) -> bool:
         """Say whether a period is over, and begin the next."""
         now = time.monotonic()
-        if now - self._begun < PERIOD:
+        if now - self._period_began < PERIOD:
             return False
-        self._begun, self._frames, self._bytes = now, 1, 0
+        self._period_began, self._frames, self._bytes = now, 1, 0
         return True
 
     def onMessageBegin(self, isBinary: bool) -> None:  # noqa: N802, N803

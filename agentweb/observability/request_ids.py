@@ -39,17 +39,17 @@ def identify_requests(
     """Middleware around all others."""
     if iscoroutinefunction(get_response):
 
-        async def tracked(request: HttpRequest) -> Answer:
+        async def call_view_async(request: HttpRequest) -> Answer:
             with _Request(request) as one:
                 return one.answered(await get_response(request))
 
-        return tracked
+        return call_view_async
 
-    def tracked_here(request: HttpRequest) -> Answer:
+    def call_view(request: HttpRequest) -> Answer:
         with _Request(request) as one:
             return one.answered(get_response(request))  # type: ignore[arg-type]
 
-    return tracked_here
+    return call_view
 
 
 class WhoAsks(MiddlewareMixin):

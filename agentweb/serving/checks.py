@@ -35,7 +35,7 @@ def is_weak(key: str) -> bool:
 
 
 @register(Tags.security)
-def key_is_strong(**_: Any) -> list[CheckMessage]:
+def check_secret_key(**_: Any) -> list[CheckMessage]:
     if not (settings.HTTPS and is_weak(settings.SECRET_KEY)):
         return []
     return [Error(
@@ -47,7 +47,7 @@ def key_is_strong(**_: Any) -> list[CheckMessage]:
 
 
 @register(Tags.security)
-def hosts_are_named(**_: Any) -> list[CheckMessage]:
+def check_hosts(**_: Any) -> list[CheckMessage]:
     if "*" not in settings.ALLOWED_HOSTS:
         return []
     hint = "Name the hosts in AGENTWEB_HOSTS, such as chat.example.org."
@@ -55,7 +55,7 @@ def hosts_are_named(**_: Any) -> list[CheckMessage]:
 
 
 @register(Tags.security)
-def database_is_on_this_machine(**_: Any) -> list[CheckMessage]:
+def check_database_folder(**_: Any) -> list[CheckMessage]:
     database = settings.DATABASES["default"]
     if "sqlite" not in database["ENGINE"] or not is_on_network(Path(database["NAME"]).parent):
         return []
@@ -69,7 +69,7 @@ def database_is_on_this_machine(**_: Any) -> list[CheckMessage]:
 
 
 @register(Tags.security)
-def log_keeps_prompts_out(**_: Any) -> list[CheckMessage]:
+def check_log_levels(**_: Any) -> list[CheckMessage]:
     loud = [
         name or "root"
         for name in TELLING
@@ -85,7 +85,7 @@ def log_keeps_prompts_out(**_: Any) -> list[CheckMessage]:
 
 
 @register(Tags.compatibility)
-def sdk_is_known(**_: Any) -> list[CheckMessage]:
+def check_sdk_version(**_: Any) -> list[CheckMessage]:
     version = metadata.version("anthropic")
     if version.partition(".")[0] == SDK_MAJOR:
         return []
@@ -98,7 +98,7 @@ def sdk_is_known(**_: Any) -> list[CheckMessage]:
 
 
 @register(Tags.compatibility)
-def extras_are_there(**_: Any) -> list[CheckMessage]:
+def check_extras(**_: Any) -> list[CheckMessage]:
     wanted = [("AGENTWEB_METRICS", settings.METRICS, "metrics", "prometheus_client"),
               ("OTEL_EXPORTER_OTLP_ENDPOINT", tracing.is_wanted(), "telemetry",
                "opentelemetry.exporter")]  # fmt: skip
@@ -109,11 +109,11 @@ def extras_are_there(**_: Any) -> list[CheckMessage]:
             id="agentweb.E015",
         )
         for name, is_wanted, extra, module in wanted
-        if is_wanted and not _has(module)
+        if is_wanted and not _is_installed(module)
     ]
 
 
-def _has(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     try:
         return util.find_spec(module) is not None
     except ModuleNotFoundError:
@@ -121,7 +121,7 @@ def _has(module: str) -> bool:
 
 
 @register(Tags.compatibility)
-def turns_can_run_where_they_are_to(**_: Any) -> list[CheckMessage]:
+def check_run_turns_in(**_: Any) -> list[CheckMessage]:
     place = conf.run_turns_in
     if place == "web":
         return []
@@ -148,7 +148,7 @@ def turns_can_run_where_they_are_to(**_: Any) -> list[CheckMessage]:
 
 
 @register(Tags.security)
-def figures_are_not_for_everybody(**_: Any) -> list[CheckMessage]:
+def check_metrics_access(**_: Any) -> list[CheckMessage]:
     if not settings.METRICS or not settings.METRICS_TOKEN or len(settings.METRICS_TOKEN) >= 16:
         return []
     hint = "Set it to the output of `openssl rand -hex 32`."

@@ -78,7 +78,7 @@ class Signs:
         self._ended.set()
         if self._file is not None:
             self._file.unlink(missing_ok=True)
-        self._say(lambda server: server.delete(self._key))
+        self._use_redis(lambda server: server.delete(self._key))
 
     def _go_on(self) -> None:
         while not self._ended.is_set():
@@ -95,13 +95,13 @@ class Signs:
                 # A full disk is no reason to fall silent for ever: the next sign may have room.
                 self._fail(error)
         text = json.dumps(asdict(self._sign))
-        self._say(lambda server: server.set(self._key, text, ex=LASTS))
+        self._use_redis(lambda server: server.set(self._key, text, ex=LASTS))
 
     @property
     def _key(self) -> str:
         return f"{_KEY}{self._sign.kind}:{self._sign.host}:{self._sign.pid}"
 
-    def _say(self, what: Any) -> None:
+    def _use_redis(self, what: Any) -> None:
         if not settings.REDIS_URL:
             return
         try:

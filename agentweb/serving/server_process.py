@@ -61,9 +61,9 @@ class _Process:
         from conversations.runtime.process import process
 
         starting = asyncio.ensure_future(process.start(runs_turns=conf.run_turns_in == "web"))
-        starting.add_done_callback(self._begun)
+        starting.add_done_callback(self._finish_start)
 
-    def _begun(self, task: asyncio.Future[None]) -> None:
+    def _finish_start(self, task: asyncio.Future[None]) -> None:
         self.error = task.exception()
         if self.error is None:
             frozen_memory.freeze_memory()

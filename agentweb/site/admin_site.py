@@ -36,7 +36,7 @@ class ReviewSite(AdminSite):
         table = getattr(view, "__self__", None)
 
         @wraps(view)
-        def asked(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        def call_view(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
             if isinstance(table, ModelAdmin) and not any(table.get_model_perms(request).values()):
                 raise PermissionDenied
             try:
@@ -45,7 +45,7 @@ class ReviewSite(AdminSite):
                 # A number or a text in the address that no column of the database takes.
                 raise SuspiciousOperation("the address asks for what no column takes") from error
 
-        return super().admin_view(asked, cacheable)
+        return super().admin_view(call_view, cacheable)
 
     def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         from conversations.web.forms.log_in import StaffLogInForm

@@ -51,7 +51,7 @@ class LogInFirst(MiddlewareMixin):
 
 
 @sync_only_middleware
-def in_one_thread(
+def run_in_one_thread(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
     """Have all middleware from the static files on run in the thread of the view, in one go.

@@ -34,40 +34,42 @@ class BudgetAction:
     title: str
     subject: str
     form: Callable[..., ReasonForm]
-    told: Callable[[dict[str, Any]], list[str]]
-    do: Callable[[dict[str, Any], User], str]
+    preview: Callable[[dict[str, Any]], list[str]]
+    perform: Callable[[dict[str, Any], User], str]
     back: str
     initial: dict[str, Any] = field(default_factory=dict)
 
 
-def run_action(request: HttpRequest, deed: BudgetAction) -> HttpResponse:
+def run_action(request: HttpRequest, action: BudgetAction) -> HttpResponse:
     """Show the form or the preview, or perform the action and redirect."""
     if request.method != "POST":
-        form = deed.form(initial=deed.initial | {"form": uuid4()})
-        return _render_form(request, deed, form)
-    form = deed.form(request.POST)
+        form = action.form(initial=action.initial | {"form": uuid4()})
+        return _render_form(request, action, form)
+    form = action.form(request.POST)
     if not form.is_valid() or "confirm" not in request.POST or "change" in request.POST:
-        is_told = form.is_valid() and "change" not in request.POST
-        return _render_form(request, deed, form, deed.told(form.cleaned_data) if is_told else [])
+        is_previewed = form.is_valid() and "change" not in request.POST
+        return _render_form(
+            request, action, form, action.preview(form.cleaned_data) if is_previewed else []
+        )
     assert isinstance(request.user, User)  # noqa: S101 - it is the admin
     try:
-        said = deed.do(form.cleaned_data, request.user)
+        done = action.perform(form.cleaned_data, request.user)
     except BudgetError as error:
         form.add_error(None, str(error))
-        return _render_form(request, deed, form)
-    messages.success(request, said)
-    return HttpResponseRedirect(deed.back)
+        return _render_form(request, action, form)
+    messages.success(request, done)
+    return HttpResponseRedirect(action.back)
 
 
 def _render_form(
-    request: HttpRequest, deed: BudgetAction, form: ReasonForm, told: list[str] | None = None
+    request: HttpRequest, action: BudgetAction, form: ReasonForm, preview: list[str] | None = None
 ) -> HttpResponse:
     context = admin.site.each_context(request) | {
-        "title": deed.title,
+        "title": action.title,
         "subtitle": None,
-        "deed": deed,
+        "action": action,
         "form": form,
-        "told": told or [],
+        "preview": preview or [],
     }
     status = 400 if form.errors else 200
     return TemplateResponse(request, "admin/conversations/change.html", context, status=status)
@@ -80,21 +82,21 @@ def grant(request: HttpRequest, object_id: str) -> HttpResponse:
     )
     person = User.objects.filter(pk=_parse_key(request.GET.get("user", ""))).first()
 
-    def told(given: dict[str, Any]) -> list[str]:
-        user, until = given.get("user"), given["until"]
+    def preview(data: dict[str, Any]) -> list[str]:
+        user, until = data.get("user"), data["until"]
         who = user or budget.user or ("all members" if budget.group_id else "everybody")
         ends = f"until {format_moment(until, budget.time_zone)}" if until else "without end"
         return [
-            f"{show_amount(given['amount'], budget.unit)} more for {who}, {ends}.",
-            given["reason"],
+            f"{show_amount(data['amount'], budget.unit)} more for {who}, {ends}.",
+            data["reason"],
         ]
 
-    def do(given: dict[str, Any], actor: User) -> str:
-        made = grant_more(
-            budget=budget, amount=given["amount"], reason=given["reason"], until=given["until"],
-            user=given.get("user"), form=given["form"], actor=actor,
+    def perform(data: dict[str, Any], actor: User) -> str:
+        granted = grant_more(
+            budget=budget, amount=data["amount"], reason=data["reason"], until=data["until"],
+            user=data.get("user"), form=data["form"], actor=actor,
         )  # fmt: skip
-        return f"{show_amount(made.amount, budget.unit)} more were granted."
+        return f"{show_amount(granted.amount, budget.unit)} more were granted."
 
     return run_action(
         request,
@@ -102,8 +104,8 @@ def grant(request: HttpRequest, object_id: str) -> HttpResponse:
             title="Give a grant",
             subject=name_subject(budget),
             form=lambda *args, **kwargs: GrantForm(*args, budget=budget, **kwargs),
-            told=told,
-            do=do,
+            preview=preview,
+            perform=perform,
             back=_build_return_address(request, budget, person),
             initial={"user": person.username if person else ""},
         ),
@@ -116,17 +118,17 @@ def correct(request: HttpRequest, object_id: str) -> HttpResponse:
     window = _load_permitted_row(request, CORRECT, rows, object_id)
     unit = window.budget.unit
 
-    def told(given: dict[str, Any]) -> list[str]:
-        after = window.spent + given["amount"]
+    def preview(data: dict[str, Any]) -> list[str]:
+        after = window.spent + data["amount"]
         step = f"Spent: {show_amount(window.spent, unit)} → {show_amount(after, unit)}."
-        return [step if after >= 0 else f"{step} That is not possible.", given["reason"]]
+        return [step if after >= 0 else f"{step} That is not possible.", data["reason"]]
 
-    def do(given: dict[str, Any], actor: User) -> str:
-        made = correct_window(
-            window_id=window.pk, amount=given["amount"], reason=given["reason"],
-            form=given["form"], actor=actor,
+    def perform(data: dict[str, Any], actor: User) -> str:
+        entry = correct_window(
+            window_id=window.pk, amount=data["amount"], reason=data["reason"],
+            form=data["form"], actor=actor,
         )  # fmt: skip
-        return f"Entry {made.pk} corrects the window by {show_amount(made.amount, unit)}."
+        return f"Entry {entry.pk} corrects the window by {show_amount(entry.amount, unit)}."
 
     since = format_moment(window.starts_at, window.budget.time_zone)
     return run_action(
@@ -135,8 +137,8 @@ def correct(request: HttpRequest, object_id: str) -> HttpResponse:
             title="Correct what is spent",
             subject=f"{name_subject(window.budget, window.user)}, the window from {since}",
             form=lambda *args, **kwargs: CorrectionForm(*args, unit=unit, **kwargs),
-            told=told,
-            do=do,
+            preview=preview,
+            perform=perform,
             back=reverse("admin:conversations_budgetwindow_change", args=[window.pk]),
         ),
     )
@@ -150,8 +152,8 @@ def exempt(request: HttpRequest, object_id: str) -> HttpResponse:
     wanted = request.GET.get("to") == "on"
     words = "Nothing is held or refused any more; what calls cost is recorded all the same."
 
-    def do(given: dict[str, Any], actor: User) -> str:
-        set_exempt(user=user, is_exempt=wanted, reason=given["reason"], actor=actor)
+    def perform(data: dict[str, Any], actor: User) -> str:
+        set_exempt(user=user, is_exempt=wanted, reason=data["reason"], actor=actor)
         return f"{user} is {'exempt from budgets' if wanted else 'no longer exempt'}."
 
     return run_action(
@@ -160,11 +162,11 @@ def exempt(request: HttpRequest, object_id: str) -> HttpResponse:
             title="Exempt from budgets" if wanted else "Exempt no longer",
             subject=user.username,
             form=ReasonForm,
-            told=lambda given: [
+            preview=lambda data: [
                 words if wanted else "Budgets count again from the next call on.",
-                given["reason"],
+                data["reason"],
             ],
-            do=do,
+            perform=perform,
             back=reverse("admin:conversations_user_change", args=[user.pk]),
         ),
     )

@@ -74,7 +74,7 @@ class BudgetChangeList(ChangeList):
 class BudgetAdmin(Choosing):
     actions = None
     form = BudgetForm
-    list_display = ("__str__", "whose", "kind", "stands", "starts_anew", "is_active")
+    list_display = ("__str__", "whose", "kind", "present_use", "starts_anew", "is_active")
     list_filter = ("is_active", "scope", "kind", "unit", "period", OfGroupFilter, SubjectFilter)
     list_select_related = ("group", "user")
     list_per_page = 50
@@ -102,7 +102,7 @@ class BudgetAdmin(Choosing):
         return "everybody" if owner is None else link_row(owner)
 
     @admin.display(description="now")
-    def stands(self, row: Any) -> str:
+    def present_use(self, row: Any) -> str:
         one = row.present
         drawn = bar(one.spent, one.held, one.limit, row.unit)
         if one.members is None:
@@ -122,8 +122,8 @@ class BudgetAdmin(Choosing):
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
     ) -> list[dict[str, Any]]:
-        told = super().construct_change_message(request, form, formsets, add)
-        return told if add else [*told, *describe_limit_change(form)]
+        changes = super().construct_change_message(request, form, formsets, add)
+        return changes if add else [*changes, *describe_limit_change(form)]
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

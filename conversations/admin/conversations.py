@@ -157,8 +157,8 @@ class ConversationAdmin(ReadOnly):
             raise Http404("no such conversation")
         if not self.has_view_permission(request, row):
             raise PermissionDenied
-        given = request.GET.get("after", "")
-        after = int(given) if given.isdecimal() and len(given) < 19 else 0
+        cursor = request.GET.get("after", "")
+        after = int(cursor) if cursor.isdecimal() and len(cursor) < 19 else 0
         if not open_content(request, row, f"its messages from {after + 1} on"):
             raise PermissionDenied
         shown = list_messages(row, after)

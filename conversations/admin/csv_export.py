@@ -81,10 +81,10 @@ def _format_time(moment: datetime) -> str:
 
 def _iterate_rows(rows: QuerySet[Any]) -> Iterator[Any]:
     """Yield rows page by page, newest first, up to the limit of one file."""
-    ordered, last, given = rows.order_by("-pk"), None, 0
-    while given < MOST_ROWS:
+    ordered, last, written = rows.order_by("-pk"), None, 0
+    while written < MOST_ROWS:
         page = list((ordered if last is None else ordered.filter(pk__lt=last))[:PAGE])
         yield from page
         if len(page) < PAGE:
             return
-        last, given = page[-1].pk, given + len(page)
+        last, written = page[-1].pk, written + len(page)

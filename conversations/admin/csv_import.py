@@ -31,17 +31,17 @@ class SheetForm(forms.Form):
     digest = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)
 
     def clean(self) -> dict[str, Any]:
-        given = super().clean() or {}
-        if given.get("file"):
-            if given["file"].size > MOST_CHARS * 4:
+        data = super().clean() or {}
+        if data.get("file"):
+            if data["file"].size > MOST_CHARS * 4:
                 raise forms.ValidationError(f"A file has at most {MOST_CHARS:,} characters.")
             try:
-                given["text"] = given["file"].read().decode()
+                data["text"] = data["file"].read().decode()
             except UnicodeDecodeError as error:
                 raise forms.ValidationError("The file is not UTF-8 text.") from error
-        if not given.get("text", "").strip() and not self.errors:
+        if not data.get("text", "").strip() and not self.errors:
             raise forms.ValidationError("Choose a file, or paste its text.")
-        return given
+        return data
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,13 +44,13 @@ _NAMES = {
 class McpServerAdmin(ModelAdmin):
     actions = None
     form = ServerForm
-    list_display = ("name", "transport", "is_enabled", "standing", "tool_count", "note")
+    list_display = ("name", "transport", "is_enabled", "state_display", "tool_count", "note")
     list_filter = ("is_enabled", "transport", "state")
     search_fields = ("name", "note")
     show_full_result_count = False
-    readonly_fields = ("standing", "says", "tools_link")
+    readonly_fields = ("state_display", "says", "tools_link")
     fieldsets = (
-        (None, {"fields": ("name", "note", "is_enabled", "standing", "says", "tools_link")}),
+        (None, {"fields": ("name", "note", "is_enabled", "state_display", "says", "tools_link")}),
         ("Where", {"fields": ("transport", "url", "header_lines", "command", "argument_lines",
                               "environment_lines")}),
         ("Use", {"fields": ("allowed_lines", "is_private", "deadline")}),
@@ -97,7 +97,7 @@ class McpServerAdmin(ModelAdmin):
         pool_synchronizer.wake()
 
     @admin.display(description="state", ordering="state")
-    def standing(self, row: McpServer) -> str:
+    def state_display(self, row: McpServer) -> str:
         if not row.pk:
             return "–"
         if not row.is_enabled:
@@ -156,11 +156,11 @@ class McpServerAdmin(ModelAdmin):
         if tool is None:
             raise Http404("no such tool")
         try:
-            said = _apply_decision(request, tool)
+            outcome = _apply_decision(request, tool)
         except servers.McpError as error:
             self.message_user(request, str(error), messages.ERROR)
         else:
-            self.message_user(request, f"{tool.name}: {said}", messages.SUCCESS)
+            self.message_user(request, f"{tool.name}: {outcome}", messages.SUCCESS)
             pool_synchronizer.wake()
         return redirect("admin:mcp_tools", server.pk)
 

@@ -37,9 +37,9 @@ def may_see(request: HttpRequest) -> bool:
 def page(request: HttpRequest) -> HttpResponse:
     if not may_see(request):
         raise PermissionDenied
-    found, asked = sum_site(_read_span(request)), request.GET.get("by", "")
+    found, way = sum_site(_read_span(request)), request.GET.get("by", "")
     context = admin.site.each_context(request) | _build_context(found) | {"title": "Overview"}
-    context |= _split_costs(found, asked if asked in WAYS else WAYS[0])
+    context |= _split_costs(found, way if way in WAYS else WAYS[0])
     return TemplateResponse(request, "admin/overview.html", context)
 
 
@@ -56,8 +56,8 @@ def table(request: HttpRequest, name: str) -> HttpResponseBase:
 
 
 def _read_span(request: HttpRequest) -> days.Span:
-    given = request.GET.dict()
-    return days.read_span({"period": "30"} | given, timezone.now().date())
+    query = request.GET.dict()
+    return days.read_span({"period": "30"} | query, timezone.now().date())
 
 
 def _split_costs(found: Site, by: str) -> dict[str, Any]:

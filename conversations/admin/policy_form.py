@@ -81,11 +81,11 @@ def add_fields(form: forms.BaseForm, user: User) -> None:
                 label=f"{label}, fixed for chats", required=False
             )
     form.initial.update({OWN + name: format_value(value) for name, value in own.items()})
-    for name, given in limits.items():
-        if given == FIXED:
+    for name, data in limits.items():
+        if data == FIXED:
             form.initial[FIX + name] = True
-        elif isinstance(given, list) and len(given) == 2:
-            form.initial[LEAST + name], form.initial[MOST + name] = given
+        elif isinstance(data, list) and len(data) == 2:
+            form.initial[LEAST + name], form.initial[MOST + name] = data
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -120,10 +120,10 @@ def _numbers(form: forms.BaseForm) -> Iterator[tuple[str, Any]]:
 
 
 def _limits(form: forms.BaseForm) -> Iterator[tuple[str, Any]]:
-    given = form.cleaned_data
+    data = form.cleaned_data
     for name in POLICY_FIELDS:
-        ends = [given.get(LEAST + name), given.get(MOST + name)]
-        if given.get(FIX + name):
+        ends = [data.get(LEAST + name), data.get(MOST + name)]
+        if data.get(FIX + name):
             yield name, FIXED
         elif ends != [None, None]:
             yield name, ends

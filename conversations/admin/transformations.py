@@ -143,9 +143,9 @@ class TransformationAdmin(OfConversation):
 
     @admin.display(description="decided by")
     def weighed(self, row: Transformation) -> str:
-        said = describe_decision(row.decision)
-        lines = format_html_join("", "<div>{}: {}</div>", said)
-        return lines if said else "–"
+        facts = describe_decision(row.decision)
+        lines = format_html_join("", "<div>{}: {}</div>", facts)
+        return lines if facts else "–"
 
     @admin.display(description="by hand of", ordering="actor")
     def person(self, row: Transformation) -> str:

@@ -53,11 +53,11 @@ class UserForm(_UserForm):
         return [name for name in super().changed_data if not policy_form.is_of_policy(name)]
 
     def clean(self) -> dict[str, Any]:
-        given = super().clean() or {}
+        data = super().clean() or {}
         policy, limits = policy_form.validate_policy(self)
         if not self.errors:
             self.instance.policy, self.instance.policy_limits = policy, limits
-        return given
+        return data
 
 
 @admin.register(User)
@@ -97,10 +97,12 @@ class UserAdmin(_UserAdmin):
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
     ) -> list[dict[str, Any]]:
-        told = super().construct_change_message(request, form, formsets, add)
+        changes = super().construct_change_message(request, form, formsets, add)
         # The form of a new password is another one.
         is_ours = isinstance(form, UserForm)
-        return [*told, *person.describe_changes(form, formsets)] if is_ours and not add else told
+        return (
+            [*changes, *person.describe_changes(form, formsets)] if is_ours and not add else changes
+        )
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         fields = tuple(super().get_readonly_fields(request, obj))

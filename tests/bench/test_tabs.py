@@ -56,7 +56,7 @@ def live(*done: str) -> str:
 def tab_of(*messages: str) -> Tab:
     made = Tab("http://none", {"chat": "a", "token": "t", "session": "s"})
     for message in messages:
-        made.shown.hear(message)
+        made.shown.take_message(message)
     made.is_here.set()
     return made
 
@@ -149,7 +149,7 @@ async def test_a_tab_shows_what_the_page_shows_at_every_moment(
 
     def take(message: str) -> bool:
         page.take(message)
-        shown.hear(message)
+        shown.take_message(message)
         parts = (page.text(f"turn-1-r1-{part}") for part in ("done", "tail"))
         assert shown.stamps == STAMP.findall(" ".join(parts))
         assert page.bookmark == "after={}&mark={}".format(*shown.bookmark)
@@ -177,7 +177,7 @@ async def test_a_tab_shows_what_the_page_shows_at_every_moment(
 
 async def test_what_is_for_no_place_of_the_page_is_missed() -> None:
     shown = Shown()
-    shown.hear(f'<div hx-swap-oob="innerHTML:#turn-2-r1-tail">t{A}</div>')
+    shown.take_message(f'<div hx-swap-oob="innerHTML:#turn-2-r1-tail">t{A}</div>')
     assert (shown.stamps, shown.missed) == ([], ["turn-2-r1-tail"])
 
 

@@ -101,7 +101,9 @@ async def the_chat_stays_usable(page: Page, person: Page, served: Served, watch:
     await page.get_by_label("Amount").fill("25")
     await page.get_by_label("Reason").fill("The report is due today")
     await page.get_by_role("button", name="Preview").click()
-    await expect(page.locator(".deed-told")).to_contain_text("$25.00 more for bea, without end.")
+    await expect(page.locator(".action-preview")).to_contain_text(
+        "$25.00 more for bea, without end."
+    )
     await picture(page, "budget admin grant")
     await page.get_by_role("button", name="Yes, do this").click()
     await expect(page.locator(".messagelist")).to_contain_text("$25.00 more were granted.")

@@ -127,8 +127,8 @@ def _install_pip(client: Client, place: Path) -> str:
     _execute([python, "-m", "pip", "install", "-q", *client.packages], place,
              _INSTALL_SECONDS).check_returncode()  # fmt: skip
     name = client.packages[0].partition("[")[0].partition(">")[0]
-    asked = f"import importlib.metadata as m; print(m.version({name!r}))"
-    return _execute([python, "-c", asked], place, _INSTALL_SECONDS).stdout.strip()
+    program = f"import importlib.metadata as m; print(m.version({name!r}))"
+    return _execute([python, "-c", program], place, _INSTALL_SECONDS).stdout.strip()
 
 
 def _install_npm(client: Client, place: Path) -> str:

@@ -76,11 +76,11 @@ class Command(BaseCommand):
         if options["subject"] in measures:
             found = measures[options["subject"]](options)
         else:
-            found = server_subjects.measure(options["subject"], options, self._say)
+            found = server_subjects.measure(options["subject"], options, self._print)
         if options["json"]:
             self.stdout.write(json.dumps(found))
 
-    def _say(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         if not self._is_quiet:
             self.stdout.write(text)
             self.stdout.flush()
@@ -99,11 +99,11 @@ class Command(BaseCommand):
                 engine_times.measure_length(size, policy, options["window"], options["runs"])
             )
             for line in _context_lines(rows[-1]):
-                self._say(line)
+                self._print(line)
         orders = (
             f"{name} {order:.2f}" for name, order in engine_times.compute_growth(rows).items()
         )
-        self._say("growth order (0 constant, 1 linear): " + ", ".join(orders))
+        self._print("growth order (0 constant, 1 linear): " + ", ".join(orders))
         named = {"policy": policy.name, "window": options["window"], "runs": options["runs"]}
         return named | engine_times.dump_rows(rows)
 
@@ -120,7 +120,7 @@ class Command(BaseCommand):
                         shape, length, options["step"], options["tabs"]
                     )
                     rows.append(asyncio.run(measured).data)
-                    self._say(_RENDER_LINE.format(**rows[-1]))
+                    self._print(_RENDER_LINE.format(**rows[-1]))
         return {"step": options["step"], "tabs": options["tabs"], "rows": rows}
 
     def _pages(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class Command(BaseCommand):
             for kind, measured in kinds.items():
                 found[kind] = [page.data for page in measured()]
                 for line in _page_lines(kind, found[kind]):
-                    self._say(line)
+                    self._print(line)
         return {name: options[name] for name in ("entries", "conversations", "runs")} | found
 
     def _budgets(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -151,14 +151,14 @@ class Command(BaseCommand):
         with own_database.use_empty_database():
             rows = [row.data for row in budget_cost.measure(options["runs"])]
         for row in rows:
-            self._say(_BUDGET_LINE.format(**row))
+            self._print(_BUDGET_LINE.format(**row))
         return {"runs": options["runs"], "rows": rows}
 
     def _clients(self, options: dict[str, Any]) -> dict[str, Any]:
         from agentweb.bench.clients import client_runs
 
         with TemporaryDirectory() as made:
-            runs = client_runs.run_clients(options["folder"] or Path(made), self._say)
+            runs = client_runs.run_clients(options["folder"] or Path(made), self._print)
         if options["write"]:
             client_runs.write_table(runs)
         failed = [run.title for run in runs if not run.has_passed]

@@ -44,15 +44,17 @@ class Command(serve.Command):
         user_id, password = play.prepare(job_site.make_list_url(self.site.url))
         tasks: list[asyncio.Task[None]] = []
 
-        def begin(url: str) -> None:
+        def show_site(url: str) -> None:
             self.greet(f"{url}", None, opens=opens)
             self.stdout.write(f"Log in as {play.NAME} with the password {password}")
-            watch = play.play(user_id, PROMPTS + QUESTIONS, lambda path: self._told(url + path))
+            watch = play.play(
+                user_id, PROMPTS + QUESTIONS, lambda path: self._show_address(url + path)
+            )
             tasks.append(asyncio.ensure_future(watch))
 
-        run_server(host, port, started=begin)
+        run_server(host, port, started=show_site)
 
-    def _told(self, address: str) -> None:
+    def _show_address(self, address: str) -> None:
         self.stdout.write(f"Watch the conversation at {address}")
         self.stdout.flush()
 
