@@ -49,7 +49,7 @@ class Terms:
     updates: bool
     display: str
     #: Tokens the model thinks at least: more than a summary of its thinking shows.
-    least_thought: int
+    min_thinking: int
     max_tokens: int
     #: Tokens left in the window; the smaller of the two limits stops the answer.
     room: int
@@ -63,13 +63,13 @@ def compose(reply: Reply, terms: Terms, chain: Chain) -> Answer:
     stop, sequence = reply.effective_stop, None
     limit = left = min(terms.max_tokens, terms.room)
     for index, block in enumerate(_order(reply, terms)):
-        said, sequence = _stop_at(block, terms.stop_sequences)
-        piece = _lay_out(said, index, terms, chain)
+        shown_block, sequence = _stop_at(block, terms.stop_sequences)
+        piece = _lay_out(shown_block, index, terms, chain)
         cut = _fit(piece, left, terms.model.tokenizer)
-        if isinstance(said, Think) and piece.tokens > left > 0:
+        if isinstance(shown_block, Think) and piece.tokens > left > 0:
             # All that was left went into thinking, and nothing is said.
-            text = fit_text(said.text, left, terms.model.tokenizer)
-            cut = _think(replace(said, text=text, least=left), terms, chain)
+            text = fit_text(shown_block.text, left, terms.model.tokenizer)
+            cut = _think(replace(shown_block, text=text, least=left), terms, chain)
         if cut is not None:
             pieces.append(cut)
             _absorb(chain, cut)
@@ -108,7 +108,7 @@ def _order(reply: Reply, terms: Terms) -> list[_Part]:
     ordered: list[_Part] = [*reply.results]
     places_itself = any(isinstance(block, Think) for block in reply.blocks)
     if terms.thinking and not places_itself and not reply.is_thoughtless:
-        ordered.append(Think(reply.thinking or _THOUGHT, terms.least_thought))
+        ordered.append(Think(reply.thinking or _THOUGHT, terms.min_thinking))
     calls = any(isinstance(block, (ToolUse, ServerUse)) for block in reply.blocks)
     moves = calls and (terms.updates or (terms.thinking and terms.model.narrates_in_thinking))
     waiting: list[Raw] = []
@@ -142,10 +142,13 @@ def _lay_out(block: _Part, index: int, terms: Terms, chain: Chain) -> Piece:
             return _think(block, terms, chain)
         case Text(text, citations=citations):
             opening: json_codec.Object = {"type": "text", "text": ""}
-            whole: json_codec.Object = {"type": "text", "text": text}
+            full_block: json_codec.Object = {"type": "text", "text": text}
             if citations:
-                opening, whole = opening | {"citations": []}, whole | {"citations": [*citations]}
-            return Piece(opening, whole, text, count_text(text, tokenizer))
+                opening, full_block = (
+                    opening | {"citations": []},
+                    full_block | {"citations": [*citations]},
+                )
+            return Piece(opening, full_block, text, count_text(text, tokenizer))
         case ToolUse():
             return _use_tool(block, index, terms)
         case _ServerCall(use, call_id):
@@ -205,11 +208,11 @@ def _fit(piece: Piece, left: int, tokenizer: Tokenizer) -> Piece | None:
         return replace(piece, block=block, text=text, tokens=left) if text else None
     half = piece.text[: max(1, min(len(text), len(piece.text) - 2))]
     return replace(
-        piece, block=piece.block | {"input": _whole_fields(half)}, text=half, tokens=left
+        piece, block=piece.block | {"input": _read_complete_fields(half)}, text=half, tokens=left
     )
 
 
-def _whole_fields(partial: str) -> json_codec.Object:
+def _read_complete_fields(partial: str) -> json_codec.Object:
     """What can be read of a cut object: its complete fields."""
     for end in range(len(partial), max(0, len(partial) - 4_000), -1):
         if partial[end - 1] in '"]}':

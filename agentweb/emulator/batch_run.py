@@ -17,11 +17,11 @@ from agentweb.emulator.faults.fault import fault_in
 from agentweb.emulator.faults.refusal_faults import refusal
 from agentweb.emulator.ids import make_id
 from agentweb.emulator.message_metadata import searches
+from agentweb.emulator.message_writer import MessageWriter
 from agentweb.emulator.prepare_prompt import plan_cache, prepare
 from agentweb.emulator.sampling import Sampling
 from agentweb.emulator.state import Emulator
 from agentweb.emulator.validation.call import validate_call
-from agentweb.emulator.whole_message import MessageWriter
 
 
 def advance(batch: Batch, emulator: Emulator) -> None:
@@ -76,4 +76,4 @@ def _answer(call: Call, emulator: Emulator, nonce: bytes, request_id: str) -> js
         complete=True,
         searches=searches(outcome.answer),
     )
-    return writer.whole()
+    return writer.build_message()

@@ -53,8 +53,8 @@ class BilledAnswer:
         if not self.prompt.prompt:
             return self.prompt
         answer = self.answer
-        whole = self.prompt.plus(self.later)
-        return replace(whole, output=answer.output_tokens, thinking=answer.thinking_tokens)
+        total = self.prompt.plus(self.later)
+        return replace(total, output=answer.output_tokens, thinking=answer.thinking_tokens)
 
     def billed(self, last: Usage) -> tuple[Usage, ...]:
         if self.rows and last == self.final:
@@ -65,10 +65,10 @@ class BilledAnswer:
         """What a cut answer costs: the rounds begun within so many blocks, and their output."""
         if not self.rows or self.served_by:
             return self.billed(replace(self.first, output=max(self.first.output, output)))
-        begun = [row for row in self.rows if row.first_block < max(1, blocks)]
-        rounds = [row.usage for row in begun if row.kind == "message"]
+        begun_rows = [row for row in self.rows if row.first_block < max(1, blocks)]
+        rounds = [row.usage for row in begun_rows if row.kind == "message"]
         left = output - sum(usage.output for usage in rounds[:-1])
-        spent = [row.usage for row in begun if row.kind != "message"]
+        spent = [row.usage for row in begun_rows if row.kind != "message"]
         return (*spent, *rounds[:-1], replace(rounds[-1], output=max(1, left)))
 
     def iterations(self) -> json_codec.Object:

@@ -18,12 +18,12 @@ from agentweb.emulator.state import Emulator
 
 def diagnose(call: Call, emulator: Emulator, plan: Plan, message_id: str) -> json_codec.Object:
     """The `diagnostics` of a message, for a request that wants them; remembers the request."""
-    asked = call.body.get("diagnostics")
-    if asked is None:
+    requested = call.body.get("diagnostics")
+    if requested is None:
         return {}
     made = _fingerprint(call, emulator, plan)
     emulator.fingerprints.keep(call, message_id, made)
-    named = asked.get("previous_message_id")
+    named = requested.get("previous_message_id")
     if named is None:
         return {"diagnostics": None}
     before = emulator.fingerprints.of(call, named)

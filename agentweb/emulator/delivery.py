@@ -21,6 +21,7 @@ from agentweb.emulator.faults.fault import Fault
 from agentweb.emulator.faults.selection import choose_pace
 from agentweb.emulator.faults.stream_faults import FOREVER, change_steps
 from agentweb.emulator.http_exchange import HttpExchange
+from agentweb.emulator.message_writer import MessageWriter
 from agentweb.emulator.prepare_prompt import Prepared
 from agentweb.emulator.stream_meter import StreamMeter
 from agentweb.emulator.streaming import sse_events
@@ -28,7 +29,6 @@ from agentweb.emulator.streaming.open_loop import by_words, write_open_loop
 from agentweb.emulator.streaming.steps import PING, Steps
 from agentweb.emulator.streaming.writer import pause, watched, write_steps
 from agentweb.emulator.usage import Usage
-from agentweb.emulator.whole_message import MessageWriter
 
 _PORTAL = (
     b"<!doctype html><html><body><h1>Welcome to the Wi-Fi</h1><p>Please log in.</p></body></html>"
@@ -54,7 +54,7 @@ class Delivery:
         if self.call.streaming:
             await self._stream()
         else:
-            await self._whole()
+            await self._answer_at_once()
 
     @property
     def _writer(self) -> MessageWriter:
@@ -74,17 +74,17 @@ class Delivery:
         )
         return bill.cost_micros
 
-    def _bill_whole(self) -> int:
+    def _bill_full(self) -> int:
         outcome = self.outcome
         searches = message_metadata.searches(outcome.answer)
         return self._bill(outcome.billed(outcome.final), complete=True, searches=searches)
 
-    async def _whole(self) -> None:
+    async def _answer_at_once(self) -> None:
         self.exchange.emulator.cache.begin(self.plan)
-        cost = self._bill_whole()
+        cost = self._bill_full()
         limits = self._limit_headers()
         await self.exchange.answer_json(
-            self._writer.whole(), *limits, ("agentweb-emulator-cost-micros", str(cost))
+            self._writer.build_message(), *limits, ("agentweb-emulator-cost-micros", str(cost))
         )
 
     async def _stream(self) -> None:
@@ -110,12 +110,12 @@ class Delivery:
 
         exchange.emulator.open_streams += 1
         try:
-            async with watched(exchange.receive) as gone:
+            async with watched(exchange.receive) as disconnected:
                 await start(exchange.send, 200, [*headers, ("cache-control", "no-cache")])
                 if rate:
-                    await write_open_loop(steps, send, gone, rate, Random(self.nonce))  # noqa: S311
+                    await write_open_loop(steps, send, disconnected, rate, Random(self.nonce))  # noqa: S311
                 else:
-                    await write_steps(steps, send, gone, pace)
+                    await write_steps(steps, send, disconnected, pace)
         finally:
             self._settle(meter)
             exchange.emulator.open_streams -= 1
@@ -129,7 +129,7 @@ class Delivery:
         if not carried.began:
             del books[request_id]
         elif carried.ended:
-            self._bill_whole()
+            self._bill_full()
         else:
             output = min(carried.output, self.call.body["max_tokens"])
             spent = self.outcome.billed_until(carried.blocks, output)
@@ -146,7 +146,7 @@ class Delivery:
         cut = by_words if self.exchange.emulator.rate else sse_events.chunks
         for index, piece in enumerate(outcome.answer.pieces):
             yield from sse_events.piece_events(index, piece, dice, together, cut)
-        self._bill_whole()
+        self._bill_full()
         usage = final.delta() | message_metadata.server_uses(outcome.answer) | outcome.iterations()
         container, extra = self._writer.container(), self._writer.extra()
         yield from sse_events.close_message(outcome.answer, usage, container, extra)
@@ -164,12 +164,12 @@ async def deliver_odd(exchange: HttpExchange, fault: Fault) -> bool:
     """Answer in a way that is not the API's at all; False if the fault is none of these."""
     match fault.name:
         case "hang":
-            async with watched(exchange.receive) as gone:
-                await pause(gone, fault.seconds(FOREVER))
+            async with watched(exchange.receive) as disconnected:
+                await pause(disconnected, fault.seconds(FOREVER))
         case "slow":
-            async with watched(exchange.receive) as gone:
-                await pause(gone, fault.seconds(2))
-            return gone.is_set()
+            async with watched(exchange.receive) as disconnected:
+                await pause(disconnected, fault.seconds(2))
+            return disconnected.is_set()
         case "close":
             exchange.note(0)
         case "html200":

@@ -91,14 +91,14 @@ def _upload(exchange: HttpExchange, account: Account, nonce: bytes) -> StoredFil
 
 
 def _lifetime(parts: list[Part]) -> int | None:
-    asked = next((part.content for part in parts if part.name == "expires_in_seconds"), None)
-    if asked is None:
+    requested = next((part.content for part in parts if part.name == "expires_in_seconds"), None)
+    if requested is None:
         return None
-    if not asked.isdigit() or not _FEWEST_SECONDS <= int(asked) <= _MOST_SECONDS:
+    if not requested.isdigit() or not _FEWEST_SECONDS <= int(requested) <= _MOST_SECONDS:
         raise Invalid(
             f"expires_in_seconds: Input should be between {_FEWEST_SECONDS} and {_MOST_SECONDS}"
         )
-    return int(asked)
+    return int(requested)
 
 
 def _page(exchange: HttpExchange, files: list[StoredFile]) -> json_codec.Object:

@@ -53,7 +53,7 @@ def container(call: Call, answer: Answer, nonce: bytes, now: float) -> json_code
     kinds = [f"{p.block['type']} {p.block.get('name', '')}" for p in answer.pieces]
     if not any("code_execution" in kind for kind in kinds):
         return {}
-    asked = call.body.get("container")
-    name = asked if isinstance(asked, str) else (asked or {}).get("id")
+    requested = call.body.get("container")
+    name = requested if isinstance(requested, str) else (requested or {}).get("id")
     expires = rfc3339(now + _CONTAINER_SECONDS)
     return {"container": {"id": name or make_id("container", nonce), "expires_at": expires}}

@@ -79,12 +79,14 @@ def _shown(messages: list[json_codec.Object]) -> list[json_codec.Object]:
 def _without(body: json_codec.Object, dropped: list[Dropped]) -> json_codec.Object:
     if not dropped:
         return body
-    gone = {(drop.message, drop.block) for drop in dropped}
+    dropped_places = {(drop.message, drop.block) for drop in dropped}
     messages = [
         message
         | {
             "content": [
-                b for at, b in enumerate(as_blocks(message["content"])) if (index, at) not in gone
+                b
+                for at, b in enumerate(as_blocks(message["content"]))
+                if (index, at) not in dropped_places
             ]
         }
         for index, message in enumerate(body["messages"])

@@ -46,38 +46,40 @@ class Recorder:
         if not _is_exchange(scope):
             await self._app(scope, receive, send)
             return
-        asked, answered = bytearray(), bytearray()
+        request_body, response_body = bytearray(), bytearray()
         head: Message = {}
 
-        async def hear() -> Message:
+        async def record_receive() -> Message:
             message = await receive()
-            asked.extend(message.get("body", b""))
+            request_body.extend(message.get("body", b""))
             return message
 
-        async def tell(message: Message) -> None:
+        async def record_send(message: Message) -> None:
             if message["type"] == "http.response.start":
                 head.update(message)
-            answered.extend(message.get("body", b""))
+            response_body.extend(message.get("body", b""))
             await send(message)
 
         try:
-            await self._app(scope, hear, tell)
+            await self._app(scope, record_receive, record_send)
         finally:
             # A stream that was cut is recorded as far as it came.
             if head:
-                self._write(scope, bytes(asked), head, bytes(answered))
+                self._write(scope, bytes(request_body), head, bytes(response_body))
 
-    def _write(self, scope: Scope, asked: bytes, head: Message, answered: bytes) -> None:
+    def _write(
+        self, scope: Scope, request_body: bytes, head: Message, response_body: bytes
+    ) -> None:
         headers = _headers(scope["headers"])
         line = {
             "method": scope["method"],
             "url": _target(scope),
             "version": headers.get("anthropic-version", ""),
             "beta": headers.get("anthropic-beta", ""),
-            "request": _value(asked),
+            "request": _value(request_body),
             "status": head["status"],
             "ctype": _headers(head["headers"]).get("content-type", ""),
-            "response": answered.decode(errors="replace"),
+            "response": response_body.decode(errors="replace"),
         }
         self._file.write(json_codec.encode(line).decode() + "\n")
         self._file.flush()
@@ -89,7 +91,7 @@ class Replayer:
     def __init__(self, app: App, path: Path, *, is_strict: bool = False) -> None:
         self._app, self._path, self._is_strict = app, path, is_strict
         self._responses = _read_responses(path)
-        self._given: dict[bytes, int] = defaultdict(int)
+        self._replayed: dict[bytes, int] = defaultdict(int)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not _is_exchange(scope):
@@ -103,8 +105,8 @@ class Replayer:
         body = b"".join(message.get("body", b"") for message in messages)
         key = _key(str(scope["method"]), str(scope["path"]), _value(body))
         if found := self._responses.get(key):
-            response = found[min(self._given[key], len(found) - 1)]
-            self._given[key] += 1
+            response = found[min(self._replayed[key], len(found) - 1)]
+            self._replayed[key] += 1
             headers = [("content-type", response.content_type)]
             await respond(send, response.status, response.text.encode(), headers)
         elif self._is_strict:

@@ -57,9 +57,9 @@ class Sampling:
         order = compaction.order_in(self.call)
         if order is not None and compaction.is_due(order, self.prepared.tokens):
             return self._compact_first(order)
-        spoken = self._speak(self.prepared.view)
-        outcome = BilledAnswer(spoken.answer, self.plan.usage, (), is_listed=is_listed)
-        return self._go_round(outcome, spoken, self.prepared.line, self.plan)
+        sample = self._write_answer(self.prepared.view)
+        outcome = BilledAnswer(sample.answer, self.plan.usage, (), is_listed=is_listed)
+        return self._go_round(outcome, sample, self.prepared.line, self.plan)
 
     def _compact_first(self, order: json_codec.Object) -> Sampled:
         done = compaction.compact(self.call, self.prepared.view, self.prepared.chain, signed=False)
@@ -74,20 +74,20 @@ class Sampling:
             body = self.prepared.body | {"messages": list(view.messages)}
             line = self.emulator.counter.count_units(body, self.call.model.tokenizer)
             plan = plan_cache(line, self.call, self.emulator)
-        spoken = self._speak(view)
-        answer = replace(spoken.answer, pieces=(done.piece, *spoken.answer.pieces))
+        sample = self._write_answer(view)
+        answer = replace(sample.answer, pieces=(done.piece, *sample.answer.pieces))
         outcome = BilledAnswer(answer, plan.usage, (spent,), is_listed=True)
-        sampled = self._go_round(outcome, spoken, line, plan)
+        sampled = self._go_round(outcome, sample, line, plan)
         writes = (*self.plan.writes, *sampled.plan.writes)
         both = replace(sampled.plan, writes=writes, started=self.plan.started)
         return replace(sampled, plan=both)
 
     def _go_round(
-        self, outcome: BilledAnswer, spoken: _Spoken, line: list[Unit], plan: Plan
+        self, outcome: BilledAnswer, sample: _Sample, line: list[Unit], plan: Plan
     ) -> Sampled:
         """Tell the iterations apart where there was more than one."""
-        if spoken.served_by:
-            return Sampled(_handed_on(outcome, spoken), plan)
+        if sample.served_by:
+            return Sampled(_bill_fallback(outcome, sample), plan)
         terms = LoopTerms(
             counter=self.emulator.counter,
             tokenizer=self.call.model.tokenizer,
@@ -101,17 +101,17 @@ class Sampling:
         done = compaction.compact(self.call, self.prepared.view, self.prepared.chain, signed=False)
         return done.piece
 
-    def _speak(self, view: Request) -> _Spoken:
+    def _write_answer(self, view: Request) -> _Sample:
         reply, served_by = self._ask(view), ""
         first = reply
         if self.fault is not None:
             reply = change_reply(reply, self.fault)
         if reply.effective_stop == "refusal" and self.call.fallbacks:
             served_by = self.call.fallbacks[0]
-            reply = _go_on(self.call.body["model"], reply, served_by, first)
+            reply = _join_fallback(self.call.body["model"], reply, served_by, first)
         reply = replace(reply, results=run_open_calls(view))
         answer = compose(reply, self._terms(), self.prepared.chain)
-        return _Spoken(answer, served_by)
+        return _Sample(answer, served_by)
 
     def _ask(self, view: Request) -> Reply:
         if not view.max_tokens:
@@ -130,7 +130,7 @@ class Sampling:
             thinking=call.thinks and prepared.view.max_tokens > 0,
             updates=call.thinking_type == "between_tools",
             display=call.display,
-            least_thought=_LEAST_THOUGHT.get(call.effort, 0) if call.thinks else 0,
+            min_thinking=_LEAST_THOUGHT.get(call.effort, 0) if call.thinks else 0,
             max_tokens=prepared.view.max_tokens,
             room=max(0, call.model.window - prepared.tokens),
             stop_sequences=tuple(call.body.get("stop_sequences") or ()),
@@ -139,28 +139,28 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
-class _Spoken:
+class _Sample:
     answer: Answer
     #: The model that went on where the one asked declined; empty if none did.
     served_by: str
 
 
-def _go_on(asked: str, declined: Reply, served_by: str, reply: Reply) -> Reply:
+def _join_fallback(model: str, declined: Reply, served_by: str, reply: Reply) -> Reply:
     """What was said before the refusal, the boundary, and the whole answer of the other model."""
     category = (declined.stop_details or {}).get("category")
     boundary = {
         "type": "fallback",
-        "from": {"model": asked},
+        "from": {"model": model},
         "to": {"model": served_by},
         "trigger": {"type": "refusal", "category": category},
     }
     return replace(reply, blocks=(*declined.blocks, Raw(boundary), *reply.blocks))
 
 
-def _handed_on(outcome: BilledAnswer, spoken: _Spoken) -> BilledAnswer:
+def _bill_fallback(outcome: BilledAnswer, sample: _Sample) -> BilledAnswer:
     """The refusal is an iteration of its own, told but not billed."""
-    model = find_model(spoken.served_by)
-    served = model.id if model is not None else spoken.served_by
+    model = find_model(sample.served_by)
+    served = model.id if model is not None else sample.served_by
     declined = Iteration("message", replace(outcome.prompt, output=0), is_billed=False)
     rows = (declined, Iteration("fallback_message", outcome.final, served))
     return replace(outcome, rows=rows, served_by=served, later=outcome.prompt)

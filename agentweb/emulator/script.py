@@ -78,18 +78,18 @@ class Step:
     def reply(self, request: Request, fields: Fields) -> Reply | None:
         if self.bad:
             return bad_summary(self.bad, request)
-        said: list[Block] = []
+        blocks: list[Block] = []
         for act in self.acts:
             match act:
                 case Text(text):
-                    said.append(Text(str(_fill(text, fields))))
+                    blocks.append(Text(str(_fill(text, fields))))
                 case ToolUse(name, given):
-                    said.append(ToolUse(name, _fill(given, fields)))
+                    blocks.append(ToolUse(name, _fill(given, fields)))
                 case _:
                     continue
         reason = next((act.reason for act in self.acts if isinstance(act, Stop)), "")
         thought = next((act.text for act in self.acts if isinstance(act, Think)), "")
-        return Reply(tuple(said), reason, thinking=str(_fill(thought, fields)))
+        return Reply(tuple(blocks), reason, thinking=str(_fill(thought, fields)))
 
 
 class Script:

@@ -81,8 +81,8 @@ def _opening(block: json_codec.Object) -> str:
 
 def _events(data: bytes) -> Iterator[json_codec.Object]:
     """The events that are there in full, up to one that is not JSON: no client reads on there."""
-    *whole, _ = data.split(b"\n\n")
-    for lines in whole:
+    *complete, _ = data.split(b"\n\n")
+    for lines in complete:
         try:
             yield json_codec.decode(lines.partition(b"data: ")[2])
         except json_codec.NotJson:

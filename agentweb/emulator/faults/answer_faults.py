@@ -25,15 +25,15 @@ def _texts(reply: Reply) -> tuple[Block, ...]:
 
 
 def _half(reply: Reply) -> tuple[Block, ...]:
-    whole = "".join(block.text for block in _texts(reply) if isinstance(block, Text))
-    return (Text(whole[: max(1, len(whole) // 2)]),)
+    full_text = "".join(block.text for block in _texts(reply) if isinstance(block, Text))
+    return (Text(full_text[: max(1, len(full_text) // 2)]),)
 
 
 def _cut_tool(reply: Reply, fault: Fault) -> Reply:
     text = '{"path":"letter.txt","content":"Dear reader, this letter is mu'
     cut = replace(_EMAIL, input={"path": "letter.txt"}, broken_json=text)
-    said = () if fault.arg == "bare" else (Text("I write the letter now."),)
-    return Reply((*said, cut), "max_tokens")
+    before = () if fault.arg == "bare" else (Text("I write the letter now."),)
+    return Reply((*before, cut), "max_tokens")
 
 
 def _pause(reply: Reply, fault: Fault) -> Reply:

@@ -16,9 +16,9 @@ _SLOWEST = 60.0
 
 def choose_pace(exchange: HttpExchange, view: Request) -> float:
     """Seconds between deltas: the emulator's, or those a header or the prompt asks for."""
-    asked = exchange.headers.get(_PACE_HEADER) or next(iter(_PACE.findall(view.prompt)), "")
+    requested = exchange.headers.get(_PACE_HEADER) or next(iter(_PACE.findall(view.prompt)), "")
     try:
-        return min(float(asked), _SLOWEST) if asked else exchange.emulator.pace
+        return min(float(requested), _SLOWEST) if requested else exchange.emulator.pace
     except ValueError:
         return exchange.emulator.pace
 
@@ -29,14 +29,14 @@ def choose_fault(exchange: HttpExchange, view: Request, *, background: bool) -> 
     A background request (summary, title) quotes the conversation, so fault words in it are not
     meant for it.
     """
-    fault = _asked(exchange, view, background=background)
+    fault = _find_requested(exchange, view, background=background)
     if fault is None or not fault.times:
         return fault
     words = f"{fault}|{view.prompt}".encode("utf-8", "surrogatepass")
     return fault if exchange.emulator.times(words) <= fault.times else None
 
 
-def _asked(exchange: HttpExchange, view: Request, *, background: bool) -> Fault | None:
+def _find_requested(exchange: HttpExchange, view: Request, *, background: bool) -> Fault | None:
     if header := exchange.headers.get(_HEADER):
         return parse_fault(header)
     if exchange.emulator.ordered_faults:

@@ -22,12 +22,12 @@ _API_ERROR = event(
 
 def _after(count: int, steps: Steps, tail: Callable[[], Iterator[Step]]) -> Steps:
     """The steps up to and with the given number of deltas, then the tail."""
-    seen = 0
+    deltas = 0
     for step in steps:
-        if seen >= count and isinstance(step, SseEvent) and step.name != "message_start":
+        if deltas >= count and isinstance(step, SseEvent) and step.name != "message_start":
             break
         yield step
-        seen += isinstance(step, SseEvent) and step.name == "content_block_delta"
+        deltas += isinstance(step, SseEvent) and step.name == "content_block_delta"
     yield from tail()
 
 
@@ -55,7 +55,7 @@ def _within(*tail: Step) -> _Change:
     return apply
 
 
-def _whole_start(steps: Steps, fault: Fault) -> Steps:
+def _send_all_in_start(steps: Steps, fault: Fault) -> Steps:
     """The message stands whole in its start, as after programmatic tool calls; nothing follows.
 
     `whole_start:delta` repeats the stop reason and the figures in a `message_delta`.
@@ -187,7 +187,7 @@ _CHANGES: dict[str, _Change] = {
     "reset_in": _within(End("reset")),
     "pings": lambda steps, fault: _after(fault.number(0), steps, _pings),
     "pings_between": _pings_between,
-    "whole_start": _whole_start,
+    "whole_start": _send_all_in_start,
     "after_stop": lambda steps, _: chain(steps, (PING, Silence(FOREVER))),
     "unknown_event": _unknown_event,
     "unknown_delta": _unknown_delta,

@@ -14,7 +14,7 @@ from agentweb.emulator.scenes.structured import answer_in_form
 from agentweb.emulator.scenes.summary import summarise
 from agentweb.emulator.scenes.title import name_conversation
 from agentweb.emulator.scenes.tool_calls import use_tools
-from agentweb.emulator.scenes.tool_results import tell_results
+from agentweb.emulator.scenes.tool_results import answer_results
 
 SCENES: tuple[Scene, ...] = (
     answer_in_form,
@@ -27,7 +27,7 @@ SCENES: tuple[Scene, ...] = (
     cite,
     look,
     job_search,
-    tell_results,
+    answer_results,
     use_tools,
     long_answer,
     talk,

@@ -16,17 +16,17 @@ def look(request: Request) -> Reply | None:
     found = [block for block in blocks(last) if media.is_inline(block)]
     if last["role"] != "user" or not found:
         return None
-    lines = [f"{number}. {_told(block)}" for number, block in enumerate(found, 1)]
+    lines = [f"{number}. {_describe(block)}" for number, block in enumerate(found, 1)]
     count = "one file" if len(found) == 1 else f"{len(found)} files"
     words = own_text(last)
-    said = f"\n\nYou wrote: “{_short(words)}”" if words else ""
+    quote = f"\n\nYou wrote: “{_short(words)}”" if words else ""
     return say(
-        f"I see {count} with your message:\n\n" + "\n".join(lines) + said,
+        f"I see {count} with your message:\n\n" + "\n".join(lines) + quote,
         thinking="The user shows me something; I say what it is.",
     )
 
 
-def _told(block: json_codec.Object) -> str:
+def _describe(block: json_codec.Object) -> str:
     source = block["source"]
     title = f" named “{block['title']}”" if block.get("title") else ""
     if source["type"] == "text":

@@ -26,11 +26,11 @@ _MOST = 4
 def cite(request: Request) -> Reply | None:
     if not _WANTED.search(request.prompt) or request.after_results:
         return None
-    said: list[Block] = []
+    quotes: list[Block] = []
     for citation in islice(_citations(request), _MOST):
-        said.append(Text("The source says: " if not said else " Another says: "))
-        said.append(Text(f"“{citation['cited_text'].strip()}”", citations=(citation,)))
-    return Reply(tuple(said), thinking="I quote what is in view.") if said else None
+        quotes.append(Text("The source says: " if not quotes else " Another says: "))
+        quotes.append(Text(f"“{citation['cited_text'].strip()}”", citations=(citation,)))
+    return Reply(tuple(quotes), thinking="I quote what is in view.") if quotes else None
 
 
 def _citations(request: Request) -> Iterator[json_codec.Object]:

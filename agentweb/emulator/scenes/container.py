@@ -31,13 +31,13 @@ class MadeFile:
         return mimetypes.guess_type(self.name)[0] or "application/octet-stream"
 
 
-def run_python(given: json_codec.Object) -> json_codec.Object:
+def run_python(tool_input: json_codec.Object) -> json_codec.Object:
     """The result of the first version of the tool, which runs code."""
-    return _ran("code_execution_result", _printed(str(given.get("code", ""))), [])
+    return _ran("code_execution_result", _printed(str(tool_input.get("code", ""))), [])
 
 
-def run_shell(given: json_codec.Object) -> json_codec.Object:
-    command = str(given.get("command", ""))
+def run_shell(tool_input: json_codec.Object) -> json_codec.Object:
+    command = str(tool_input.get("command", ""))
     made = made_file(command)
     output: json_codec.Object = {"type": "bash_code_execution_output"}
     files = [output | {"file_id": made.id}] if made else []
@@ -52,9 +52,9 @@ def made_file(command: str) -> MadeFile | None:
     return MadeFile(make_id("file", command.encode()), found[2].rsplit("/", 1)[-1], content)
 
 
-def edit_text(given: json_codec.Object) -> json_codec.Object:
-    kind, path = "text_editor_code_execution", str(given.get("path", ""))
-    match given.get("command"):
+def edit_text(tool_input: json_codec.Object) -> json_codec.Object:
+    kind, path = "text_editor_code_execution", str(tool_input.get("path", ""))
+    match tool_input.get("command"):
         case "create":
             return {"type": f"{kind}_create_result", "is_file_update": False}
         case "view":
@@ -67,7 +67,7 @@ def edit_text(given: json_codec.Object) -> json_codec.Object:
                 "total_lines": 1,
             }
         case "str_replace":
-            lines = [f"-{given.get('old_str', '')}", f"+{given.get('new_str', '')}"]
+            lines = [f"-{tool_input.get('old_str', '')}", f"+{tool_input.get('new_str', '')}"]
             place = {"old_start": 1, "old_lines": 1, "new_start": 1, "new_lines": 1}
             return {"type": f"{kind}_str_replace_result", "lines": lines} | place
         case _:

@@ -104,8 +104,8 @@ class Extract:
         return {key: place for key, place in found.items() if place}
 
     def _recallable(self) -> list[str]:
-        told = {rank.url for rank in find_ranks(self.text)} | set(find_notes(self.text))
-        latest = {place: key for key, place in self._originals.items() if place not in told}
+        listed = {rank.url for rank in find_ranks(self.text)} | set(find_notes(self.text))
+        latest = {place: key for key, place in self._originals.items() if place not in listed}
         return [f'- {place}: recall "{key}"' for place, key in latest.items()]
 
     def _places(self) -> list[str]:
@@ -119,8 +119,8 @@ class Extract:
         return [f"- {', '.join(found[at : at + 8])}" for at in range(0, min(len(found), 48), 8)]
 
     def _status(self) -> list[str]:
-        said = [text for text in self._by("assistant") if not _is_finding(text)]
-        return _listed(text[:_REQUEST] for text in said[-3:])
+        texts = [text for text in self._by("assistant") if not _is_finding(text)]
+        return _listed(text[:_REQUEST] for text in texts[-3:])
 
 
 def _listed(items: Iterable[str]) -> list[str]:

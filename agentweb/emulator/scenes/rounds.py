@@ -54,22 +54,22 @@ def play_rounds(request: Request) -> Reply | None:
         return None
     topic, made, passed = _topic(request.prompt), _made(request), 0
     steps = list(_steps(request, found[1]))
-    said: list[Block] = []
+    blocks: list[Block] = []
     for step, after in pairwise([*steps, None]):
         if not isinstance(step, list):
-            said += [step] if step else []
+            blocks += [step] if step else []
             continue
         left = [call for call in step if call.number >= made]
         passed += len(step)
         if not step and (passed > made or (passed == made and not _goes_on(request))):
-            return Reply(tuple(said), "pause_turn")
+            return Reply(tuple(blocks), "pause_turn")
         if not left:
             # An earlier answer came as far as this.
-            said = []
-        said += _make(request, left, topic, is_open=after == [])
+            blocks = []
+        blocks += _make(request, left, topic, is_open=after == [])
         if any(not call.name for call in left):
-            return Reply(tuple(said))
-    return Reply((*said, *_conclude(request, steps, topic)))
+            return Reply(tuple(blocks))
+    return Reply((*blocks, *_conclude(request, steps, topic)))
 
 
 def _steps(request: Request, order: str) -> Iterator[Text | Think | list[_Call]]:
@@ -96,9 +96,9 @@ def _make(request: Request, calls: list[_Call], topic: str, *, is_open: bool) ->
         if not call.name:
             yield _client_call(request)
             continue
-        given = _input(call, topic)
-        result = None if waits else run_server_tool(request, call.name, given, call.number)
-        yield ServerUse(call.name, given, result, is_joined=at < len(calls) - 1)
+        tool_input = _input(call, topic)
+        result = None if waits else run_server_tool(request, call.name, tool_input, call.number)
+        yield ServerUse(call.name, tool_input, result, is_joined=at < len(calls) - 1)
 
 
 def _client_call(request: Request) -> ToolUse:

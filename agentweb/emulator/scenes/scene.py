@@ -95,9 +95,9 @@ def say(text: str, *, thinking: str = "") -> Reply:
 
 def call(*uses: ToolUse, saying: str = "", noting: str = "", thinking: str = "") -> Reply:
     """Call tools, after a narration that may turn into thinking and notes that stay text."""
-    spoken: list[Block] = []
+    blocks: list[Block] = []
     if saying:
-        spoken.append(Text(saying, narration=True))
+        blocks.append(Text(saying, narration=True))
     if noting:
-        spoken.append(Text(noting))
-    return Reply((*spoken, *uses), thinking=thinking)
+        blocks.append(Text(noting))
+    return Reply((*blocks, *uses), thinking=thinking)

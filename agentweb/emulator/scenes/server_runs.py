@@ -19,15 +19,15 @@ _WORDS = re.compile(r"\b(\d+) words each\b", re.IGNORECASE)
 
 
 def run_server_tool(
-    request: Request, name: str, given: json_codec.Object, number: int
+    request: Request, name: str, tool_input: json_codec.Object, number: int
 ) -> json_codec.Value:
     """The content of the result; `number` counts the calls of this tool in the turn."""
     tool = request.server_tool(_OFFERED_AS.get(name, name)) or {}
-    if "fails" in json_codec.encode(given).decode(errors="replace"):
+    if "fails" in json_codec.encode(tool_input).decode(errors="replace"):
         return {"type": f"{name}_tool_result_error", "error_code": "unavailable"}
     if number >= (tool.get("max_uses") or number + 1):
         return {"type": f"{name}_tool_result_error", "error_code": "max_uses_exceeded"}
-    return _RUNS[name](request, tool, given)
+    return _RUNS[name](request, tool, tool_input)
 
 
 def run_open_calls(request: Request) -> tuple[Raw, ...]:
@@ -54,19 +54,19 @@ def turn_blocks(request: Request) -> Iterator[json_codec.Object]:
 
 
 def _search(
-    request: Request, tool: json_codec.Object, given: json_codec.Object
+    request: Request, tool: json_codec.Object, tool_input: json_codec.Object
 ) -> json_codec.Value:
     words = _WORDS.search(request.prompt)
-    return [found_page(tool, str(given.get("query")), int(words[1]) if words else 12)]
+    return [found_page(tool, str(tool_input.get("query")), int(words[1]) if words else 12)]
 
 
 _Run = Callable[[Request, json_codec.Object, json_codec.Object], json_codec.Value]
 _RUNS: Mapping[str, _Run] = {
     "web_search": _search,
-    "web_fetch": lambda request, tool, given: fetch(tool, given),
-    "code_execution": lambda request, tool, given: run_python(given),
-    "bash_code_execution": lambda request, tool, given: run_shell(given),
-    "text_editor_code_execution": lambda request, tool, given: edit_text(given),
+    "web_fetch": lambda request, tool, tool_input: fetch(tool, tool_input),
+    "code_execution": lambda request, tool, tool_input: run_python(tool_input),
+    "bash_code_execution": lambda request, tool, tool_input: run_shell(tool_input),
+    "text_editor_code_execution": lambda request, tool, tool_input: edit_text(tool_input),
 }
 #: One tool is offered, its parts are called.
 _OFFERED_AS = dict.fromkeys(("bash_code_execution", "text_editor_code_execution"), "code_execution")

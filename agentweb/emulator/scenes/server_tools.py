@@ -37,17 +37,17 @@ def search_web(request: Request) -> Reply | None:
     done = _searches(request)
     pauses = done + ROUNDS < wanted
     last = min(wanted, done + ROUNDS) - 1
-    said: list[Block] = []
+    blocks: list[Block] = []
     for number in range(done, last + 1):
-        given = {"query": topic if wanted == 1 else f"{topic} {number + 1}"}
+        tool_input = {"query": topic if wanted == 1 else f"{topic} {number + 1}"}
         is_open = pauses and number == last
-        result = None if is_open else run_server_tool(request, "web_search", given, number)
-        said.append(ServerUse("web_search", given, result))
+        result = None if is_open else run_server_tool(request, "web_search", tool_input, number)
+        blocks.append(ServerUse("web_search", tool_input, result))
     if pauses:
-        return Reply(tuple(said), "pause_turn")
+        return Reply(tuple(blocks), "pause_turn")
     page = found_page(tool, topic if wanted == 1 else f"{topic} {wanted}")
     answer = Text(f"The pages say everything about {topic}.", citations=(cite_page(page, topic),))
-    return Reply((*said, Text(f"I searched {wanted} times. "), answer))
+    return Reply((*blocks, Text(f"I searched {wanted} times. "), answer))
 
 
 def run_code(request: Request) -> Reply | None:
@@ -59,8 +59,8 @@ def run_code(request: Request) -> Reply | None:
     if result.get("return_code"):
         return Reply((replace(use, result=result), Text("It failed.")))
     printed = result["stdout"].strip()
-    told = f"It printed {printed}." if printed else "It wrote the file."
-    return Reply((replace(use, result=result), Text(told)))
+    sentence = f"It printed {printed}." if printed else "It wrote the file."
+    return Reply((replace(use, result=result), Text(sentence)))
 
 
 def _code_call(tool: json_codec.Object, code: str) -> ServerUse:
@@ -77,9 +77,9 @@ def read_page(request: Request) -> Reply | None:
     found, tool = _FETCH.search(request.prompt), request.server_tool("web_fetch")
     if not found or tool is None or request.after_results:
         return None
-    given = {"url": found[1].rstrip(".,;")}
-    result = run_server_tool(request, "web_fetch", given, 0)
-    use = ServerUse("web_fetch", given, result)
+    tool_input = {"url": found[1].rstrip(".,;")}
+    result = run_server_tool(request, "web_fetch", tool_input, 0)
+    use = ServerUse("web_fetch", tool_input, result)
     if "content" not in result:
         return Reply((use, Text(f"The page could not be read: {result['error_code']}.")))
     made = cite_document(result["content"], len(list(sources_in(request, "document"))))

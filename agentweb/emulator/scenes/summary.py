@@ -39,8 +39,8 @@ def summarize_text(system: str, text: str, max_tokens: int) -> tuple[str, str] |
         return None
     if reply is None:
         return None
-    said = [block.text for block in reply.blocks if isinstance(block, Text)]
-    return "\n".join(said), reply.effective_stop
+    texts = [block.text for block in reply.blocks if isinstance(block, Text)]
+    return "\n".join(texts), reply.effective_stop
 
 
 def summarise(request: Request) -> Reply | None:

@@ -9,11 +9,11 @@ _EXCERPT = 320
 _SHOWN = 6
 
 
-def tell_results(request: Request) -> Reply | None:
+def answer_results(request: Request) -> Reply | None:
     if not request.after_results:
         return None
     uses = request.last_results
-    parts = [_tell(use) for use in uses[:_SHOWN]]
+    parts = [_describe_use(use) for use in uses[:_SHOWN]]
     if len(uses) > _SHOWN:
         parts.append(f"… and {len(uses) - _SHOWN} more results.")
     return say(
@@ -22,7 +22,7 @@ def tell_results(request: Request) -> Reply | None:
     )
 
 
-def _tell(use: Use) -> str:
+def _describe_use(use: Use) -> str:
     text = use.result or ""
     if use.failed:
         return f"`{use.name}` failed:\n\n> {_quote(text)}"

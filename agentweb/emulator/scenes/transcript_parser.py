@@ -81,8 +81,8 @@ def _turn(line: str, speaker: Who) -> tuple[Who, str]:
     if _ORDER.match(line):
         return "order", line
     if fence := _FENCE.match(line):
-        begun: dict[str, Who] = {"first_request": "user", "previous_summary": "summary"}
-        return ("order" if fence[1] else begun.get(fence[2], "order")), ""
+        fences: dict[str, Who] = {"first_request": "user", "previous_summary": "summary"}
+        return ("order" if fence[1] else fences.get(fence[2], "order")), ""
     if marker := _MARKER.match(line):
         return ("user" if marker[1] else "summary"), ""
     if role := _ROLE.match(line):

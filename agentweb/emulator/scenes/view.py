@@ -127,8 +127,8 @@ def summarised_prompt(message: json_codec.Object) -> str:
     """The last request in a summary that stands in a message; empty if there is none."""
     for block in reversed(blocks(message)):
         if block["type"] == "text" and block["text"].lstrip().startswith(_INSERTED):
-            _, _, asked = block["text"].partition(f"## {ASKED}\n")
-            lines = asked.partition("\n\n")[0].splitlines()
+            _, _, wishes = block["text"].partition(f"## {ASKED}\n")
+            lines = wishes.partition("\n\n")[0].splitlines()
             return lines[-1].removeprefix("- ") if lines else ""
     return ""
 
@@ -150,8 +150,8 @@ def texts(message: json_codec.Object) -> Iterator[str]:
             case "tool_result":
                 yield result_text(block)
             case "tool_use":
-                given = json_codec.encode(block["input"]).decode(errors="replace")
-                yield f"{block['name']} {given}"
+                tool_input = json_codec.encode(block["input"]).decode(errors="replace")
+                yield f"{block['name']} {tool_input}"
             case "compaction":
                 yield block.get("content") or ""
 

@@ -17,9 +17,9 @@ _PDF = (
 _RETRIEVED = "2026-11-24T08:00:00.000000+00:00"
 
 
-def fetch(tool: json_codec.Object, given: json_codec.Object) -> json_codec.Object:
+def fetch(tool: json_codec.Object, tool_input: json_codec.Object) -> json_codec.Object:
     """The page of an address as a document: a PDF if its name says so, else plain text."""
-    url = str(given.get("url", ""))
+    url = str(tool_input.get("url", ""))
     if not re.match(r"https?://[^\s/]+", url):
         return _failed("invalid_tool_input")
     host = re.sub(r"^https?://([^/:?#]+).*", r"\1", url, flags=re.DOTALL).lower()

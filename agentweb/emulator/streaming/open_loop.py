@@ -30,14 +30,14 @@ def by_words(text: str, dice: Random) -> list[str]:
 
 
 async def write_open_loop(
-    steps: Steps, send: Send, gone: asyncio.Event, rate: float, dice: Random
+    steps: Steps, send: Send, disconnected: asyncio.Event, rate: float, dice: Random
 ) -> None:
     """Write so many deltas a second, their gaps uneven by half; one that is late is not skipped."""
     await send({"type": "emulator.unbounded", "more_body": True})
     clock = asyncio.get_running_loop().time
     due = clock()
     for step in steps:
-        if gone.is_set():
+        if disconnected.is_set():
             return
         if not isinstance(step, SseEvent):
             continue

@@ -17,30 +17,30 @@ _BATCH = 8_192
 @asynccontextmanager
 async def watched(receive: Receive) -> AsyncIterator[asyncio.Event]:
     """An event that is set when the client disconnects."""
-    gone = asyncio.Event()
+    disconnected = asyncio.Event()
 
     async def watch() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        gone.set()
+        disconnected.set()
 
     task = asyncio.create_task(watch())
     try:
-        yield gone
+        yield disconnected
     finally:
         task.cancel()
 
 
-async def pause(gone: asyncio.Event, seconds: float) -> None:
+async def pause(disconnected: asyncio.Event, seconds: float) -> None:
     """Stay silent, but not longer than the client listens."""
     try:
         async with asyncio.timeout(None if seconds == float("inf") else seconds):
-            await gone.wait()
+            await disconnected.wait()
     except TimeoutError:
         return
 
 
-async def write_steps(steps: Steps, send: Send, gone: asyncio.Event, pace: float) -> None:
+async def write_steps(steps: Steps, send: Send, disconnected: asyncio.Event, pace: float) -> None:
     batch = bytearray()
 
     async def flush() -> None:
@@ -50,7 +50,7 @@ async def write_steps(steps: Steps, send: Send, gone: asyncio.Event, pace: float
             await asyncio.sleep(0)
 
     for step in steps:
-        if gone.is_set():
+        if disconnected.is_set():
             return
         match step:
             case SseEvent(_, data, paced):
@@ -62,7 +62,7 @@ async def write_steps(steps: Steps, send: Send, gone: asyncio.Event, pace: float
                     await flush()
             case Silence(seconds):
                 await flush()
-                await pause(gone, seconds)
+                await pause(disconnected, seconds)
             case End(how):
                 await flush()
                 await _end(how, send)

@@ -29,19 +29,19 @@ def answer_question(request: Request) -> Reply | None:
     """An answer, or None if this is no question about the search."""
     words = request.prompt
     if found := _PAGE.search(words):
-        return _tell_page(request, found["title"].strip(), found["detail"].strip(" .\"'"))
+        return _answer_page(request, found["title"].strip(), found["detail"].strip(" .\"'"))
     if "?" not in words and not re.match(
         r"\W*(?:what|which|tell|name|give)\b", words, re.IGNORECASE
     ):
         return None
     if _RUBRIC.search(words):
-        return _tell_rubric(request)
+        return _answer_rubric(request)
     if _BEST.search(words):
-        return _tell_best(request)
+        return _answer_best(request)
     return None
 
 
-def _tell_rubric(request: Request) -> Reply:
+def _answer_rubric(request: Request) -> Reply:
     state = SearchState(request)
     weights = state.weights
     if weights is not None:
@@ -56,7 +56,7 @@ def _tell_rubric(request: Request) -> Reply:
     )
 
 
-def _tell_best(request: Request) -> Reply:
+def _answer_best(request: Request) -> Reply:
     state = SearchState(request)
     files = [str(use.input.get("content", "")) for use in request.uses if use.name == "write_file"]
     ranks = next((found for text in reversed(files) if (found := find_ranks(text))), None)
@@ -67,7 +67,7 @@ def _tell_best(request: Request) -> Reply:
     return say(f"The best job was **{best.title}** with a score of {best.score} points: {best.url}")
 
 
-def _tell_page(request: Request, title: str, detail: str) -> Reply:
+def _answer_page(request: Request, title: str, detail: str) -> Reply:
     state = SearchState(request)
     recalled = [use for use in request.turn_uses if use.name == "recall" and use.result]
     for use in reversed(recalled):

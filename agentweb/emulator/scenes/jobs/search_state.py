@@ -91,8 +91,10 @@ class SearchState:
     def alert_sender(self) -> str:
         """Who sends the alert mails, as the prompt file names it or as it was looked for before."""
         found = _ALERTS.search(self.prompt_texts)
-        asked = (str(use.input.get("sender", "")) for use in reversed(self._called("search_mail")))
-        return found[1] if found else next(asked, "")
+        senders = (
+            str(use.input.get("sender", "")) for use in reversed(self._called("search_mail"))
+        )
+        return found[1] if found else next(senders, "")
 
     def alerts(self) -> list[int]:
         """The uids of the alert mails that searches of the running turn found."""

@@ -110,13 +110,13 @@ def _check_jobs(request: Request, state: SearchState) -> Reply | None:
     if not (rating and status):
         return None
     notes = [note for url, note in sorted(state.notes.items()) if not note.is_checked]
-    asked = [note for note in notes if not _called(request, status, note.url)][:_BATCH]
-    if not asked:
+    pending = [note for note in notes if not _called(request, status, note.url)][:_BATCH]
+    if not pending:
         return None
-    companies = dict.fromkeys(note.company for note in asked)
+    companies = dict.fromkeys(note.company for note in pending)
     uses = [ToolUse(rating, {"company": name}) for name in companies]
-    uses += [ToolUse(status, {"url": note.url}) for note in asked]
-    return call(*uses, saying=f"I check {len(asked)} of {len(notes)} openings.")
+    uses += [ToolUse(status, {"url": note.url}) for note in pending]
+    return call(*uses, saying=f"I check {len(pending)} of {len(notes)} openings.")
 
 
 def _open_jobs(request: Request, state: SearchState) -> Reply | None:
@@ -126,7 +126,7 @@ def _open_jobs(request: Request, state: SearchState) -> Reply | None:
         return None
     batch = due if "check" in request.prompt.lower() else due[:_BATCH]
     plan = "To open:\n" + "\n".join(f"- {url}" for url in jobs)
-    is_planned = any(url in _said(request) for url in jobs)
+    is_planned = any(url in _join_answers(request) for url in jobs)
     return call(
         *(ToolUse("fetch_url", {"url": url}) for url in batch),
         saying=f"Opening {len(batch)} of {len(due)} pages that are left.",
@@ -137,7 +137,7 @@ def _open_jobs(request: Request, state: SearchState) -> Reply | None:
     )
 
 
-def _said(request: Request) -> str:
+def _join_answers(request: Request) -> str:
     later = request.messages[request.prompt_at + 1 :]
     return "\n".join(
         block["text"]
@@ -213,8 +213,8 @@ def _answer(request: Request, state: SearchState) -> Reply:
     lines = "\n".join(f"{place}. {rank.sentence()}" for place, rank in enumerate(ranks[:_BEST], 1))
     filters = [f"at least {state.least_pay} a day"] if state.least_pay else []
     filters += ["fully remote only"] if state.remote_only else []
-    said = f" Filters: {', '.join(filters)}." if filters else ""
+    shown = f" Filters: {', '.join(filters)}." if filters else ""
     return say(
-        f"## Best jobs\n\n{lines}\n\n{len(ranks)} jobs are in `{RESULT_FILE}`, best first.{said}",
+        f"## Best jobs\n\n{lines}\n\n{len(ranks)} jobs are in `{RESULT_FILE}`, best first.{shown}",
         thinking="The file is written; the user wants a short ranking.",
     )

@@ -43,7 +43,7 @@ class MessageWriter:
             message | self.diagnostics | message_metadata.transformations(self.call, self.prepared)
         )
 
-    def whole(self) -> json_codec.Object:
+    def build_message(self) -> json_codec.Object:
         answer, final = self.outcome.answer, self.outcome.final
         message = self.begin(final) | {
             "content": [piece.block for piece in answer.pieces],
