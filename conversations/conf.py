@@ -34,7 +34,7 @@ class Conf:
     #: Most tokens one answer may have.
     max_output_tokens: int = 16_000
     #: Preset of the context policy: classic, tool-budget, rebuild, gated-trim, structured,
-    #: adaptive, native or off.
+    #: adaptive, thrifty, native or off.
     policy: str = "adaptive"
     #: Modules of the site's own code that are imported at the start, to connect to the hooks of
     #: `conversations.signals`: a veto of a reduction, and what was recorded.

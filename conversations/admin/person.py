@@ -50,9 +50,11 @@ def _format_cap(cap: Cap) -> str:
 
 
 def build_policy_context(form: Any, user: User) -> dict[str, Any]:
-    """Return the table of the policy's numbers."""
+    """Return the table of the policy's numbers, unfolded where one of them is set."""
+    rows = policy_form.build_rows(form, user)
     return {
-        "policy_rows": policy_form.build_rows(form, user),
+        "policy_rows": rows,
+        "has_policy_numbers": any(row.is_changed for row in rows[1:]),
         "policy_problem": policy_form.describe_problem(user),
     }
 

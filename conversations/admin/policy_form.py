@@ -25,12 +25,14 @@ from conversations.reductions.policy import (
     policy_of,
     preset_of,
 )
+from conversations.reductions.words import name_number, name_preset
 from conversations.web.forms.conversation import (
     build_number_field,
     format_value,
     is_filled,
     parse_value,
 )
+from conversations.web.forms.presets import list_preset_choices
 
 #: Prefixes of the field names.
 OWN, LEAST, MOST, FIX = "policy_", "least_", "most_", "fixed_"
@@ -60,14 +62,28 @@ class Row:
     most: Any = None
     fixed: Any = None
 
+    @property
+    def is_changed(self) -> bool:
+        """Whether something is set or wrong here, so that the numbers are shown unfolded."""
+        fields = [one for one in (self.own, self.least, self.most, self.fixed) if one is not None]
+        return any(one.errors or one.value() not in (None, "", False) for one in fields)
+
+    @property
+    def value(self) -> str:
+        """The label of the chosen preset."""
+        return name_preset(self.own.value() or preset_of())
+
 
 def add_fields(form: forms.BaseForm, user: User) -> None:
     """Add a field for each number and limit, with the stored value."""
     own, limits = _mapping(user.policy), _mapping(user.policy_limits)
     named = {PRESET: own[PRESET]} if PRESET in own else {}
     base = first_valid_policy((named,), ())
-    choices = [("", f"as the site ({preset_of()})"), *((name, name) for name in PRESETS)]
-    form.fields[OWN + PRESET] = forms.ChoiceField(label="Preset", required=False, choices=choices)
+    usual = f"as the site ({name_preset(preset_of())})"
+    choices = list_preset_choices(usual, PRESETS)
+    form.fields[OWN + PRESET] = forms.ChoiceField(
+        label="When chats are reduced", required=False, choices=choices
+    )
     for name in POLICY_FIELDS:
         form.fields[OWN + name] = build_number_field(name, getattr(base, name))
         label = form.fields[OWN + name].label
@@ -146,12 +162,12 @@ def build_rows(form: forms.BaseForm, user: User) -> list[Row]:
     """Return the rows of the table: the preset, then every number with its effective value."""
     found = {number.name: number for number in list_numbers_or_problem(user)[0]}
     words = "Where the numbers start that are not set."
-    table = [Row("Preset", words, None, form[OWN + PRESET])]
+    table = [Row("When chats are reduced", words, None, form[OWN + PRESET])]
     for name in POLICY_FIELDS:
         fields = (part + name for part in (LEAST, MOST, FIX))
         parts = [form[each] if each in form.fields else None for each in fields]
         own = form[OWN + name]
-        table.append(Row(name, str(own.field.help_text), found.get(name), own, *parts))
+        table.append(Row(name_number(name), str(own.field.help_text), found.get(name), own, *parts))
     return table
 
 

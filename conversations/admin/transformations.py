@@ -28,7 +28,7 @@ from conversations.inspector.review import find_call_number
 from conversations.log.rebuild import DAMAGE
 from conversations.models import ApiCall, Transformation
 from conversations.reductions.reduction_page import read_reduction
-from conversations.reductions.words import describe_decision
+from conversations.reductions.words import describe_decision, name_preset
 from conversations.rendering.numbers import dollars
 
 
@@ -43,7 +43,7 @@ class PresetFilter(admin.SimpleListFilter):
     parameter_name = "policy"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(name, name) for name in PRESETS]
+        return [(name, name_preset(name)) for name in PRESETS]
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         name = self.value()

@@ -11,7 +11,6 @@ from conversations.context.view.view import View
 from conversations.inspector.call_blocks import BlockPage, build_block_page, map_turns
 from conversations.inspector.call_index import CallIndex, CallRow
 from conversations.inspector.composition import Composition, build_composition, weigh_parts
-from conversations.inspector.forecast import Forecast
 from conversations.inspector.parameters import Parameters, parse_parameters
 from conversations.inspector.sent_messages import (
     Proof,
@@ -22,6 +21,7 @@ from conversations.inspector.sent_messages import (
 )
 from conversations.log.path import fold_entry, read_path
 from conversations.models import ApiCall, ApiModel, Conversation
+from conversations.reductions.forecast import Forecast
 from conversations.reductions.pins import list_pins
 
 #: The window of a model that is not in the catalogue any more.

@@ -17,8 +17,8 @@ from conversations.context.steps.meter_parts import PARTS, Part, PartCounter
 from conversations.context.view.view import Message, View
 from conversations.inspector.call_index import CallRow, ChangeRow
 from conversations.inspector.composition import COLOURS, name_parts
-from conversations.inspector.forecast import Forecast
 from conversations.log.path import Change, fold_entry
+from conversations.reductions.forecast import Forecast
 from conversations.rendering.numbers import dollars, tokens
 
 #: Columns of a chart; columns up to which each can be seen and clicked.

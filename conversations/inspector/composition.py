@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from conversations.charts import choose_step
 from conversations.context.steps.meter_parts import PARTS, Part, PartCounter
 from conversations.context.view.view import View
-from conversations.inspector.forecast import Forecast, ForecastStep
+from conversations.reductions.forecast import Forecast, ForecastStep
 
 #: Colour and pattern of each part, as numbered in static/charts.css; the system part has its own.
 COLOURS: dict[Part, int] = {

@@ -8,10 +8,10 @@ from conversations.context.errors import ContextError
 from conversations.context.view.view import Message
 from conversations.inspector.calls import read_window
 from conversations.inspector.composition import Composition, build_composition, weigh_parts
-from conversations.inspector.forecast import Forecast, build_forecast
 from conversations.inspector.sent_messages import catch_damage, trace_present
 from conversations.log.path import Change, read_path
 from conversations.models import ApiCall, Conversation
+from conversations.reductions.forecast import Forecast, build_forecast
 from conversations.reductions.policy import effective_policy
 from conversations.transcript.meter import read_meter
 

@@ -22,6 +22,7 @@ from conversations.log.context_size import measure_request
 from conversations.models import ApiCall, Conversation, Transformation, User
 from conversations.reductions.policy import RULES
 from conversations.reductions.removed_originals import UNDO
+from conversations.reductions.words import name_number, name_preset
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +148,10 @@ def _list_policy(
                 origin = label or f"{_('site')}, {PREFIX}{name.upper()}"
                 break
         if not origin and preset is not None and _is_same(getattr(preset, name), value):
-            origin = f"{_('preset')} {preset.name}"
+            origin = name_preset(preset.name)
         if not origin:
             origin = _("the tools") if name == RULES else _("changed since")
-        found.append(PolicyNumber(name, _format_value(value), origin, name == setting))
+        found.append(PolicyNumber(name_number(name), _format_value(value), origin, name == setting))
     return sorted(found, key=lambda one: not one.has_fired)
 
 

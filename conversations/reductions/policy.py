@@ -21,6 +21,7 @@ from conversations.context.policy.policy import (
     build_policy,
 )
 from conversations.models import Conversation, User
+from conversations.reductions.words import name_number, name_preset
 from conversations.toolbox.toolset import list_known_tools
 from tools.framework.registry import TOOLS
 from tools.framework.tool import Tool
@@ -103,6 +104,10 @@ class Number:
     limits: tuple[int, int] | None
     is_fixed: bool
 
+    @property
+    def label(self) -> str:
+        return name_number(self.name)
+
 
 def list_numbers(user: User) -> list[Number]:
     """Return every number; raises PolicyError where the user's do not fit the site's."""
@@ -134,7 +139,7 @@ def _source(name: str, site: dict[str, Any], own: dict[str, Any]) -> str:
         return "this user"
     if name in site:
         return f"site, {PREFIX}{name.upper()}"
-    return "the tools" if name == RULES else f"preset {preset_of(own)}"
+    return "the tools" if name == RULES else name_preset(preset_of(own))
 
 
 def list_offered_presets() -> list[str]:

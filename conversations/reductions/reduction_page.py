@@ -30,7 +30,7 @@ from conversations.reductions.removed_originals import (
 )
 from conversations.reductions.shapes import Change, PinState, Reduction
 from conversations.reductions.summary import build_summary_card
-from conversations.reductions.words import describe_decision, describe_kind
+from conversations.reductions.words import describe_decision, describe_kind, name_preset
 
 #: Fields of the row that the page shows as they are stored.
 COLUMNS = (
@@ -64,7 +64,7 @@ def read_reduction(conversation: Conversation, seq: int) -> Reduction:
         **{name: getattr(row, name) for name in COLUMNS},
         kind_label=describe_kind(row.kind),
         policy=json.dumps(json.loads(row.policy), indent=2),
-        policy_name=json.loads(row.policy)["name"],
+        policy_name=name_preset(json.loads(row.policy)["name"]),
         changes=shown,
         turn=row.turn.number if row.turn else None,
         summary_cost_micros=result.cost_micros if result else None,

@@ -6,8 +6,19 @@ import json
 
 from django.utils.translation import gettext as _
 
+from conversations.context.policy.preset_words import PRESET_WORDS
 from conversations.context.steps.kinds import KINDS
 from conversations.rendering.numbers import dollars
+
+
+def name_preset(name: str) -> str:
+    """Return what people call a preset; one of an older version by its stored name."""
+    return _(PRESET_WORDS[name].label) if name in PRESET_WORDS else name
+
+
+def name_number(name: str) -> str:
+    """Return a number of the policy in words."""
+    return name.replace("_", " ").capitalize()
 
 
 def describe_kind(kind: str) -> str:

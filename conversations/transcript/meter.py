@@ -5,11 +5,10 @@ Only entries on the shown path fill the context.
 
 from __future__ import annotations
 
-from django.utils.translation import gettext as _
-
 from conversations.context.errors import ContextError
 from conversations.log.context_size import estimate_tokens, read_figures
 from conversations.models import Conversation
+from conversations.reductions.forecast import build_forecast
 from conversations.reductions.policy import effective_numbers
 from conversations.transcript.shapes import Meter, Tick
 
@@ -37,19 +36,14 @@ def read_meter(conversation: Conversation) -> Meter:
 
 
 def _list_ticks(conversation: Conversation, window: int) -> tuple[Tick, ...]:
+    """Return the thresholds on the context, the lowest first: those of the inspector."""
     try:
-        policy = effective_numbers(conversation)
+        ahead = build_forecast(effective_numbers(conversation), window)
     except ContextError:
         return ()
-    share = policy.room(window) * policy.compact_above_percent // 100
-    marks = [
-        (policy.input_token_budget, _("tool results are compacted")),
-        (share, _("the context is reduced at once")),
+    found = [
+        Tick(step.tokens * 100 // window, f"{step.tokens:,}: {step.short}")
+        for step in ahead.steps
+        if step.tokens
     ]
-    if policy.compaction_enabled:
-        marks.append((policy.compaction_threshold_tokens, _("a summary is built")))
-    return tuple(
-        Tick(threshold * 100 // window, f"{threshold:,}: {label}")
-        for threshold, label in marks
-        if 0 < threshold < window
-    )
+    return tuple(sorted(found, key=lambda tick: tick.percent))

@@ -17,6 +17,7 @@ from conversations.lab.report import Report
 from conversations.library.access import load_owned_conversation
 from conversations.reductions.trial_subject import TrialError, build_subject, count_bytes
 from conversations.reductions.trials import trials
+from conversations.reductions.words import name_preset
 from conversations.rendering.numbers import dollars
 from conversations.web.responses import require_user
 
@@ -74,8 +75,8 @@ def build_context(user_id: int, conversation: Conversation) -> dict[str, Any]:
         "trial": trial,
         "done": len(trial.reports),
         "is_old": trial.head != conversation.head,
-        "names": [report.policy for report in reports],
-        "own": trial.own,
+        "names": [name_preset(report.policy) for report in reports],
+        "own": name_preset(trial.own),
         "rows": compare_reports(reports),
     }
 

@@ -21,10 +21,10 @@ from conversations.inspector.current_context import (
     read_entries,
     read_forecast,
 )
-from conversations.inspector.forecast import build_forecast
 from conversations.inspector.timeline import PAGE, Timeline, build_timeline
 from conversations.log import leases
 from conversations.models import Conversation, Message, Transformation
+from conversations.reductions.forecast import build_forecast
 from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import parse_recording
 from conversations.turns import turns

@@ -91,7 +91,7 @@ def test_numbers_say_where_they_come_from(settings: Any) -> None:
     assert found["input_token_budget"] == "this user"
     assert found["summary_breaker"] == "site, AGENTWEB_SUMMARY_BREAKER"
     assert found["tool_policies"] == "the tools"
-    assert found["compaction_enabled"] == "preset classic"
+    assert found["compaction_enabled"] == "All steps in order"
 
 
 def test_what_a_conversation_inherits_is_without_its_own_numbers() -> None:

@@ -14,7 +14,7 @@ from conversations.context.view import edits
 from conversations.context.view.edits import SpliceBlocks, Trigger
 from conversations.log import append
 from conversations.log.tree import NEAR_TURNS
-from conversations.models import Conversation
+from conversations.models import ApiModel, Conversation
 from conversations.transcript import meter as meters
 from conversations.turns import turns
 from tests.support import people_and_turns, stored_turns
@@ -100,6 +100,13 @@ def test_the_last_reply_counts_however_many_turns_had_none_since() -> None:
     assert (found.tokens, found.source) == (1_500 + sum(each.tokens for each in sizes), "estimated")
 
 
+@pytest.mark.parametrize(("window", "percent"), [(1_000_000, 10), (200_000, 50), (64_000, 50)])
+def test_the_mark_is_where_the_promise_ends(window: int, percent: int) -> None:
+    lease = people_and_turns.begun()
+    ApiModel.objects.filter(pk=people_and_turns.conversation_of(lease).model).update(window=window)
+    assert meter(lease).ticks[0].percent == percent
+
+
 def test_more_than_the_window_is_full_and_not_more() -> None:
     lease = people_and_turns.begun()
     stored_turns.close(
@@ -112,12 +119,15 @@ def test_more_than_the_window_is_full_and_not_more() -> None:
 
 def test_the_thresholds_of_the_owner_and_the_conversation_are_marked() -> None:
     lease = people_and_turns.begun()
-    [tick] = meter(lease).ticks
     adaptive = PRESETS["adaptive"]
-    share = adaptive.room(1_000_000) * adaptive.compact_above_percent // 100
-    assert tick.label == f"{share:,}: the context is reduced at once"
+    promise, room = meter(lease).ticks
+    assert (promise.percent, promise.label) == (10, "100,000: nothing is removed before that")
+    assert room.label == f"{adaptive.room(1_000_000):,}: room for the answer"
+    with override_settings(AGENTWEB_POLICY="thrifty"):
+        assert meter(lease).ticks[0].label == "8,000: nothing is removed before that"
     with override_settings(AGENTWEB_POLICY="classic"):
-        assert [tick.label.split(":")[0] for tick in meter(lease).ticks] == ["40,000", "80,000"]
+        found = [tick.label.split(":")[0] for tick in meter(lease).ticks]
+        assert found == ["40,000", "80,000", "984,000"]
     Conversation.objects.update(policy={"input_token_budget": 60_000})
     assert meter(lease).ticks[0].label.startswith("60,000")
     Conversation.objects.update(policy={"input_token_budget": "many"})

@@ -48,7 +48,7 @@ def test_every_threshold_has_a_field_and_its_effective_value(root: Client, ada: 
         assert f'name="policy_{name}"' in page
         parts = ("least_", "most_") if name in BOUNDS else ("fixed_",)
         assert all(f'name="{part}{name}"' in page for part in parts)
-    assert page.count('data-label="In force"') == len(POLICY_FIELDS) + 1
+    assert page.count('data-label="In force"') == len(POLICY_FIELDS)
 
 
 @override_settings(AGENTWEB_MAX_TOOL_RESULT_CHARS=30_000)
@@ -59,7 +59,7 @@ def test_a_number_is_set_and_shown_with_where_it_comes_from(root: Client, ada: U
     page = words(text(root.get(url(ada))))
     for shown in (
         "60,000 this user", "30,000 site, AGENTWEB_MAX_TOOL_RESULT_CHARS", "off this user",
-        "preset adaptive",
+        "Balanced",
     ):  # fmt: skip
         assert shown in page
 
@@ -174,9 +174,10 @@ def test_a_person_sees_the_same_values_with_their_source(root: Client, ada: User
     )  # fmt: skip
     page = words(text(client_of(ada).get(reverse("context_settings"))))
     assert "60,000 set for you 0 to 80,000" in page
-    assert "on preset adaptive not to be changed" in page
-    shown = {number.name for number in list_numbers(stored(ada)) if number.name in page}
+    assert "on Balanced not to be changed" in page
+    shown = {number.name for number in list_numbers(stored(ada)) if number.label in page}
     assert shown == set(POLICY_FIELDS)
+    assert not shown & set(re.findall(r"[a-z_]+", page))
 
 
 def test_a_page_of_numbers_that_do_not_fit_says_so(ada: User) -> None:

@@ -50,7 +50,7 @@ def test_the_page_shows_what_counts_where_nothing_is_set(client: Client, played:
     share = PRESETS["adaptive"].compact_above_percent
     assert fields["compact_above_percent"]["placeholder"] == str(share)
     assert "read_file=verbatim" in str(fields["tool_policies"]["placeholder"])
-    assert "as everywhere (adaptive)" in html
+    assert "as everywhere (Balanced)" in html
     assert f'<option value="{stored_turns.MODEL}" selected>' in html
     numbers = next(attrs for tag, attrs in elements(html) if attrs.get("class") == "numbers")
     assert "open" not in numbers
@@ -179,7 +179,7 @@ def test_a_persons_policy_that_fits_no_more_is_said_at_its_field(
 ) -> None:
     for odd in ({"low_water_percent": 95}, {"input_token_budget": -1}, {"preset": "gone"}):
         User.objects.filter(pk=played.user.pk).update(policy=odd)
-        assert "as everywhere (adaptive)" in page(client, played), odd
+        assert "as everywhere (Balanced)" in page(client, played), odd
         response = save(client, played)
         assert response.status_code == 400
         assert response.content.count(b'role="alert"') == 1

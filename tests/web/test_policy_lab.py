@@ -61,10 +61,10 @@ def test_the_policies_stand_side_by_side_with_what_happened(played: Played, tria
     html = client.get(path(played)).content.decode()
     for words in (
         "what happened",
-        "adaptive",
+        "Balanced",
         "(in force)",
-        "classic",
-        "rebuild",
+        "All steps in order",
+        "Summary",
         "Input tokens",
         "$",
     ):

@@ -191,6 +191,11 @@ PRESETS: dict[str, Policy] = {
         max_conversation_bytes=0, structure_kept=True, compact_above_percent=90,
         recall_list_chars=12_000, keep_below_tokens=100_000, low_water_tokens=8_000,
     ),
+    "thrifty": Policy(
+        name="thrifty", input_token_budget=0, compaction_threshold_tokens=10_000_000,
+        max_conversation_bytes=0, structure_kept=True, compact_above_percent=90,
+        recall_list_chars=12_000, low_water_tokens=8_000,
+    ),
     "native": Policy(
         name="native", input_token_budget=100_000, compaction_threshold_tokens=150_000,
         structure_kept=True, recall_list_chars=12_000, server_side=True,

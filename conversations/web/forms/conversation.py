@@ -25,6 +25,8 @@ from conversations.reductions.policy import (
     list_offered_presets,
     policy_of,
 )
+from conversations.reductions.words import name_number, name_preset
+from conversations.web.forms.presets import list_preset_choices
 
 #: What people choose of: how much the model thinks and writes, and what that means.
 EFFORTS = {
@@ -55,7 +57,11 @@ class ConversationForm(forms.Form):
             "How much the model thinks and writes. A model without a level uses its nearest."
         ),
     )
-    preset = forms.ChoiceField(label=_("Context policy"), required=False)
+    preset = forms.ChoiceField(
+        label=_("When the chat is reduced"),
+        required=False,
+        help_text=_("What was reduced can be read and sent in full again at any time."),
+    )
 
     def __init__(self, conversation: Conversation, data: Any = None) -> None:
         own = conversation.policy if isinstance(conversation.policy, dict) else {}
@@ -71,8 +77,9 @@ class ConversationForm(forms.Form):
             label=_("Model"), choices=[(n, n) for n in list_enabled_models()]
         )
         site = first_valid_policy((self.owner.policy,), ()).name
-        presets = [("", _("as everywhere (%(name)s)") % {"name": site})]
-        presets += [(name, name) for name in list_offered_presets()]
+        presets = list_preset_choices(
+            _("as everywhere (%(name)s)") % {"name": name_preset(site)}, list_offered_presets()
+        )
         self.fields["model"] = models
         self.fields["effort"].choices = list_effort_choices(conversation.model)  # type: ignore[attr-defined]
         self.fields["instructions"].max_length = conf.max_instructions_chars  # type: ignore[attr-defined]
@@ -150,7 +157,7 @@ def _with_limits(name: str, allowed: Allowed) -> str:
 def build_number_field(name: str, value: Any) -> forms.Field:
     """Build the field of a number that shows the inherited `value` while it is empty."""
     help_text = _(POLICY_WORDS[name])
-    label = capfirst(name.replace("_", " "))
+    label = name_number(name)
     if isinstance(value, bool):
         words = _("as before: %(value)s") % {"value": _("yes") if value else _("no")}
         choices = [("", words), *YES_NO]

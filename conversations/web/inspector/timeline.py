@@ -22,9 +22,9 @@ from conversations.inspector.current_context import (
     read_entries,
     read_forecast,
 )
-from conversations.inspector.forecast import Forecast
 from conversations.inspector.sent_messages import catch_damage
 from conversations.inspector.timeline import build_timeline
+from conversations.reductions.forecast import Forecast
 from conversations.web.inspector.access import Subject, open_subject
 
 FOLDER = "conversations/inspector"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from conversations.context.policy.policy import Policy
+from conversations.reductions.words import name_preset
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ def build_forecast(policy: Policy, window: int) -> Forecast:
     )
     limits = [step for step in steps if step.tokens]
     return Forecast(
-        policy.name,
+        name_preset(policy.name),
         steps,
         min((step.tokens for step in limits if step.tokens), default=None),
     )
@@ -72,15 +73,12 @@ def _steps(policy: Policy, window: int) -> Iterator[ForecastStep]:
 
 
 def _one_go(policy: Policy, window: int) -> ForecastStep:
-    short = _("the context is reduced at once")
-    if promise := policy.promise(window):
-        words = _(
-            "Nothing is removed up to here. Above it the context is reduced in one go, once that"
-            " saves more than it costs."
-        )
-        return ForecastStep(words, promise, short)
-    words = _("The context is reduced in one go; earlier, when that costs less than it saves.")
-    return ForecastStep(words, policy.room(window) * policy.compact_above_percent // 100, short)
+    words = _(
+        "Nothing is removed up to here. Above it the context is reduced in one go, once that"
+        " saves more than it costs."
+    )
+    low = min(policy.low_water_tokens, window * policy.low_water_percent // 100)
+    return ForecastStep(words, policy.promise(window) or low, _("nothing is removed before that"))
 
 
 def _tool_results(policy: Policy) -> ForecastStep:

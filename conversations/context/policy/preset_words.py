@@ -1,0 +1,71 @@
+"""The presets as people choose them: a name and a sentence each, the five designs as a group.
+
+The names of `policy.py` stay those of settings, of the API and of exports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from conversations.context.policy.policy import PRESETS
+from conversations.context.translation import gettext_noop
+
+
+@dataclass(frozen=True, slots=True)
+class PresetWords:
+    """Name and sentence of a preset; translated where they are shown."""
+
+    label: str
+    sentence: str
+    #: Whether it imitates an older design, with fixed thresholds.
+    is_classic: bool = True
+
+
+#: In the order in which they are offered.
+PRESET_WORDS: dict[str, PresetWords] = {
+    "off": PresetWords(
+        gettext_noop("Keep everything"),
+        gettext_noop("nothing is ever left out, until the model can take no more"),
+        is_classic=False,
+    ),
+    "adaptive": PresetWords(
+        gettext_noop("Balanced"),
+        gettext_noop("all stays up to 100,000 tokens, then old parts go where that saves money"),
+        is_classic=False,
+    ),
+    "thrifty": PresetWords(
+        gettext_noop("Thrifty"),
+        gettext_noop("old parts go as soon as that saves money"),
+        is_classic=False,
+    ),
+    "classic": PresetWords(
+        gettext_noop("All steps in order"),
+        gettext_noop("shortens old tool results, then summarises, then drops"),
+    ),
+    "tool-budget": PresetWords(
+        gettext_noop("Short tool results"), gettext_noop("shortens old tool results, nothing else")
+    ),
+    "rebuild": PresetWords(
+        gettext_noop("Summary"), gettext_noop("replaces the middle by a summary")
+    ),
+    "gated-trim": PresetWords(
+        gettext_noop("Drop the oldest"), gettext_noop("leaves the oldest turns out")
+    ),
+    "structured": PresetWords(
+        gettext_noop("Small budget"),
+        gettext_noop("stays below 32,000 tokens, with a working memory"),
+    ),
+    "native": PresetWords(
+        gettext_noop("By the API"), gettext_noop("leaves it to the API where the model offers it")
+    ),
+}
+
+
+def check_words(names: Collection[str]) -> None:
+    """Raise ValueError unless each of the presets has its words and no other has."""
+    if different := set(names) ^ set(PRESET_WORDS):
+        raise ValueError(f"each preset needs its words: {', '.join(sorted(different))}")
+
+
+check_words(PRESETS)
