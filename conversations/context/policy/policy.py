@@ -155,6 +155,8 @@ class Policy:
         (0, 1_000),
         gettext_noop("The newest tool results, so many, that the API does not clear."),
     )
+    #: A person asked for the context as it is: only the room of the window counts.
+    is_in_full: bool = False
     #: Ids of tool calls and numbers of messages that no step may touch; not a site setting.
     pins: frozenset[str | int] = frozenset()
 
@@ -207,7 +209,9 @@ PRESETS: dict[str, Policy] = {
 }  # fmt: skip
 
 #: What can be set for a site, a user or a conversation.
-POLICY_FIELDS = tuple(field.name for field in fields(Policy) if field.name not in ("name", "pins"))
+POLICY_FIELDS = tuple(
+    field.name for field in fields(Policy) if field.name not in ("name", "is_in_full", "pins")
+)
 #: What each of them does, for people; translated where it is shown. A field without it fails here.
 POLICY_WORDS: dict[str, str] = {
     field.name: field.metadata["words"] for field in fields(Policy) if field.name in POLICY_FIELDS
@@ -230,6 +234,25 @@ def build_policy(preset: str, *overrides: Mapping[str, Any]) -> Policy:
         for name, value in values.items():
             policy = replace(policy, **{name: _check_value(name, value)})
     return demand_consistent(policy)
+
+
+def keep_whole(policy: Policy) -> Policy:
+    """Return the policy for a context that a person wants sent in full.
+
+    Only what the window has no room for is reduced, by the policy's own means.
+    """
+    return replace(
+        policy,
+        is_in_full=True,
+        input_token_budget=0,
+        max_tool_result_chars=0,
+        compaction_threshold_tokens=BOUNDS["compaction_threshold_tokens"][1],
+        max_conversation_bytes=0,
+        max_conversation_messages=0,
+        max_conversation_tokens=0,
+        round_summary_every=0,
+        server_side=False,
+    )
 
 
 def _check_value(field: str, value: object) -> Any:

@@ -174,6 +174,8 @@ def _find_reason(
     over = gauge.passes(gauge.room, "window_reserve_tokens") if gauge.excess else None
     if over:
         return "room", over
+    if policy.is_in_full:
+        return None
     rates, promise = situation.rates, policy.promise(gauge.window)
     if rates and rates.cliff:
         over = gauge.passes(rates.cliff * (100 - _CLEAR) // 100, "price_cliff")

@@ -71,6 +71,8 @@ class SummaryWanted:
     system: str
     text: str
     max_tokens: int
+    #: Names without which the text is rejected.
+    keep: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ deterministic steps take over.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from conversations.context.policy.gauge import Gauge
@@ -77,11 +77,12 @@ def replace_zone(
     text = yield from _write_request(draft, gauge, policy)
     if isinstance(text, SummaryFlaw):
         return draft.build_rejection(text)
-    wanted = SummaryWanted(summary_prompt.SYSTEM, text, policy.summary_max_tokens)
+    most, keep = policy.summary_max_tokens, tuple(draft.keep)
+    wanted = SummaryWanted(summary_prompt.SYSTEM, text, most, keep)
     found = draft.judge((yield wanted))
     if isinstance(found, SummaryFlaw) and found.reason != _FAILED:
         text = summary_prompt.write_retry(text, found.reason, found.missing)
-        found = draft.judge((yield SummaryWanted(wanted.system, text, wanted.max_tokens)))
+        found = draft.judge((yield replace(wanted, text=text)))
     return draft.build_rejection(found) if isinstance(found, SummaryFlaw) else found
 
 

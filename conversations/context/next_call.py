@@ -1,0 +1,184 @@
+"""What will be done before a call, and how much of it the cache can have, before it is made.
+
+`foresee_call` runs `pipeline.prepare`, which also decides at the call: with the same view,
+situation and policy both do the same, so a forecast binds. What only the model can tell is stood
+in for: a summary is one that keeps the required names, a count is not available. Then, and where
+the length of the message would change what is done, the forecast says that it is not certain.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Literal
+
+from conversations.context.errors import WindowError
+from conversations.context.pipeline import prepare
+from conversations.context.policy.gauge import measure_context
+from conversations.context.policy.policy import Policy
+from conversations.context.steps.kinds import ASKS_MODEL, KINDS, TransformationKind
+from conversations.context.steps.protocol import (
+    CompactionReply,
+    CompactionWanted,
+    CountWanted,
+    EngineRequest,
+    Prepared,
+    Reply,
+    Situation,
+    SummaryReply,
+    SummaryWanted,
+)
+from conversations.context.view import wire
+from conversations.context.view.cost_decision import Rates
+from conversations.context.view.edits import Transformation
+from conversations.context.view.view import Message, View
+
+#: `compact`: old results are shortened or cleared; `trim`: messages are left out; `rebuild`: the
+#: model writes a text in their place; `refuse`: it does not fit and cannot be made to.
+Action = Literal["nothing", "compact", "trim", "rebuild", "refuse"]
+#: Phases that keep the rules of the API or shape what was never sent: not what people ask about.
+_REDUCING = ("reduce", "limit")
+#: Characters of the messages that a forecast is made for: one of a word, and a long one.
+SHORT, LONG = 5, 4_000
+#: More tokens than such a message has.
+_ROOM = 6_000
+#: Percent of the room from which a figure may be counted, and of a price cliff from which it acts.
+_DOUBTFUL, _CLIFF = 90, 96
+#: Characters of the text that stands in for the model's.
+_WRITTEN = 3_000
+
+
+@dataclass(frozen=True, slots=True)
+class NextCall:
+    """What is done before a call, in order, and the sizes of its request in tokens.
+
+    `kept` of `tokens_after` are unchanged at the beginning, so that the cache can have them;
+    `written` is what a requested summary reads. Up to a summary `kinds` is what will be done;
+    what follows depends on its text.
+    """
+
+    kinds: tuple[TransformationKind, ...]
+    tokens: int
+    tokens_after: int
+    kept: int
+    summary_input: int = 0
+    is_refused: bool = False
+    is_certain: bool = True
+
+    @property
+    def action(self) -> Action:
+        """The farthest-reaching of what is done."""
+        if self.is_refused:
+            return "refuse"
+        if any(kind in ASKS_MODEL for kind in self.kinds):
+            return "rebuild"
+        if "trim" in self.kinds:
+            return "trim"
+        return "compact" if self.kinds else "nothing"
+
+
+def foresee_call(view: View, situation: Situation, policy: Policy) -> NextCall:
+    """Return what `prepare` does to this view; raises RuleError as it does."""
+    run = _DryRun()
+    steps = prepare(view, situation, policy)
+    reply: Reply = None
+    try:
+        while True:
+            reply = run.answer(steps.send(reply))
+    except StopIteration as stop:
+        return run.describe(view, situation, stop.value)
+    except WindowError as error:
+        return replace(_NOTHING, tokens=error.tokens, tokens_after=error.tokens, is_refused=True)
+
+
+def foresee_message(view: View, situation: Situation, policy: Policy) -> NextCall:
+    """Return what is done before the answer to the next message, of a usual length."""
+    short, long = (
+        foresee_call(view.append(_stand_in(view, size)), situation, policy)
+        for size in (SHORT, LONG)
+    )
+    is_same = (short.kinds, short.is_refused) == (long.kinds, long.is_refused)
+    return replace(short, is_certain=is_same and short.is_certain and long.is_certain)
+
+
+def find_quiet_limit(policy: Policy, window: int, rates: Rates | None) -> int:
+    """Return up to how many tokens, as last reported, nothing is done for any usual message.
+
+    That is known without reading the conversation; 0 where it has to be read.
+    """
+    limits = [policy.room(window) * _DOUBTFUL // 100]
+    if rates and rates.cliff and policy.compact_above_percent:
+        limits.append(rates.cliff * _CLIFF // 100)
+    if policy.compact_above_percent and not policy.is_in_full:
+        limits.append(policy.promise(window))
+    if policy.max_conversation_bytes:
+        limits.append(window * policy.trim_threshold_percent // 100)
+    if policy.compaction_enabled:
+        limits.append(policy.compaction_threshold_tokens)
+    limits += filter(None, (policy.input_token_budget, policy.max_conversation_tokens))
+    if policy.max_conversation_messages or policy.round_summary_every:
+        return 0
+    return max(0, min(limits) - _ROOM)
+
+
+def _stand_in(view: View, size: int) -> Message:
+    seq = max((message.seq for message in view.messages), default=0) + 1
+    block = {"type": "text", "text": "word " * (size // 5)}
+    return Message.parse(seq, "prompt", wire.encode([block]))
+
+
+_NOTHING = NextCall((), 0, 0, 0)
+
+
+class _DryRun:
+    """Answers what `prepare` wants, as far as it can be known, and keeps what it proposed."""
+
+    def __init__(self) -> None:
+        self.kinds: list[TransformationKind] = []
+        self.summary_input = 0
+        self.is_certain = True
+
+    def answer(self, request: EngineRequest) -> Reply:
+        match request:
+            case Transformation():
+                if _is_reduction(request):
+                    self.kinds.append(request.kind)
+            case SummaryWanted():
+                self.summary_input += len(request.text) // 3
+                return SummaryReply(_write_summary(request), "end_turn")
+            case CompactionWanted():
+                self.summary_input += request.tokens
+                return CompactionReply(_BLOCK, "compaction")
+            case CountWanted():
+                self.is_certain = False
+        return None
+
+    def describe(self, view: View, situation: Situation, done: Prepared) -> NextCall:
+        """Return the forecast; estimated sizes are scaled as the gauge scales them."""
+        permille, sent = done.gauge.permille, done.view.messages
+        pairs = zip(view.messages, sent, strict=False)
+        same = sum(1 for _ in takewhile(lambda pair: pair[0].content == pair[1].content, pairs))
+        behind = sum(message.tokens for message in sent[same:]) * permille // 1000
+        before = measure_context(view, situation.overhead, situation.report, situation.window)
+        return NextCall(
+            tuple(self.kinds),
+            before.tokens,
+            done.gauge.seen,
+            max(0, done.gauge.seen - behind),
+            self.summary_input,
+            is_certain=self.is_certain,
+        )
+
+
+def _is_reduction(change: Transformation) -> bool:
+    is_clearing = change.kind == "clearing" and bool(change.reason)
+    return is_clearing or KINDS[change.kind].phase in _REDUCING
+
+
+_BLOCK = wire.encode({"type": "compaction", "content": "summary " * 300, "signature": "c3RhbmQ="})
+
+
+def _write_summary(request: SummaryWanted) -> str:
+    """Write a text of about the length of a summary that has the required names."""
+    names = "\n".join(request.keep)
+    return f"{names}\n{'summary ' * ((min(_WRITTEN, request.max_tokens * 2) - len(names)) // 8)}"

@@ -1,0 +1,111 @@
+"""The forecast binds: what is said before a message is what is done at its call."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import pytest
+
+from conversations.context.next_call import foresee_call, foresee_message
+from conversations.context.policy.policy import build_policy, keep_whole
+from conversations.context.view.cost_decision import Rates
+from conversations.context.view.view import View
+from tests.context.foreseen import play
+from tests.context.samples import Shell, answer, prompt, round_of, situation, view_of
+from tests.context.test_adaptive import HAIKU, SONNET
+from tests.context.test_defects import grown
+
+#: Turns of every run, in so many tests; `python -m tests.context.foreseen` plays 10,000.
+TURNS, PARTS = int(os.environ.get("AGENTWEB_TEST_TURNS", "240")), 4
+#: First conversations of the parts, far from each other.
+_APART = 100_000
+_met: Counter[str] = Counter()
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_what_was_said_before_a_message_is_what_is_done(part: int) -> None:
+    _met.update(play(TURNS // PARTS, part * _APART))
+
+
+def test_the_turns_met_everything_and_few_were_left_open() -> None:
+    met = _met or play(TURNS)
+    assert all(met[name] for name in ("nothing", "compact", "trim", "rebuild", "refuse"))
+    assert met["known without reading"] > 0
+    assert met["not certain"] * 10 <= met["turns"]
+
+
+def long_chat(tokens: int, view: View | None = None) -> View:
+    view = view or view_of(prompt("Where do we begin?"), answer("Here."))
+    while view.tokens < tokens:
+        page = f"line {view.length} of a page\n" * 400
+        view = grown(view, prompt("And?"), *round_of(f"t{view.length}", page), answer("so " * 40))
+    return view
+
+
+def test_within_the_promise_it_says_nothing_and_above_it_how_much_is_left() -> None:
+    policy = build_policy("adaptive", {"compaction_enabled": False})
+    short, long = long_chat(60_000), long_chat(180_000)
+    for age in (0, 90_000):
+        more = {"rates": SONNET, "cache_age": age, "calls": 400}
+        found = foresee_message(short, situation(short, short.tokens, **more), policy)
+        assert (found.action, found.tokens_after) == ("nothing", found.tokens)
+        # All but the message itself can come from the cache.
+        assert found.tokens - 10 <= found.kept <= found.tokens
+        found = foresee_message(
+            long, situation(long, long.tokens, window=1_000_000, **more), policy
+        )
+        assert found.action == "trim"
+        assert found.tokens_after < found.tokens // 4
+        assert found.kept < found.tokens_after
+
+
+def test_a_summary_is_foreseen_with_what_it_reads_and_about_what_it_leaves() -> None:
+    policy, view = build_policy("rebuild", {"max_conversation_messages": 0}), long_chat(100_000)
+    found = foresee_message(view, situation(view, view.tokens), policy)
+    assert (found.action, found.kinds) == ("rebuild", ("summary",))
+    assert found.summary_input > 10_000
+    assert 1_000 < found.tokens_after < 40_000
+
+
+def test_what_the_api_does_itself_is_foreseen() -> None:
+    policy, view = build_policy("native"), long_chat(120_000)
+    known = situation(view, view.tokens, clears=True, compacts=True)
+    assert foresee_message(view, known, policy).action == "compact"
+    view = long_chat(165_000)
+    known = situation(view, view.tokens, clears=True, compacts=True)
+    found = foresee_message(view, known, policy)
+    assert found.action == "rebuild"
+    assert found.summary_input > 50_000
+
+
+def test_what_cannot_fit_is_said_before_it_is_sent() -> None:
+    view = view_of(prompt("word " * 200_000), answer("No."))
+    found = foresee_message(view, situation(view, view.tokens, window=64_000), build_policy("off"))
+    assert (found.action, found.is_refused) == ("refuse", True)
+
+
+def test_a_figure_so_near_the_room_that_it_is_counted_is_not_certain() -> None:
+    view = long_chat(172_000)
+    assert not foresee_message(view, situation(), build_policy("off")).is_certain
+
+
+def test_where_the_length_of_the_message_decides_the_forecast_says_so() -> None:
+    view = long_chat(60_000)
+    policy = build_policy("tool-budget", {"input_token_budget": view.tokens + 300})
+    found = foresee_message(view, situation(view, view.tokens), policy)
+    assert (found.action, found.is_certain) == ("nothing", False)
+
+
+@pytest.mark.parametrize("rates", [SONNET, HAIKU, None])
+def test_in_full_nothing_is_reduced_but_for_the_window(rates: Rates | None) -> None:
+    view = grown(long_chat(150_000), prompt("And now?"))
+    for name in ("adaptive", "thrifty", "classic", "rebuild", "gated-trim", "structured", "native"):
+        policy = keep_whole(build_policy(name))
+        more = {"rates": rates, "cache_age": 90_000, "calls": 400, "clears": True, "compacts": True}
+        wide = situation(view, view.tokens, window=1_000_000, **more)
+        assert foresee_call(view, wide, policy).action == "nothing", name
+        shell = Shell()
+        assert shell.prepare(view, wide, policy).view is view
+        tight = situation(view, view.tokens, window=100_000, **more)
+        assert foresee_call(view, tight, policy).action != "nothing", name
