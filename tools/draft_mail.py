@@ -12,7 +12,9 @@ from tools.mail.folders import find_or_create_folder
 from tools.mail.outgoing import append_once, compose_mail
 
 
-@tool(icon="pen", effect="keyed", results="keep", timeout=60, needs="mail")
+@tool(
+    icon="pen", effect="keyed", results="keep", timeout=60, needs="mail", long_arguments=("body",)
+)
 async def draft_mail(
     context: ToolContext,
     to: Annotated[list[str], TO],

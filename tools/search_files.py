@@ -1,8 +1,8 @@
 """The tool `search_files`: lines that contain a text, in the files of the workspace.
 
-The query is plain text and globs for names, never a pattern, so no query can be slow. Time is
-bounded: text files come first, documents that have to be unpacked last, and the answer says how
-many files were not reached.
+The query is plain text, searched in time linear in the file's length, and a glob for names that is
+short and read once, so no query can be slow. Time is bounded: text files come first, documents that
+have to be unpacked last, and the answer says how many files were not reached.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import translate
 from typing import Annotated
@@ -23,6 +23,7 @@ from tools.framework.errors import (
     WorkspaceBusyError,
 )
 from tools.framework.tool import ToolContext, ToolResult, tool
+from tools.text.lower_case import lower_text
 from tools.workspace.lines import format_count
 from tools.workspace.workspace import Entry, Workspace
 
@@ -31,6 +32,8 @@ DEADLINE = 40.0
 MOST_MATCHES = 200
 LONGEST_LINE = 300
 AROUND = 120
+#: Characters of a glob for names.
+MOST_NAMES = 200
 DOCUMENTS = (".pdf", ".docx", ".xlsx", ".xlsm", ".docm")
 
 
@@ -45,8 +48,11 @@ async def search_files(
     each with its file and line number as read_file counts them."""
     if not text.strip() and not names:
         raise InputError("Give a text to find, or names to match.")
+    if len(names) > MOST_NAMES:
+        raise InputError(f"names may have at most {MOST_NAMES} characters.")
     entries = await asyncio.to_thread(context.workspace.entries, path)
-    chosen = [entry for entry in entries if _matches(entry.path, names)]
+    is_wanted = _read_glob(names)
+    chosen = [entry for entry in entries if is_wanted(entry.path)]
     search = Search(context.workspace, text, time.monotonic() + DEADLINE)
     await asyncio.to_thread(search.run, sorted(chosen, key=_search_order))
     return ToolResult(search.report(len(chosen)), details={"matches": len(search.matches)})
@@ -56,12 +62,12 @@ def _search_order(entry: Entry) -> tuple[bool, str]:
     return entry.path.lower().endswith(DOCUMENTS), entry.path
 
 
-def _matches(path: str, names: str) -> bool:
-    """Match a path or its file name by *, ? and [...]; a run of * counts as one."""
+def _read_glob(names: str) -> Callable[[str], bool]:
+    """Return a test of a path, or its file name, by *, ? and [...]; a run of * counts as one."""
     if not names:
-        return True
+        return lambda path: True
     pattern = re.compile(translate(re.sub(r"\*+", "*", names.lower())))
-    return any(pattern.match(each.lower()) for each in (path, path.rpartition("/")[2]))
+    return lambda path: any(pattern.match(each.lower()) for each in (path, path.rpartition("/")[2]))
 
 
 @dataclass(slots=True)
@@ -119,14 +125,14 @@ class Search:
 
 def _find_lines(content: str, text: str) -> Iterator[tuple[int, str]]:
     """Yield the number and text of each matching line; a long one around its first match."""
-    wanted = re.compile(re.escape(text), re.IGNORECASE)
+    lowered, wanted = lower_text(content), lower_text(text)
     at, number = 0, 1
-    while found := wanted.search(content, at):
-        number += content.count("\n", at, found.start())
-        start = content.rfind("\n", 0, found.start()) + 1
-        end = content.find("\n", found.start())
+    while (found := lowered.find(wanted, at)) >= 0:
+        number += content.count("\n", at, found)
+        start = content.rfind("\n", 0, found) + 1
+        end = content.find("\n", found)
         end = len(content) if end < 0 else end
-        yield number, _clip_line(content[start:end].rstrip("\r"), found.start() - start)
+        yield number, _clip_line(content[start:end].rstrip("\r"), found - start)
         if end >= len(content):
             return
         at, number = end + 1, number + 1

@@ -27,7 +27,13 @@ def recipients_of(arguments: dict[str, Any]) -> str:
 
 
 @tool(
-    icon="send", effect="write", results="keep", timeout=90, needs="mail", destination=recipients_of
+    icon="send",
+    effect="write",
+    results="keep",
+    timeout=90,
+    needs="mail",
+    destination=recipients_of,
+    long_arguments=("body",),
 )
 async def send_mail(
     context: ToolContext,

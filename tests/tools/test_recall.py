@@ -101,7 +101,7 @@ async def test_a_match_wider_than_the_room_is_cut_and_passed(
     assert "continue with start=17]" in head
 
 
-@pytest.mark.parametrize("id_", ["toolu_2", "x" * 9_999, "../1"])
+@pytest.mark.parametrize("id_", ["toolu_2", "x" * 3_999, "../1"])
 async def test_an_unknown_id_says_what_ids_look_like(id_: str, context: ToolContext) -> None:
     result = await run("recall", {"id": id_}, context)
     assert result.details["code"] == "unknown_original"

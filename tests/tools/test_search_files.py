@@ -86,10 +86,47 @@ async def test_matches_and_time_are_bounded_and_it_is_said(
     assert "0 of 2 searched; time was up" in (await found(context, text="x"))[-1]
 
 
-@pytest.mark.parametrize("text", ["(a+)+$", ".*" * 50, "[", "\\", "a" * 5_000])
+@pytest.mark.parametrize("text", ["(a+)+$", ".*" * 50, "[", "\\", "a" * 3_999])
 async def test_text_is_text_and_never_a_pattern(
     text: str, context: ToolContext, workspace: MemoryWorkspace
 ) -> None:
     workspace.files |= {"a": b"a" * 4_000 + b"!", "b": text.encode()[:5_000]}
     assert any(line.startswith("b:1: ") for line in await found(context, text=text))
     await found(context, text="a", names="*a" * 40 + "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("a" * 3_999 + "b", b"a" * 2_000_000),
+        ("b" + "a" * 3_999, b"a" * 2_000_000),
+        ("ab" * 1_999, b"ba" * 500_000 + b"b" * 500_000),
+    ],
+)
+async def test_no_text_is_slow_to_search(
+    text: str, content: bytes, context: ToolContext, workspace: MemoryWorkspace
+) -> None:
+    """A search that compares the text at every place would take minutes for each of these."""
+    workspace.files["long.txt"] = content
+    lines = await found(context, text=text)
+    assert lines[-1].endswith("1 of 1 searched]")
+
+
+async def test_names_are_short_and_read_once(
+    context: ToolContext, workspace: MemoryWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    known = module.translate
+
+    def translate(names: str) -> str:
+        read.append(names)
+        return known(names)
+
+    monkeypatch.setattr(module, "translate", translate)
+    workspace.files |= {f"{at}.md": b"x" for at in range(300)}
+    assert (await found(context, text="x", names="[0-9]" * 3 + "*.md"))[-1].startswith("[200")
+    assert len(read) == 1
+    call = {"text": "x", "names": "[" * 1_500}
+    result = await execute_tool(TOOLS["search_files"], call, context)
+    assert result.details["code"] == "bad_input"
+    assert "at most 200" in str(result.content)

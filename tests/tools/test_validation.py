@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from tools.framework.errors import InputError
 from tools.framework.schema import build_input_schema
-from tools.framework.validation import validate_arguments
+from tools.framework.validation import (
+    MOST_CHARACTERS,
+    MOST_OF_LONG,
+    check_lengths,
+    validate_arguments,
+)
 
 
 async def sample(
@@ -136,3 +141,14 @@ def test_any_input_is_accepted_or_refused_in_words(arguments: dict[str, Any]) ->
         assert type(checked.get("count", 0)) is int
         assert isinstance(checked["text"], str)
     assert said.endswith(".")
+
+
+@pytest.mark.parametrize("wrap", [lambda text: text, lambda text: [[text]], lambda text: {text: 1}])
+def test_a_text_that_may_not_be_long_is_short_wherever_it_stands(wrap: Any) -> None:
+    long, short = "x" * (MOST_CHARACTERS + 1), "x" * MOST_CHARACTERS
+    check_lengths({"text": wrap(short), "body": wrap(long), "count": 3}, frozenset(("body",)))
+    check_lengths({"text": wrap(long)}, None)
+    with pytest.raises(InputError, match="text: 4,001 characters, and at most 4,000"):
+        check_lengths({"text": wrap(long)}, frozenset(("body",)))
+    with pytest.raises(InputError):
+        check_lengths({"body": wrap("x" * (MOST_OF_LONG + 1))}, frozenset(("body",)))

@@ -16,6 +16,7 @@ from tools.framework.clean_result import clean_result
 from tools.framework.clean_text import clean_text, clean_value
 from tools.framework.errors import InputError, ToolError, is_of_full_disk
 from tools.framework.tool import Tool, ToolContext, ToolResult
+from tools.framework.validation import check_lengths
 
 logger = logging.getLogger("tools")
 
@@ -78,9 +79,11 @@ def _log_late_error(call: asyncio.Task[Any]) -> None:
 def check_arguments(arguments: object, tool: Tool) -> dict[str, Any]:
     """Return the arguments cleaned and checked; raises InputError."""
     try:
-        return tool.check(clean_value(arguments), tool.input_schema)
+        checked = tool.check(clean_value(arguments), tool.input_schema)
     except RecursionError as error:
         raise InputError("The input is nested too deeply.") from error
+    check_lengths(checked, tool.long_arguments)
+    return checked
 
 
 def error_result(code: str, message: str, **data: object) -> ToolResult:

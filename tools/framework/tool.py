@@ -102,6 +102,8 @@ class Tool:
     check: Callable[[object, dict[str, Any]], dict[str, Any]] = validate_arguments
     #: what a person must have set up, such as "mail": a name that the application looks up
     needs: str = ""
+    #: names of arguments that hold whole texts, every other text is short; None: all may be long
+    long_arguments: frozenset[str] | None = frozenset()
 
 
 def tool(
@@ -114,6 +116,7 @@ def tool(
     is_private: bool = False,
     destination: Callable[[dict[str, Any]], str] | None = None,
     needs: str = "",
+    long_arguments: tuple[str, ...] = (),
 ) -> Callable[[Callable[Concatenate[ToolContext, P], Awaitable[str | ToolResult]]], Tool]:
     """Make a Tool of an async function that takes the context first; raises SignatureError."""
 
@@ -140,6 +143,7 @@ def tool(
             destination=destination,
             run=run,
             needs=needs,
+            long_arguments=frozenset(long_arguments),
         )
 
     return make

@@ -24,6 +24,9 @@ from tools.framework.errors import InputError
 MOST_PROBLEMS = 8
 BIGGEST = 2**63 - 1
 DEEPEST = 64
+#: Characters of a text in the arguments, and of one that may be a whole file or mail: what a tool
+#: does with them takes time that follows from their length.
+MOST_CHARACTERS, MOST_OF_LONG = 4_000, 2_000_000
 ARTICLES = {
     "string": "a string",
     "integer": "an integer",
@@ -54,6 +57,29 @@ def check_finite(value: object) -> dict[str, Any]:
     if not _is_finite(value):
         raise InputError(f"Expected finite numbers and at most {DEEPEST} levels inside.")
     return value
+
+
+def check_lengths(arguments: dict[str, Any], long: frozenset[str] | None) -> None:
+    """Raise InputError where a text is too long; `long` names those that may be whole texts, None
+    all of them.
+    """
+    for name, value in arguments.items():
+        most = MOST_OF_LONG if long is None or name in long else MOST_CHARACTERS
+        if (count := _find_longest(value)) > most:
+            raise InputError(f"{name}: {count:,} characters, and at most {most:,} are taken.")
+
+
+def _find_longest(value: object) -> int:
+    """Return the length of the longest text within a value of bounded depth."""
+    match value:
+        case str():
+            return len(value)
+        case list():
+            return max(map(_find_longest, value), default=0)
+        case dict():
+            return max((_find_longest(each) for pair in value.items() for each in pair), default=0)
+        case _:
+            return 0
 
 
 def _not_an_object(value: object) -> InputError:

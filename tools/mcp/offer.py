@@ -51,4 +51,5 @@ def make_tool(approved: Approved, pool: Pool, image_type: ImageType) -> Tool:
         destination=lambda _arguments: f"mcp:{approved.server}",
         run=run,
         check=schemas.check_arguments,
+        long_arguments=None,
     )
