@@ -50,7 +50,12 @@ async def visit(context: ToolContext, host: str, said: str = "") -> str:
     return _note("visit", context)
 
 
-@tool(icon="tool", effect="write", destination=lambda arguments: f"mail:{arguments['to']}")
+@tool(
+    icon="tool",
+    effect="write",
+    destination=lambda arguments: f"mail:{arguments['to']}",
+    long_arguments=("text",),
+)
 async def post(context: ToolContext, to: str, text: str = "") -> str:
     """Send somebody a letter."""
     return _note("post", context)
