@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from uuid import NAMESPACE_URL, uuid5
 
 from agentweb.emulator.errors import ApiError, Invalid
+from agentweb.emulator.versions import VERSIONS, Version
 
-_VERSIONS = frozenset({"2023-01-01", "2023-06-01", "2026-10-21"})
 _BUILT_IN = (
     ("invalid", 401, "invalid x-api-key"),
     (
@@ -57,12 +57,14 @@ def admit(headers: Mapping[str, str], bad_keys: Mapping[str, ApiError]) -> Accou
     return Account(organization or "default", workspace or "default")
 
 
-def check_version(headers: Mapping[str, str]) -> None:
+def find_version(headers: Mapping[str, str]) -> Version:
+    """The version that a request names; raises the API's refusal of none or an unknown one."""
     version = headers.get("anthropic-version")
     if version is None:
         raise Invalid("anthropic-version: header is required")
-    if version not in _VERSIONS:
+    if version not in VERSIONS:
         raise Invalid(f'anthropic-version: "{version}" is not a valid version.')
+    return VERSIONS[version]
 
 
 def betas(headers: Mapping[str, str]) -> frozenset[str]:

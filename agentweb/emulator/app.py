@@ -78,7 +78,7 @@ async def _route(exchange: HttpExchange) -> None:
     body = await _read(exchange)
     nonce = exchange.identify(body)
     exchange.account = account = api_accounts.admit(exchange.headers, exchange.emulator.bad_keys)
-    api_accounts.check_version(exchange.headers)
+    api_accounts.find_version(exchange.headers)
     match method, path:
         case "POST", "/v1/messages":
             await create_message(exchange, account, nonce)

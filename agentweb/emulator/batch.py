@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from agentweb.emulator import json_codec
 from agentweb.emulator.api_accounts import Account
 from agentweb.emulator.clock import rfc3339
+from agentweb.emulator.versions import Version
 
 _DAY = 86_400
 _KINDS = ("succeeded", "errored", "canceled", "expired")
@@ -17,6 +18,7 @@ class Batch:
     id: str
     account: Account
     betas: frozenset[str]
+    version: Version
     #: The custom id of each request and its parameters.
     requests: list[tuple[str, json_codec.Object]]
     created: float

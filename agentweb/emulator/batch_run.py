@@ -54,7 +54,9 @@ def _read(batch: Batch, params: json_codec.Object) -> Call:
     if params.get("max_tokens") == 0:
         raise Invalid("max_tokens: 0 is not supported in a batch")
     body = json_codec.encode(params)
-    call = validate_call(body, account=batch.account, betas=batch.betas, counting=False)
+    call = validate_call(
+        body, account=batch.account, betas=batch.betas, version=batch.version, counting=False
+    )
     return replace(call, is_batched=True)
 
 

@@ -55,6 +55,7 @@ def _create(exchange: HttpExchange, account: Account, nonce: bytes) -> Batch:
         id=make_id("msgbatch", nonce),
         account=account,
         betas=api_accounts.betas(exchange.headers),
+        version=api_accounts.find_version(exchange.headers),
         requests=requests,
         created=now,
         ends=now + emulator.batch_seconds,

@@ -57,7 +57,10 @@ async def count_tokens(exchange: HttpExchange, account: Account) -> None:
 
 def _read_call(exchange: HttpExchange, account: Account, *, counting: bool) -> Call:
     betas = api_accounts.betas(exchange.headers)
-    call = validate_call(exchange.body, account=account, betas=betas, counting=counting)
+    version = api_accounts.find_version(exchange.headers)
+    call = validate_call(
+        exchange.body, account=account, betas=betas, version=version, counting=counting
+    )
     check_sources(exchange, call.body)
     return call
 

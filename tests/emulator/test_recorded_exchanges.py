@@ -30,7 +30,8 @@ FOLDER = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "api"
 ENDPOINTS = ("/v1/messages", "/v1/messages/count_tokens")
 #: Fields that need a beta feature, where the recording does not name it.
 BETAS = {
-    "mcp_servers": "mcp-client-2025-11-20",
+    # They name no toolset, so they were made before that was asked for.
+    "mcp_servers": "mcp-client-2025-04-04",
     "context_management": "context-management-2025-06-27,compact-2026-01-12",
     "task_budget": "task-budgets-2026-03-13",
     "tool_addition": "mid-conversation-tool-changes-2026-07-01",

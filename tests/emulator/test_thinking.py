@@ -234,6 +234,15 @@ def test_omitted_thinking_is_an_empty_block_with_a_signature(ask: Any, body: Any
     assert block["signature"]
 
 
+def test_text_in_an_omitted_block_is_not_read(ask: Any, body: Any) -> None:
+    """Section 13: it is no change; text that was shown may not be changed."""
+    asked = body("Who are you?", thinking={"type": "adaptive"})
+    content = ask(asked).json["content"]
+    content[0]["thinking"] = "Something else."
+    later = [*asked["messages"], assistant(*content), user(TEXT)]
+    assert ask(asked | {"messages": later}).status == 200
+
+
 @pytest.mark.parametrize(
     ("model", "config", "thinks"),
     [

@@ -94,7 +94,11 @@ async def check_requests(app: App) -> None:
         if row.path == "/v1/messages":
             betas = api_accounts.betas(row.headers)
             validate_call(
-                row.body, account=Account("default", "default"), betas=betas, counting=False
+                row.body,
+                account=Account("default", "default"),
+                betas=betas,
+                version=api_accounts.find_version(row.headers),
+                counting=False,
             )
 
 

@@ -165,7 +165,8 @@ def invalid(log: Iterable[Recorded]) -> list[str]:
             continue
         account, betas = Account("default", "default"), api_accounts.betas(row.headers)
         try:
-            validate_call(row.body, account=account, betas=betas, counting=False)
+            version = api_accounts.find_version(row.headers)
+            validate_call(row.body, account=account, betas=betas, version=version, counting=False)
         except ApiError as error:
             found.append(f"{row.request_id}: {error}")
     return found

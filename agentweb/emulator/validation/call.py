@@ -12,13 +12,18 @@ from agentweb.emulator import json_codec
 from agentweb.emulator.api_accounts import Account
 from agentweb.emulator.call import Call
 from agentweb.emulator.errors import ApiError, Invalid
-from agentweb.emulator.model_catalogue import Model, find_model
+from agentweb.emulator.model_catalogue import find_model
 from agentweb.emulator.validation.cache_breakpoints import check_cache_marks
 from agentweb.emulator.validation.compaction import ON_DEMAND_BETA, check_compaction, check_finished
-from agentweb.emulator.validation.extended_thinking import check_thinking_start
+from agentweb.emulator.validation.document_citations import check_document_citations
+from agentweb.emulator.validation.extended_thinking import (
+    check_final_thinking,
+    check_thinking_start,
+)
+from agentweb.emulator.validation.grammar import check_grammar
+from agentweb.emulator.validation.mcp_servers import check_mcp_servers
 from agentweb.emulator.validation.media import check_media
 from agentweb.emulator.validation.messages import check_end, check_messages
-from agentweb.emulator.validation.output_format import check_output_format
 from agentweb.emulator.validation.params import (
     check_effort,
     check_max_tokens,
@@ -31,13 +36,17 @@ from agentweb.emulator.validation.shape import request_shape
 from agentweb.emulator.validation.system_messages import check_system_messages
 from agentweb.emulator.validation.tool_pairing import check_pairs
 from agentweb.emulator.validation.tools import check_tools
+from agentweb.emulator.validation.version_rules import check_version_rules
+from agentweb.emulator.versions import Version
 
 #: No conversation is kept between two requests; the SDK then sends the whole of it, as is foreseen.
 _NO_THREADS = "thread: this request cannot be threaded"
 _UNTHREADED = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
 
 
-def validate_call(body: bytes, *, account: Account, betas: frozenset[str], counting: bool) -> Call:
+def validate_call(
+    body: bytes, *, account: Account, betas: frozenset[str], version: Version, counting: bool
+) -> Call:
     value = _decode(body)
     if value.get("compaction") is not None and ON_DEMAND_BETA not in betas:
         raise Invalid(f"compaction: requires anthropic-beta: {ON_DEMAND_BETA}")
@@ -45,7 +54,7 @@ def validate_call(body: bytes, *, account: Account, betas: frozenset[str], count
         # The count ignores it, so nothing in it is looked at.
         value = {name: field for name, field in value.items() if name != "compaction"}
     try:
-        _shape(betas, counting)(value)
+        _shape(betas, version.has_sampling, counting)(value)
     except Misfit as misfit:
         raise misfit.refusal() from None
     # A system message may hold settings alone.
@@ -59,13 +68,13 @@ def validate_call(body: bytes, *, account: Account, betas: frozenset[str], count
     for hop in value.get("fallbacks") or ():
         if isinstance(hop, dict) and find_model(hop["model"]) is None:
             raise ApiError(404, f"model: {hop['model']}")
-    _check_rules(value, model, betas, counting=counting)
-    return Call(value, model, account, betas)
+    call = Call(value, model, account, betas)
+    _check_rules(call, version, counting=counting)
+    return call
 
 
-def _check_rules(
-    body: json_codec.Object, model: Model, betas: frozenset[str], *, counting: bool
-) -> None:
+def _check_rules(call: Call, version: Version, *, counting: bool) -> None:
+    body, model, betas = call.body, call.model, call.betas
     if not counting:
         check_max_tokens(body, model)
         check_sampling(body, model)
@@ -73,18 +82,28 @@ def _check_rules(
     check_thinking(body, model)
     check_effort(body, model)
     check_tools(body, model)
-    check_output_format(body)
+    check_mcp_servers(body, betas)
+    _check_format(body)
     check_messages(body)
+    check_version_rules(body, version)
+    check_document_citations(body)
     check_media(body, model)
     check_system_messages(body, model, betas)
     if body.get("compaction"):
         check_finished(body["messages"])
     check_pairs(body["messages"])
     if not body.get("compaction"):
+        check_final_thinking(call)
         check_end(body, model)
     check_thinking_start(body)
     check_cache_marks(body)
     check_compaction(body, model, betas)
+
+
+def _check_format(body: json_codec.Object) -> None:
+    wanted = (body.get("output_config") or {}).get("format")
+    if wanted:
+        check_grammar(wanted["schema"], "output_config.format.schema")
 
 
 def _decode(body: bytes) -> json_codec.Object:
@@ -98,5 +117,5 @@ def _decode(body: bytes) -> json_codec.Object:
 
 
 @lru_cache(maxsize=64)
-def _shape(betas: frozenset[str], counting: bool) -> Check:
-    return request_shape(betas, counting=counting)
+def _shape(betas: frozenset[str], has_sampling: bool, counting: bool) -> Check:
+    return request_shape(betas, has_sampling=has_sampling, counting=counting)

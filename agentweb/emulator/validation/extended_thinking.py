@@ -1,13 +1,38 @@
-"""On models with extended thinking, a final assistant turn must begin with its thinking."""
+"""Where thinking may stand in a final assistant turn, on models with extended thinking and all."""
 
 from __future__ import annotations
 
 from agentweb.emulator import json_codec
+from agentweb.emulator.call import Call
 from agentweb.emulator.canonical_blocks import as_blocks
 from agentweb.emulator.errors import Invalid
 
+_SWITCHED_OFF = (
+    "When thinking is disabled, an `assistant` message in the final position cannot contain "
+    "`thinking`. To use thinking blocks, enable `thinking` in your request."
+)
+
+
+def check_final_thinking(call: Call) -> None:
+    """A message to go on from does not end with thinking, and has none where that is off."""
+    index = len(call.body["messages"]) - 1
+    final = call.body["messages"][index]
+    content = as_blocks(final["content"])
+    if final["role"] != "assistant" or not content:
+        return
+    if content[-1]["type"] == "thinking":
+        raise Invalid(
+            f"messages.{index}: The final block in an assistant message cannot be `thinking`."
+        )
+    if not call.model.prefill or call.thinks:
+        return
+    for at, block in enumerate(content):
+        if block["type"] in {"thinking", "redacted_thinking"}:
+            raise Invalid(f"messages.{index}.content.{at}: {_SWITCHED_OFF}")
+
 
 def check_thinking_start(body: json_codec.Object) -> None:
+    """With extended thinking, a final assistant turn must begin with its thinking."""
     config = body.get("thinking") or {}
     if config.get("type") != "enabled":
         return

@@ -85,7 +85,7 @@ def _check_blocks(index: int, message: json_codec.Object) -> None:
 
 
 def _check_error(path: str, block: json_codec.Object) -> None:
-    """The result of a call that failed is words only; the refusal's are not documented."""
+    """The result of a call that failed is words only."""
     content = block.get("content")
     parts = content if isinstance(content, list) else []
     if block.get("is_error") is True and any(part.get("type") != "text" for part in parts):

@@ -106,10 +106,12 @@ _CONTENTS: Mapping[str, Check] = {
 
 def _result(name: str, content: Check) -> tuple[str, Check]:
     kind = f"{name}_tool_result"
-    return kind, record(
-        {"type": one_of(kind), "tool_use_id": identifier, "content": content},
-        {"cache_control": cache_control, "caller": mapping, "is_error": boolean},
-    )
+    needed: dict[str, Check] = {"type": one_of(kind), "tool_use_id": identifier}
+    more: dict[str, Check] = {"cache_control": cache_control, "caller": mapping}
+    more["is_error"] = boolean
+    # A server of the caller's may have said nothing.
+    (more if name == "mcp" else needed)["content"] = content
+    return kind, record(needed, more)
 
 
 SERVER_RESULTS: Mapping[str, Check] = dict(_result(*item) for item in _CONTENTS.items())

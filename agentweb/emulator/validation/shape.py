@@ -159,7 +159,7 @@ _BETA_FIELDS: Mapping[str, tuple[str, Check]] = {
 }
 
 
-def request_shape(betas: frozenset[str], *, counting: bool) -> Check:
+def request_shape(betas: frozenset[str], *, has_sampling: bool, counting: bool) -> Check:
     """The check for one request, given the betas it asks for."""
     joined = " ".join(sorted(betas))
     optional: dict[str, Check] = {
@@ -180,17 +180,21 @@ def request_shape(betas: frozenset[str], *, counting: bool) -> Check:
     }
     if not counting:
         required["max_tokens"] = integer(0)
-        optional |= _SAMPLING
+        optional |= _ANSWER
+        if has_sampling:
+            optional |= _SAMPLING
     return record(required, optional)
 
 
 _SAMPLING: Mapping[str, Check] = {
-    "metadata": nullable(_METADATA),
-    "stop_sequences": nullable(listing(string)),
-    "stream": nullable(boolean),
     "temperature": nullable(number(0, 1)),
     "top_k": nullable(integer(0)),
     "top_p": nullable(number(0, 1)),
+}
+_ANSWER: Mapping[str, Check] = {
+    "metadata": nullable(_METADATA),
+    "stop_sequences": nullable(listing(string)),
+    "stream": nullable(boolean),
     "service_tier": one_of("auto", "standard_only"),
     "container": nullable(_container),
     "diagnostics": nullable(record({}, {"previous_message_id": nullable(string)})),

@@ -10,6 +10,7 @@ from agentweb.emulator.errors import Invalid
 from agentweb.emulator.json_codec import Value
 from agentweb.emulator.model_catalogue import Model
 from agentweb.emulator.validation.builtin_tools import OWN_TOOLS
+from agentweb.emulator.validation.grammar import check_grammar
 from agentweb.emulator.validation.input_blocks import cache_control
 from agentweb.emulator.validation.schema import (
     Check,
@@ -24,6 +25,8 @@ from agentweb.emulator.validation.schema import (
     string,
 )
 
+#: Types that no refusal names among those that are taken.
+_UNNAMED = frozenset({"advisor_20260301", "mcp_toolset"})
 _PROPERTY_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
 _BAD_SCHEMA = (
@@ -101,6 +104,9 @@ def tool(value: Value) -> None:
 def check_tools(body: json_codec.Object, model: Model) -> None:
     tools = body.get("tools") or []
     _check_types(tools, model)
+    for index, tool in enumerate(tools):
+        if tool.get("strict") and "input_schema" in tool:
+            check_grammar(tool["input_schema"], f"tools.{index}.custom")
     names = Counter(tool["name"] for tool in tools if "name" in tool)
     if any(count > 1 for count in names.values()):
         raise Invalid("tools: Tool names must be unique.")
@@ -117,7 +123,7 @@ def _check_types(tools: list[json_codec.Object], model: Model) -> None:
     asked = dict.fromkeys(str(tool.get("type")) for tool in tools)
     lacking = [kind for kind in asked if kind in model.lacks_tools]
     if lacking:
-        taken = sorted(set(OWN_TOOLS) - model.lacks_tools)
+        taken = sorted(set(OWN_TOOLS) - model.lacks_tools - _UNNAMED)
         raise Invalid(
             f"'{model.id}' does not support tool types: {', '.join(lacking)}."
             f" Did you mean one of {', '.join(taken)}?"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.emulator.sheet import context, endpoints, messages, rest
+from tests.emulator.sheet import context, corrections, endpoints, messages, rest
 from tests.emulator.sheet.statement import SECTIONS, Statement
 
 __all__ = ["SECTIONS", "STATEMENTS", "Statement"]
@@ -12,4 +12,5 @@ STATEMENTS: tuple[Statement, ...] = (
     *messages.STATEMENTS,
     *context.STATEMENTS,
     *rest.STATEMENTS,
+    *corrections.STATEMENTS,
 )
