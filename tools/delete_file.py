@@ -8,7 +8,7 @@ from typing import Annotated
 from tools.framework.tool import ToolContext, ToolResult, tool
 
 
-@tool(icon="trash", effect="keyed", results="keep", timeout=30)
+@tool(icon="trash", effect="keyed", results="keep", timeout=30, action="deleted {path}")
 async def delete_file(
     context: ToolContext, path: Annotated[str, "file to delete, relative to the workspace"]
 ) -> ToolResult:

@@ -13,7 +13,13 @@ from tools.mail.outgoing import append_once, compose_mail
 
 
 @tool(
-    icon="pen", effect="keyed", results="keep", timeout=60, needs="mail", long_arguments=("body",)
+    icon="pen",
+    effect="keyed",
+    results="keep",
+    timeout=60,
+    needs="mail",
+    action="drafted mail to {to}: {subject}",
+    long_arguments=("body",),
 )
 async def draft_mail(
     context: ToolContext,

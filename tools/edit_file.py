@@ -21,7 +21,14 @@ from tools.workspace.workspace import compute_digest
 MOST_TRIES = 20
 
 
-@tool(icon="pen", effect="keyed", results="keep", timeout=60, long_arguments=("old", "new"))
+@tool(
+    icon="pen",
+    effect="keyed",
+    results="keep",
+    timeout=60,
+    long_arguments=("old", "new"),
+    action="edited {path}",
+)
 async def edit_file(
     context: ToolContext,
     path: Annotated[str, "text file to change, relative to the workspace"],

@@ -49,6 +49,7 @@ def _destination(arguments: dict[str, Any]) -> str:
     timeout=45,
     max_bytes=6_000_000,
     destination=_destination,
+    action="requested {url:host}",
 )
 async def fetch_url(
     context: ToolContext,

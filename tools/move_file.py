@@ -9,7 +9,7 @@ from tools.framework.tool import ToolContext, ToolResult, tool
 from tools.workspace.lines import format_count
 
 
-@tool(icon="folder", effect="keyed", results="keep", timeout=30)
+@tool(icon="folder", effect="keyed", results="keep", timeout=30, action="moved {path} to {to}")
 async def move_file(
     context: ToolContext,
     path: Annotated[str, "file or folder to move, relative to the workspace"],

@@ -13,7 +13,15 @@ from tools.mail.argument_texts import ACCOUNT, FOLDER, UID
 from tools.mail.naming import attachment_path
 
 
-@tool(icon="clip", effect="keyed", results="keep", timeout=120, is_private=True, needs="mail")
+@tool(
+    icon="clip",
+    effect="keyed",
+    results="keep",
+    timeout=120,
+    is_private=True,
+    needs="mail",
+    action="saved attachment {number} of mail {uid} {path}",
+)
 async def save_attachment(
     context: ToolContext,
     uid: Annotated[int, UID],

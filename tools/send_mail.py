@@ -34,6 +34,7 @@ def recipients_of(arguments: dict[str, Any]) -> str:
     needs="mail",
     destination=recipients_of,
     long_arguments=("body",),
+    action="sent mail to {to}: {subject}",
 )
 async def send_mail(
     context: ToolContext,

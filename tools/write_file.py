@@ -9,7 +9,14 @@ from tools.framework.clean_text import clean_text
 from tools.framework.tool import ToolContext, ToolResult, tool
 
 
-@tool(icon="pen", effect="keyed", results="keep", timeout=60, long_arguments=("content",))
+@tool(
+    icon="pen",
+    effect="keyed",
+    results="keep",
+    timeout=60,
+    long_arguments=("content",),
+    action="wrote {path}",
+)
 async def write_file(
     context: ToolContext,
     path: Annotated[str, "file to write, relative to the workspace; folders are made as needed"],

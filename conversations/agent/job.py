@@ -74,6 +74,8 @@ class LoadedConversation:
     pauses: tuple[int, ...] = ()
     #: The model that made the compaction block in view; "" when there is none or it is unknown.
     compacted_by: str = ""
+    #: What people decided on tool calls, as (id of the call, verdict), oldest first.
+    decisions: tuple[tuple[str, str], ...] = ()
 
 
 def list_call_ids(view: View) -> set[str]:

@@ -106,6 +106,7 @@ class RequestPreparation:
             continuation=job.continuation,
             rejected_at=state.rejected_at,
             pins=pins,
+            decisions=state.decisions,
             clears=job.clears,
             compacts=job.compacts,
             compacted_by=state.compacted_by,

@@ -14,7 +14,6 @@ thresholds.
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -45,7 +44,7 @@ from conversations.context.steps.repair import repair_view
 from conversations.context.steps.summary import Summarising, replace_zone
 from conversations.context.steps.summary_zone import find_zone_before
 from conversations.context.steps.trim import drop_messages
-from conversations.context.steps.working_view import WorkingView
+from conversations.context.steps.working_view import WorkingView, add_choices
 from conversations.context.view import rules
 from conversations.context.view.cost_decision import FORCED
 from conversations.context.view.view import View
@@ -84,7 +83,7 @@ SMALLEST_WINDOW = 16_000
 
 def prepare(view: View, situation: Situation, policy: Policy, *, harder: int = 0) -> Preparation:
     """Reduce the view as the policy says; return what to send. Raises WindowError, RuleError."""
-    policy = replace(policy, pins=policy.pins | situation.pins) if situation.pins else policy
+    policy = add_choices(policy, situation)
     working = _Pipeline(view, situation, policy, harder)
     if situation.window < SMALLEST_WINDOW or (harder and policy.name == "off"):
         raise WindowError(working.gauge.tokens, situation.window, situation.model)
@@ -239,9 +238,10 @@ class _Pipeline(WorkingView):
             if self.view is before and made.decision.why not in FORCED:
                 return
         if zone is not None and self.view is before:
-            words, indexes = self.policy.recall_list_chars, list(zone.indexes)
+            policy, indexes = self.policy, list(zone.indexes)
+            words, decision = policy.recall_list_chars, made.decision
             yield from self.propose(
-                drop_messages(before, indexes, made.trigger, made.said, words, made.decision)
+                drop_messages(before, policy, indexes, made.trigger, made.said, words, decision)
             )
         yield from self.propose(made.compaction(self.view, self.policy))
 

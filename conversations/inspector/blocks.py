@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from conversations.context.steps.kinds import KINDS, OURS
 from conversations.context.steps.meter_parts import find_part
-from conversations.context.steps.recall_list import HEADER
+from conversations.context.steps.removed_lists import has_only_lists
 from conversations.context.view.blocks import SERVER_CALLS, is_server_result
 from conversations.context.view.view import Block, Kind
 from conversations.reductions.reduction_page import format_block_text
@@ -55,7 +55,7 @@ def label_block(kind: Kind, block: Block, names: Mapping[str, str]) -> str:
 def _label_own(block: Block) -> str:
     if block.type == "compaction":
         return _("Compaction by the API")
-    if str(block.value.get("text", "")).startswith(HEADER):
+    if has_only_lists(str(block.value.get("text", ""))):
         return _("List for recall")
     return _(KINDS[block.by].block)
 

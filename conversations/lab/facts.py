@@ -23,6 +23,8 @@ from tools.text.ranking import Ranking
 #: Originals of a search that count, and characters of an answer on each side of a fact.
 MOST_FOUND, _AROUND = 3, 200
 _STUB = re.compile(r'recall ("[A-Za-z0-9_-]+"(?:, "[A-Za-z0-9_-]+")*)')
+#: A line of the record of actions.
+_ACTION = re.compile(r'^"(msg_\d+(?:/input)?)": ', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,8 @@ class FactScorer:
         ranking = Ranking(self._write_query(fact))
         results = {text for name, text in known if not name.startswith("msg_")}
         for name, text in known:
-            # A message of results is searched by its results.
-            if not (name.startswith("msg_") and text in results):
+            # A message of results is searched by its results, calls one by one.
+            if not (name.startswith("msg_") and (text in results or name.endswith("/input"))):
                 ranking.add(name, text, 0.5 if name.endswith("/input") else 1.0)
         return [row.key for row in ranking.list_best(MOST_FOUND)]
 
@@ -125,6 +127,7 @@ def find_recall_ids(text: str) -> Iterator[str]:
     """Yield every id that a text names for recall; one line may name several."""
     for names in _STUB.findall(text):
         yield from (name.strip('"') for name in names.split(", "))
+    yield from _ACTION.findall(text)
 
 
 def _find_call(record: Record, fact: Fact) -> int:
@@ -178,14 +181,17 @@ def _list_strings(value: Any) -> Iterator[str]:
 def _list_originals(messages: Iterable[Message]) -> Iterator[tuple[int, str, str]]:
     """Yield what recall can find: results and inputs of calls by id, messages by number."""
     for at, message in enumerate(messages):
-        parts: list[str] = []
+        parts, inputs = list[str](), list[str]()
         for block in message.blocks:
             text = "\n".join(read_texts(block.value))
             if block.type == "tool_result":
                 yield at, block.id, text
             if block.type == "tool_use":
                 yield at, f"{block.id}/input", text
+                inputs.append(text)
             if block.type in ("tool_result", "text"):
                 parts.append(text)
         if parts:
             yield at, f"msg_{message.seq}", "\n\n".join(parts)
+        if inputs:
+            yield at, f"msg_{message.seq}/input", "\n\n".join(inputs)

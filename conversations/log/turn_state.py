@@ -17,7 +17,7 @@ from conversations.context.view.cache_breakpoints import SECONDS
 from conversations.context.view.view import Message, View
 from conversations.log.loaded_path import LoadedPath, Summary, load_path, save_checkpoint_if_due
 from conversations.log.tree import build_path_condition
-from conversations.models import ApiResult, Conversation, Transformation
+from conversations.models import ApiResult, Conversation, Decision, Transformation
 
 
 def load_turn_state(conversation: Conversation, model: str) -> LoadedConversation:
@@ -47,6 +47,7 @@ def build_state(conversation: Conversation, path: LoadedPath, model: str) -> Loa
         calls=path.count_answers(),
         pauses=_list_pauses(replies),
         compacted_by=_find_compacting_model(conversation, path, view),
+        decisions=_list_decisions(conversation),
     )
     if last is None or last.call.model != model:
         # The report of another model does not apply, and its requests are not in this model's
@@ -60,6 +61,15 @@ def build_state(conversation: Conversation, path: LoadedPath, model: str) -> Loa
         # What a call adds is always written, so its figures name the lifetime.
         cache_lifetime=SECONDS["1h" if usage.cache_write_1h else "5m"],
     )
+
+
+def _list_decisions(conversation: Conversation) -> tuple[tuple[str, str], ...]:
+    """Return the verdicts on tool calls, by call; what may run once needs no word."""
+    rows = Decision.objects.filter(
+        conversation__in=[one for one, _ in _iterate_lineage(conversation)]
+    )
+    rows = rows.exclude(verdict=Decision.Verdict.ONCE).order_by("pk")
+    return tuple(rows.values_list("approval__call__tool_use_id", "verdict"))
 
 
 def _read_last_replies(conversation: Conversation, path: LoadedPath) -> list[ApiResult]:

@@ -23,7 +23,7 @@ from conversations.context.policy.policy import (
 from conversations.models import Conversation, User
 from conversations.reductions.words import name_number, name_preset
 from conversations.toolbox.toolset import list_known_tools
-from tools.framework.registry import TOOLS
+from tools.framework.registry import API_TOOL_ACTIONS, TOOLS
 from tools.framework.tool import Tool
 
 #: The key of overrides that names a preset, and the field whose rules are merged.
@@ -35,6 +35,12 @@ def list_tool_rules(tools: Iterable[Tool] = TOOLS.values()) -> tuple[str, ...]:
     return tuple(f"{tool.name}={tool.results}" for tool in tools)
 
 
+def list_tool_actions(tools: Iterable[Tool] = TOOLS.values()) -> tuple[str, ...]:
+    """Return how tools word what their calls did; those that name their input are left out."""
+    own = [f"{tool.name}={tool.action}" for tool in tools if tool.action is not None]
+    return (*own, *(f"{name}={words}" for name, words in API_TOOL_ACTIONS.items()))
+
+
 def effective_policy(conversation: Conversation, tools: Iterable[Tool] | None = None) -> Policy:
     """Return the policy that a turn of the conversation runs with; raises PolicyError.
 
@@ -44,7 +50,7 @@ def effective_policy(conversation: Conversation, tools: Iterable[Tool] | None = 
     known = list_known_tools(conversation).tools if tools is None else tools
     # Rules for tools that only this person has; rules set by people override them.
     rules = _latest(list_tool_rules(known), policy.tool_policies)
-    return replace(policy, tool_policies=rules)
+    return replace(policy, tool_policies=rules, actions=list_tool_actions(known))
 
 
 def effective_numbers(conversation: Conversation) -> Policy:
@@ -67,12 +73,13 @@ def policy_of(*overrides: Mapping[str, Any], preset: str = "") -> Policy:
     start = preset or preset_of(*overrides)
     numbers = [{name: level[name] for name in level if name != PRESET} for level in levels]
     policy = build_policy(start, *numbers)
+    actions = list_tool_actions()
     rules = [
         build_policy(start, {RULES: level[RULES]}).tool_policies
         for level in numbers
         if RULES in level
     ]
-    return replace(policy, tool_policies=_latest(list_tool_rules(), *rules))
+    return replace(policy, tool_policies=_latest(list_tool_rules(), *rules), actions=actions)
 
 
 def preset_of(*overrides: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from conversations.context.steps.api_compaction import inserts_block
-from conversations.context.steps.recall_list import read_lines
+from conversations.context.steps.removed_lists import list_shown_lines
 from conversations.context.steps.summary_versions import EDIT, REBUILD, strip_markers
 from conversations.context.view import wire
 from conversations.context.view.edits import SpliceBlocks, SpliceMessages, load_edits
@@ -84,7 +84,7 @@ def build_summary_card(conversation: Conversation, row: Transformation) -> Summa
     return SummaryCard(
         sections=split_sections(text),
         text=text,
-        listed=tuple(read_lines([block])[0]) if block else (),
+        listed=list_shown_lines([block]) if block else (),
         first=covered[0] if covered else None,
         last=covered[-1] if covered else None,
         count=len(covered),

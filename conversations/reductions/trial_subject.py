@@ -8,7 +8,7 @@ numbers as one of a file.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models import Sum
@@ -139,7 +139,8 @@ def _policies(own: Policy) -> list[Policy]:
     """Return the conversation's own policy, then the other presets."""
     # Presets are compared without the site's numbers, but with the tools' rules.
     rules = {"tool_policies": list_tool_rules()}
-    return [own, *(build_policy(name, rules) for name in PRESETS if name != own.name)]
+    others = (build_policy(name, rules) for name in PRESETS if name != own.name)
+    return [own, *(replace(one, actions=own.actions) for one in others)]
 
 
 def _results(conversation: Conversation) -> list[ApiResult]:

@@ -42,6 +42,7 @@ def build_desk(conversation: Conversation, policy: Policy) -> WorkingView:
         rates=load_price_list(conversation.model, now).rates,
         cache_age=max(0, int(now.timestamp() - loaded.called_at)),
         pins=list_pins(conversation),
+        decisions=loaded.decisions,
     )
     return build_working_view(loaded.view, known, policy)
 

@@ -57,7 +57,9 @@ def _find(rows: _Rows, id: str) -> str | None:
         message = rows.messages.filter(seq=int(number)).first()
         return None if message is None else read_message_text(message)
     if id.endswith(INPUT):
-        return _find_input(rows, id.removesuffix(INPUT))
+        named = id.removesuffix(INPUT)
+        find = _find_inputs_of if named.startswith("msg_") else _find_input
+        return find(rows, named)
     content = _read_output(rows.calls, id)
     return _find_imported(rows.messages, id) if content is None else read_result_text(content)
 
@@ -85,6 +87,16 @@ def _find_input(rows: _Rows, id: str) -> str | None:
             if block.get("id") == id and "input" in block:
                 return write_input(block["input"])
     return None
+
+
+def _find_inputs_of(rows: _Rows, id: str) -> str | None:
+    """Return what the model wrote into all calls of one answer."""
+    number = id.removeprefix("msg_")
+    if not number.isdecimal() or len(number) > 18:
+        return None
+    message = rows.messages.filter(seq=int(number), kind="answer").first()
+    calls = [] if message is None else [b for b in read_blocks(message.content) if "input" in b]
+    return "\n\n".join(f"{call['name']}\n{write_input(call['input'])}" for call in calls) or None
 
 
 def write_input(given: Any) -> str:

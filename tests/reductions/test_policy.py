@@ -43,6 +43,14 @@ def test_each_tool_has_the_rule_that_it_declares() -> None:
     assert (declared["read_file"], declared["fetch_url"]) == ("verbatim", "json")
 
 
+def test_each_tool_says_what_its_calls_did() -> None:
+    rows = dict(row.split("=", 1) for row in policy_of().actions)
+    assert rows["send_mail"] == "sent mail to {to}: {subject}"
+    assert rows["web_search"] == rows["read_file"] == rows["recall"] == ""
+    changing = {tool.name for tool in TOOLS.values() if tool.effect != "read"}
+    assert all(rows[name] for name in changing)
+
+
 def test_rules_of_site_person_and_conversation_replace_those_of_the_tools_one_by_one(
     settings: Any,
 ) -> None:

@@ -21,6 +21,7 @@ from conversations.library.conversations import delete_conversation
 from conversations.library.sidebar import read_sidebar
 from conversations.log import leases
 from conversations.log.leases import Lease
+from conversations.log.turn_state import load_state
 from conversations.models import Approval, Conversation, Decision, Message, ToolCall, Turn
 from conversations.toolbox import approvals
 from conversations.toolbox.approval_judge import CHANGED, DENIED, EXPIRED
@@ -347,3 +348,15 @@ def test_a_question_that_was_put_is_not_put_twice() -> None:
     assert list(Approval.objects.all()) == [question]
     assert people_and_turns.turn_of(fresh).state == "approval_wait"
     assert Conversation.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("verdict", "kept"), [("once", ()), ("chat", ("chat",)), ("denied", ("denied",))]
+)
+def test_the_context_engine_learns_what_was_denied_or_allowed_for_good(
+    verdict: str, kept: tuple[str, ...]
+) -> None:
+    _, (question,) = asked(POST)
+    decide(question, verdict)
+    found = load_state(question.conversation, "any").decisions
+    assert found == tuple((question.call.tool_use_id, each) for each in kept)

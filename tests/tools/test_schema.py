@@ -97,3 +97,16 @@ def test_a_tool_without_a_description_is_refused() -> None:
 
     with pytest.raises(SignatureError, match="silent"):
         tool(icon="tool", effect="read")(silent)
+
+
+def test_an_action_names_inputs_that_the_tool_has() -> None:
+    async def post(context: ToolContext, url: str, body: str) -> str:
+        """Post a text."""
+        return ""
+
+    made = tool(icon="tool", effect="write", action="posted to {url:host}")(post)
+    assert made.action == "posted to {url:host}"
+    assert tool(icon="tool", effect="write")(post).action is None
+    assert tool(icon="tool", effect="read")(post).action == ""
+    with pytest.raises(SignatureError, match="post: its action names no input address, body2"):
+        tool(icon="tool", effect="write", action="{address} {body2}")(post)

@@ -39,6 +39,9 @@ def test_results_texts_and_inputs_are_found_and_can_be_read() -> None:
         assert text is not None
         assert len(text) == one.chars
     assert recall_original(chat, "toolu_2/input") is None
+    assert recall_original(chat, "msg_2/input") == "read_file\npath: orders.txt"
+    ids = ("msg_1/input", "msg_3/input", "msg_x/input", f"msg_{'9' * 40}/input")
+    assert [recall_original(chat, each) for each in ids] == [None] * 4
     assert find(chat, "zebra") == []
 
 

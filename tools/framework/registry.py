@@ -32,6 +32,9 @@ def discover_tools(folders: Iterable[str]) -> dict[str, Tool]:
 
 TOOLS: dict[str, Tool] = discover_tools(tools.__path__)
 
+#: What calls of the API's own tools leave, as `Tool.action` says it.
+API_TOOL_ACTIONS = {"web_search": ""}
+
 
 def icon_of(name: str) -> Icon:
     """Return the icon of a tool by name; the general one for a tool of an MCP server."""

@@ -2,13 +2,15 @@
 
 Its signature becomes the schema the model is given, its first paragraph the description. `icon` is
 its picture, `effect` is what a crash or an approval must know, `results` what the context engine
-may do with its results. A tool gets everything it may touch from its context: it takes no user, no
-root folder and no key from its input, so no input can name another's.
+may do with its results, `action` what is kept in mind of a call when its messages are removed. A
+tool gets everything it may touch from its context: it takes no user, no root folder and no key from
+its input, so no input can name another's.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -29,6 +31,7 @@ Results = Literal["head_tail", "json", "keep", "verbatim"]
 Content: TypeAlias = str | list[dict[str, Any]]
 
 P = ParamSpec("P")
+_SLOT = re.compile(r"\{(\w+)(?::host)?\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,9 @@ class Tool:
     needs: str = ""
     #: names of arguments that hold whole texts, every other text is short; None: all may be long
     long_arguments: frozenset[str] | None = frozenset()
+    #: what a call did, naming inputs in braces (`sent mail to {to}`; `{url:host}`: a URL's host),
+    #: for the record that outlives the call; "": it leaves nothing; None: named by its input
+    action: str | None = None
 
 
 def tool(
@@ -117,23 +123,17 @@ def tool(
     destination: Callable[[dict[str, Any]], str] | None = None,
     needs: str = "",
     long_arguments: tuple[str, ...] = (),
+    action: str | None = None,
 ) -> Callable[[Callable[Concatenate[ToolContext, P], Awaitable[str | ToolResult]]], Tool]:
     """Make a Tool of an async function that takes the context first; raises SignatureError."""
 
     def make(function: Callable[Concatenate[ToolContext, P], Awaitable[str | ToolResult]]) -> Tool:
         name = getattr(function, "__name__", "")
-        if icon not in ICONS:
-            raise SignatureError(f"{name}: there is no icon {icon!r}, see tools/framework/icons.py")
-        call: Callable[..., Awaitable[str | ToolResult]] = function
-
-        async def run(context: ToolContext, arguments: dict[str, Any]) -> ToolResult:
-            answer = await call(context, **arguments)
-            return ToolResult(answer) if isinstance(answer, str) else answer
-
+        _demand_known_icon(name, icon)
         return Tool(
             name=name,
             description=_read_description(name, function),
-            input_schema=build_input_schema(function),
+            input_schema=_build_schema(name, function, action),
             icon=icon,
             effect=effect,
             results=results,
@@ -141,12 +141,36 @@ def tool(
             max_bytes=max_bytes,
             is_private=is_private,
             destination=destination,
-            run=run,
+            run=_make_runner(function),
             needs=needs,
             long_arguments=frozenset(long_arguments),
+            action="" if effect == "read" and not action else action,
         )
 
     return make
+
+
+def _make_runner(
+    function: Callable[..., Awaitable[str | ToolResult]],
+) -> Callable[[ToolContext, dict[str, Any]], Awaitable[ToolResult]]:
+    async def run(context: ToolContext, arguments: dict[str, Any]) -> ToolResult:
+        answer = await function(context, **arguments)
+        return ToolResult(answer) if isinstance(answer, str) else answer
+
+    return run
+
+
+def _demand_known_icon(name: str, icon: str) -> None:
+    if icon not in ICONS:
+        raise SignatureError(f"{name}: there is no icon {icon!r}, see tools/framework/icons.py")
+
+
+def _build_schema(name: str, function: Callable[..., Any], action: str | None) -> dict[str, Any]:
+    """Build the schema of the inputs; the action must name some of them."""
+    schema = build_input_schema(function)
+    if unknown := set(_SLOT.findall(action or "")) - schema["properties"].keys():
+        raise SignatureError(f"{name}: its action names no input {', '.join(sorted(unknown))}")
+    return schema
 
 
 def _read_description(name: str, function: Callable[..., Any]) -> str:

@@ -52,4 +52,11 @@ def make_tool(approved: Approved, pool: Pool, image_type: ImageType) -> Tool:
         run=run,
         check=schemas.check_arguments,
         long_arguments=None,
+        action=_choose_action(approved.effect, definition.get("annotations")),
     )
+
+
+def _choose_action(effect: Effect, annotations: object) -> str | None:
+    """Return "" for a tool that only reads, by its approval or by what its server says of it."""
+    hints = annotations if isinstance(annotations, dict) else {}
+    return "" if effect == "read" or hints.get("readOnlyHint") is True else None

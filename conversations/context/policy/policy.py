@@ -159,6 +159,10 @@ class Policy:
     is_in_full: bool = False
     #: Ids of tool calls and numbers of messages that no step may touch; not a site setting.
     pins: frozenset[str | int] = frozenset()
+    #: What calls of tools did, as name=template (`steps/action_words.py`), and what people decided
+    #: on calls, as (id, verdict): facts of the conversation, no settings and not recorded.
+    actions: tuple[str, ...] = ()
+    decisions: tuple[tuple[str, str], ...] = ()
 
     def room(self, window: int) -> int:
         """Return how much of a model's window a request may fill, in tokens."""
@@ -209,8 +213,9 @@ PRESETS: dict[str, Policy] = {
 }  # fmt: skip
 
 #: What can be set for a site, a user or a conversation.
+_FACTS = ("pins", "actions", "decisions")
 POLICY_FIELDS = tuple(
-    field.name for field in fields(Policy) if field.name not in ("name", "is_in_full", "pins")
+    field.name for field in fields(Policy) if field.name not in ("name", "is_in_full", *_FACTS)
 )
 #: What each of them does, for people; translated where it is shown. A field without it fails here.
 POLICY_WORDS: dict[str, str] = {
@@ -309,4 +314,5 @@ def demand_consistent(policy: Policy) -> Policy:
 
 def dump_policy(policy: Policy) -> dict[str, Any]:
     """Return the policy's numbers as data, for the record."""
-    return asdict(policy) | {"pins": sorted(policy.pins, key=str)}
+    numbers = {name: value for name, value in asdict(policy).items() if name not in _FACTS}
+    return numbers | {"pins": sorted(policy.pins, key=str)}

@@ -27,6 +27,7 @@ from conversations.context.steps.protocol import (
     Situation,
 )
 from conversations.context.steps.removable_units import build_drops, find_latest_unit, find_pinned
+from conversations.context.steps.removed_lists import write_lists
 from conversations.context.steps.summary import END, START
 from conversations.context.view import rules, wire
 from conversations.context.view.edits import (
@@ -151,10 +152,8 @@ def _write_list(view: View, messages: tuple[Message, ...], policy: Policy) -> st
     """Write the list of what can be recalled of these messages, and of those removed earlier."""
     first = view.messages[0]
     ours = [block for block in first.blocks if block.by in OURS and block.by != "rounds"]
-    found, older = recall_list.read_lines(ours)
-    found += recall_list.list_lines(view, messages)
     room = min(policy.recall_list_chars, sum(message.tokens for message in messages))
-    text = recall_list.write_list(found, older, room)
+    text = write_lists(view, messages, ours, policy, room)
     return wire.encode({"type": "text", "text": text}) if text else ""
 
 

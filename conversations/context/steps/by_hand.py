@@ -21,7 +21,7 @@ from conversations.context.steps.summary import Summarising, replace_by_text, re
 from conversations.context.steps.summary_checks import SummaryFlaw
 from conversations.context.steps.summary_zone import find_zone
 from conversations.context.steps.trim import drop_messages
-from conversations.context.steps.working_view import WorkingView
+from conversations.context.steps.working_view import WorkingView, add_choices
 from conversations.context.tokens.estimate import estimate_text
 from conversations.context.view.cost_decision import weigh_reduction
 from conversations.context.view.edits import Transformation, Trigger, build_transformation
@@ -39,7 +39,7 @@ _STAND_IN = SummaryReply("x", "end_turn")
 
 def build_working_view(view: View, situation: Situation, policy: Policy) -> WorkingView:
     """Return the working view for a person's change, with the pins."""
-    return WorkingView(view, situation, replace(policy, pins=policy.pins | situation.pins), 0)
+    return WorkingView(view, situation, add_choices(policy, situation), 0)
 
 
 def build_trigger(working: WorkingView, setting: str = BY_HAND) -> Trigger:
@@ -76,8 +76,9 @@ def drop_turns_by_hand(working: WorkingView) -> Transformation | None:
         start = end
     if not dropped:
         return None
-    words = working.policy.recall_list_chars
-    change = drop_messages(view, dropped, build_trigger(working), "asked for by hand", words)
+    policy, trigger = working.policy, build_trigger(working)
+    words = policy.recall_list_chars
+    change = drop_messages(view, policy, dropped, trigger, "asked for by hand", words)
     return add_decision(working, change) if is_smaller(change) else None
 
 

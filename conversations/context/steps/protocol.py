@@ -54,6 +54,8 @@ class Situation:
     compacted_by: str = ""
     #: Ids of tool calls and numbers of messages that no step may touch.
     pins: frozenset[str | int] = frozenset()
+    #: What people decided on tool calls, as (id of the call, verdict).
+    decisions: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_cold(self) -> bool:

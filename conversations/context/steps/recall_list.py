@@ -25,7 +25,7 @@ LIMIT = 4_000
 #: Prompts and answers with more characters than this get a line of their own.
 _LONG_PROMPT, _LONG_ANSWER = 100, 2_000
 #: A result of no more characters is marked: other lines are preferred to its line.
-_SHORT_RESULT, _SHORT = 200, " (short)"
+SHORT_RESULT, _SHORT = 200, " (short)"
 #: Characters of a line's label, and of a text quoted in it; most numbers of one line.
 _WORDS, _QUOTE, _MOST_IDS = 40, 40, 6
 _LINE = re.compile(r'recall ("msg_\d+"(?:, "msg_\d+")*)(?: and (\d+) earlier)?: (.*)')
@@ -69,7 +69,7 @@ def list_lines(view: View, messages: Iterable[Message]) -> list[str]:
                     words = f"{words} {call.others}".strip()
                 if details[call.label, call.others] > 1:
                     words = f"{words} {_find_title(message, result)}".strip()
-                mark = _SHORT if result.chars <= _SHORT_RESULT else ""
+                mark = _SHORT if result.chars <= SHORT_RESULT else ""
                 found.append(_write_line(message, words + mark))
         if message.kind != "results" and message.size > _LONG_PROMPT:
             found.extend(_list_text_lines(message))
@@ -93,10 +93,9 @@ def read_lines(blocks: Iterable[Block]) -> tuple[list[str], int]:
     found: list[str] = []
     older = 0
     for block in blocks:
-        _, header, tail = str(block.value["text"]).rpartition(HEADER + "\n")
-        if not header:
-            continue
-        for line in tail.splitlines():
+        lines = str(block.value.get("text", "")).splitlines()
+        start = next((at for at in range(len(lines), 0, -1) if lines[at - 1] == HEADER), len(lines))
+        for line in lines[start:]:
             if line.startswith("recall "):
                 found.append(line)
             elif count := _OLDER.fullmatch(line):

@@ -16,6 +16,7 @@ from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.policy import Policy
 from conversations.context.steps import recall_list, summary_checks, summary_prompt
 from conversations.context.steps.protocol import SummaryReply, SummaryWanted
+from conversations.context.steps.removed_lists import neutralise_headers, write_lists
 from conversations.context.steps.summary_checks import SummaryFlaw
 from conversations.context.steps.summary_input import (
     fence_text,
@@ -73,7 +74,7 @@ def replace_zone(
     """Request a summary of this zone, whatever the thresholds."""
     if zone is None or _count_tokens(zone) * _LEAST_PART < policy.summary_max_tokens:
         return None
-    draft = _Draft(view, zone, trigger, _find_names(zone), policy.recall_list_chars, kind, decision)
+    draft = _Draft(view, zone, trigger, _find_names(zone), policy, kind, decision)
     text = yield from _write_request(draft, gauge, policy)
     if isinstance(text, SummaryFlaw):
         return draft.build_rejection(text)
@@ -90,7 +91,7 @@ def replace_by_text(
     view: View, zone: Zone, trigger: Trigger, policy: Policy, text: str
 ) -> Transformation | SummaryFlaw:
     """Replace the zone by this text, or return why the text is rejected."""
-    draft = _Draft(view, zone, trigger, _find_names(zone), policy.recall_list_chars)
+    draft = _Draft(view, zone, trigger, _find_names(zone), policy)
     return draft.judge(SummaryReply(text, "end_turn"))
 
 
@@ -130,7 +131,7 @@ class _Draft:
     zone: Zone
     trigger: Trigger
     keep: list[str]
-    list_chars: int
+    policy: Policy
     kind: Kind = "summary"
     decision: Decision | None = None
 
@@ -161,12 +162,9 @@ class _Draft:
         return build_transformation(self.view, self.kind, self.trigger, edits, note, self.decision)
 
     def _block(self, text: str) -> str:
-        found, older = recall_list.read_lines(self.zone.ours)
-        found += recall_list.list_lines(self.view, self.zone.messages)
-        body = recall_list.neutralise_markers(text.strip()).replace(recall_list.HEADER, "")
-        listed = recall_list.write_list(
-            found, older, min(self.list_chars, _count_tokens(self.zone))
-        )
+        zone, limit = self.zone, min(self.policy.recall_list_chars, _count_tokens(self.zone))
+        body = neutralise_headers(recall_list.neutralise_markers(text.strip()))
+        listed = write_lists(self.view, zone.messages, zone.ours, self.policy, limit)
         start, end = (START, END) if self.kind == "summary" else (MEMORY, END_MEMORY)
         return "\n".join([start, body, *(["", listed] if listed else []), end])
 

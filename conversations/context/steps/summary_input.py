@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from conversations.context.steps.recall_list import HEADER, neutralise_markers
+from conversations.context.steps.recall_list import neutralise_markers
+from conversations.context.steps.removed_lists import strip_lists
 from conversations.context.steps.summary_parts import RenderedMessage
 from conversations.context.steps.summary_zone import Zone
 from conversations.context.text import graphemes
@@ -39,8 +40,9 @@ def write_preface(zone: Zone) -> list[str]:
     first = "\n".join(_render_blocks([block.value for block in zone.own]))
     parts = [fence_text("first_request", preview_text(first, _FIRST, TAIL))]
     if zone.previous:
-        # The recall list is carried over without the model's help.
-        parts.append(fence_text("previous_summary", zone.previous.partition(HEADER)[0].strip()))
+        # The lists are carried over without the model's help.
+        previous = "\n\n".join(map(strip_lists, zone.written))
+        parts.append(fence_text("previous_summary", previous.strip()))
     return parts
 
 

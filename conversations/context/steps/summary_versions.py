@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.policy import Policy
 from conversations.context.steps.by_hand import add_decision, build_trigger
-from conversations.context.steps.recall_list import HEADER
+from conversations.context.steps.removed_lists import strip_lists
 from conversations.context.steps.summary import (
     END,
     START,
@@ -68,8 +68,8 @@ def request_again(view: View, zone: Zone, gauge: Gauge, policy: Policy) -> Summa
 
 
 def strip_markers(text: str) -> str:
-    """Return a summary's own text, without its markers and the recall list."""
-    words, _, _ = text.partition(HEADER)
+    """Return a summary's own text, without its markers and the lists."""
+    words = strip_lists(text)
     return words.strip().removeprefix(START).removesuffix(END).strip()
 
 

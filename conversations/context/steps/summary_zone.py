@@ -37,9 +37,14 @@ class Zone:
         return tuple(block for block in self.first.blocks[: self.at] if block.by not in OURS)
 
     @property
+    def written(self) -> list[str]:
+        """The texts that the model wrote of earlier messages, with their lists."""
+        return [str(block.value["text"]) for block in self.ours if block.by in ASKS_MODEL]
+
+    @property
     def previous(self) -> str:
         """The text of the summary in view, "" when there is none."""
-        return "\n\n".join(str(b.value["text"]) for b in self.ours if b.by in ASKS_MODEL)
+        return "\n\n".join(self.written)
 
     def edits(self, view: View, text: str) -> list[Edit]:
         """Return the edits that replace the zone and the engine's old blocks by one new block."""

@@ -8,13 +8,13 @@ goal, nothing is dropped, unless the window itself demands it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.limits import LOW_WATER, Goal, find_goal
 from conversations.context.policy.policy import Policy
-from conversations.context.steps import recall_list
 from conversations.context.steps.removable_units import build_drops, find_kept
+from conversations.context.steps.removed_lists import write_lists, write_record
 from conversations.context.view import wire
 from conversations.context.view.cost_decision import Decision
 from conversations.context.view.edits import (
@@ -36,7 +36,7 @@ def drop_exchanges(view: View, gauge: Gauge, policy: Policy) -> Transformation |
     messages, positions = view.messages, find_cuts(view)
     ends = [at for at in positions[1:-1] if messages[at].kind == "prompt"]
     dropped = _find_oldest(view, policy, hard, low, ends)
-    return _build_change(view, hard, dropped) if dropped else None
+    return _build_change(view, policy, hard, dropped) if dropped else None
 
 
 def drop_rounds(view: View, gauge: Gauge, policy: Policy) -> Transformation | None:
@@ -49,7 +49,7 @@ def drop_rounds(view: View, gauge: Gauge, policy: Policy) -> Transformation | No
     if not dropped and hard.is_window:
         stay = find_kept(view, positions, policy)
         dropped = [at for at in range(1, positions[-2]) if at not in stay]
-    return _build_change(view, hard, dropped) if dropped else None
+    return _build_change(view, policy, hard, dropped) if dropped else None
 
 
 def _find_oldest(
@@ -76,37 +76,40 @@ def _find_oldest(
     return dropped[:enough]
 
 
-def _build_change(view: View, hard: Goal, indexes: list[int]) -> Transformation:
-    return drop_messages(view, indexes, hard.trigger, hard.said, hard.words)
+def _build_change(view: View, policy: Policy, hard: Goal, indexes: list[int]) -> Transformation:
+    return drop_messages(view, policy, indexes, hard.trigger, hard.said, hard.words)
 
 
 def drop_messages(
     view: View,
+    policy: Policy,
     indexes: list[int],
     trigger: Trigger,
     said: str,
     words: int,
     decision: Decision | None = None,
 ) -> Transformation:
-    """Drop the messages at these indexes and list them in at most `words` characters."""
+    """Drop the messages at these indexes; what is listed of them has at most `words` characters."""
     edits: list[Edit] = [*build_drops(view, indexes)]
     note = f"Dropped the {len(indexes)} oldest messages: {said}"
-    put = _build_notice(view, indexes, words)
-    change = build_transformation(view, "trim", trigger, [put, *edits], note, decision)
-    if change.bytes_after < change.bytes_before and change.tokens_after < change.tokens_before:
-        return change
-    # So little was dropped that the list of it would be longer.
+    # Where so little was dropped that the lists of it would be longer, what was done is listed.
+    for write in (write_lists, write_record):
+        put = _build_notice(view, policy, indexes, words, write)
+        change = build_transformation(view, "trim", trigger, [put, *edits], note, decision)
+        if change.bytes_after < change.bytes_before and change.tokens_after < change.tokens_before:
+            return change
     return build_transformation(view, "trim", trigger, edits, note, decision)
 
 
-def _build_notice(view: View, indexes: list[int], limit: int) -> SpliceBlocks:
+def _build_notice(
+    view: View, policy: Policy, indexes: list[int], limit: int, write: Callable[..., str]
+) -> SpliceBlocks:
     """Say in the first message that messages were dropped, and what of them can be recalled."""
     first = view.messages[0]
     by = first.by or ("",) * len(first.blocks)
     at = by.index("trim") if "trim" in by else len(by)
     old = first.blocks[at : at + 1]
-    found, older = recall_list.read_lines(old)
-    found += recall_list.list_lines(view, [view.messages[index] for index in indexes])
+    listed = write(view, [view.messages[index] for index in indexes], old, policy, limit)
     words = "[earlier messages were dropped to make room]"
-    text = "\n".join(filter(None, [words, recall_list.write_list(found, older, limit)]))
+    text = "\n".join(filter(None, [words, listed]))
     return SpliceBlocks(first.seq, at, len(old), (wire.encode({"type": "text", "text": text}),))

@@ -27,6 +27,12 @@ _GROWN = 125
 _HARDER = 25
 
 
+def add_choices(policy: Policy, situation: Situation) -> Policy:
+    """Return the policy with what people chose in this conversation: pins, decisions on calls."""
+    pins = policy.pins | situation.pins
+    return replace(policy, pins=pins, decisions=policy.decisions + situation.decisions)
+
+
 @dataclass
 class WorkingView:
     """A view, its figures, and the policy it is reduced by."""

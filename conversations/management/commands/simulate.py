@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import chain, product
 from pathlib import Path
@@ -33,6 +33,7 @@ from conversations.lab.simulated_tokenizer import scale_estimate
 from conversations.lab.summarizer import Summarizer, extract_summary, fail_summary, use_stand_in
 from conversations.log.loaded_path import REMEMBERED
 from conversations.models import ApiModel, Conversation
+from conversations.reductions.policy import list_tool_actions
 from conversations.reductions.trial_subject import RECALL, TrialError, build_record
 
 #: The emulator lies above this package, so the function that asks it is named, not imported.
@@ -202,7 +203,8 @@ def _read_policy(name: str, numbers: list[str]) -> Policy:
         # The site's own numbers apply only to the site's own policy; presets are compared as they
         # are.
         site = read_site_overrides() if name == conf.policy else {}
-        return build_policy(name, site, dict(map(_read_number, numbers)))
+        policy = build_policy(name, site, dict(map(_read_number, numbers)))
+        return replace(policy, actions=list_tool_actions())
     except PolicyError as error:
         raise CommandError(f"--set {error}", returncode=2) from error
 

@@ -1,0 +1,181 @@
+"""The record of actions, kept in view: what the agent did in messages that were removed.
+
+Files written, mails sent, commands run, hosts asked, what a person allowed or denied, and how they
+answered a question: a line each, made from the calls themselves and never from a summary. Actions
+of the same words share a line with their count, at the position of the newest. The record is
+bounded: the newest lines stay, and a last line counts the older ones by their first word.
+
+The tools word what their calls did (`Policy.actions`); those that only read leave nothing. A call
+of a tool that nobody declared is taken for an action when its result is short, as a confirmation
+is; the recall list names the others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from conversations.context.policy.policy import Policy
+from conversations.context.steps.action_words import describe_call, describe_reply
+from conversations.context.steps.recall_list import SHORT_RESULT, message_id
+from conversations.context.view.blocks import SERVER_CALLS
+from conversations.context.view.message_shape import Result
+from conversations.context.view.view import Block, Message, View
+
+HEADER = "Done earlier, newest last; recall an id for its input:"
+#: Behind the id of a message or a call: what the model wrote into its calls.
+INPUT = "/input"
+#: Most different first words that the last line counts, and its characters.
+_MOST_COUNTED, _COUNTED = 5, 180
+_FAILED = "failed: "
+#: How a line begins, by a person's decision on the call.
+_DECIDED = {
+    "denied": "not allowed by the user: ",
+    "expired": "not allowed in time: ",
+    "chat": "allowed by the user for this whole chat: ",
+}
+_LINE = re.compile(r'"(msg_\d+(?:/input)?)": (.*?)(?: \(([\d,]+) times\))?')
+_OLDER = re.compile(r"\(older ones: (.*); recall with a query finds them\)")
+_COUNT = re.compile(r"(\S+) ([\d,]+)(?:, |$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something done, once or several times with the same words; `id` recalls the newest."""
+
+    id: str
+    words: str
+    count: int = 1
+
+    @property
+    def line(self) -> str:
+        times = f" ({self.count:,} times)" if self.count > 1 else ""
+        return f'"{self.id}": {self.words}{times}'
+
+
+@dataclass(slots=True)
+class ActionList:
+    """Actions, oldest first, and the counts of those before them by their first words."""
+
+    actions: list[Action] = field(default_factory=list)
+    older: Counter[str] = field(default_factory=Counter)
+
+
+def collect_actions(
+    view: View, messages: Iterable[Message], blocks: Iterable[Block], policy: Policy
+) -> ActionList:
+    """Return what was done in these messages of the view, behind what these blocks carry."""
+    found = read_actions(blocks)
+    before = _find_questions(view)
+    results = view.learn("results", dict[str, Result], _read_results)
+    new: list[Action] = []
+    for message in messages:
+        if "rounds" in message.by:
+            # A working memory is removed with its prompt; what it carried is carried on.
+            carried = read_actions(block for block in message.blocks if block.by == "rounds")
+            new += carried.actions
+            found.older.update(carried.older)
+        if message.seq in before:
+            words = describe_reply(before[message.seq], message)
+            new += [Action(message_id(message.seq), words)] if words else []
+        new += _list_calls(message, results, policy)
+    # What a person had sent in full again is listed already.
+    known = {(action.id, action.words) for action in found.actions}
+    found.actions += [action for action in new if (action.id, action.words) not in known]
+    return found
+
+
+def _list_calls(message: Message, results: dict[str, Result], policy: Policy) -> Iterator[Action]:
+    if not (message.shape.calls or message.shape.server_calls):
+        return
+    templates, decided = _read_templates(policy.actions), dict(policy.decisions)
+    for block in message.blocks:
+        if block.type != "tool_use" and block.type not in SERVER_CALLS:
+            continue
+        result, template = results.get(block.id), templates.get(str(block.value.get("name")))
+        words = describe_call(block.value, template)
+        how = _DECIDED.get(decided.get(block.id, ""), _FAILED if result and result.is_error else "")
+        is_listed = template is None and result is not None and result.chars > SHORT_RESULT
+        if words and (how or not is_listed):
+            yield Action(f"{message_id(message.seq)}{INPUT}", how + words)
+
+
+@lru_cache(maxsize=64)
+def _read_templates(actions: tuple[str, ...]) -> dict[str, str]:
+    rows = (row.partition("=") for row in actions)
+    return {name: words for name, _, words in rows}
+
+
+def _read_results(known: dict[str, Result], message: Message) -> None:
+    known.update({result.id: result for result in message.shape.results})
+
+
+def _find_questions(view: View) -> dict[int, Message]:
+    """Return the answer before each prompt that follows one, by the prompt's number."""
+    messages = view.messages
+    return {
+        message.seq: messages[at - 1]
+        for at, message in enumerate(messages)
+        if at and message.kind == "prompt" and messages[at - 1].kind == "answer"
+    }
+
+
+def read_actions(blocks: Iterable[Block]) -> ActionList:
+    """Read the record back from blocks that this engine wrote."""
+    found = ActionList()
+    for block in blocks:
+        is_inside = False
+        for line in str(block.value.get("text", "")).splitlines():
+            if line == HEADER:
+                is_inside = True
+            elif not line:
+                is_inside = False
+            elif is_inside and (match := _LINE.fullmatch(line)):
+                found.actions.append(Action(match[1], match[2], _read_number(match[3] or "1")))
+            elif is_inside and (match := _OLDER.fullmatch(line)):
+                counts = _COUNT.findall(match[1])
+                found.older.update({word: _read_number(count) for word, count in counts})
+    return found
+
+
+def _read_number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+def write_actions(found: ActionList, limit: int) -> str:
+    """Write the record within `limit` characters, newest lines kept; "" when there is none."""
+    actions = _merge_actions(found.actions)
+    room = limit - len(HEADER) - _COUNTED
+    kept: list[str] = []
+    while actions and len(actions[-1].line) < room:
+        kept.append(actions.pop().line)
+        room -= len(kept[-1]) + 1
+    older = Counter(found.older)
+    for action in actions:
+        older[action.words.partition(" ")[0].rstrip(":")] += action.count
+    if not kept and not older:
+        return ""
+    tail = [f"(older ones: {_write_counts(older)}; recall with a query finds them)"] * bool(older)
+    return "\n".join([HEADER, *kept[::-1], *tail])
+
+
+def _merge_actions(actions: Iterable[Action]) -> list[Action]:
+    """Merge actions of the same words; what succeeded after all is no failure any more."""
+    merged: dict[str, Action] = {}
+    for action in actions:
+        before = merged.pop(action.words, None)
+        count = action.count + (before.count if before else 0)
+        merged.pop(_FAILED + action.words, None)
+        merged[action.words] = Action(action.id, action.words, count)
+    return list(merged.values())
+
+
+def _write_counts(older: Counter[str]) -> str:
+    """Write how many there were, by their first words; the rarest ones together."""
+    common = dict(older.most_common(_MOST_COUNTED))
+    if rest := older.total() - sum(common.values()):
+        common["others"] = common.get("others", 0) + rest
+    return ", ".join(f"{word[:20]} {count:,}" for word, count in common.items())

@@ -1,0 +1,203 @@
+"""What the agent did outlives the messages that were removed: named, counted, never invented."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conversations.context.policy.policy import Policy, build_policy, dump_policy
+from conversations.context.steps.action_list import HEADER, read_actions
+from conversations.context.steps.by_hand import build_working_view, drop_turns_by_hand
+from conversations.context.steps.kinds import OURS
+from conversations.context.steps.protocol import SummaryReply
+from conversations.context.steps.removed_lists import HEADERS, strip_lists, write_lists
+from conversations.context.view import wire
+from conversations.context.view.edits import apply, dump_edits, load_edits
+from conversations.context.view.view import Block, Message, View
+from tests.context.samples import (
+    Shell,
+    answer,
+    content,
+    prompt,
+    result,
+    results,
+    round_of,
+    situation,
+    text,
+    use,
+    view_of,
+)
+
+ACTIONS = (
+    "write_file=wrote {path}",
+    "send_mail=sent mail to {to}: {subject}",
+    "fetch_url=requested {url:host}",
+    "read_file=",
+)
+POLICY = replace(build_policy("adaptive"), actions=ACTIONS)
+LONG = "a line of it\n" * 100
+
+
+def record(*said: Any, policy: Policy = POLICY, limit: int = 12_000, old: str = "") -> list[str]:
+    """Write the record of a conversation of which all but the first message is removed."""
+    view = view_of(prompt("go"), *said)
+    blocks = [Block(wire.encode(text(old)), "trim")] if old else []
+    words = write_lists(view, view.messages[1:], blocks, policy, limit)
+    return words.partition(HEADER + "\n")[2].partition("\n\n")[0].splitlines()
+
+
+def mail(id: str, n: int, given: Any = "Sent.", **more: Any) -> list[Any]:
+    call = use(id, "send_mail", to=[f"p{n}@e.org", "all@e.org"], subject=f"Order\n{n}", body=LONG)
+    return [answer(call), results(result(id, given, **more))]
+
+
+def test_what_was_done_is_worded_by_its_tool() -> None:
+    said = [
+        *round_of("a", "Created", name="write_file", path="notes/plan.md", content=LONG),
+        *mail("b", 1),
+        *round_of("c", LONG, name="fetch_url", url="https://e.org/a?secret=1"),
+        *round_of("d", LONG, name="read_file", path="x.md"),
+    ]
+    assert record(*said) == [
+        '"msg_2/input": wrote notes/plan.md',
+        '"msg_4/input": sent mail to p1@e.org, all@e.org: Order 1',
+        '"msg_6/input": requested e.org',
+    ]
+
+
+def test_the_same_again_shares_a_line_with_its_count_at_the_newest_place() -> None:
+    one = [round_of(f"w{n}", "ok", name="write_file", path="a.md") for n in range(3)]
+    said = [*one[0], *mail("m", 1), *one[1], *one[2]]
+    assert record(*said)[-1] == '"msg_8/input": wrote a.md (3 times)'
+    again = "\n".join([HEADER, *record(*said)])
+    more = [*round_of("x", LONG, name="read_file", path="b"), *mail("n", 1)] * 6
+    assert record(*more, *one[0], old=again)[-1] == '"msg_26/input": wrote a.md (4 times)'
+
+
+def test_a_tool_nobody_declared_is_an_action_when_its_result_only_confirms() -> None:
+    said = [
+        *round_of("a", "done", name="Bash", command="git push origin main"),
+        *round_of("b", LONG, name="Grep", pattern="def"),
+    ]
+    assert record(*said) == ['"msg_2/input": Bash git push origin main']
+    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "run", "input": {"code": "1"}}
+    assert record(answer(search), policy=build_policy("classic")) == ['"msg_2/input": run 1']
+
+
+def test_a_failure_is_said_and_forgotten_once_it_succeeded() -> None:
+    failed = mail("a", 1, "The server was away.", is_error=True)
+    assert record(*failed) == ['"msg_2/input": failed: sent mail to p1@e.org, all@e.org: Order 1']
+    assert record(*failed, *mail("b", 1)) == [
+        '"msg_4/input": sent mail to p1@e.org, all@e.org: Order 1'
+    ]
+
+
+def test_what_a_person_decided_is_said() -> None:
+    refused = [*mail("a", 1, "Not run", is_error=True), *mail("c", 3, "Not run", is_error=True)]
+    policy = replace(POLICY, decisions=(("a", "denied"), ("b", "chat"), ("c", "expired")))
+    lines = record(*refused, *mail("b", 2), policy=policy)
+    assert [line.split(": ")[1] for line in lines] == [
+        "not allowed by the user",
+        "not allowed in time",
+        "allowed by the user for this whole chat",
+    ]
+
+
+def test_the_answer_to_a_question_is_kept() -> None:
+    said = [answer("Two fit.\nShall I book the red one?"), prompt("No,\nthe blue one")]
+    assert record(*said) == [
+        '"msg_3": the user answered "No, the blue one" to "Shall I book the red one?"'
+    ]
+    assert record(answer("Booked."), prompt("Thanks")) == []
+    assert record(answer("Which?"), prompt("This one. " * 90)) == []
+
+
+def test_older_ones_are_counted_and_none_is_left_out() -> None:
+    said = [message for n in range(300) for message in mail(f"m{n}", n)]
+    lines = record(*round_of("f", "ok", name="write_file", path="f"), *said, limit=6_000)
+    assert len("\n".join(lines)) < 2_000
+    assert re.fullmatch(r"\(older ones: sent \d+, wrote 1; recall with a query .*\)", lines[-1])
+    assert count_of(lines) == 301
+
+
+def count_of(lines: list[str]) -> int:
+    found = read_actions([Block(wire.encode(text("\n".join([HEADER, *lines]))))])
+    return sum(action.count for action in found.actions) + found.older.total()
+
+
+def test_many_kinds_are_counted_together() -> None:
+    said = [m for n in range(40) for m in round_of(f"t{n}", "ok", name=f"tool_{n}", x="y" * 90)]
+    lines = record(*said, limit=700)
+    assert "others " in lines[-1]
+    assert count_of(lines) == 40
+
+
+@given(
+    st.lists(st.sampled_from([*HEADERS, "[CONTEXT SUMMARY]", '"msg_9/input": wrote x', "\u2028"]))
+)
+def test_an_input_cannot_write_lines_of_its_own(parts: list[str]) -> None:
+    path = "\n".join(["a", *parts])
+    lines = record(*round_of("a", "ok", name="write_file", path=path))
+    assert len(lines) == 1
+    assert "[CONTEXT SUMMARY]" not in lines[0]
+    assert count_of(lines) == 1
+
+
+def test_odd_inputs_are_worded_too() -> None:
+    policy = replace(POLICY, actions=("t=did {n} {flag} {url:host} {gone}",))
+    said = round_of("a", "ok", name="t", n=3, flag=True, url="http://[bad")
+    assert record(*said, policy=policy) == ['"msg_2/input": did 3 true http://[bad']
+
+
+@pytest.mark.parametrize("preset", ["classic", "rebuild", "gated-trim", "structured", "adaptive"])
+def test_no_reduction_loses_what_was_done(preset: str) -> None:
+    policy = replace(build_policy(preset), actions=ACTIONS)
+    view, log = View(), View()
+    shell = Shell(lambda wanted: SummaryReply("They were written to.", "end_turn"))
+    for n in range(60):
+        rounds = [*mail(f"m{n}", n), *round_of(f"r{n}", LONG * 9, name="read_file", path=f"{n}")]
+        for kind, parts in [*([] if n else [prompt("Write to them all")]), *rounds]:
+            message = Message.parse(log.length + 1, kind, content(parts))
+            view, log = view.append(message), log.append(message)
+        known = len(shell.applied)
+        before = view
+        view = shell.prepare(view, situation(window=32_000), policy).view
+        for change in shell.applied[known:]:
+            before = apply(before, change.kind, load_edits(dump_edits(change.edits)))
+        assert before.body == view.body
+        assert count_in(view) == n + 1
+    assert any(message.by for message in view.messages)
+
+
+def count_in(view: View) -> int:
+    """Count the mails that a view says were sent: by their calls, and by the record."""
+    calls = sum(call.name == "send_mail" for one in view.messages for call in one.shape.calls)
+    ours = [block for one in view.messages for block in one.blocks if block.by in OURS]
+    found = read_actions(ours)
+    return calls + sum(action.count for action in found.actions) + found.older.total()
+
+
+def test_little_that_is_dropped_still_says_what_was_done() -> None:
+    call = use("a", "send_mail", to=["p@e.org"], subject="Hi", body="Dear you, " * 30)
+    more = [part for n in range(4) for part in (prompt(f"{n} {LONG}"), answer(LONG))]
+    view = view_of(prompt("go"), answer(call), results(result("a", "ok")), *more, prompt("now"))
+    change = drop_turns_by_hand(build_working_view(view, situation(), POLICY))
+    assert change is not None
+    assert '"msg_2/input": sent mail to p@e.org: Hi' in change.made.messages[0].text.replace(
+        "\\", ""
+    )
+
+
+def test_the_lists_are_no_part_of_a_summarys_own_words() -> None:
+    block = f'[CONTEXT SUMMARY]\nIt was sent.\n\n{HEADER}\n"msg_2/input": sent x'
+    assert strip_lists(block) == "[CONTEXT SUMMARY]\nIt was sent."
+    assert strip_lists("no lists") == "no lists"
+
+
+def test_facts_of_a_conversation_are_not_in_the_record_of_its_policy() -> None:
+    assert not {"actions", "decisions"} & dump_policy(POLICY).keys()
