@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
-from conversations.agent.usage import Usage
+from conversations.agent.usage import WHOLE, Usage
 from conversations.context.view.cache_breakpoints import Lifetime
 from conversations.context.view.cost_decision import Rates
 
@@ -61,10 +62,12 @@ class PriceList:
 
         A kind without a price that `worst` did not include is billed at the highest input rate: the
         call was made, so refusing it is too late. Searches without a price were never offered and
-        are not billed.
+        are not billed. What the answer was priced by besides changes the tokens, not the searches.
         """
         searched = usage.searches * self.search if usage.searches and self.has_search else 0
-        return round_up(sum(map(self._charge, usage.billed)) + searched)
+        charged = sum(map(self._charge, usage.billed)) * prod(usage.factors)
+        scale = prod(WHOLE for _ in usage.factors)
+        return -(-(charged + searched * scale) // (MILLION * scale))
 
     @property
     def has_search(self) -> bool:

@@ -2,12 +2,14 @@
 
 `input` excludes what was read from or written to the cache; the size of the request is `context`.
 Where the API lists its iterations, each is billed separately: a compaction is in the bill and not
-in the top-level figures, and the last message iteration alone is the size of the request.
+in the top-level figures, and the last message iteration alone is the size of the request. It also
+says what the answer was priced by besides its tokens, whoever chose it: a workspace can be kept in
+one country.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +24,30 @@ MOST_TOKENS = 1_000_000_000
 _INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 #: More searches than any request makes.
 MOST_SEARCHES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """What a value of a field of usage does to the price of its tokens, in thousandths."""
+
+    field: str
+    value: str
+    per_mille: int
+    source: str
+    date: str
+
+
+FACTORS = (
+    Factor("inference_geo", "us", 1_100, "data residency, API docs", "2026-11-10"),
+    Factor("speed", "fast", 2_000, "fast mode of Opus 4.8 to 5.5, API docs", "2026-10-30"),
+    Factor("service_tier", "batch", 500, "pricing, API docs", "2026-11-10"),
+)
+WHOLE = 1_000
+
+
+def read_factors(usage: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the factors, in thousandths, that an answer with this usage was priced by."""
+    return tuple(one.per_mille for one in FACTORS if usage.get(one.field) == one.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +77,8 @@ class Usage:
     #: Size of the request as the answer began, where the API ran tools of its own: the figures of
     #: input are then the sum over its rounds.
     first: int | None = None
+    #: What the answer was priced by besides, each in thousandths of the rates of its tokens.
+    factors: tuple[int, ...] = ()
 
     @property
     def billed(self) -> tuple[Usage, ...]:
@@ -145,6 +173,7 @@ def read_usage(raw: dict[str, Any]) -> Usage:
         searches=_read_figure(served, "web_search_requests", flags, MOST_SEARCHES),
         is_clamped=any(flags),
         first=_read_first(raw.get(START), whole),
+        factors=read_factors(raw),
     )
 
 

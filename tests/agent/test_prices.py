@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations.agent.prices import KINDS, PriceList, PriceMissing
-from conversations.agent.usage import Usage
+from conversations.agent.usage import FACTORS, Usage, read_usage
 
 rates = st.fixed_dictionaries({kind: st.integers(0, 50_000_000) for kind in KINDS})
 lists = st.lists(
@@ -95,6 +95,36 @@ def test_a_kind_without_a_price_is_refused_before_the_call(kind: str) -> None:
         kind,
         "price_missing",
     )
+
+
+@pytest.mark.parametrize(
+    ("more", "micros"),
+    [
+        ({}, 12_000),
+        ({"inference_geo": "global", "speed": "standard", "service_tier": "standard"}, 12_000),
+        ({"inference_geo": "us"}, 13_200),
+        ({"speed": "fast"}, 24_000),
+        ({"service_tier": "batch"}, 6_000),
+        ({"service_tier": "priority"}, 12_000),
+        ({"inference_geo": "us", "speed": "fast"}, 26_400),
+        ({"inference_geo": ["us"], "speed": 1, "service_tier": None}, 12_000),
+    ],
+)
+def test_the_price_is_read_from_the_answer(more: dict[str, object], micros: int) -> None:
+    usage = read_usage({"input_tokens": 1_000, "output_tokens": 1_000} | more)
+    prices = PriceList("m", ((0, PLAIN | {"web_search": 10_000_000_000}),))
+    assert prices.cost(usage) == micros
+    # A search costs the same wherever it is made.
+    assert prices.cost(replace(usage, searches=1)) == micros + 10_000
+
+
+def test_a_factor_applies_before_the_cost_is_rounded_up() -> None:
+    usage = read_usage({"input_tokens": 3, "inference_geo": "us"})
+    assert PriceList("m", ((0, PLAIN),)).cost(usage) == 7
+
+
+def test_every_factor_says_where_it_is_from() -> None:
+    assert all(one.source and one.date <= "2026-11-24" for one in FACTORS)
 
 
 def test_what_was_not_asked_for_and_has_no_price_is_billed_as_the_dearest_input() -> None:

@@ -72,6 +72,7 @@ class Buyer:
     url: str
     clock: VirtualClock
     dice: Random
+    key: str = "sk-test"
     talks: list[Talk] = field(default_factory=list)
     faults: dict[int, str] = field(default_factory=dict)
     #: Calls that asked the API to compact.
@@ -83,8 +84,8 @@ class Buyer:
         self.impatient = self.claude(Deadlines(60, 0.7, 60))
 
     def claude(self, deadlines: Deadlines) -> Claude:
-        key = "sk-test"
-        return Claude(api_key=key, base_url=self.url, deadlines=deadlines, now=self.clock.now)
+        now = self.clock.now
+        return Claude(api_key=self.key, base_url=self.url, deadlines=deadlines, now=now)
 
     async def close(self) -> None:
         for claude in (self.patient, self.hasty, self.impatient):

@@ -34,6 +34,7 @@ import pytest
 from agentweb.emulator import server
 from agentweb.emulator.app import create_app
 from agentweb.emulator.clock import VirtualClock
+from agentweb.emulator.prices import cost_micros
 from agentweb.emulator.scenes import SCENES
 from agentweb.emulator.server import EmulatorServer
 from agentweb.emulator.state import Bill
@@ -125,6 +126,25 @@ async def test_a_call_whose_worker_died_is_never_cheaper_than_its_bill(
     assert (row.status, row.cost_basis) == ("lost", "estimated")
     assert row.cost_micros > bill.cost_micros > 0
     await run_db(check_money, row.cost_micros)
+
+
+@pytest.mark.parametrize("chosen", ["", "cut_after:40"])
+async def test_an_answer_made_in_one_country_costs_what_its_bill_says(
+    seller: EmulatorServer, clock: VirtualClock, chosen: str
+) -> None:
+    seller.emulator.reset()
+    seller.emulator.ordered_faults[:] = [chosen] if chosen else []
+    buyer = Buyer(await run_db(begun), seller.url, clock, Random(SEED), key="sk-a@acme/us")
+    talk = Talk("claude-sonnet-5-5", "5m", WORDS * 90)
+    talk.say("Number 1: show me a table. ")
+    await buyer.call(talk, chosen)
+    await buyer.close()
+    await settled(seller)
+    row = await run_db(ApiResult.objects.order_by("pk").first)
+    bill = seller.emulator.bills[row.request_id]
+    plain = cost_micros("claude-sonnet-5-5", bill.iterations)
+    assert '"inference_geo":"us"' in row.usage.replace(" ", "")
+    assert row.cost_micros == bill.cost_micros > plain
 
 
 def begun() -> Lease:
