@@ -39,6 +39,7 @@ from conversations.web.library import (
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", chat.home, name="home"),
     path("c/new/", chat.new_chat, name="new_chat"),
+    path("c/new/model/", conversation_settings.choose_first, name="new_model"),
     path("c/start/", chat.start, name="start"),
     path("c/<uuid:public_id>/", chat.chat, name="chat"),
     path("c/<uuid:public_id>/send/", chat.send, name="send"),
@@ -68,6 +69,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     *inspector,
     path("c/<uuid:public_id>/lab/", policy_lab.page, name="lab"),
     path("c/<uuid:public_id>/settings/", conversation_settings.page, name="settings"),
+    path("c/<uuid:public_id>/model/", conversation_settings.choose, name="choose_model"),
     path("c/<uuid:public_id>/pin/", pins.pin, name="pin"),
     path("c/<uuid:public_id>/unpin/", pins.unpin, name="unpin"),
     path("c/<uuid:public_id>/tools/", tools.page, name="tools"),

@@ -381,13 +381,12 @@
       box.focus();
     } else if (event.key === "Escape") {
       if (help.open || menu.open || one("#sidebar").matches(":popover-open")) return;
-      const meter = one("#meter[open]");
-      if (meter) meter.open = false;
+      const opened = one(".meter[open]");
+      if (opened) opened.open = false;
       else one("#stop")?.click();
     }
   });
   document.addEventListener("click", (event) => {
-    const meter = one("#meter[open]");
-    if (meter && !meter.contains(event.target)) meter.open = false;
+    for (const opened of all(".meter[open]")) if (!opened.contains(event.target)) opened.open = false;
   });
 })();

@@ -39,7 +39,7 @@
     if (event.isComposing || event.defaultPrevented || !document.querySelector("#use-shortcuts")?.checked) return;
     const writes = event.target.closest?.("input:not([type=radio]), textarea, select, [contenteditable]");
     const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
-    const isCovered = document.querySelector("dialog[open], #meter[open], :popover-open");
+    const isCovered = document.querySelector("dialog[open], .meter[open], :popover-open");
     if (event.key === "i" && isPlain && !event.shiftKey && !writes && !isCovered) {
       event.preventDefault();
       if (drawer.hidden) open();

@@ -15,6 +15,7 @@ from conversations.admin import (  # noqa: F401  (each registers its pages)
     calls,
     catalogue,
     conversations,
+    effort,
     erasures,
     ledger,
     log_ins,

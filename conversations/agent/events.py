@@ -30,6 +30,8 @@ class Shows(Enum):
     #: The context meter; budget notices, and with them the state of the composer.
     METER = auto()
     BUDGETS = auto()
+    #: The model and the effort that are chosen.
+    MODEL = auto()
     QUEUE = auto()
     TITLE = auto()
     #: All of it: each page takes a snapshot of its own.
@@ -162,6 +164,13 @@ class QueueChanged(Event):
     """Other messages wait, or for something else."""
 
     shows = frozenset({Shows.QUEUE})
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChanged(Event):
+    """Another model or level answers from the next message on."""
+
+    shows = frozenset({Shows.MODEL, Shows.METER, Shows.BUDGETS})
 
 
 @dataclass(frozen=True, slots=True)

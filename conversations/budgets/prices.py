@@ -27,6 +27,15 @@ def filter_prices_at(at: datetime) -> QuerySet[ModelPrice]:
     return ModelPrice.objects.filter(is_open, effective_from__lte=at)
 
 
+def list_token_prices(at: datetime) -> dict[str, tuple[int | None, int | None]]:
+    """Return the prices of short prompts and of answers by model, in micro-dollars per million."""
+    rows = filter_prices_at(at).filter(above_tokens=0, kind__in=("input", "output"))
+    found: dict[str, dict[str, int]] = {}
+    for model, kind, micros in rows.values_list("model_id", "kind", "micros_per_million"):
+        found.setdefault(model, {})[kind] = micros
+    return {name: (row.get("input"), row.get("output")) for name, row in found.items()}
+
+
 def find_unpriced_models() -> dict[str, list[str]]:
     """Return the enabled models that lack a price, each with the kinds it lacks."""
     kinds: dict[str, set[str]] = {}

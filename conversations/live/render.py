@@ -23,6 +23,7 @@ from conversations.accounts.preferences import Preferences
 from conversations.agent.events import EVENTS, Event, Shows, TextGrew
 from conversations.budgets.notices import find_conversation_limits
 from conversations.library.access import find_live_turn, load_conversation
+from conversations.reductions.model_choice import read_choice_of
 from conversations.templatetags.agentweb import prose
 from conversations.transcript import paging, queue, transcript
 from conversations.transcript.meter import read_meter
@@ -102,6 +103,8 @@ def _read_context(conversation: Conversation, event: Event, preferences: Prefere
         context |= {"turn": {"number": named.turn}, "round": found}
     if Shows.QUEUE in shows:
         context["queue"] = queue.read_queue(conversation)
+    if Shows.MODEL in shows:
+        context["choice"] = read_choice_of(conversation)
     if Shows.BUDGETS in shows:
         if "has_live" not in context:
             context["has_live"] = find_live_turn(conversation) is not None
@@ -169,6 +172,7 @@ def _render_snapshot(
         "bookmark": bookmark,
         "turns": turns,
         "queue": queue.read_queue(conversation),
+        "choice": read_choice_of(conversation),
         **_read_figures(conversation, preferences),
     }
     html = render_to_string("conversations/events/snapshot.html", context)

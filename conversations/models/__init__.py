@@ -8,6 +8,7 @@ from conversations.models.budgets import Budget, BudgetWindow, Grant
 from conversations.models.calls import ApiCall, ApiResult, Envelope
 from conversations.models.caps import TurnCap
 from conversations.models.catalogue import ApiModel, ModelPrice
+from conversations.models.effort import EffortRule
 from conversations.models.erasures import Erasure
 from conversations.models.ledger import Crossing, LedgerEntry, Reservation
 from conversations.models.log import (
@@ -51,6 +52,7 @@ __all__ = [
     "Crossing",
     "Decision",
     "Draft",
+    "EffortRule",
     "Envelope",
     "Erasure",
     "FailedLogIns",

@@ -10,10 +10,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from conversations.agent.prices import PriceList
-from conversations.agent.thinking import choose_effort
 from conversations.budgets.caps import TurnCaps, resolve_turn_caps
 from conversations.budgets.prices import load_price_list
-from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.context.policy.continuation import Continuation
 from conversations.context.policy.policy import Policy
@@ -24,6 +22,7 @@ from conversations.log.page_version import raise_locked
 from conversations.log.path import read_path
 from conversations.log.texts import make_storable
 from conversations.models import ApiModel, Conversation
+from conversations.reductions.model_choice import find_effort
 from conversations.reductions.pins import demand_pin_room, list_pins
 from conversations.reductions.policy import effective_policy
 from conversations.toolbox.toolset import build_toolset, list_known_tools
@@ -70,7 +69,7 @@ def read_job_facts(conversation_id: int) -> JobFacts:
         effective_policy(conversation, known.tools),
         load_price_list(model.pk, timezone.now()),
         conversation.instructions,
-        choose_effort(model.pk, conversation.effort or conf.effort),
+        find_effort(conversation, model.pk),
         model.clears,
         model.compacts,
         resolve_turn_caps(conversation.owner_id),
@@ -94,14 +93,28 @@ def change_settings(
     transformation its policy, so what was in force at any moment stays known.
     """
     conversation = lock_conversation(conversation_id)
-    held = list_pins(conversation) if model != conversation.model else frozenset()
-    conversation.model, conversation.policy = model, dict(policy)
-    conversation.effort = effort
+    conversation.policy = dict(policy)
     conversation.instructions = make_storable(wire.clean(instructions))
+    _store(conversation, model, effort, "instructions", "policy")
+    return conversation
+
+
+@transaction.atomic
+def change_model(*, conversation_id: int, model: str = "", effort: str | None = None) -> None:
+    """Store another model or level for the next turns, as `change_settings` does; "" and None
+    leave what is.
+    """
+    conversation = lock_conversation(conversation_id)
+    level = conversation.effort if effort is None else effort
+    _store(conversation, model or conversation.model, level)
+
+
+def _store(conversation: Conversation, model: str, effort: str, *fields: str) -> None:
+    """Store model and effort of a locked conversation, and these other fields."""
+    held = list_pins(conversation) if model != conversation.model else frozenset()
+    conversation.model, conversation.effort = model, effort
     if held:
         log = [entry for entry in read_path(conversation) if isinstance(entry, Message)]
         demand_pin_room(conversation, log, held)
     raise_locked(conversation)
-    fields = ["model", "instructions", "policy", "effort", "version", "updated_at"]
-    conversation.save(update_fields=fields)
-    return conversation
+    conversation.save(update_fields=["model", "effort", "version", "updated_at", *fields])

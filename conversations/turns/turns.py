@@ -36,7 +36,13 @@ from conversations.turns.takeovers import close_open_work
 
 @transaction.atomic
 def start_conversation(
-    *, owner_id: int, model: str, text: str, client_id: UUID, attachments: Sequence[UUID] = ()
+    *,
+    owner_id: int,
+    model: str,
+    text: str,
+    client_id: UUID,
+    attachments: Sequence[UUID] = (),
+    effort: str = "",
 ) -> Turn:
     """Start a conversation, titled with its first words; a repeated start returns the first."""
     lock_owner(owner_id)
@@ -47,7 +53,9 @@ def start_conversation(
         return begun
     words = " ".join(make_storable(text).split())[:80]
     title = words or find_first_name(owner_id=owner_id, ids=attachments)
-    conversation = Conversation.objects.create(owner_id=owner_id, model=model, title=title)
+    conversation = Conversation.objects.create(
+        owner_id=owner_id, model=model, effort=effort, title=title
+    )
     index_title(conversation=conversation)
     demand_slot(conversation)
     content = encode_prompt(conversation=conversation, text=text, attachments=attachments)

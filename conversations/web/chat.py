@@ -21,12 +21,12 @@ from conversations.files.attachments import AttachmentError, store_uploads
 from conversations.library.access import (
     find_live_turn,
     find_newest,
-    list_enabled_models,
     load_owned_conversation,
     was_sent,
 )
 from conversations.library.sidebar import read_sidebar
 from conversations.live.publish import announce
+from conversations.reductions.model_choice import read_choice_of
 from conversations.reductions.original_state import read_original_state
 from conversations.reductions.reduction_page import read_reduction as reduction_of
 from conversations.runtime import dispatch
@@ -39,6 +39,7 @@ from conversations.transcript.words import explain_not_sent
 from conversations.turns import turns as services
 from conversations.turns.prompts import SendError
 from conversations.turns.queue import is_waiting
+from conversations.web.conversation_settings import read_requested_choice
 from conversations.web.forms.chat import PromptForm, StartForm, describe_error
 from conversations.web.responses import answer_post, refuse_post, require_user
 
@@ -75,14 +76,12 @@ def _build_page(
     request: HttpRequest, conversation: Conversation | None, page: Transcript | None = None
 ) -> dict[str, object]:
     user = require_user(request)
-    models = list_enabled_models()
     chosen = read_preferences(user.preferences)
-    model = chosen.model if chosen.model in models else conf.model
+    choice = read_choice_of(conversation) if conversation else read_requested_choice(request)
     context: dict[str, object] = {
         "conversation": conversation,
         "sidebar": read_sidebar(user, conversation),
-        "models": models,
-        "default_model": model,
+        "choice": choice,
         "tools": [] if conversation else list_usable_tools(user.pk),
         "can_review": user.is_staff,
         "example_prompts": EXAMPLES,
@@ -92,7 +91,7 @@ def _build_page(
     }
     away = chosen.put_away
     if conversation is None:
-        return context | {"limits": find_limits(user.pk, model, put_away=away)}
+        return context | {"limits": find_limits(user.pk, choice.model, put_away=away)}
     page = (
         paging.complete_page(conversation, page)
         if page
@@ -134,6 +133,7 @@ def start(request: HttpRequest) -> HttpResponse:
         turn = services.start_conversation(
             owner_id=user.pk,
             model=form.cleaned_data["model"] or conf.model,
+            effort=form.cleaned_data["effort"],
             text=form.cleaned_data["text"],
             client_id=form.cleaned_data["client_id"],
             attachments=_store_files(request, form),

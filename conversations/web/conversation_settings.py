@@ -1,19 +1,35 @@
-"""The settings page of a conversation: what its next turns run with."""
+"""What the next turns of a conversation run with: its settings page, and the choice of a model."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from uuid import UUID
 
+from asgiref.sync import async_to_sync
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from conversations.accounts.preferences import read_preferences
+from conversations.agent.events import ModelChanged
+from conversations.conf import conf
 from conversations.library.access import load_owned_conversation
-from conversations.reductions.conversation_settings import change_settings
+from conversations.live.publish import announce
+from conversations.reductions.conversation_settings import change_model, change_settings
+from conversations.reductions.model_choice import (
+    ModelChoice,
+    read_choice_of,
+    read_model_choice,
+)
 from conversations.reductions.record_change import ManualChangeError
+from conversations.web.forms.chat import describe_error
 from conversations.web.forms.conversation import ConversationForm
-from conversations.web.responses import require_user
+from conversations.web.forms.model_choice import ModelChoiceForm
+from conversations.web.responses import answer_post, refuse_post, require_user
+
+if TYPE_CHECKING:
+    from conversations.models import Conversation
 
 
 @login_required
@@ -28,6 +44,51 @@ def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
         except ManualChangeError as error:
             form.add_error("model", error.text)
         else:
+            async_to_sync(announce)(conversation.pk, ModelChanged())
             return redirect("chat", conversation.public_id)
     context = {"conversation": conversation, "form": form}
     return render(request, "conversations/tuning.html", context, status=400 if form.errors else 200)
+
+
+@login_required
+@require_POST
+def choose(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Store another model or level; what the page then shows comes by the socket."""
+    conversation = load_owned_conversation(require_user(request), public_id)
+    form = ModelChoiceForm(request.POST)
+    if not form.is_valid():
+        return _refuse_choice(request, conversation, describe_error(form))
+    try:
+        change_model(conversation_id=conversation.pk, **form.chosen)
+    except ManualChangeError as error:
+        return _refuse_choice(request, conversation, error.text)
+    async_to_sync(announce)(conversation.pk, ModelChanged())
+    return answer_post(request, conversation)
+
+
+def _refuse_choice(request: HttpRequest, conversation: Conversation, text: str) -> HttpResponse:
+    """Say why a choice was refused, and show again what is still chosen."""
+    if not request.htmx:  # type: ignore[attr-defined]
+        return refuse_post(request, conversation, text)
+    context = {
+        "conversation": conversation, "error": text, "choice": read_choice_of(conversation)
+    }  # fmt: skip
+    return render(request, "conversations/_partials/model_refused.html", context, status=400)
+
+
+@login_required
+@require_safe
+def choose_first(request: HttpRequest) -> HttpResponse:
+    """Show what a new chat can choose beside a model: its levels."""
+    context = {"choice": read_requested_choice(request), "oob": True}
+    return render(request, "conversations/_partials/model_choice.html", context)
+
+
+def read_requested_choice(request: HttpRequest) -> ModelChoice:
+    """Return the choice of a new chat as the request has it, else as the person prefers it."""
+    user, form = require_user(request), ModelChoiceForm(request.POST or request.GET)
+    asked = form.cleaned_data if form.is_valid() else {"model": "", "effort": ""}
+    models = [name for name, _ in form.fields["model"].choices]  # type: ignore[attr-defined]
+    usual = read_preferences(user.preferences).model
+    model = asked["model"] or (usual if usual and usual in models else conf.model)
+    return read_model_choice(user.pk, model, asked["effort"])

@@ -25,8 +25,9 @@ METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
 #: What anybody may ask for, and what shows each person their own.
 PUBLIC = {"login", "log_in_again", "logout", "live", "ready", "setup", "favicon", "metrics"}
 OWN = {
-    "home", "new_chat", "start", "list", "search", "trash", "empty_trash", "workspace", "files",
-    "move_file", "delete_file", "empty_files", "files_waiting", "usage", "usage_csv",
+    "home", "new_chat", "new_model", "start", "list", "search", "trash", "empty_trash",
+    "workspace", "files", "move_file", "delete_file", "empty_files", "files_waiting", "usage",
+    "usage_csv",
     "budget_notices", "put_notice_away", "data", "export_all", "import", "delete_data",
     "preferences", "appearance_settings", "chat_settings", "shortcuts_settings",
     "context_settings", "mail_settings", "account_settings", "log_out_elsewhere",

@@ -12,6 +12,7 @@ from conversations.budgets.effective import Rule
 from conversations.budgets.notices import BudgetPill, Limits, Notice
 from conversations.log.tree import VersionPosition
 from conversations.models import Conversation
+from conversations.reductions.model_choice import Level, ModelChoice, ModelOption
 from conversations.reductions.shapes import Change, PinState, Reduction
 from conversations.rendering import render_markdown, render_plain
 from conversations.transcript.queue import Queue, Waiting
@@ -114,6 +115,12 @@ def meter(words: str = "tool results are compacted") -> Meter:
     return Meter(41_000, 200_000, 20, "reported", 83, (Tick(20, words), Tick(40, words)))
 
 
+def choice(words: str = "Sonnet 5.5") -> ModelChoice:
+    option = ModelOption(words, words, words, 200_000, 2_000_000, None, is_chosen=True)
+    levels = (Level("", words, words, is_default=True, is_chosen=False),) * 2  # type: ignore[arg-type]
+    return ModelChoice(words, words, (option,), levels, words, words, 10_000_000, is_gone=True)
+
+
 def budget(words: str = "today") -> BudgetPill:
     return BudgetPill(True, 580_000, 5_000_000, 11, words, NOW, is_over=False, source=words, held=9)
 
@@ -178,8 +185,7 @@ def chat(words: str = "notes.md") -> dict[str, Any]:
         "bookmark": Bookmark(2, "0123456789ab"),
         "queue": queue(words),
         "live_turns": (turn(words, number=3, state="running"),),
-        "models": [words, "claude-sonnet-5-5"],
-        "default_model": "claude-sonnet-5-5",
+        "choice": choice(words),
         "tools": [("read_file", words)],
         "can_review": True,
         "example_prompts": (words,),
@@ -198,6 +204,7 @@ def event_context(event: events.Event, words: str = "notes.md") -> dict[str, Any
         "queue": queue(words),
         "meter": meter(words),
         "limits": limits(words),
+        "choice": choice(words),
     }
 
 

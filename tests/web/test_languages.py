@@ -15,6 +15,7 @@ from django.utils.translation import trans_real
 
 from conversations.accounts.people import save_preferences
 from conversations.models import ApiModel
+from conversations.rendering.model_names import name_model
 from tests.support import stored_turns
 from tools.framework.registry import TOOLS
 
@@ -125,7 +126,8 @@ def test_a_page_in_another_language_has_no_word_of_this_one(page: str, marked: N
     url = f"/c/{played.conversation.public_id}/" if page == "chat" else page
     html = client.get(url).content.decode()
     assert '<html lang="ar" dir="rtl"' in html
-    known = {"ada", "xxx", "English", *ApiModel.objects.values_list("pk", flat=True)}
+    ids = ApiModel.objects.values_list("pk", flat=True)
+    known = {"ada", "xxx", "English", *ids, *(name_model(key).split()[0] for key in ids)}
     known |= {word for tool in TOOLS.values() for word in _WORD.findall(tool.description)}
     # What was said, and the notes that the log keeps, are in the language they were made in.
     known |= {*TOOLS, *_WORD.findall("Let me look. The order is 4711-ÄÖ.")}

@@ -28,6 +28,7 @@ POSTS = {
     "show", "continue", "send_queued", "take_back", "fork", "decide",
     "start", "send", "stop", "retry", "logout", "pin", "unpin", "restore", "undo", "rename",
     "pin_chat", "archive", "delete", "bring_back", "erase", "empty_trash", "import", "delete_data",
+    "choose_model",
     "change_mail", "remove_mail", "remove_file", "put_notice_away", "move_file", "delete_file",
     "restore_files", "empty_files", "log_out_elsewhere", *OF_HAND,
 }  # fmt: skip
@@ -117,7 +118,7 @@ def test_the_urls_are_those_that_this_file_knows() -> None:
         "edit", "show", "continue", "send_queued", "take_back", "fork", "decide",
         "preferences", "log_in_again", "log_out_elsewhere", "largest", *OF_A_PERSON,
         "usage", "usage_csv", "budget_notices", "put_notice_away", "context_settings",
-        "lab", "settings", "tools", "pin", "unpin", "restore", "undo",
+        "lab", "settings", "choose_model", "new_model", "tools", "pin", "unpin", "restore", "undo",
         "login", "logout", "setup", "live", "ready", "favicon", "metrics",
         "chat_menu", "rename", "pin_chat", "archive", "delete", "export", "list", "search", "trash",
         "empty_trash", "bring_back", "erase", "data", "export_all", "import", "delete_data",

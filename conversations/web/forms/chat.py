@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from conversations.library.access import list_enabled_models
 from conversations.models import User
+from conversations.models.log import Effort
 
 if TYPE_CHECKING:
     _UserForm = UserCreationForm[User]
@@ -46,9 +47,10 @@ class PromptForm(forms.Form):
 
 
 class StartForm(PromptForm):
-    """The first message, with the model of the conversation."""
+    """The first message, with the model and the effort of the conversation."""
 
     model = forms.ChoiceField(required=False)
+    effort = forms.ChoiceField(required=False, choices=[("", ""), *Effort.choices])
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -17,6 +17,7 @@ from conversations.context.policy.allowed import Allowed, demand_allowed
 from conversations.context.policy.policy import POLICY_FIELDS, POLICY_WORDS, PolicyError
 from conversations.library.access import list_enabled_models
 from conversations.models import Conversation
+from conversations.reductions.model_choice import LEVELS, find_default_effort
 from conversations.reductions.policy import (
     PRESET,
     allowed_of,
@@ -28,14 +29,6 @@ from conversations.reductions.policy import (
 from conversations.reductions.words import name_number, name_preset
 from conversations.web.forms.presets import list_preset_choices
 
-#: What people choose of: how much the model thinks and writes, and what that means.
-EFFORTS = {
-    "low": _("Low: quickest and cheapest"),
-    "medium": _("Medium: for everyday questions"),
-    "high": _("High: thorough, and dearer"),
-    "xhigh": _("Very high: for hard problems"),
-    "max": _("Maximum: as long as it takes, the dearest"),
-}
 YES_NO = (("yes", _("yes")), ("no", _("no")))
 
 
@@ -81,7 +74,7 @@ class ConversationForm(forms.Form):
             _("as everywhere (%(name)s)") % {"name": name_preset(site)}, list_offered_presets()
         )
         self.fields["model"] = models
-        self.fields["effort"].choices = list_effort_choices(conversation.model)  # type: ignore[attr-defined]
+        self.fields["effort"].choices = list_effort_choices(conversation)  # type: ignore[attr-defined]
         self.fields["instructions"].max_length = conf.max_instructions_chars  # type: ignore[attr-defined]
         self.fields[PRESET].choices = presets  # type: ignore[attr-defined]
         for name in POLICY_FIELDS:
@@ -136,11 +129,14 @@ class ConversationForm(forms.Form):
         return self.cleaned_data
 
 
-def list_effort_choices(model: str) -> list[tuple[str, Any]]:
+def list_effort_choices(conversation: Conversation) -> list[tuple[str, Any]]:
     """Return the levels to choose from, the default first with the level that it means."""
-    level = choose_effort(model, conf.effort) or find_thinking_facts(model).effort
-    usual = _("as everywhere (%(name)s)") % {"name": str(EFFORTS[level]).partition(":")[0].lower()}
-    return [("", usual), *EFFORTS.items()]
+    default = find_default_effort(conversation.owner_id)
+    level = choose_effort(conversation.model, default)
+    level = level or find_thinking_facts(conversation.model).effort
+    usual = _("as everywhere (%(name)s)") % {"name": str(LEVELS[level][0]).lower()}
+    named = [(value, f"{name}: {use}") for value, (name, use) in LEVELS.items()]
+    return [("", usual), *named]
 
 
 def _with_limits(name: str, allowed: Allowed) -> str:

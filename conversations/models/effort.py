@@ -1,0 +1,29 @@
+"""Effort of groups: how much a model thinks and writes for people whose chat chooses no level."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import Group
+from django.db import models
+
+from conversations.models.log import Effort
+
+
+class EffortRule(models.Model):
+    """The level of a group's members; a group without a row leaves it to the site.
+
+    Where a person's groups differ, the highest applies. A conversation's own choice comes before.
+    """
+
+    group = models.OneToOneField(Group, on_delete=models.CASCADE, related_name="effort_rule")
+    effort = models.CharField(
+        max_length=6,
+        choices=Effort,
+        help_text="More thinks longer and costs more; a model without the level uses its nearest.",
+    )
+
+    class Meta:
+        verbose_name = "default effort"
+        ordering = ["group_id"]
+
+    def __str__(self) -> str:
+        return self.effort

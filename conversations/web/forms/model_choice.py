@@ -1,0 +1,32 @@
+"""The choice of a model and a level of effort; what is left out stays as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from conversations.library.access import list_enabled_models
+from conversations.models.log import Effort
+
+
+class ModelChoiceForm(forms.Form):
+    """The model that answers, and how much it thinks; an empty level is the default."""
+
+    model = forms.ChoiceField(
+        required=False,
+        error_messages={"invalid_choice": _("This model is not available. Choose another one.")},
+    )
+    effort = forms.ChoiceField(required=False, choices=[("", ""), *Effort.choices])
+
+    def __init__(self, data: Any) -> None:
+        super().__init__(data)
+        choices = [(name, name) for name in list_enabled_models()]
+        self.fields["model"].choices = [("", ""), *choices]  # type: ignore[attr-defined]
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The keyword arguments of `change_model`."""
+        effort = self.cleaned_data["effort"] if "effort" in self.data else None
+        return {"model": self.cleaned_data["model"], "effort": effort}
