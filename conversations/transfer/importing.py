@@ -37,6 +37,7 @@ def import_recording(*, user: User, recording: Recording, model: str) -> Convers
                 title=recording.title or opening[:200],
                 model=model,
                 instructions=recording.instructions,
+                effort=recording.effort,
             )
             _store(conversation, recording.exchanges)
             _date(conversation, recording)

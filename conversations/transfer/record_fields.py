@@ -7,6 +7,7 @@ import binascii
 from datetime import UTC, datetime
 from typing import Any
 
+from conversations.agent.thinking import EFFORTS
 from conversations.context.tokens import images
 from conversations.context.view import wire
 
@@ -27,6 +28,11 @@ def clean_text(text: str) -> str:
 
 def clean_title(value: object) -> str:
     return " ".join(clean_text(value).split())[:MAX_TITLE] if isinstance(value, str) else ""
+
+
+def clean_effort(value: object) -> str:
+    """Return a level of effort; "" for what is none, as in records of other programs."""
+    return value if isinstance(value, str) and value in EFFORTS else ""
 
 
 def parse_time(value: object) -> datetime | None:

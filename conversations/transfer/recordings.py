@@ -22,6 +22,7 @@ from conversations.context.view.stored_blocks import read_blocks
 from conversations.context.view.view import THINKING, Kind, Message
 from conversations.transfer.record_fields import (
     NO_IMAGE,
+    clean_effort,
     clean_text,
     clean_title,
     is_image,
@@ -78,6 +79,8 @@ class Recording:
     title: str = ""
     began: datetime | None = None
     ended: datetime | None = None
+    #: The level of effort; "": the default.
+    effort: str = ""
 
 
 def read_record(line: bytes) -> Recording:
@@ -125,6 +128,7 @@ def _parse(record: dict[str, Any]) -> Recording:
         clean_title(record.get("title")),
         parse_time(record.get("created_at")),
         parse_time(record.get("updated_at")),
+        clean_effort(record.get("effort")),
     )
 
 

@@ -39,6 +39,7 @@ def contents(conversation: Conversation) -> list[tuple[str, Any]]:
 
 def test_a_record_comes_back_as_it_went() -> None:
     played = stored_turns.played(title="Read the file — “now”")
+    Conversation.objects.filter(pk=played.conversation.pk).update(effort="xhigh")
     line = whole("json", played.conversation)
     assert line.count("\n") == 1
     copy = import_recording(
@@ -49,6 +50,7 @@ def test_a_record_comes_back_as_it_went() -> None:
     original = Conversation.objects.get(pk=played.conversation.pk)
     assert contents(copy) == contents(original)
     assert (copy.title, copy.instructions) == (original.title, original.instructions)
+    assert copy.effort == original.effort == "xhigh"
     assert (copy.created_at, copy.updated_at) == (original.created_at, original.updated_at)
     again = json.loads(whole("json", copy))
     first = json.loads(line)

@@ -23,6 +23,7 @@ def write_record(conversation: Conversation, *, with_events: bool = False) -> It
         "id": str(conversation.public_id),
         "title": conversation.title,
         "model": conversation.model,
+        "effort": conversation.effort or None,
         "created_at": _format_time(conversation.created_at),
         "updated_at": _format_time(conversation.updated_at),
         "system": conversation.instructions or None,
