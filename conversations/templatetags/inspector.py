@@ -40,6 +40,17 @@ def status_words(status: str) -> str:
 
 
 @register.filter
+def error_words(code: str) -> str:
+    """Return why a call failed for people."""
+    words = {
+        "invalid_request": _("not accepted"),
+        "overflow": _("too long"),
+        "signature": _("earlier thinking not accepted"),
+    }
+    return words.get(code, code.replace("_", " "))
+
+
+@register.filter
 def purpose_words(purpose: str) -> str:
     """Return the purpose of a call for people."""
     words = {"reply": _("Reply"), "summary": _("Summary"), "title": _("Title")}

@@ -278,7 +278,7 @@ def test_the_largest_blocks_are_shortened_as_far_as_needed() -> None:
     done = after(view, change)
     assert change is not None
     assert change.note.startswith("Shortened the ")
-    assert "largest blocks: " in change.note
+    assert "largest parts: " in change.note
     assert done.size <= 34_000
     assert json.loads(blocks(done, 4)[0]["content"])[0] == {"n": 0}
     assert blocks(done, 4)[1] == result("t2", "small")
@@ -299,7 +299,7 @@ def test_what_cannot_be_reached_is_not_begun_unless_the_window_demands_it() -> N
     change = shrink_blocks(view, gauge, limits)
     done = after(view, change)
     assert change is not None
-    assert change.note.startswith("Shortened the largest block: ")
+    assert change.note.startswith("Shortened the largest part: ")
     assert blocks(done, 2) == blocks(view, 2)
 
 
@@ -331,8 +331,9 @@ def test_rebind_drops_thinking_that_another_envelope_signed() -> None:
     change = drop_unbound_thinking(view, situation(bound_to="old"))
     done = after(view, change)
     assert change is not None
+    assert change.trigger.number == 2
     assert change.note == (
-        "Dropped 2 thinking blocks: the model, the system prompt or the tools have changed"
+        "Left out the model's earlier thinking, which the API would no longer accept"
     )
     assert not any(message.has_thinking for message in done.messages)
     assert drop_unbound_thinking(done, situation(bound_to="old")) is None

@@ -118,7 +118,7 @@ ROWS = (
     RegisteredKind(
         "shrink",
         label="shrink",
-        words=gettext_noop("shortened the largest blocks"),
+        words=gettext_noop("shortened the largest parts"),
         phase="limit",
         step="shrink:shrink_blocks",
         can_restore=True,

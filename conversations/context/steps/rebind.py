@@ -28,8 +28,7 @@ def drop_unbound_thinking(view: View, situation: Situation) -> Transformation | 
         for message in view.messages
         if message.has_thinking
     )
-    what = "1 thinking block" if count == 1 else f"{count} thinking blocks"
-    note = f"Dropped {what}: the model, the system prompt or the tools have changed"
+    note = "Left out the model's earlier thinking, which the API would no longer accept"
     edit = SpliceBlocks(first.seq, at, 1)
     return build_transformation(view, "rebind", Trigger(count, 0, "counted"), (edit,), note)
 

@@ -107,7 +107,7 @@ def _build_change(
     ]
     if not edits:
         return None
-    what = "largest block" if len(edits) == 1 else f"{len(edits)} largest blocks"
+    what = "largest part" if len(edits) == 1 else f"{len(edits)} largest parts"
     note = f"Shortened the {what}: {hard.said}"
     return build_transformation(view, "shrink", hard.trigger, edits, note)
 
