@@ -103,6 +103,9 @@ def _list_ways(view: View, words: str, first: int) -> Iterator[Callable[[Repair]
         yield from _list_named_calls(words)
         yield lambda repair: _soften(repair, seq)
         yield lambda repair: _leave_out_exchange(repair, seq, first)
+        if seq == first:
+            # The prompt itself: what is left out elsewhere would be left out in vain.
+            return
     else:
         yield from _list_named_calls(words)
     yield _soften_newest
