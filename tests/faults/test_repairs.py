@@ -2,7 +2,7 @@
 
 Rows are broken as whoever owns the database can break them. After each of them the turn is
 answered, later turns need no other repair, every later request is rebuilt from the record, and all
-pages open.
+pages open. What comes from outside: `test_broken_imports`, `test_lying_servers`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,9 @@ from uuid import uuid4
 
 import pytest
 
-from conversations.audit.verify import Problem, Tally, verify_everything
+from conversations.audit.verify import Tally, verify_everything
 from conversations.db import run_db
 from conversations.models import (
-    ApiCall,
-    ApiResult,
     Attachment,
     Blob,
     Conversation,
@@ -27,7 +25,8 @@ from conversations.models import (
     Transformation,
     Turn,
 )
-from tests.faults.whole import App, Chat, reductions
+from tests.faults.going_on import check_going_on, check_pages, is_of_call_after, last_call, talk
+from tests.faults.whole import App, Chat
 from tests.support.attached_files import PNG, kept
 from tests.support.damaged_rows import (
     change_content,
@@ -40,8 +39,6 @@ from tests.support.one_database import with_slice
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 Break = Callable[[Conversation], None]
-#: What nobody who reads a conversation should have to know.
-PROTOCOL = re.compile(r"block|index|tool_use|tool_result|messages\.|content\.|signature|protocol")
 
 
 def lose_results(conversation: Conversation) -> None:
@@ -113,11 +110,6 @@ BREAKS: list[Break] = [
 ]  # fmt: skip
 
 
-async def talk(chat: Chat) -> None:
-    for words in ("Write the file plan.md with content: buy milk", "List files", "Hello"):
-        assert (await chat.say(words)).state == "done"
-
-
 @pytest.mark.parametrize("break_it", with_slice(BREAKS), ids=lambda one: one.__name__)
 async def test_a_history_broken_in_the_database_goes_on_after_one_repair(
     app: App, break_it: Break
@@ -153,6 +145,19 @@ async def test_a_file_that_is_gone_is_left_out_of_what_is_sent(app: App) -> None
         await check_pages(chat)
 
 
+async def test_thinking_whose_signature_was_changed_is_left_out(app: App) -> None:
+    async with app.chat() as chat:
+        await talk(chat)
+
+        def spoil() -> None:
+            row = Message.objects.filter(content__contains='"signature"').earliest("seq")
+            put_text(row, re.sub(r'("signature":")\w{8}', r"\1AAAAAAAA", row.content))
+
+        await run_db(spoil)
+        await check_going_on(chat, repairs=1, kind="rebind", refused=1)
+        await check_pages(chat)
+
+
 async def test_a_change_that_cannot_be_read_any_more_is_passed_over(app: App) -> None:
     async with app.chat() as chat:
         await talk(chat)
@@ -175,46 +180,3 @@ async def attach(chat: Chat, text: str) -> None:
     assert answer.status_code == 200
     turn = await run_db(lambda: Turn.objects.latest("pk"))
     assert (await chat.ended(turn)).state == "done"
-
-
-def last_call() -> int:
-    return ApiCall.objects.latest("pk").pk
-
-
-def is_of_call_after(problem: Problem, before: int) -> bool:
-    return problem.table == "apicall" and problem.id.isdigit() and int(problem.id) > before
-
-
-async def check_going_on(chat: Chat, *, repairs: int, kind: str = "repair") -> None:
-    """Say three things: only the first is preceded by a change of the kind; all are answered."""
-    for words in ("Go on then", "List files", "And once more"):
-        turn = await chat.say(words)
-        assert (turn.state, turn.error_text) == ("done", "")
-        found = [row for row in await run_db(reductions, chat) if row[0] == kind]
-        assert found == [(kind, "applied")] * repairs
-    refused = await run_db(
-        lambda: list(
-            ApiResult.objects.exclude(error_message="").values_list("error_message", flat=True)
-        )
-    )
-    assert not refused, (refused, await run_db(reductions, chat))
-    note = (await run_db(lambda: Transformation.objects.filter(kind=kind).latest("pk"))).note
-    number = (
-        await run_db(lambda: Turn.objects.filter(conversation=chat.conversation).latest("pk"))
-    ).number
-    shown = " ".join(chat.text(number - 2).split())
-    assert note in shown
-    assert not PROTOCOL.search(note)
-    assert await run_db(lambda: ApiCall.objects.filter(result=None).count()) == 0
-
-
-async def check_pages(chat: Chat) -> None:
-    """Open every page about the conversation."""
-    place = f"/c/{chat.conversation.public_id}/"
-    rows = chat.conversation.transformations.values_list("seq", flat=True)
-    changes = [f"inspect/events/{seq}/" for seq in await run_db(lambda: list(rows))]
-    calls = await run_db(lambda: ApiCall.objects.filter(conversation=chat.conversation).count())
-    pages = ("", "inspect/", "inspect/now/", "export.md", "export.json", "export.html", "largest/")
-    for path in (*pages, *changes, *[f"inspect/calls/{calls}/"] * bool(calls)):
-        answer = await run_db(chat.client.get, place + path)
-        assert answer.status_code == 200, place + path
