@@ -109,6 +109,34 @@ def test_ingest_leaves_verbatim_tools_and_can_be_off() -> None:
     assert shape_new_results(plain, gauge_of(plain, 1), tight) is None
 
 
+CLUSTERS = {
+    "family": "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+    "flag": "\U0001f1e9\U0001f1ea",
+    "accent": "e\u0301",
+    "hangul": "\u1112\u1161\u11ab",
+}
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS.values(), ids=CLUSTERS)
+@pytest.mark.parametrize("before", range(493, 502))
+def test_compaction_keeps_exactly_its_characters_but_no_part_of_one(
+    cluster: str, before: int
+) -> None:
+    long = "x" * before + cluster + "y" * 5_000
+    view = view_of(prompt("a"), *round_of("t1", long), prompt("b"), *round_of("t2", "ok"))
+    done = after(view, compact_results(view, gauge_of(view, 45_000), CLASSIC))
+    kept = str(blocks(done, 2)[0]["content"]).rpartition("\n[truncated")[0]
+    is_inside = before < 500 < before + len(cluster)
+    assert kept == long[: before if is_inside else 500]
+
+
+@pytest.mark.parametrize(("chars", "is_cut"), [(720, False), (1_200, True)])
+def test_compaction_cuts_nothing_for_less_than_its_notice_costs(chars: int, is_cut: bool) -> None:
+    view = view_of(prompt("a"), *round_of("t1", "y" * chars), prompt("b"), *round_of("t2", "ok"))
+    change = compact_results(view, gauge_of(view, 45_000), CLASSIC)
+    assert (change is not None) is is_cut
+
+
 def test_compaction_keeps_the_head_and_says_where_the_rest_is() -> None:
     long = "word " * 1_000
     view = view_of(
@@ -125,8 +153,8 @@ def test_compaction_keeps_the_head_and_says_where_the_rest_is() -> None:
     assert (change.trigger.setting, change.trigger.source) == ("input_token_budget", "reported")
     assert blocks(done, 2)[0] == result(
         "t1",
-        ("word " * 100)[:-1]
-        + '\n[truncated for context management: 499 of 5,000 characters shown; recall "t1" for the'
+        ("word " * 100)
+        + '\n[truncated for context management: 500 of 5,000 characters shown; recall "t1" for the'
         " rest]",
     )
     assert blocks(done, 2)[1] == result("t2", "ok")

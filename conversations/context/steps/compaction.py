@@ -25,6 +25,8 @@ from conversations.context.view.edits import SpliceBlocks, Transformation, build
 from conversations.context.view.message_shape import Result
 from conversations.context.view.view import Message, View
 
+#: Tokens of the notice in a compacted result: a cut that saves less is not worth what it hides.
+_NOTICE = 56
 _DONE = ("compaction", "restore")
 
 
@@ -65,11 +67,13 @@ class CompactableResult:
 
     @cached_property
     def edit(self) -> SpliceBlocks | None:
-        """The edit that compacts it, or None when that would not make it smaller."""
+        """The edit that compacts it, or None when it would save less than its notice costs."""
         block = self.message.blocks[self.result.at]
         new = rewrite_result(block, self.rewrite, "compaction")
         self.saved = block.tokens - new.tokens if new else 0
-        return SpliceBlocks(self.message.seq, self.result.at, 1, (new.text,)) if new else None
+        if new is None or self.saved < _NOTICE:
+            return None
+        return SpliceBlocks(self.message.seq, self.result.at, 1, (new.text,))
 
     @property
     def seq(self) -> int:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from conversations.context.text.shorten import cut_head, shorten, shorten_text, write_cut_notice
+from conversations.context.text import graphemes
+from conversations.context.text.shorten import shorten, shorten_text, write_cut_notice
 from conversations.context.text.water_level import find_water_level
 from conversations.context.view import wire
 from conversations.context.view.message_shape import Call
@@ -44,12 +45,13 @@ def rewrite_result(block: Block, rewrite: Rewrite, by: str) -> Block | None:
 
 
 def keep_head(content: Content, recall: str, limit: int, *, is_whole: bool) -> Content:
-    """Keep the first characters and say how many there were; other blocks become a stub.
+    """Keep exactly so many characters, but no part of a grapheme, and say how many there were.
 
+    Other blocks become a stub.
     `is_whole` is False when the content is no longer the original.
     """
     if isinstance(content, str):
-        head = cut_head(content, limit)
+        head = _keep_graphemes(content, limit)
         return f"{head}\n{_write_notice(len(head), len(content), recall, is_whole=is_whole)}"
     whole = sum(len(block["text"]) for block in content if block["type"] == "text")
     kept: list[dict[str, Any]] = []
@@ -57,7 +59,7 @@ def keep_head(content: Content, recall: str, limit: int, *, is_whole: bool) -> C
     for block in content:
         if block["type"] != "text":
             kept.append({"type": "text", "text": f"[{block['type']} left out]"})
-        elif left > 0 and (head := cut_head(block["text"], left)).strip():
+        elif left > 0 and (head := _keep_graphemes(block["text"], left)).strip():
             kept.append({"type": "text", "text": head})
             left -= len(head) if len(head) == len(block["text"]) else left
     if whole > limit:
@@ -65,6 +67,10 @@ def keep_head(content: Content, recall: str, limit: int, *, is_whole: bool) -> C
         text = _write_notice(shown, whole, recall, is_whole=is_whole)
         kept.append({"type": "text", "text": text})
     return kept
+
+
+def _keep_graphemes(text: str, most: int) -> str:
+    return text[: graphemes.find_cut_before(text, most)]
 
 
 def shorten_texts(content: Content, recall: str, limit: int, *, is_text: bool = False) -> Content:
