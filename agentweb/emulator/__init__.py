@@ -9,7 +9,12 @@ from __future__ import annotations
 
 from agentweb.emulator.app import EmulatorApp, create_app
 from agentweb.emulator.asgi import Receive, Scope, Send, respond
-from agentweb.emulator.command_line import CommandError, add_options, start_from
+from agentweb.emulator.command_line import (
+    CommandError,
+    add_options,
+    compare_from,
+    start_from,
+)
 from agentweb.emulator.scenes.summary import summarize_text
 from agentweb.emulator.script import Script, ScriptError, read_script
 from agentweb.emulator.server import EmulatorServer, Server, start
@@ -25,6 +30,7 @@ __all__ = [
     "Send",
     "Server",
     "add_options",
+    "compare_from",
     "create_app",
     "read_script",
     "respond",

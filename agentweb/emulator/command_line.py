@@ -1,13 +1,15 @@
-"""The options of the emulator's command, and the server they ask for."""
+"""The options of the emulator's command, and what they ask for: a server, or a comparison."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from agentweb.emulator import server
+from agentweb.emulator.comparison.against import AgainstError, compare_with_api
 from agentweb.emulator.recording import RecordingError
 from agentweb.emulator.script import ScriptError, read_script
 from agentweb.emulator.trusted_hosts import LOOPBACK
@@ -40,6 +42,39 @@ def add_options(parser: argparse.ArgumentParser, *, port: int, pace: float) -> N
     parser.add_argument(
         "--only-recorded", action="store_true", help="with --replay: refuse every other request"
     )
+
+    parser.add_argument(
+        "--against",
+        metavar="URL",
+        help="play requests against the emulator and this API (key: ANTHROPIC_API_KEY); 1: unlike",
+    )
+    parser.add_argument(
+        "--requests", type=Path, metavar="PLACE", help="with --against: recorded ones, not ours"
+    )
+    parser.add_argument(
+        "--cases",
+        type=Path,
+        metavar="FOLDER",
+        default=Path("differences"),
+        help="with --against: where each difference is written to",
+    )
+
+
+def compare_from(options: Mapping[str, Any], tell: Callable[[str], object]) -> bool:
+    """Make the comparison that the options describe; returns whether all is alike.
+
+    Raises CommandError.
+    """
+    try:
+        return compare_with_api(
+            url=options["against"],
+            requests=options["requests"],
+            cases=options["cases"],
+            environment=os.environ,
+            tell=tell,
+        )
+    except (AgainstError, RecordingError) as error:
+        raise CommandError(str(error)) from error
 
 
 def start_from(options: Mapping[str, Any]) -> server.EmulatorServer:

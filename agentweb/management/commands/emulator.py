@@ -1,8 +1,9 @@
-"""Run the stand-in for the Messages API alone, or measure what it can give."""
+"""Run the stand-in for the Messages API alone, compare it with one, or measure what it gives."""
 
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 from django.core.management import CommandError
@@ -10,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from agentweb import emulator
 from agentweb.bench.emulator_throughput import Measured, Rate, measure
-from agentweb.emulator import add_options, start_from
+from agentweb.emulator import add_options, compare_from, start_from
 
 
 class Command(BaseCommand):
@@ -31,6 +32,8 @@ class Command(BaseCommand):
             self._bench(options)
             return
         try:
+            if options["against"]:
+                sys.exit(0 if compare_from(options, self.stdout.write) else 1)
             running = start_from(options)
         except emulator.CommandError as error:
             raise CommandError(str(error), returncode=2) from error
