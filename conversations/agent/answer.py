@@ -84,7 +84,7 @@ class Answer:
     _blocks: list[BlockInProgress] = field(default_factory=list)
     _ids: set[str] = field(default_factory=set)
     #: The ids of calls as the stream gave them, by those they are kept under, and the reverse.
-    _given: dict[str, str] = field(default_factory=dict)
+    _api_ids: dict[str, str] = field(default_factory=dict)
     _renamed: dict[str, str] = field(default_factory=dict)
     _is_started: bool = False
 
@@ -157,17 +157,17 @@ class Answer:
         """Return the start of a block with an id and a name under which it can be sent back."""
         kind = start.get("type") if isinstance(start, dict) else None
         if isinstance(kind, str) and blocks.is_server_result(kind):
-            given = start.get("tool_use_id")
+            api_id = start.get("tool_use_id")
             return (
-                start | {"tool_use_id": self._renamed[given]} if given in self._renamed else start
+                start | {"tool_use_id": self._renamed[api_id]} if api_id in self._renamed else start
             )
         if kind != "tool_use" and kind not in blocks.SERVER_CALLS:
             return start
-        given = str(start.get("id") or "")
-        usable = _replace_odd(given)[:_MOST_ID] or "call"
+        api_id = str(start.get("id") or "")
+        usable = _replace_odd(api_id)[:_MOST_ID] or "call"
         found = find_free_id(usable, self._ids | self.taken)
-        if found != given:
-            self._given[found], self._renamed[given] = given, found
+        if found != api_id:
+            self._api_ids[found], self._renamed[api_id] = api_id, found
         name = _replace_odd(str(start.get("name") or ""))[:_MOST_NAME] or "unnamed"
         return start | {"id": found, "name": name}
 
@@ -255,20 +255,20 @@ class Answer:
         """Return the wire text of each block by itself; "" for one that must not be sent back."""
         keeps_tools = self.wants_tools
         texts = [block.text(keeps_tools=keeps_tools) for block in self._blocks]
-        waiting, asked = set(self.waiting), dict[str, int]()
+        waiting, open_calls = set(self.waiting), dict[str, int]()
         for at, block in enumerate(self._blocks):
             if texts[at] and block.type in blocks.SERVER_CALLS:
-                asked[block.start["id"]] = at
+                open_calls[block.start["id"]] = at
             elif texts[at] and blocks.is_server_result(block.type):
                 call = block.start.get("tool_use_id")
-                if call in asked:
-                    del asked[call]
+                if call in open_calls:
+                    del open_calls[call]
                 elif call in waiting:
                     waiting.remove(call)
                 else:
                     texts[at] = ""
         if not self._waits:
-            for at in asked.values():
+            for at in open_calls.values():
                 texts[at] = ""
         return texts
 
@@ -294,7 +294,7 @@ class Answer:
                 block.start["id"],
                 block.start["name"],
                 *block.input(),
-                given_id=self._given.get(block.start["id"], ""),
+                given_id=self._api_ids.get(block.start["id"], ""),
             )
             for block in self._blocks
             if block.type == "tool_use"

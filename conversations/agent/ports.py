@@ -86,7 +86,7 @@ class ModelFailed(Exception):
     request_id: str = ""
     may_retry: bool = False
     #: What the API said, for the record: people read `text`.
-    said: str = ""
+    api_text: str = ""
     #: Part of the answer had been shown.
     was_shown: bool = False
 
@@ -96,7 +96,7 @@ class ModelFailed(Exception):
     @property
     def recorded(self) -> str:
         """The text for the record of the call, with the API's own words."""
-        return f"{self.text} It said: {self.said}" if self.said else self.text
+        return f"{self.text} It said: {self.api_text}" if self.api_text else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ class Tools(Protocol):
         """Return which calls need approval first and which may not run; all others may."""
         ...
 
-    async def ask(self, asks: Sequence[ApprovalQuestion]) -> None:
+    async def ask(self, questions: Sequence[ApprovalQuestion]) -> None:
         """Store the questions and release the turn, in one transaction."""
         ...
 

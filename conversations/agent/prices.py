@@ -120,17 +120,17 @@ class PriceList:
     ) -> int:
         """Return the most a call of at most that size can cost; raises PriceMissing."""
         written = self._dearest(_KINDS[lifetime], input_tokens)
-        said = self._dearest(("output",), input_tokens)
+        output_rate = self._dearest(("output",), input_tokens)
         searched = searches * self.search if searches else 0
-        return round_up(input_tokens * written + output_tokens * said + searched)
+        return round_up(input_tokens * written + output_tokens * output_rate + searched)
 
     def affordable_output(
         self, input_tokens: int, micros: int, searches: int = 0, lifetime: Lifetime = "5m"
     ) -> int:
         """Return the most output tokens whose worst cost stays within `micros`; -1: not even 0."""
         rest = micros - self.worst(input_tokens, 0, searches, lifetime)
-        said = self._dearest(("output",), input_tokens)
-        return rest * MILLION // max(1, said) if rest >= 0 else -1
+        output_rate = self._dearest(("output",), input_tokens)
+        return rest * MILLION // max(1, output_rate) if rest >= 0 else -1
 
 
 def round_up(micros_times_million: int) -> int:

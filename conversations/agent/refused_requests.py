@@ -39,14 +39,16 @@ class RefusedRequests:
         self, state: LoadedConversation, error: ModelFailed, first: int
     ) -> LoadedConversation:
         """Return the conversation with a repair; raises ModelFailed when the turn ends instead."""
-        if error.was_shown or repair_refused.names_parameter(error.said):
+        if error.was_shown or repair_refused.names_parameter(error.api_text):
             raise error
         view = state.view
         change = None
         if self.count < MOST_REPAIRS:
-            change = await self._choose(repair_refused.list_repairs(view, error.said, first))
+            change = await self._choose(repair_refused.list_repairs(view, error.api_text, first))
         if change is None:
-            await self._record(repair_refused.leave_out_turn(view, first, error.said, self.before))
+            await self._record(
+                repair_refused.leave_out_turn(view, first, error.api_text, self.before)
+            )
             raise replace(error, text=NOT_TAKEN) from error
         self.count += 1
         self.before = view

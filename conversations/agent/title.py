@@ -31,8 +31,11 @@ _ROUND = " \t\"'“”„‟«»‹›‘’‚‛_-–—>|.。,;:"
 
 def quote_beginning(prompt: str, answer: str) -> str:
     """Return the beginning of a conversation as a JSON object, for the title prompt."""
-    said = {"person": _cut_text(prompt, PROMPT_CHARS), "assistant": _cut_text(answer, ANSWER_CHARS)}
-    return wire.encode({name: text for name, text in said.items() if text})
+    parts = {
+        "person": _cut_text(prompt, PROMPT_CHARS),
+        "assistant": _cut_text(answer, ANSWER_CHARS),
+    }
+    return wire.encode({name: text for name, text in parts.items() if text})
 
 
 def read_title(text: str, stop_reason: str) -> str:

@@ -151,36 +151,36 @@ def read_usage(raw: dict[str, Any]) -> Usage:
     It may include the `context_management` of the answer, which says what was cleared, and under
     START what was reported when the answer began.
     """
-    whole = _read_counts(raw)
+    total = _read_counts(raw)
     rows = _list_objects(raw.get("iterations"))
     compactions = [_read_counts(row) for row in rows if row.get("type") == "compaction"]
     others = [_read_counts(row) for row in rows if row.get("type") != "compaction"]
-    said = [_read_counts(row) for row in rows if row.get("type") == "message"]
+    counts = [_read_counts(row) for row in rows if row.get("type") == "message"]
     # Iterations that do not add up to the whole are ignored.
-    is_whole = _sum(others) == replace(whole, is_clamped=False)
+    is_whole = _sum(others) == replace(total, is_clamped=False)
     edited = raw.get("context_management")
     edits = _list_objects(edited.get("applied_edits")) if isinstance(edited, dict) else []
-    flags: list[bool] = [whole.is_clamped, *(part.is_clamped for part in compactions)]
+    flags: list[bool] = [total.is_clamped, *(part.is_clamped for part in compactions)]
     served = raw.get("server_tool_use")
     served = served if isinstance(served, dict) else {}
     return replace(
-        whole,
+        total,
         raw=wire.encode(raw),
-        parts=(*compactions, *(others if is_whole else [whole])) if rows else (),
-        last=said[-1].context if len(said) > 1 else None,
+        parts=(*compactions, *(others if is_whole else [total])) if rows else (),
+        last=counts[-1].context if len(counts) > 1 else None,
         cleared_uses=sum(_read_figure(edit, "cleared_tool_uses", flags) for edit in edits),
         cleared=sum(_read_figure(edit, "cleared_input_tokens", flags) for edit in edits),
         searches=_read_figure(served, "web_search_requests", flags, MOST_SEARCHES),
         is_clamped=any(flags),
-        first=_read_first(raw.get(START), whole),
+        first=_read_first(raw.get(START), total),
         factors=read_factors(raw),
     )
 
 
-def _read_first(raw: object, whole: Usage) -> int | None:
+def _read_first(raw: object, total: Usage) -> int | None:
     """Return the size of the request as the answer began; no round reads more than all do."""
     first = _read_counts(raw).read if isinstance(raw, dict) else 0
-    return min(first, whole.read) or None
+    return min(first, total.read) or None
 
 
 def read_start(usage: str) -> int | None:
@@ -225,8 +225,8 @@ def _read_figure(
 
 
 def _read_counts(raw: dict[str, Any]) -> Usage:
-    given = raw.get("cache_creation")
-    split = given if isinstance(given, dict) else {}
+    creation = raw.get("cache_creation")
+    split = creation if isinstance(creation, dict) else {}
     flags: list[bool] = []
 
     def count(figures: dict[str, Any], name: str) -> int:

@@ -51,11 +51,11 @@ def list_turn_caps(user_id: int) -> tuple[Cap, ...]:
 
 
 def _resolve_cap(rows: list[TurnCap], name: str, site: int) -> Cap:
-    given = [(row, int(getattr(row, name))) for row in rows if getattr(row, name) is not None]
-    if own := [number for row, number in given if row.user_id is not None]:
+    limits = [(row, int(getattr(row, name))) for row in rows if getattr(row, name) is not None]
+    if own := [number for row, number in limits if row.user_id is not None]:
         return Cap(name, own[0], "set for this person")
-    if not given:
+    if not limits:
         return Cap(name, site, "the site")
     # 0 micro-dollars is no cap, which is the largest.
-    row, number = max(given, key=lambda pair: (name == "micros" and not pair[1], pair[1]))
+    row, number = max(limits, key=lambda pair: (name == "micros" and not pair[1], pair[1]))
     return Cap(name, number, f"from group {row.group}")

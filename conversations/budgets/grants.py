@@ -148,13 +148,13 @@ def rebuild_window(*, window_id: int, reason: str, actor: User | None = None) ->
     """Set a window to the sums of its entries, on record; False where it had them already."""
     reason = _clean_reason(reason)
     window = _lock_window(window_id)
-    said = {"spent": window.spent, "held": window.held, "overrun": window.overrun}
+    stored = {"spent": window.spent, "held": window.held, "overrun": window.overrun}
     found = compute_totals(window)
-    if said == found:
+    if stored == found:
         return False
     rows = BudgetWindow.objects.filter(pk=window.pk)
     rows.update(**found, limit=max(window.limit, found["spent"] + found["held"]))
-    was = ", ".join(f"{name} {said[name]}" for name in found if said[name] != found[name])
+    was = ", ".join(f"{name} {stored[name]}" for name in found if stored[name] != found[name])
     _append_adjustment(window, 0, f"{reason} (rebuilt; it said {was})", actor)
     return True
 

@@ -158,8 +158,8 @@ def record_crossings(*, user_id: int, windows: AbstractSet[int]) -> None:
                 passed |= {(window.pk, p): one for p in budget.rule.percents if p <= one.percent}
     if not passed:
         return
-    told = Crossing.objects.filter(window__in={window for window, _ in passed})
-    known = set(told.values_list("window", "percent"))
+    crossings = Crossing.objects.filter(window__in={window for window, _ in passed})
+    known = set(crossings.values_list("window", "percent"))
     rows = [
         Crossing(window_id=window, percent=percent, spent=one.spent, limit=one.limit)
         for (window, percent), one in passed.items()

@@ -84,9 +84,9 @@ class _Importer:
             raise LineRefused(f"{_name_row(row)}: {error}") from error
         if before is not None and _list_compared(before) == _list_compared(after):
             return "same", f"{_name_row(row)}: {_describe_budget(after)}, as before"
-        return self._told(row, before, after)
+        return self._describe_line(row, before, after)
 
-    def _told(self, row: Row, before: Budget | None, after: Budget) -> tuple[str, str]:
+    def _describe_line(self, row: Row, before: Budget | None, after: Budget) -> tuple[str, str]:
         if before is None:
             verb, words = "create", f"{_describe_budget(after)}, new"
         elif not after.is_active:

@@ -132,11 +132,11 @@ def find_limits(
         if held and conversation is not None:
             statuses = _without_own_holds(conversation, found, windows, statuses)
             refusing = _find_refusing(size, statuses)
-    told = _build_notices(found, statuses, windows, refusing)
-    stops = [notice for notice in told if notice.is_over]
+    notices = _build_notices(found, statuses, windows, refusing)
+    stops = [notice for notice in notices if notice.is_over]
     stop = max(stops, key=lambda notice: notice.resets_at or _NEVER, default=None)
     hidden = put_away.split()
-    soft = [one for one in told if not one.is_over and one.name not in hidden]
+    soft = [one for one in notices if not one.is_over and one.name not in hidden]
     return Limits(
         build_budget_pill(
             [compute_status(budget, windows) for budget in found], stop.rule if stop else None
@@ -254,14 +254,14 @@ def _build_notices(
 ) -> tuple[Notice, ...]:
     pairs = list(zip(found, statuses, strict=True))
     passed = _read_crossings(windows if any(map(_may_have_crossed, pairs)) else [])
-    given = []
+    merged = []
     for budget, one in pairs:
         window = next((each.pk for each in windows if budget.is_of(each)), None)
         crossings = passed.get(window or 0, [])
         notice = _build_notice(one, window, crossings, is_over=one.rule.id in refusing)
         if notice.is_over or notice.percent is not None:
-            given.append(notice)
-    return tuple(sorted(given, key=lambda each: (not each.is_over, -(each.percent or 0))))
+            merged.append(notice)
+    return tuple(sorted(merged, key=lambda each: (not each.is_over, -(each.percent or 0))))
 
 
 def _may_have_crossed(pair: tuple[EffectiveBudget, BudgetStatus]) -> bool:

@@ -102,35 +102,35 @@ def _demand_possible(new: NewPrice) -> None:
 def refresh_models(*, facts: Iterable[ModelFacts], dry_run: bool = False) -> list[str]:
     """Store what the API reports of models, and return the changes as texts."""
     changes = []
-    for told in facts:
-        row = ApiModel.objects.select_for_update().filter(pk=told.id).first()
+    for model in facts:
+        row = ApiModel.objects.select_for_update().filter(pk=model.id).first()
         if row is None:
-            changes += _add_model(told)
+            changes += _add_model(model)
         else:
-            changes += _update_model(row, told)
+            changes += _update_model(row, model)
     transaction.set_rollback(dry_run)
     return changes
 
 
-def _add_model(told: ModelFacts) -> list[str]:
-    if not told.window or not told.max_output:
+def _add_model(model: ModelFacts) -> list[str]:
+    if not model.window or not model.max_output:
         return []
     ApiModel.objects.create(
-        id=told.id[:100],
-        window=told.window,
-        max_output=told.max_output,
-        thinking=told.thinking,
-        lifecycle=told.lifecycle[:12],
-        retires_at=told.retires_at,
+        id=model.id[:100],
+        window=model.window,
+        max_output=model.max_output,
+        thinking=model.thinking,
+        lifecycle=model.lifecycle[:12],
+        retires_at=model.retires_at,
         is_enabled=False,
     )
-    return [f"{told.id}: new, switched off until it has prices"]
+    return [f"{model.id}: new, switched off until it has prices"]
 
 
-def _update_model(row: ApiModel, told: ModelFacts) -> list[str]:
+def _update_model(row: ApiModel, model: ModelFacts) -> list[str]:
     found = []
     for name in _FACTS:
-        before, after = getattr(row, name), getattr(told, name)
+        before, after = getattr(row, name), getattr(model, name)
         # A value that the API does not report stays, except the date of retirement.
         if after == before or (after is None and name != "retires_at"):
             continue

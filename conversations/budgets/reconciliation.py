@@ -58,13 +58,13 @@ def compute_totals(window: BudgetWindow) -> dict[str, int]:
     """Return what the window should say: spent, held and overrun."""
     rows = Reservation.objects.filter(window=window).annotate(cost=_select_entry_amount(_FINAL))
     closed = Q(is_open=False, cost__isnull=False)
-    whole = BigIntegerField()
-    within = Least(F("cost"), F("amount"), output_field=whole)
+    integer = BigIntegerField()
+    within = Least(F("cost"), F("amount"), output_field=integer)
     above = F("cost") - within
     sums = rows.aggregate(
         held=Sum("amount", filter=Q(is_open=True)),
         spent=Sum(within, filter=closed),
-        overrun=Sum(above, filter=closed, output_field=whole),
+        overrun=Sum(above, filter=closed, output_field=integer),
     )
     adjusted = LedgerEntry.objects.filter(window=window, kind="adjust")
     found = {name: int(total or 0) for name, total in sums.items()}

@@ -92,7 +92,7 @@ class Claude:
     ) -> None:
         self.deadlines = deadlines
         self._now = now
-        self._told: dict[str, float] = {}
+        self._warned_at: dict[str, float] = {}
         self._breaker = Breaker(now, self._paused)
         # A line feed at the end of a key file would break the header, and the error show the key.
         self._key = api_key.strip()
@@ -229,8 +229,8 @@ class Claude:
 
     def _alert(self, code: str, text: str) -> None:
         now = self._now()
-        if now - self._told.get(code, now - QUIET_SECONDS) >= QUIET_SECONDS:
-            self._told[code] = now
+        if now - self._warned_at.get(code, now - QUIET_SECONDS) >= QUIET_SECONDS:
+            self._warned_at[code] = now
             alerts.error("%s: %s", code, " ".join(text.split()))
 
     async def close(self) -> None:
@@ -260,7 +260,7 @@ def _map_stream_error(event: dict[str, Any], response: httpx2.Response) -> Model
     """Map an `error` event in mid-stream; its HTTP status was 200."""
     code, may_retry = classify_stream_error(event.get("error"))
     status, name = response.status_code, _request_id(response)
-    said = read_stream_error(event.get("error"))[:_MOST_SAID] if code in _SAID else ""
+    api_text = read_stream_error(event.get("error"))[:_MOST_SAID] if code in _SAID else ""
     return build_failure(
-        code, may_retry=may_retry, detail=said, http_status=status, request_id=name
+        code, may_retry=may_retry, detail=api_text, http_status=status, request_id=name
     )

@@ -167,7 +167,7 @@ class Breaker:
 
 def build_failure(code: str, *, may_retry: bool, detail: str = "", **facts: Any) -> ModelFailed:
     """Build a failure with the text for its code, and the API's own message for the record."""
-    return ModelFailed(code, _WORDS[code], may_retry=may_retry, said=detail, **facts)
+    return ModelFailed(code, _WORDS[code], may_retry=may_retry, api_text=detail, **facts)
 
 
 def classify_error(status: int, type: str, error_code: str, message: str) -> tuple[str, bool]:
@@ -180,8 +180,8 @@ def classify_error(status: int, type: str, error_code: str, message: str) -> tup
     if error_code in _BLOCKS:
         return "signature", False
     if found[0] == "invalid_request":
-        said = (code for sentence, code in _SENTENCES.items() if sentence in message)
-        return next(said, "invalid_request"), False
+        api_text = (code for sentence, code in _SENTENCES.items() if sentence in message)
+        return next(api_text, "invalid_request"), False
     if found[0] == "rate_limited" and error_code == "enforced_spend_limit_reached":
         return "billing", False
     return found

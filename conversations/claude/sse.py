@@ -29,12 +29,12 @@ class EventReader:
             lines[0] = bytes(self._rest + lines[0])
             self._rest.clear()
         for line in lines:
-            whole = line.removesuffix(b"\r")
-            if whole.startswith(b"data:"):
-                self._data.append(whole[5:].removeprefix(b" "))
-                self._size += len(whole)
+            complete = line.removesuffix(b"\r")
+            if complete.startswith(b"data:"):
+                self._data.append(complete[5:].removeprefix(b" "))
+                self._size += len(complete)
                 self._bound(0)
-            elif not whole and self._data:
+            elif not complete and self._data:
                 data = b"\n".join(self._data)
                 self._data, self._size = [], 0
                 yield _decode(data)

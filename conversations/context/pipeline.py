@@ -91,7 +91,7 @@ def prepare(view: View, situation: Situation, policy: Policy, *, harder: int = 0
     # on them; a repair also last, because a step may have broken one.
     yield from working.close_turns()
     yield from working.repair()
-    yield from working.put_in_words()
+    yield from working.replace_unaccepted_block()
     if working.is_doubtful and not harder:
         yield from working.count()
     yield from working.settle()
@@ -143,7 +143,7 @@ class _Pipeline(WorkingView):
         """Repair what the API would refuse."""
         yield from self.propose(repair_view(self.view))
 
-    def put_in_words(self) -> Generator[EngineRequest, Reply, None]:
+    def replace_unaccepted_block(self) -> Generator[EngineRequest, Reply, None]:
         """Replace a compaction block that the model would not accept by its text."""
         words = api_compaction.replace_block_by_text(self.view, self.situation)
         yield from self.propose(words)
@@ -217,7 +217,7 @@ class _Pipeline(WorkingView):
         while self.view is not before:
             before = self.view
             made = plan_reduction(
-                before, self.gauge, self.policy, self.situation, asks=self.may_summarise
+                before, self.gauge, self.policy, self.situation, may_summarise=self.may_summarise
             )
             if made is not None:
                 yield from self.carry_out(made)
@@ -229,7 +229,7 @@ class _Pipeline(WorkingView):
         """
         before = self.view
         zone = find_zone_before(before, self.policy, made.end) if made.end else None
-        if zone is not None and made.asks:
+        if zone is not None and made.may_summarise:
             yield from self.summarise(
                 replace_zone(
                     before, zone, made.trigger, self.gauge, self.policy, decision=made.decision
@@ -241,7 +241,9 @@ class _Pipeline(WorkingView):
             policy, indexes = self.policy, list(zone.indexes)
             words, decision = policy.recall_list_chars, made.decision
             yield from self.propose(
-                drop_messages(before, policy, indexes, made.trigger, made.said, words, decision)
+                drop_messages(
+                    before, policy, indexes, made.trigger, made.explanation, words, decision
+                )
             )
         yield from self.propose(made.compaction(self.view, self.policy))
 

@@ -245,8 +245,8 @@ def _build_removed_row(group: Sequence[Gone], turns: Mapping[int, int | None]) -
         ngettext("%(n)s message", "%(n)s messages", len(seqs)) % {"n": f"{len(seqs):,}"},
         _("%(n)s tokens") % {"n": tokens(count)},
     ]
-    said = f"{heads[first.fate]}: {', '.join(parts)}"
-    return RemovedRow(group_key(first)[0], first.fate, said, len(seqs), len(group), count)
+    heading = f"{heads[first.fate]}: {', '.join(parts)}"
+    return RemovedRow(group_key(first)[0], first.fate, heading, len(seqs), len(group), count)
 
 
 def _turn_words(known: Sequence[int]) -> Iterator[str]:

@@ -83,10 +83,10 @@ def weigh_parts(view: View, overhead: int) -> Counter[Part]:
 
 def scale_parts(parts: Mapping[Part, int], total: int) -> dict[Part, int]:
     """Scale parts to add up to the total; the rounding difference goes to the largest."""
-    whole = sum(parts.values())
-    if not whole:
+    parts_total = sum(parts.values())
+    if not parts_total:
         return dict(parts)
-    found = {part: count * total // whole for part, count in parts.items()}
+    found = {part: count * total // parts_total for part, count in parts.items()}
     largest = max(found, key=lambda part: found[part])
     found[largest] += total - sum(found.values())
     return found
@@ -138,5 +138,5 @@ def _build_line(step: ForecastStep, end: int) -> Line:
     return Line(tokens, step.short, _format_share(tokens, end) if tokens < end else "")
 
 
-def _format_share(part: int, whole: int) -> str:
-    return f"{round(part * 100 / whole, 2):g}"
+def _format_share(part: int, total: int) -> str:
+    return f"{round(part * 100 / total, 2):g}"

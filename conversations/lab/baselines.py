@@ -64,12 +64,12 @@ def _measure_langchain(messages: Messages, runs: int) -> dict[str, float]:
     core: Any = importlib.import_module("langchain_core.messages")
     counting: Any = importlib.import_module("langchain_core.messages.utils")
     middleware: Any = importlib.import_module("langchain.agents.middleware")
-    given = _convert_messages(messages, core)
+    converted = _convert_messages(messages, core)
     count = counting.count_tokens_approximately
     found = {
         "langchain_trim": measure_milliseconds(
             lambda: core.trim_messages(
-                given, max_tokens=TOKEN_BUDGET, token_counter=count, start_on="human"
+                converted, max_tokens=TOKEN_BUDGET, token_counter=count, start_on="human"
             ),
             runs,
         )
@@ -77,18 +77,20 @@ def _measure_langchain(messages: Messages, runs: int) -> dict[str, float]:
     edit = middleware.ClearToolUsesEdit(trigger=TOKEN_BUDGET)
     # It changes its list in place, so live it gets a copy of the whole list for each call.
     found["langchain_editing"] = measure_milliseconds(
-        lambda: edit.apply([m.model_copy() for m in given], count_tokens=count), runs
+        lambda: edit.apply([m.model_copy() for m in converted], count_tokens=count), runs
     )
-    found["langchain_summary"] = measure_milliseconds(_build_summarization(middleware, given), runs)
+    found["langchain_summary"] = measure_milliseconds(
+        _build_summarization(middleware, converted), runs
+    )
     return found
 
 
-def _build_summarization(middleware: Any, given: list[Any]) -> Callable[[], object]:
+def _build_summarization(middleware: Any, converted: list[Any]) -> Callable[[], object]:
     """Return one call of its summarization, with a model whose answer costs nothing."""
     models: Any = importlib.import_module("langchain_core.language_models.fake_chat_models")
     model = models.FakeListChatModel(responses=["They compared offers."])
     step = middleware.SummarizationMiddleware(model, trigger=("tokens", TOKEN_BUDGET))
-    return lambda: step.before_model({"messages": list(given)}, None)
+    return lambda: step.before_model({"messages": list(converted)}, None)
 
 
 def _convert_messages(messages: Messages, core: Any) -> list[Any]:
@@ -101,12 +103,12 @@ def _convert_messages(messages: Messages, core: Any) -> list[Any]:
         elif message["role"] == "user":
             one = core.HumanMessage(texts)
         else:
-            asked = [
+            calls = [
                 {"name": block["name"], "args": block["input"], "id": block["id"]}
                 for block in blocks
                 if block["type"] == "tool_use"
             ]
-            one = core.AIMessage(texts, tool_calls=asked)
+            one = core.AIMessage(texts, tool_calls=calls)
         one.id = str(at)
         found.append(one)
     return found

@@ -110,20 +110,20 @@ class BlockReader:
 
     def _head(self, envelope: Envelope) -> tuple[Positions, Lifetime | None]:
         if envelope.text not in self._heads:
-            given = dict(envelope.parameters)
-            self._heads[envelope.text] = self._lay_head(given), _read_breakpoint(given)
+            parameters = dict(envelope.parameters)
+            self._heads[envelope.text] = self._lay_head(parameters), _read_breakpoint(parameters)
         return self._heads[envelope.text]
 
-    def _lay_head(self, given: dict[str, Any]) -> Positions:
-        tools = given.get("tools", ())
+    def _lay_head(self, parameters: dict[str, Any]) -> Positions:
+        tools = parameters.get("tools", ())
         extra = self._tokenizer.request + (self._tokenizer.tools if tools else 0)
-        choices = [given.get(name) for name in ("model", "thinking", "tool_choice")]
+        choices = [parameters.get(name) for name in ("model", "thinking", "tool_choice")]
         places = Positions(wire.encode(choices).encode(), extra)
         for tool in tools:
             places.add(
                 "tools" + _encode_unmarked(tool), self._tokenizer.tool(tool), _read_breakpoint(tool)
             )
-        system = given.get("system", "")
+        system = parameters.get("system", "")
         texts = [{"type": "text", "text": system}] if isinstance(system, str) else system
         for block in texts:
             if block["text"]:

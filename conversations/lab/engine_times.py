@@ -88,8 +88,8 @@ class Row:
 def measure_length(count: int, policy: Policy, window: int, runs: int) -> Row:
     """Measure one length of history."""
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as apart:
-        whole = apart.submit(_measure_session, count, policy, window).result()
-    return Row(count, _measure_calm(count, runs), whole, _measure_floors(count, runs))
+        session = apart.submit(_measure_session, count, policy, window).result()
+    return Row(count, _measure_calm(count, runs), session, _measure_floors(count, runs))
 
 
 def compute_growth(rows: list[Row]) -> dict[str, float]:
@@ -120,14 +120,14 @@ def dump_rows(rows: list[Row]) -> dict[str, object]:
 
 
 def _measure_calm(count: int, runs: int) -> Calm:
-    given = list(make_messages(count - count % 2 + 1 + 2 * _CALM_CALLS * runs))
+    made = list(make_messages(count - count % 2 + 1 + 2 * _CALM_CALLS * runs))
     view = View()
-    for message in given[: -2 * _CALM_CALLS * runs]:
+    for message in made[: -2 * _CALM_CALLS * runs]:
         view = view.append(_copy_unread(message))
     view, first = _prepare(view, _UNLIMITED, _ENDLESS, None)
     decides, joins = [], []
     for at in range(-2 * _CALM_CALLS * runs, 0, 2):
-        for message in given[at : at + 2 or None]:
+        for message in made[at : at + 2 or None]:
             view = view.append(_copy_unread(message))
         view, spent = _prepare(view, _UNLIMITED, _ENDLESS, _build_report(view))
         started = time.thread_time_ns()

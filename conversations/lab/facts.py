@@ -86,17 +86,17 @@ class FactScorer:
         due = self._due.pop(step.at, [])
         if not due or step.prepared is None:
             return [FactOutcome(fact, False, False, False) for fact in due]
-        said = step.seen.learn("lab said", list[str], _read_message)
-        stubs = {name for text in said for name in find_recall_ids(text)}
-        return [self._found(fact, step, said, stubs) for fact in due]
+        texts = step.seen.learn("lab said", list[str], _read_message)
+        stubs = {name for text in texts for name in find_recall_ids(text)}
+        return [self._found(fact, step, texts, stubs) for fact in due]
 
     def list_missed(self) -> list[FactOutcome]:
         """Return the facts of calls that were never reached, as not available."""
         due, self._due = self._due, {}
         return [FactOutcome(fact, False, False, False) for facts in due.values() for fact in facts]
 
-    def _found(self, fact: Fact, step: Step, said: list[str], stubs: set[str]) -> FactOutcome:
-        if fact.text in self._constant or any(fact.text in text for text in said):
+    def _found(self, fact: Fact, step: Step, texts: list[str], stubs: set[str]) -> FactOutcome:
+        if fact.text in self._constant or any(fact.text in text for text in texts):
             return FactOutcome(fact, in_view=True, named=False, recoverable=False)
         known = [(name, text) for at, name, text in self._originals if at < step.at]
         holding = {name for name, text in known if fact.text in text}
@@ -138,8 +138,8 @@ def _find_call(record: Record, fact: Fact) -> int:
     return at
 
 
-def _read_message(said: list[str], message: Message) -> None:
-    said.append("\n".join(text for block in message.blocks for text in read_texts(block.value)))
+def _read_message(texts: list[str], message: Message) -> None:
+    texts.append("\n".join(text for block in message.blocks for text in read_texts(block.value)))
 
 
 def read_texts(block: dict[str, Any]) -> Iterator[str]:

@@ -36,8 +36,8 @@ def make_message(at: int, pool: list[str]) -> Message:
             at, "answer", {"type": "text", "text": f"Answer {at}. {pool[at % 8]}"}
         )
     if place % 2:
-        given = {"url": f"https://example.org/jobs/{at}"}
-        call = {"type": "tool_use", "id": f"toolu_{at}", "name": "fetch_url", "input": given}
+        tool_input = {"url": f"https://example.org/jobs/{at}"}
+        call = {"type": "tool_use", "id": f"toolu_{at}", "name": "fetch_url", "input": tool_input}
         return _build_message(at, "answer", {"type": "text", "text": f"I look at page {at}."}, call)
     text = f"Page {at - 1}\n{pool[at % _POOL]}"
     result = {"type": "tool_result", "tool_use_id": f"toolu_{at - 1}", "content": text}

@@ -113,8 +113,8 @@ def read_record(value: object) -> Record:
     name = value.get("id")
     if not isinstance(name, str) or not name.strip():
         raise _BadLineError('"id" must be a text')
-    given = _read_list(value, "messages")
-    messages = tuple(_read_message(at, item) for at, item in enumerate(given))
+    rows = _read_list(value, "messages")
+    messages = tuple(_read_message(at, item) for at, item in enumerate(rows))
     _demand_legal(messages)
     tools = _read_list(value, "tools", optional=True)
     if not all(isinstance(tool, dict) for tool in tools):
@@ -126,7 +126,7 @@ def read_record(value: object) -> Record:
         messages,
         tuple(_read_facts(_read_list(value, "facts", optional=True), messages)),
         tuple(_read_readings(_read_list(value, "recorded_usage", optional=True))),
-        _read_times(given),
+        _read_times(rows),
     )
 
 

@@ -140,7 +140,7 @@ class Replayer:
             except RuleError as error:
                 work.violations.append(f"messages before {at}: {error}")
                 break
-            seen = self._editing.seen(prepared.view, prepared.cleared)
+            seen = self._editing.clear_view(prepared.view, prepared.cleared)
             line = self._liner.line(self._envelope, seen)
             if line.tokens > self._world.window:
                 work.overruns += 1
@@ -207,13 +207,13 @@ class Replayer:
             self._rejected = self._rejected + 1 if is_rejected else 0
             self._rejected_at = change.trigger.number if is_rejected else 0
 
-    def _summary_bill(self, wanted: SummaryWanted, said: str) -> Usage:
+    def _summary_bill(self, wanted: SummaryWanted, summary: str) -> Usage:
         """Bill a summary call: its own envelope, one message, no prefix shared with others."""
         envelope = self._world.summary_envelope(wanted.system, wanted.max_tokens)
         text = wire.encode([{"type": "text", "text": wanted.text}])
         view = View().append(Message.parse(1, "prompt", text))
-        block = {"type": "text", "text": said}
-        output = self._world.tokenizer.block(block) if said else 0
+        block = {"type": "text", "text": summary}
+        output = self._world.tokenizer.block(block) if summary else 0
         return self._cache.bill(self._liner.line(envelope, view), output, self._now)
 
     def _compaction(self, wanted: CompactionWanted, work: _Work) -> CompactionReply | None:

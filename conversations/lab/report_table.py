@@ -86,8 +86,8 @@ def format_dollars(micros: int) -> str:
     return f"${mills // 1_000:,}.{mills % 1_000:03}"
 
 
-def format_percent(part: int, whole: int) -> str:
-    return f"{part * 100 / whole:.1f} %" if whole else "-"
+def format_percent(part: int, total: int) -> str:
+    return f"{part * 100 / total:.1f} %" if total else "-"
 
 
 def _build_kind_row(kind: str) -> Row:

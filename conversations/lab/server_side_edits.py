@@ -23,7 +23,7 @@ class ContextEditing:
         self._of = self._seen = View()
         self._ids: tuple[str, ...] = ()
 
-    def seen(self, view: View, ids: tuple[str, ...]) -> View:
+    def clear_view(self, view: View, ids: tuple[str, ...]) -> View:
         """Return what the model sees of a view when the results of these calls are cleared."""
         if not ids:
             return view

@@ -39,8 +39,8 @@ def use_stand_in(stand_in: StandIn) -> Summarizer:
     """Let a stand-in for the model write the summaries."""
 
     def ask(wanted: SummaryWanted) -> SummaryReply | None:
-        said = stand_in(wanted.system, wanted.text, wanted.max_tokens)
-        return None if said is None else SummaryReply(*said)
+        summary = stand_in(wanted.system, wanted.text, wanted.max_tokens)
+        return None if summary is None else SummaryReply(*summary)
 
     return ask
 
@@ -63,7 +63,7 @@ def _list_parts(text: str) -> Iterator[tuple[str, int, Iterable[str]]]:
     required = "\n".join(match[1] for found in (_KEEP, _LEFT_OUT) for match in found.finditer(text))
     yield "Names still in use:", 100, dict.fromkeys(required.splitlines())
     yield "Before:", 30, sections.get("previous_summary", "").splitlines()
-    yield "The user said:", 20, _list_said(transcript, "[user]")
+    yield "The user said:", 20, _list_first_lines(transcript, "[user]")
     decisions = (line for line in transcript.splitlines() if _DECISION.search(line))
     yield "Decided and found:", 20, (line for line in decisions if not line.startswith("[result"))
     counted = count_names(transcript).most_common()
@@ -78,11 +78,11 @@ def _read_sections(text: str) -> dict[str, str]:
     return found
 
 
-def _list_said(transcript: str, who: str) -> Iterator[str]:
+def _list_first_lines(transcript: str, speaker_name: str) -> Iterator[str]:
     """Yield the first line of each message of one side, without results."""
     for part in transcript.split("\n\n"):
         speaker, _, words = part.partition("\n")
-        if speaker == who and not words.startswith("[result"):
+        if speaker == speaker_name and not words.startswith("[result"):
             yield words.partition("\n")[0]
 
 

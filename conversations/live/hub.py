@@ -64,7 +64,7 @@ class Topic:
     #: What running tools last progress, as frames by the ids of their calls.
     progress: dict[str, str] = field(default_factory=dict)
     #: When the answer so far was last asked for, of the process that has it.
-    asked: float = -math.inf
+    requested_at: float = -math.inf
     readers: set[Reader] = field(default_factory=set)
     #: Turns that run in this process.
     turns: int = 0
@@ -91,7 +91,7 @@ class Topic:
             self.version = max(self.version, step[1])
         turn: int = getattr(event, "turn", 0)
         if isinstance(event, RoundOpened):
-            if self._begins(step, is_own=is_own):
+            if self._is_new_round(step, is_own=is_own):
                 self.live = Live(event.turn, event.round)
                 self.text = (step[1] if step is not None else self.text[0] + 1), 0
         elif event.text == "ends" and turn >= self.turn:
@@ -102,7 +102,7 @@ class Topic:
                 self.progress = {}
         self.turn = max(self.turn, turn)
 
-    def _begins(self, step: Step | None, *, is_own: bool) -> bool:
+    def _is_new_round(self, step: Step | None, *, is_own: bool) -> bool:
         """Say whether text can begin with a round: some of it may be in a snapshot by now."""
         return is_own or step is None or step[1] > self.read
 

@@ -154,9 +154,9 @@ def _show_text(topic: Topic, conversation_id: int, event: TextGrew, at: Position
             if topic.readers:
                 # No thread: it puts strings together, which takes less than going there.
                 topic.publish(Frame(render.render_text(event)))
-        case "gap" if time.monotonic() - topic.asked > ASK_SECONDS:
+        case "gap" if time.monotonic() - topic.requested_at > ASK_SECONDS:
             # All that comes behind a gap is one: the answer so far is asked for once.
-            topic.asked = time.monotonic()
+            topic.requested_at = time.monotonic()
             _ask_for_answer(conversation_id)
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from weakref import WeakKeyDictionary
@@ -239,7 +240,7 @@ class Progress:
         self._running: set[str] = set()
         self._latest: dict[str, str | float] = {}
         self._due: set[str] = set()
-        self._said: set[str] = set()
+        self._published: set[str] = set()
 
     def begin(self, tool_use_id: str) -> Callable[[str | float], None]:
         """Return the function a call reports its progress to: words, or a share from 0 to 1."""
@@ -249,37 +250,38 @@ class Progress:
     def end(self, tool_use_id: str) -> None:
         self._running.discard(tool_use_id)
         self._latest.pop(tool_use_id, None)
-        if tool_use_id in self._said:
-            self._said.discard(tool_use_id)
+        if tool_use_id in self._published:
+            self._published.discard(tool_use_id)
             self._publish(ToolMoved(tool_use_id, "", None))
 
-    def _take(self, tool_use_id: str, said: str | float) -> None:
+    def _take(self, tool_use_id: str, progress: str | float) -> None:
         if tool_use_id in self._running:
-            self._latest[tool_use_id] = said
+            self._latest[tool_use_id] = progress
             if tool_use_id not in self._due:
                 self._due.add(tool_use_id)
                 self._loop.call_soon_threadsafe(self._show, tool_use_id)
 
     def _show(self, tool_use_id: str) -> None:
         self._due.discard(tool_use_id)
-        said = self._latest.pop(tool_use_id, None)
-        if said is None or tool_use_id not in self._running:
+        progress = self._latest.pop(tool_use_id, None)
+        if progress is None or tool_use_id not in self._running:
             return
-        self._said.add(tool_use_id)
-        self._publish(_read_progress(tool_use_id, said))
+        self._published.add(tool_use_id)
+        self._publish(_read_progress(tool_use_id, progress))
         self._due.add(tool_use_id)
         self._loop.call_later(PROGRESS_SECONDS, self._show, tool_use_id)
 
 
-def _read_progress(tool_use_id: str, said: str | float) -> ToolMoved:
-    if isinstance(said, str):
+def _read_progress(tool_use_id: str, progress: str | float) -> ToolMoved:
+    if isinstance(progress, str):
         return ToolMoved(
             tool_use_id,
-            " ".join(clean_text(said[: 2 * MOST_PROGRESS]).split())[:MOST_PROGRESS],
+            " ".join(clean_text(progress[: 2 * MOST_PROGRESS]).split())[:MOST_PROGRESS],
             None,
         )
     # A number outside 0 to 1 is shown as 0 or 100 %; NaN as 0.
-    return ToolMoved(tool_use_id, "", round(100 * min(max(said, 0.0), 1.0)) if said == said else 0)  # noqa: PLR0124
+    share = 0.0 if math.isnan(progress) else min(max(progress, 0.0), 1.0)
+    return ToolMoved(tool_use_id, "", round(100 * share))
 
 
 class DraftBatches:

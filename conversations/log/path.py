@@ -104,13 +104,13 @@ def _expand_files(conversation: Conversation, found: Entries) -> Entries:
     for seq in names:
         parent, entry = found[seq]
         if isinstance(entry, Message):
-            whole: Message | Change = replace(
+            resolved: Message | Change = replace(
                 entry, content=attachment_refs.expand_known(entry.content, texts)
             )
         else:
             put = attachment_refs.expand_edits(edits.load_edits(entry.edits), texts)
-            whole = replace(entry, edits=edits.dump_edits(put))
-        found[seq] = (parent, whole)
+            resolved = replace(entry, edits=edits.dump_edits(put))
+        found[seq] = (parent, resolved)
     return found
 
 

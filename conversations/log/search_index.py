@@ -132,12 +132,12 @@ def _collect_text(conversation: Conversation, row: Message) -> str:
         if row.kind == "prompt"
         else []
     )
-    said = extract_visible_text(row.content)
+    visible = extract_visible_text(row.content)
     if not digests:
-        return said
+        return visible
     files = Attachment.objects.filter(conversation=conversation, data__in=digests).order_by("pk")
     texts = files.filter(media_type=TEXT).values_list("data__text", flat=True)
-    return "\n\n".join(filter(None, [said, *files.values_list("name", flat=True), *texts]))
+    return "\n\n".join(filter(None, [visible, *files.values_list("name", flat=True), *texts]))
 
 
 def extract_visible_text(content: str) -> str:

@@ -52,14 +52,14 @@ def find_damage() -> str:
         return ""
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=20)) as database:
-            said = [row[0] for row in database.execute("PRAGMA quick_check(3)")]
+            report = [row[0] for row in database.execute("PRAGMA quick_check(3)")]
     except sqlite3.DatabaseError as error:
         if not _is_damage(error):
             raise
-        said = [str(error)]
-    if said == ["ok"]:
+        report = [str(error)]
+    if report == ["ok"]:
         return ""
-    return f"the database {path} is damaged: {'; '.join(said)}. {ADVICE}"
+    return f"the database {path} is damaged: {'; '.join(report)}. {ADVICE}"
 
 
 def demand_undamaged() -> None:

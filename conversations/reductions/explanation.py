@@ -53,7 +53,7 @@ class Explanation:
     calls_since: int = 0
     saved_tokens: int = 0
     saved_micros: int | None = None
-    asked_micros: int = 0
+    summary_micros: int = 0
     rewritten_micros: int | None = None
     is_taken_back: bool = False
 
@@ -101,9 +101,9 @@ def _add_figures(
     since, freed = calls.count(), max(0, row.tokens_before - row.tokens_after)
     rates = load_price_list(row.conversation.model, timezone.now()).rates
     saved = since * freed * rates.cache_read // 1_000_000 if rates else None
-    asked = 0
+    summary_cost = 0
     if row.summary_call is not None:
-        asked = ApiCall.objects.filter(
+        summary_cost = ApiCall.objects.filter(
             turn=row.summary_call.turn_id, purpose="summary", tip=row.summary_call.tip
         ).aggregate(sum=Sum("result__cost_micros"))["sum"]
     return replace(
@@ -114,7 +114,7 @@ def _add_figures(
         calls_since=since,
         saved_tokens=since * freed,
         saved_micros=saved,
-        asked_micros=asked or 0,
+        summary_micros=summary_cost or 0,
         rewritten_micros=_read_cache_cost(row.decision),
         is_taken_back=is_taken_back,
     )

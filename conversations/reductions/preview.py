@@ -189,28 +189,28 @@ def _offer_summary(made: Offer, conversation: Conversation, desk: WorkingView) -
     known = Proposal.objects.filter(conversation=conversation).select_related("call").first()
     if known is not None:
         return replace(made, proposed=show_proposal(conversation, desk, known))
-    asked = by_hand.list_summary_requests(by_hand.summarise_by_hand(desk))
-    if not asked:
+    requests = by_hand.list_summary_requests(by_hand.summarise_by_hand(desk))
+    if not requests:
         return replace(made, problem=_("There is too little to summarise yet."))
-    return replace(made, price=_estimate_price(conversation, desk, asked))
+    return replace(made, price=_estimate_price(conversation, desk, requests))
 
 
 def _estimate_price(
-    conversation: Conversation, desk: WorkingView, asked: list[SummaryWanted]
+    conversation: Conversation, desk: WorkingView, requests: list[SummaryWanted]
 ) -> Price:
     model = conf.summary_model or conversation.model
     prices = load_price_list(model, timezone.now())
-    reads = by_hand.estimate_input(asked)
-    writes = sum(one.max_tokens for one in asked)
+    reads = by_hand.estimate_input(requests)
+    writes = sum(one.max_tokens for one in requests)
     padded = reads * (100 + _MARGIN) // 100
     try:
-        about = dollars(prices.worst(reads, min(writes, _WRITTEN * len(asked))))
+        about = dollars(prices.worst(reads, min(writes, _WRITTEN * len(requests))))
         # A rejected summary is requested once more.
         most = dollars(2 * prices.worst(padded, writes))
     except PriceMissing:
         about = most = ""
     zone = find_zone(desk.view, desk.policy)
-    return Price(model, len(asked), reads, len(zone.messages) if zone else 0, about, most)
+    return Price(model, len(requests), reads, len(zone.messages) if zone else 0, about, most)
 
 
 def show_proposal(conversation: Conversation, desk: WorkingView, known: Proposal) -> Proposed:

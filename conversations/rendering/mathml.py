@@ -138,7 +138,7 @@ def _written(node: Element, depth: int) -> str:
         case tag if tag in _ARITY:
             return _script(node, _ARITY[tag], depth)
         case "mstyle" | "msqrt" | "mphantom" | "mtd":
-            return _element(node.tag, _kept(node), _row(node, depth))
+            return _element(node.tag, _allowed_attributes(node), _row(node, depth))
         case "mrow" | "mpadded":
             return _element("mrow", {}, _row(node, depth))
     raise NotMath
@@ -155,7 +155,7 @@ def _script(node: Element, arity: int, depth: int) -> str:
     parts = [f"<mrow>{base}</mrow>"] if spare > 1 else []
     parts += [_written(child, depth + 1) for child in children[spare if parts else 0 :]]
     parts += ["<mrow></mrow>"] * (arity - len(parts))
-    tag, attributes = node.tag, _kept(node)
+    tag, attributes = node.tag, _allowed_attributes(node)
     if _has_limits(children[0] if children else node):
         tag = {"msub": "munder", "msup": "mover", "msubsup": "munderover"}.get(tag, tag)
     if tag == "mover" and len(children) == 2 and _text(children[1]) in _ACCENTS:
@@ -177,14 +177,14 @@ def _table(node: Element, depth: int) -> str:
             named = {"class": " ".join(filter(None, shown))} if any(shown) else {}
             cells.append(_element("mtd", named, _row(cell, depth + 2)))
         rows.append(_element("mtr", {}, "".join(cells)))
-    attributes = _kept(node)
+    attributes = _allowed_attributes(node)
     if node.get("columnspacing", "").startswith("0em"):
         attributes["class"] = "aligned"
     return _element("mtable", attributes, "".join(rows))
 
 
 def _token(node: Element) -> str:
-    text, tag, attributes = _text(node), node.tag, _kept(node)
+    text, tag, attributes = _text(node), node.tag, _allowed_attributes(node)
     if text.startswith("\\") and len(text) > 1:
         raise NotMath
     text = style_text(text, node.get("mathvariant", ""))
@@ -239,7 +239,7 @@ def _space(width: str) -> str:
     return min(_SPACES, key=lambda name: abs(_SPACES[name] - size))
 
 
-def _kept(node: Element) -> dict[str, str]:
+def _allowed_attributes(node: Element) -> dict[str, str]:
     allowed = ATTRIBUTES.get(node.tag, {})
     return {name: value for name, value in node.items() if value in allowed.get(name, ())}
 

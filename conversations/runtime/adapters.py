@@ -189,8 +189,8 @@ class TurnTools:
     async def judge(self, uses: Sequence[ToolUse]) -> dict[str, ApprovalQuestion | ToolDone]:
         return await run_db(judge_calls, self._lease.turn_id, uses, self._tools)
 
-    async def ask(self, asks: Sequence[ApprovalQuestion]) -> None:
-        await run_db(ask_person, lease=self._lease, asks=asks)
+    async def ask(self, questions: Sequence[ApprovalQuestion]) -> None:
+        await run_db(ask_person, lease=self._lease, questions=questions)
 
     async def started(self, use: ToolUse) -> None:
         tool = self._tools.tools.get(use.name)

@@ -33,7 +33,7 @@ class _Recorder:
             logger.warning("MCP server %s failed", server)
         elif status.state in ("connected", "idle"):
             self._failing.discard(server)
-        await run_db(record_status, name=server, standing=status)
+        await run_db(record_status, name=server, status=status)
 
     async def record_tools(self, server: str, tools: tuple[Listed, ...]) -> None:
         await run_db(record_listing, name=server, tools=tools)

@@ -57,5 +57,5 @@ async def write_title(lease: Lease, claude: Claude, switch: Switch) -> None:
 
 
 async def _ask_model(found: Opening, line: SideCallLine) -> str:
-    asked = build_quiet_envelope(model=found.model, max_tokens=MAX_TOKENS, system=SYSTEM)
-    return await request_title(line, asked, quote_beginning(found.prompt, found.answer))
+    envelope = build_quiet_envelope(model=found.model, max_tokens=MAX_TOKENS, system=SYSTEM)
+    return await request_title(line, envelope, quote_beginning(found.prompt, found.answer))

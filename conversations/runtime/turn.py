@@ -108,7 +108,7 @@ class TurnRun:
                 now=time.time,
             )
             # A turn that never ran checks for a stop request when its first call is opened.
-            done = TurnProgress() if lease.is_first else await self._begun()
+            done = TurnProgress() if lease.is_first else await self._load_progress()
             left = max(0.0, work.caps.seconds - lease.ran_seconds)
             late = asyncio.get_running_loop().call_later(left, switch.request, "time")
             try:
@@ -126,7 +126,7 @@ class TurnRun:
             text = "Something went wrong on the server; it was logged."
             return Finish("failed", "", "internal", text)
 
-    async def _begun(self) -> TurnProgress:
+    async def _load_progress(self) -> TurnProgress:
         """Read what the turn has done so far; request a stop if one was asked for meanwhile."""
         if await run_db(leases.renew_lease, lease=self._lease):
             self.switch.request("user")

@@ -48,15 +48,15 @@ class Metric:
 
     def add(self, amount: float = 1, **labels: object) -> None:
         if self._made is not None:
-            self._one(labels).inc(amount)
+            self._find_series(labels).inc(amount)
 
     def observe(self, value: float, **labels: object) -> None:
         if self._made is not None:
-            self._one(labels).observe(value)
+            self._find_series(labels).observe(value)
 
     def set(self, value: float, **labels: object) -> None:
         if self._made is not None:
-            self._one(labels).set(value)
+            self._find_series(labels).set(value)
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -76,7 +76,7 @@ class Metric:
         finally:
             self.observe(time.monotonic() - began, **labels)
 
-    def _one(self, labels: dict[str, object]) -> Any:
+    def _find_series(self, labels: dict[str, object]) -> Any:
         if not self.labels:
             return self._made
         values = tuple(str(labels[name])[:100] or "none" for name in self.labels)

@@ -38,7 +38,7 @@ class ApprovalError(Exception):
 
 
 @transaction.atomic
-def ask_person(*, lease: Lease, asks: Sequence[ApprovalQuestion]) -> None:
+def ask_person(*, lease: Lease, questions: Sequence[ApprovalQuestion]) -> None:
     """Store the questions and give the turn back; raises Stopped when a stop came first."""
     hold_lease(lease, state="approval_wait")
     turn = Turn.objects.get(pk=lease.turn_id)
@@ -47,10 +47,10 @@ def ask_person(*, lease: Lease, asks: Sequence[ApprovalQuestion]) -> None:
     conversation = lock_conversation(lease.conversation_id)
     calls = {call.tool_use_id: call for call in ToolCall.objects.filter(turn=turn)}
     expires_at = timezone.now() + timedelta(hours=conf.approval_hours)
-    asked = set(Approval.objects.filter(call__turn=turn).values_list("call_id", flat=True))
-    for ask in asks:
+    stored = set(Approval.objects.filter(call__turn=turn).values_list("call_id", flat=True))
+    for ask in questions:
         call = calls[ask.use.id]
-        if call.pk in asked:
+        if call.pk in stored:
             continue
         question = Approval(
             conversation=conversation,

@@ -39,7 +39,7 @@ class ToolRow:
     effect: str | Promise
     is_private: bool
     #: It sends data to somebody: a web site, the reader of a mail, a server.
-    tells: bool
+    sends_out: bool
     is_on: bool
     can_switch: bool
     #: Why it is not offered although it is on.
@@ -88,6 +88,6 @@ def _build_row(each: Offered) -> ToolRow:
     if isinstance(each.what, Tool):
         tool = each.what
         words, effect, is_private = tool.description, _EFFECTS[tool.effect], tool.is_private
-        tells = tool.destination is not None
-        return ToolRow(each.name, words, effect, is_private, tells, is_on, can_switch, why)
+        sends_out = tool.destination is not None
+        return ToolRow(each.name, words, effect, is_private, sends_out, is_on, can_switch, why)
     return ToolRow(each.name, "", _EFFECTS["api"], False, True, is_on, can_switch, why)

@@ -99,13 +99,13 @@ def _find_inputs_of(rows: _Rows, id: str) -> str | None:
     return "\n\n".join(f"{call['name']}\n{write_input(call['input'])}" for call in calls) or None
 
 
-def write_input(given: Any) -> str:
+def write_input(tool_input: Any) -> str:
     """Write an input as a person would read it: texts as they are, other values as JSON."""
-    if not isinstance(given, dict):
-        return wire.encode(given)
+    if not isinstance(tool_input, dict):
+        return wire.encode(tool_input)
     return "\n".join(
         f"{name}: {value if isinstance(value, str) else wire.encode(value)}"
-        for name, value in given.items()
+        for name, value in tool_input.items()
     )
 
 

@@ -41,7 +41,7 @@ def list_open_questions(turns: Iterable[Turn]) -> dict[int, tuple[Question, ...]
 
 
 def _build_question(row: Approval) -> Question:
-    given: dict[str, Any] = wire.decode(row.call.input)
+    arguments: dict[str, Any] = wire.decode(row.call.input)
     return Question(
         id=row.pk,
         tool=row.call.name,
@@ -49,7 +49,7 @@ def _build_question(row: Approval) -> Question:
         reason=row.reason,
         destination=reveal_hidden(row.destination),
         arguments=tuple(
-            (reveal_hidden(name), _format_value(value)) for name, value in given.items()
+            (reveal_hidden(name), _format_value(value)) for name, value in arguments.items()
         ),
         sources=row.sources,
         expires_at=row.expires_at,

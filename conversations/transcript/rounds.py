@@ -81,29 +81,29 @@ def build_rounds(
 def _build_round(
     held: frozenset[Pin],
     number: int,
-    said: tuple[Message, list[dict[str, Any]]],
+    parsed: tuple[Message, list[dict[str, Any]]],
     outputs: dict[str, dict[str, Any]],
     served: Served,
     tools: dict[str, ToolCall],
     result: ApiResult | None,
 ) -> Round:
-    answer, blocks = said
+    answer, blocks = parsed
     cards: list[ToolCard] = [
         build_tool_card(held, block, tools.get(block["id"]), outputs.get(block["id"]))
         for block in blocks
         if block["type"] == "tool_use"
     ]
-    told = join_cited_text(blocks)
+    cited = join_cited_text(blocks)
     return Round(
         number=number,
         thinking="\n\n".join(b.get("thinking", "") for b in blocks if b["type"] == "thinking"),
-        html=render_markdown(told.text),
+        html=render_markdown(cited.text),
         tools=(*build_server_cards(blocks, served.results, is_live=served.is_live), *cards),
         tokens=result.output_tokens if result else None,
         cost_micros=result.cost_micros if result else None,
         call_id=result.call_id if result else None,
         seq=answer.seq,
-        sources=told.sources,
+        sources=cited.sources,
     )
 
 

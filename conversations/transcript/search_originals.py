@@ -45,8 +45,8 @@ def _read_texts(conversation: Conversation) -> Iterator[tuple[str, str, str]]:
             yield f"msg_{message.seq}", "what the user wrote", read_message_text(message)
             continue
         blocks = read_blocks(message.content)
-        if said := "\n\n".join(str(b["text"]) for b in blocks if b["type"] == "text").strip():
-            yield f"msg_{message.seq}", "what you wrote", said
+        if text := "\n\n".join(str(b["text"]) for b in blocks if b["type"] == "text").strip():
+            yield f"msg_{message.seq}", "what you wrote", text
         for block in blocks:
             yield from _read_block(block, labels)
 

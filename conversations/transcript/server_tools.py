@@ -59,13 +59,13 @@ def has_open_call(blocks: list[dict[str, Any]]) -> bool:
 
 
 def _build_card(use: dict[str, Any], result: dict[str, Any] | None, missing: str) -> ToolCard:
-    asked = use.get("input") if isinstance(use.get("input"), dict) else {}
+    tool_input = use.get("input") if isinstance(use.get("input"), dict) else {}
     output, is_error = _format_output(result) if result else ("", False)
     return ToolCard(
         id=str(use.get("id", "")),
         name=str(use.get("name", "")),
-        brief=shorten_input(asked or {}),
-        input=json.dumps(asked, ensure_ascii=False, indent=2),
+        brief=shorten_input(tool_input or {}),
+        input=json.dumps(tool_input, ensure_ascii=False, indent=2),
         state="error" if is_error else "ok" if result else missing,
         output=output[:SHOWN],
         is_cut=False,
@@ -185,9 +185,9 @@ def _describe_place(citation: dict[str, Any]) -> str:
 
 def _append_numbers(text: str, numbers: list[int]) -> str:
     """Append the numbers to the last word, escaped so that Markdown reads no links in them."""
-    said = text.rstrip()
+    stripped = text.rstrip()
     marks = "".join(rf"\[{number}\]" for number in dict.fromkeys(numbers))
-    return f"{said} {marks}{text[len(said) :]}" if marks else text
+    return f"{stripped} {marks}{text[len(stripped) :]}" if marks else text
 
 
 def _shorten(value: object, most: int) -> str:

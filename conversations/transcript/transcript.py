@@ -165,9 +165,9 @@ def _add_tool_states(
     """Add to tool cards what is excluded from requests, and to turns their open questions."""
     has_cards = any(one.tools for turn in shown for one in turn.rounds)
     out = list_excluded(conversation) if has_cards else frozenset[str]()
-    asked = list_open_questions(rows)
+    questions = list_open_questions(rows)
     return [
-        replace(mark_excluded(turn, out), questions=asked.get(row.pk, ()))
+        replace(mark_excluded(turn, out), questions=questions.get(row.pk, ()))
         for row, turn in zip(rows, shown, strict=True)
     ]
 

@@ -254,16 +254,16 @@ def determine_usage(call: ApiCall, ending: Ending) -> tuple[Usage | None, str]:
     first event; the output is what had arrived, by the model's tokenizer, and never more than was
     allowed.
     """
-    said = ending.usage
-    if said is None:
+    reported = ending.usage
+    if reported is None:
         return None, "none"
-    if ending.stop_reason and said.is_final:
+    if ending.stop_reason and reported.is_final:
         # The stop reason comes with the final usage, whatever fails after it.
-        return said, "exact"
+        return reported, "exact"
     # A compaction reports what it has read only at its end.
-    read = said.input if said.context else call.estimated_tokens
+    read = reported.input if reported.context else call.estimated_tokens
     came = min(ending.received_tokens, call.max_tokens)
-    return said.cut(read, came, ending.received_searches), "estimated"
+    return reported.cut(read, came, ending.received_searches), "estimated"
 
 
 def count_offered_searches(call: ApiCall, paid: Usage) -> int:

@@ -180,6 +180,6 @@ def _replace_text(content: str, typed: str, keep: Collection[int] | None) -> lis
 def _write_continuation(turn: Turn) -> str:
     last = turn.messages.order_by("-seq").first()
     blocks = read_blocks(last.content) if last is not None and last.kind == "answer" else []
-    said = "\n\n".join(block["text"] for block in blocks if block["type"] == "text").strip()
-    text = CUT.format(end=said[-QUOTED:]) if said else BROKEN_OFF
+    shown = "\n\n".join(block["text"] for block in blocks if block["type"] == "text").strip()
+    text = CUT.format(end=shown[-QUOTED:]) if shown else BROKEN_OFF
     return wire.encode([{"type": "text", "text": text}])

@@ -169,8 +169,8 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
         return refuse_post(request, conversation, explain_not_sent(stop.rule.period), 409)
     try:
         files = _store_files(request, form)
-        said = form.cleaned_data | {"attachments": files}
-        sent = services.send_prompt(conversation=conversation, **said)
+        fields = form.cleaned_data | {"attachments": files}
+        sent = services.send_prompt(conversation=conversation, **fields)
     except (SendError, AttachmentError) as error:
         status = 409 if error.code == "queue_full" else 400
         return refuse_post(request, conversation, error.text, status)

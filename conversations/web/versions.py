@@ -67,8 +67,8 @@ def edit(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
         form = EditForm(request.POST, [part.place for part in found.parts])
         if not form.is_valid():
             return refuse_post(request, turn.conversation, describe_error(form))
-        said = form.cleaned_data
-        return _answer_version(request, turn, lambda: edit_prompt(turn=turn, **said))
+        fields = form.cleaned_data
+        return _answer_version(request, turn, lambda: edit_prompt(turn=turn, **fields))
     context = {"conversation": turn.conversation, "draft": found, "client_id": uuid4()}
     page = "_partials/editor" if request.htmx else "edit"  # type: ignore[attr-defined]
     return render(request, f"conversations/{page}.html", context)

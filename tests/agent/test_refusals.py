@@ -21,8 +21,8 @@ from tests.context.samples import IMAGE
 pytestmark = pytest.mark.asyncio
 
 
-def refused(said: str, code: str = "invalid_request", **more: Any) -> list[Any]:
-    return [ModelFailed(code, "Refused.", http_status=400, said=said, **more)]
+def refused(api_text: str, code: str = "invalid_request", **more: Any) -> list[Any]:
+    return [ModelFailed(code, "Refused.", http_status=400, api_text=api_text, **more)]
 
 
 def talk(*more: str) -> World:
@@ -70,9 +70,11 @@ async def test_what_the_api_names_is_left_out_and_the_turn_goes_on() -> None:
         ("messages.99.content.3: no such", ["What is it?", "A dot.", "Go on"]),
     ],
 )
-async def test_the_finest_part_that_the_words_allow_is_left_out(said: str, left: list[str]) -> None:
+async def test_the_finest_part_that_the_words_allow_is_left_out(
+    api_text: str, left: list[str]
+) -> None:
     world = talk()
-    finish = await world.run(refused(said), says("Fine."))
+    finish = await world.run(refused(api_text), says("Fine."))
     assert finish.state == "done"
     texts = [b["text"] for m in sent(world) for b in m["content"] if b["type"] == "text"]
     assert texts == left
@@ -117,9 +119,9 @@ async def test_a_call_that_the_api_names_by_its_id_goes_with_its_result() -> Non
 @pytest.mark.parametrize(
     "said", ["tools.0.custom.input_schema: bad", "max_tokens: 9 > 8", "thinking.type: no", "system"]
 )
-async def test_a_refused_parameter_costs_nothing_of_the_conversation(said: str) -> None:
+async def test_a_refused_parameter_costs_nothing_of_the_conversation(api_text: str) -> None:
     world = talk()
-    finish = await world.run(refused(said))
+    finish = await world.run(refused(api_text))
     assert (finish.state, finish.code, finish.text) == ("failed", "invalid_request", "Refused.")
     assert kinds(world) == []
     await check_usable(world)

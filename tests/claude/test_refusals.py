@@ -56,9 +56,9 @@ async def test_the_api_s_words_are_kept_for_the_record_and_not_shown(
     )
     assert heard.code == "invalid_request"
     assert heard.failure is not None
-    assert heard.failure.said == "temp: Extra inputs are not permitted"
+    assert heard.failure.api_text == "temp: Extra inputs are not permitted"
     assert "temp" not in heard.failure.text
-    assert heard.failure.said in heard.failure.recorded
+    assert heard.failure.api_text in heard.failure.recorded
 
 
 @pytest.mark.parametrize(

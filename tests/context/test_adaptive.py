@@ -40,8 +40,10 @@ MANY, SMALL = 165, PAGE[:2_000]
 
 
 def talk(count: int, page: str = PAGE) -> View:
-    said = [m for n in range(count) for m in round_of(f"t{n}", page, url=f"https://e.org/{n}")]
-    return view_of(prompt("go"), *said)
+    explanation = [
+        m for n in range(count) for m in round_of(f"t{n}", page, url=f"https://e.org/{n}")
+    ]
+    return view_of(prompt("go"), *explanation)
 
 
 def run(view: View, shell: Shell, policy: Any = PLAIN, **more: Any) -> Prepared:
@@ -246,8 +248,8 @@ def test_in_a_small_window_one_reduction_serves_many_calls(window: int) -> None:
 
 
 def test_of_many_short_messages_few_are_recent() -> None:
-    said = [m for n in range(900) for m in (answer(f"I see {n}."), prompt(f"And then {n}?"))]
-    view = view_of(prompt("go"), *said, *round_of("a", PAGE * 4), prompt("Go on."))
+    explanation = [m for n in range(900) for m in (answer(f"I see {n}."), prompt(f"And then {n}?"))]
+    view = view_of(prompt("go"), *explanation, *round_of("a", PAGE * 4), prompt("Go on."))
     done = run(view, Shell(), PLAIN, window=1_000_000, rates=SONNET, cache_age=300).view
     assert done.tokens < 12_000
     assert done.messages[-1] == view.messages[-1]
@@ -278,7 +280,7 @@ def test_thirty_growing_turns_break_the_prefix_at_most_three_times() -> None:
 @pytest.mark.parametrize("calls", [0, 5, 500])
 def test_without_prices_nothing_is_said_of_money(calls: int) -> None:
     found = weigh_reduction("share", 5_000, 9_000, (0, 0), None, calls)
-    assert found.said == "frees about 5,000 tokens a call"
+    assert found.explanation == "frees about 5,000 tokens a call"
     assert not found.pays
 
 

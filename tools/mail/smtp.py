@@ -35,18 +35,18 @@ class Smtp:
 
     async def read_reply(self) -> tuple[int, list[str]]:
         """Read one reply of one or more lines."""
-        said: list[str] = []
+        lines: list[str] = []
         for _ in range(MOST_LINES):
             code, is_last, text = _parse_reply(await self._line.line())
-            said.append(text)
+            lines.append(text)
             if is_last:
-                return code, said
+                return code, lines
         raise MailError("The mail server's answer does not end.")
 
     async def expect(self, *codes: int) -> list[str]:
-        code, said = await self.read_reply()
-        _check_code(code, said, *codes)
-        return said
+        code, lines = await self.read_reply()
+        _check_code(code, lines, *codes)
+        return lines
 
     async def log_in(self, account: Account) -> None:
         await self.send_line(f"EHLO {NAME}")
@@ -77,9 +77,9 @@ class Smtp:
         await self.expect(354)
         self.is_unknown = True
         await self._line.send(DOT.sub(b"..", message) + b".\r\n")
-        code, said = await self.read_reply()
+        code, lines = await self.read_reply()
         self.is_unknown = False
-        _check_code(code, said, 250)
+        _check_code(code, lines, 250)
 
     async def quit(self) -> None:
         """Send QUIT; it does not matter whether the server has closed the connection before."""
@@ -139,9 +139,9 @@ async def _expect_plain(plain: PlainConnection, wanted: int) -> None:
             raise MailError("The mail server offers no encryption on this port; nothing was sent.")
 
 
-def _check_code(code: int, said: Sequence[str], *codes: int) -> None:
+def _check_code(code: int, lines: Sequence[str], *codes: int) -> None:
     if code not in codes:
-        raise MailRefusedError(f"The mail server refused: {code} {quote(' '.join(said), 200)}")
+        raise MailRefusedError(f"The mail server refused: {code} {quote(' '.join(lines), 200)}")
 
 
 def _parse_reply(line: bytes) -> tuple[int, bool, str]:

@@ -55,11 +55,11 @@ class Span:
         return tuple((self.first + ONE * at).isoformat() for at in range(count))
 
 
-def read_span(given: Mapping[str, str], today: date) -> Span:
+def read_span(query: Mapping[str, str], today: date) -> Span:
     """Read the span that a page's query asks for: a named one, or from one day to another."""
-    if given.get("from") or given.get("to"):
-        return _read_custom_span(given.get("from", ""), given.get("to", ""), today)
-    name = given.get("period", "")
+    if query.get("from") or query.get("to"):
+        return _read_custom_span(query.get("from", ""), query.get("to", ""), today)
+    name = query.get("period", "")
     return make_named_span(name if name in NAMED else "month", today)
 
 

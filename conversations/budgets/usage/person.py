@@ -59,8 +59,8 @@ def _sum_conversations(
     found = [_build_line(row, is_named=is_named) for row in top]
     kept = add_figures(group.figures for group in groups if group.purpose)
     rest = kept - add_figures(line.figures for line in found)
-    gone = add_figures(group.figures for group in groups if not group.purpose)
-    others = (Line(_("All others"), rest), Line(_("Erased conversations"), gone))
+    erased = add_figures(group.figures for group in groups if not group.purpose)
+    others = (Line(_("All others"), rest), Line(_("Erased conversations"), erased))
     return (*found, *(line for line in others if line.figures.calls))
 
 

@@ -27,15 +27,15 @@ _FIELDS = (
 def list_statement_rows(user: User, span: Span) -> Iterator[tuple[Cell, ...]]:
     """Yield the header, every call, and the cost of erased conversations by day."""
     yield HEAD
-    last, given = 0, 0
+    last, written = 0, 0
     calls = filter_calls_within(span).filter(conversation__owner=user).order_by("pk")
     while rows := list(calls.filter(pk__gt=last).values_list(*_FIELDS)[:PAGE]):
         for _pk, sent_at, title, model, purpose, *counts, micros, basis in rows:
             at = sent_at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
             cost = format_dollars(micros or 0)
             yield (at, title, model, purpose, 1, *counts, cost, basis or "in doubt")
-        last, given = rows[-1][0], given + len(rows)
-        if given >= MOST_ROWS:
+        last, written = rows[-1][0], written + len(rows)
+        if written >= MOST_ROWS:
             yield (f"Cut after {MOST_ROWS:,} calls: ask for fewer days.",)
             return
     for row in list_erased_within(span, owner_id=user.pk):

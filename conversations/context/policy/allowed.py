@@ -53,17 +53,17 @@ def read_allowed(data: object) -> Allowed:
     """Read {number: [lowest, highest] or "fixed"}, either end None; raises PolicyError."""
     if not isinstance(data, Mapping):
         raise PolicyError("policy_limits", "must be an object")
-    return Allowed({name: _read_range(name, given) for name, given in data.items()})
+    return Allowed({name: _read_range(name, bounds) for name, bounds in data.items()})
 
 
-def _read_range(name: str, given: object) -> tuple[int | None, int | None]:
+def _read_range(name: str, bounds: object) -> tuple[int | None, int | None]:
     if name not in POLICY_FIELDS:
         raise PolicyError(name, "is no number of the context policy")
-    if given == FIXED:
+    if bounds == FIXED:
         return None, None
-    if name not in BOUNDS or not isinstance(given, (list, tuple)) or len(given) != 2:
+    if name not in BOUNDS or not isinstance(bounds, (list, tuple)) or len(bounds) != 2:
         raise PolicyError(name, 'is limited by [lowest, highest] or by "fixed"')
-    least, most = (_read_end(name, value) for value in given)
+    least, most = (_read_end(name, value) for value in bounds)
     if least is None and most is None:
         raise PolicyError(name, "needs a lowest or a highest value")
     if least is not None and most is not None and least > most:

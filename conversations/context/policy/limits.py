@@ -33,7 +33,7 @@ class Goal:
         return tokens <= self.tokens and size <= self.size and count <= self.count
 
     @property
-    def said(self) -> str:
+    def explanation(self) -> str:
         number, threshold = self.trigger.number, self.trigger.threshold
         unit = _UNITS.get(self.trigger.setting, "tokens")
         return f"{number:,} {unit} exceeded {threshold:,}"

@@ -44,7 +44,8 @@ _WRITTEN = 1_000
 class Plan:
     """A reduction: what is replaced ends at index `end`, what is compacted behind it at `until`.
 
-    `since` and `until` are numbers of messages; with `asks` a summary replaces, else it is dropped.
+    `since` and `until` are numbers of messages. With `may_summarise` a summary replaces them, else
+    they are dropped.
     """
 
     trigger: Trigger
@@ -52,7 +53,7 @@ class Plan:
     end: int
     since: int
     until: int
-    asks: bool
+    may_summarise: bool
 
     def compaction(self, view: View, policy: Policy) -> Transformation | None:
         """Build the compaction of what is neither recent nor to be replaced; None for nothing."""
@@ -61,31 +62,30 @@ class Plan:
         if not edits:
             return None
         what = f"{len(edits)} old tool result{'s' if len(edits) > 1 else ''}"
-        note = f"Compacted {what}: {self.said}"
+        note = f"Compacted {what}: {self.explanation}"
         change = build_transformation(view, "compaction", self.trigger, edits, note, self.decision)
         return ready.record_applied(change)
 
     @property
-    def said(self) -> str:
+    def explanation(self) -> str:
         trigger = self.trigger
-        return (
-            f"input tokens {trigger.number:,} exceeded {trigger.threshold:,}; {self.decision.said}"
-        )
+        why = self.decision.explanation
+        return f"input tokens {trigger.number:,} exceeded {trigger.threshold:,}; {why}"
 
 
 def plan_reduction(
-    view: View, gauge: Gauge, policy: Policy, situation: Situation, *, asks: bool
+    view: View, gauge: Gauge, policy: Policy, situation: Situation, *, may_summarise: bool
 ) -> Plan | None:
     """Plan a reduction, by a quick estimate first and then by what can really be freed.
 
-    `asks`: whether a summary may be requested.
+    `may_summarise`: whether a summary may be requested.
     """
     mark = _find_low_water(view, gauge, policy)
     reason = _find_reason(gauge, policy, situation, mark)
     if reason is None or view.length < 2:
         return None
     calls = _expect_calls(view, situation, mark)
-    aim = _Aim(mark, *reason, situation, calls, gauge.permille, asks=asks)
+    aim = _Aim(mark, *reason, situation, calls, gauge.permille, may_summarise=may_summarise)
     if aim.why == "room" and not aim.pays_going_deep(view, policy):
         enough = (gauge.room * _ENOUGH // 100 - situation.overhead) * 1000 // gauge.permille
         aim = replace(aim, mark=max(mark, enough))
@@ -106,7 +106,7 @@ class _Aim:
     situation: Situation
     calls: int
     permille: int
-    asks: bool
+    may_summarise: bool
 
     def weigh(self, freed: int, rewritten: int, summary: tuple[int, int]) -> Decision:
         rates, is_cold = self.situation.rates, self.situation.is_cold
@@ -117,7 +117,7 @@ class _Aim:
     def pays_going_deep(self, view: View, policy: Policy) -> bool:
         """Whether going down to the mark would pay, given that something must be rewritten."""
         free, known = view.tokens - self.mark, self.situation
-        summary = _estimate_summary(view, policy, asks=self.asks)
+        summary = _estimate_summary(view, policy, may_summarise=self.may_summarise)
         return weigh_reduction(self.why, free, 0, summary, known.rates, known.expected_calls).pays
 
     def is_promising(self, view: View) -> bool:
@@ -138,7 +138,7 @@ def _weigh_plan(view: View, policy: Policy, aim: _Aim) -> Plan | None:
     end = freed = 0
     if view.tokens - sum(likely.values()) > aim.mark:
         # Where a summary is wanted and cannot be had, only what the window forces out goes.
-        if policy.compaction_enabled and not aim.asks and aim.why not in FORCED:
+        if policy.compaction_enabled and not aim.may_summarise and aim.why not in FORCED:
             return None
         end, freed = _find_end(view, policy, likely, aim.mark, after)
     since = messages[end].seq
@@ -146,17 +146,21 @@ def _weigh_plan(view: View, policy: Policy, aim: _Aim) -> Plan | None:
     freed = freed * aim.permille // 1000
     if freed < policy.minimum_gain_tokens:
         return None
-    asks = bool(end) and aim.asks
+    may_summarise = bool(end) and aim.may_summarise
     rewritten = max(0, view.tokens * aim.permille // 1000 - freed)
-    decision = aim.weigh(freed, rewritten, _estimate_summary(view, policy, asks=asks))
+    decision = aim.weigh(
+        freed, rewritten, _estimate_summary(view, policy, may_summarise=may_summarise)
+    )
     if not decision.is_justified:
         return None
-    return Plan(aim.trigger, decision, end, since, border, asks)
+    return Plan(aim.trigger, decision, end, since, border, may_summarise)
 
 
-def _estimate_summary(view: View, policy: Policy, *, asks: bool) -> tuple[int, int]:
+def _estimate_summary(view: View, policy: Policy, *, may_summarise: bool) -> tuple[int, int]:
     """Return the tokens that the call for a summary reads and writes, about."""
-    return (min(policy.summary_input_chars // 3, view.tokens), _WRITTEN) if asks else (0, 0)
+    return (
+        (min(policy.summary_input_chars // 3, view.tokens), _WRITTEN) if may_summarise else (0, 0)
+    )
 
 
 def _find_low_water(view: View, gauge: Gauge, policy: Policy) -> int:

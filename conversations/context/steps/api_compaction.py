@@ -177,10 +177,10 @@ def replace_block_by_text(view: View, situation: Situation) -> Transformation | 
     blocks = first.blocks
     if not blocks or blocks[0].type != "compaction":
         return None
-    said = str(blocks[0].value.get("content") or "").strip()
+    explanation = str(blocks[0].value.get("content") or "").strip()
     kept = [block.text for block in blocks[1:] if block.by not in OURS]
     lists = [str(block.value["text"]) for block in blocks[1:] if block.by in OURS]
-    words = "\n".join([recall_list.neutralise_markers(said) or "(nothing)", *lists])
+    words = "\n".join([recall_list.neutralise_markers(explanation) or "(nothing)", *lists])
     change = _build_text_change(view, kept, f"{START}\n{words}\n{END}")
     # A block can be shorter than its text with our markers; without them nothing grows.
     return (

@@ -63,17 +63,17 @@ def _list_edits(
 def _replace_texts(message: Message) -> Iterator[SpliceBlocks]:
     """Replace the texts of a message by one notice; calls and thinking are left alone."""
     kinds = ("text",) if message.kind == "answer" else ("text", "image", "document")
-    said = [
+    explanation = [
         at
         for at, block in enumerate(message.blocks)
         if block.type in kinds and block.by not in _OWN
     ]
     notice = wire.encode({"type": "text", "text": write_exclusion_notice(message_id(message.seq))})
-    size = sum(len(message.blocks[at].text.encode()) for at in said)
+    size = sum(len(message.blocks[at].text.encode()) for at in explanation)
     if len(notice.encode()) < size:
         # Last first: an edit does not move the blocks before it.
-        for at in reversed(said):
-            yield SpliceBlocks(message.seq, at, 1, (notice,) if at == said[0] else ())
+        for at in reversed(explanation):
+            yield SpliceBlocks(message.seq, at, 1, (notice,) if at == explanation[0] else ())
 
 
 def write_exclusion_notice(id: str) -> str:

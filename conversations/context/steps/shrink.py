@@ -108,7 +108,7 @@ def _build_change(
     if not edits:
         return None
     what = "largest part" if len(edits) == 1 else f"{len(edits)} largest parts"
-    note = f"Shortened the {what}: {hard.said}"
+    note = f"Shortened the {what}: {hard.explanation}"
     return build_transformation(view, "shrink", hard.trigger, edits, note)
 
 

@@ -158,7 +158,7 @@ class _Draft:
             f"freed about {replaced - new.tokens:,}"
         )
         if self.decision:
-            note = f"{note}; {self.decision.said}"
+            note = f"{note}; {self.decision.explanation}"
         return build_transformation(self.view, self.kind, self.trigger, edits, note, self.decision)
 
     def _block(self, text: str) -> str:
@@ -181,9 +181,13 @@ def _count_bytes(zone: Zone) -> int:
 
 def _find_names(zone: Zone) -> list[str]:
     carried = "\n".join([*map(read_results, zone.tail), read_own_texts(zone.first)])
-    said = [zone.previous, *map(read_own_texts, zone.messages), *map(read_results, zone.messages)]
+    explanation = [
+        zone.previous,
+        *map(read_own_texts, zone.messages),
+        *map(read_results, zone.messages),
+    ]
     return facts_in_text.find_required_names(
-        said, map(read_own_texts, zone.tail), carried, _MOST_NAMES
+        explanation, map(read_own_texts, zone.tail), carried, _MOST_NAMES
     )
 
 

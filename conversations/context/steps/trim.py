@@ -77,7 +77,7 @@ def _find_oldest(
 
 
 def _build_change(view: View, policy: Policy, hard: Goal, indexes: list[int]) -> Transformation:
-    return drop_messages(view, policy, indexes, hard.trigger, hard.said, hard.words)
+    return drop_messages(view, policy, indexes, hard.trigger, hard.explanation, hard.words)
 
 
 def drop_messages(
@@ -85,13 +85,13 @@ def drop_messages(
     policy: Policy,
     indexes: list[int],
     trigger: Trigger,
-    said: str,
+    explanation: str,
     words: int,
     decision: Decision | None = None,
 ) -> Transformation:
     """Drop the messages at these indexes; what is listed of them has at most `words` characters."""
     edits: list[Edit] = [*build_drops(view, indexes)]
-    note = f"Dropped the {len(indexes)} oldest messages: {said}"
+    note = f"Dropped the {len(indexes)} oldest messages: {explanation}"
     # Where so little was dropped that the lists of it would be longer, what was done is listed.
     for write in (write_lists, write_record):
         put = _build_notice(view, policy, indexes, words, write)

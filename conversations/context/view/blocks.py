@@ -74,7 +74,7 @@ def _find_own_flaws(role: str, where: str, value: dict[str, Any]) -> Iterator[Fl
             yield "thinking", where, "each thinking block must contain thinking and its signature"
         case "redacted_thinking" if not _is_str(value, "data"):
             yield "thinking", where, "a redacted thinking block must contain its data"
-        case "compaction" if value.get("content") is not None and not _is_said(value["content"]):
+        case "compaction" if value.get("content") is not None and not _is_filled(value["content"]):
             yield "compaction", where, "the content of a compaction block is a text or null"
         case "tool_use":
             yield from _check_use(where, value)
@@ -142,7 +142,7 @@ def _is_mark(mark: object) -> bool:
     return bool(mark.get("ttl", "5m") == "5m")
 
 
-def _is_said(text: object) -> bool:
+def _is_filled(text: object) -> bool:
     return isinstance(text, str) and text != ""
 
 

@@ -59,7 +59,7 @@ class Decision:
         return self.why in FORCED or is_unpriced or self.pays
 
     @property
-    def said(self) -> str:
+    def explanation(self) -> str:
         saves = f"frees about {self.saved_tokens:,} tokens a call"
         if not self.saved_each:
             return saves

@@ -138,21 +138,21 @@ def _read_result(at: int, value: dict[str, Any]) -> Result:
 
 
 def _read_call(value: dict[str, Any]) -> Call:
-    given: dict[str, Any] = value["input"]
-    main = _find_main(given)
+    tool_input: dict[str, Any] = value["input"]
+    main = _find_main(tool_input)
     others = [
         f"{key}={str(item)[:_VALUE]}"
-        for key, item in given.items()
+        for key, item in tool_input.items()
         if isinstance(item, str | int | float) and item not in (main, "")
     ]
     return Call(value["id"], value["name"], write_label(value), " ".join(others[:_OTHERS]))
 
 
-def _find_main(given: dict[str, Any]) -> str:
+def _find_main(tool_input: dict[str, Any]) -> str:
     """Return the text among the inputs of a call that says most of it; "" without one."""
-    main = next((given[key] for key in _MAIN if isinstance(given.get(key), str)), None)
+    main = next((tool_input[key] for key in _MAIN if isinstance(tool_input.get(key), str)), None)
     if main is None:
-        main = next((item for item in given.values() if isinstance(item, str)), "")
+        main = next((item for item in tool_input.values() if isinstance(item, str)), "")
     return str(main)
 
 

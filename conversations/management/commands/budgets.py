@@ -39,27 +39,29 @@ class Command(BaseCommand):
         actions.add_parser(
             "show", help="which budgets count for a person, where each comes from and how it stands"
         ).add_argument("user")
-        given = actions.add_parser(
+        set_limit = actions.add_parser(
             "set",
             help="set a budget, change its limit, or with `off` switch it off; money in dollars",
         )
-        subject = given.add_mutually_exclusive_group(required=True)
+        subject = set_limit.add_mutually_exclusive_group(required=True)
         subject.add_argument("--user", metavar="NAME")
         subject.add_argument("--group", metavar="NAME")
         subject.add_argument("--site", action="store_true")
-        given.add_argument("limit", help="how much, or off")
-        given.add_argument("--pool", action="store_true", help="shared by all, not for each member")
-        given.add_argument("--zone", metavar="NAME", help="time zone of a new one's windows")
-        given.add_argument("--note")
+        set_limit.add_argument("limit", help="how much, or off")
+        set_limit.add_argument(
+            "--pool", action="store_true", help="shared by all, not for each member"
+        )
+        set_limit.add_argument("--zone", metavar="NAME", help="time zone of a new one's windows")
+        set_limit.add_argument("--note")
         grant = actions.add_parser(
             "grant", help="add to what a person's budget allows, until a day"
         )
         grant.add_argument("user")
         grant.add_argument("amount")
         grant.add_argument("--until", metavar="DAY", help="when it expires, in the budget's zone")
-        for action in (given, grant):
+        for action in (set_limit, grant):
             action.add_argument("--unit", choices=_UNITS, default=Budget.Unit.MONEY.value)
-        given.add_argument("--period", choices=_PERIODS, default="month")
+        set_limit.add_argument("--period", choices=_PERIODS, default="month")
         grant.add_argument("--period", choices=_PERIODS, help="where the person has several")
         exempt = actions.add_parser("exempt", help="free a person of budgets, or no longer")
         exempt.add_argument("user")

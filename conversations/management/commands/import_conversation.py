@@ -54,12 +54,12 @@ class Command(BaseCommand):
                     self.stderr.write(f"{where}: {error}")
                 else:
                     imported += 1
-                    self._tell(conversation)
+                    self._print_imported(conversation)
         self.stdout.write(f"{imported} imported, {refused} refused")
         if refused:
             raise SystemExit(1)
 
-    def _tell(self, conversation: Conversation) -> None:
+    def _print_imported(self, conversation: Conversation) -> None:
         turns, messages = conversation.turns.count(), conversation.messages.count()
         words = f"{turns} turns, {messages} messages"
         self.stdout.write(f"{conversation.public_id}  {conversation.title}  ({words})")

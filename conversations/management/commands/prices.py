@@ -76,7 +76,7 @@ class Command(BaseCommand):
             changes = load_prices(rows=_read_rows(file), dry_run=dry_run)
         except PriceError as error:
             raise CommandError(str(error)) from error
-        self._tell(changes, dry_run=dry_run)
+        self._print_changes(changes, dry_run=dry_run)
 
     def _refresh(self, *, dry_run: bool) -> None:
         if not settings.ANTHROPIC_API_KEY and not settings.ANTHROPIC_BASE_URL:
@@ -85,9 +85,9 @@ class Command(BaseCommand):
             facts = asyncio.run(_fetch_models())
         except ModelFailed as error:
             raise CommandError(str(error)) from error
-        self._tell(refresh_models(facts=facts, dry_run=dry_run), dry_run=dry_run)
+        self._print_changes(refresh_models(facts=facts, dry_run=dry_run), dry_run=dry_run)
 
-    def _tell(self, changes: list[str], *, dry_run: bool) -> None:
+    def _print_changes(self, changes: list[str], *, dry_run: bool) -> None:
         for change in changes:
             self.stdout.write(change)
         verb = "would change" if dry_run else "changed"

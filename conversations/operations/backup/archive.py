@@ -59,11 +59,11 @@ class ArchiveWriter:
 
     def add(self, name: str, source: IO[bytes], size: int) -> None:
         """Add a part from a source of `size` bytes."""
-        told = _HashingReader(source)
+        hashed = _HashingReader(source)
         info = tarfile.TarInfo(name)
         info.size, info.mode = size, 0o600
-        self._tar.addfile(info, told)
-        self.manifest.parts.append(Part(name, told.digest, size))
+        self._tar.addfile(info, hashed)
+        self.manifest.parts.append(Part(name, hashed.digest, size))
 
     def add_bytes(self, name: str, data: bytes) -> None:
         self.add(name, io.BytesIO(data), len(data))

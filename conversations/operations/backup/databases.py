@@ -122,11 +122,11 @@ def _move_aside(target: Path) -> Path | None:
 def _demand_intact(copy: Path) -> None:
     try:
         with closing(sqlite3.connect(copy)) as database:
-            said = database.execute("PRAGMA integrity_check").fetchone()[0]
+            report = database.execute("PRAGMA integrity_check").fetchone()[0]
     except sqlite3.DatabaseError as error:
-        said = str(error)
-    if said != "ok":
-        raise BackupError(f"the database in the backup is damaged: {said}")
+        report = str(error)
+    if report != "ok":
+        raise BackupError(f"the database in the backup is damaged: {report}")
 
 
 def restore_postgres(copy: Path) -> None:
@@ -202,11 +202,13 @@ def _run_postgres(program: str, *options: str) -> None:
             f"{program} is not there: install the PostgreSQL client of the server's version, or"
             " back the database up with the tools of whoever runs it"
         )
-    told = {
+    environment = {
         name: value
         for name, value in os.environ.items()
         if name in _ENVIRONMENT or name.startswith(_ENVIRONMENT_PREFIXES)
     }
-    done = subprocess.run([path, *options], check=False, env=told, capture_output=True, text=True)
+    done = subprocess.run(
+        [path, *options], check=False, env=environment, capture_output=True, text=True
+    )
     if done.returncode:
         raise BackupError(f"{program} failed: {done.stderr.strip()[-2_000:]}")

@@ -129,5 +129,8 @@ def _read_hints(tool: McpTool) -> str:
     hints = json.loads(tool.listed).get("annotations") if tool.listed else None
     if not isinstance(hints, dict):
         return ""
-    said = {"readOnlyHint": "it only reads", "idempotentHint": "a repeat changes nothing more"}
-    return "; ".join(words for name, words in said.items() if hints.get(name) is True)
+    hint_words = {
+        "readOnlyHint": "it only reads",
+        "idempotentHint": "a repeat changes nothing more",
+    }
+    return "; ".join(words for name, words in hint_words.items() if hints.get(name) is True)

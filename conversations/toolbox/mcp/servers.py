@@ -109,16 +109,16 @@ def clear_check_request(*, server_id: int) -> None:
     McpServer.objects.filter(pk=server_id).update(check_asked_at=None)
 
 
-def record_status(*, name: str, standing: ServerStatus) -> None:
+def record_status(*, name: str, status: ServerStatus) -> None:
     """Store the connection status of a server; `state_since` moves only with the state."""
     now = timezone.now()
     rows = McpServer.objects.filter(name=name)
-    rows.exclude(state=standing.state).update(state_since=now)
-    rows.update(state=standing.state)
-    if standing.state == "connected":
-        rows.update(last_seen_at=now, says=standing.says)
-    if standing.error:
-        rows.update(last_error=standing.error[:LONGEST_ERROR], last_error_at=now)
+    rows.exclude(state=status.state).update(state_since=now)
+    rows.update(state=status.state)
+    if status.state == "connected":
+        rows.update(last_seen_at=now, says=status.says)
+    if status.error:
+        rows.update(last_error=status.error[:LONGEST_ERROR], last_error_at=now)
 
 
 @transaction.atomic

@@ -28,7 +28,7 @@ def write_markdown(conversation: Conversation, *, with_events: bool = False) -> 
     rows: Iterator[Message | Transformation] = iterate_messages(conversation)
     if with_events:
         rows = merge(rows, iterate_transformations(conversation), key=lambda row: row.seq)
-    said, path = "", list_path_numbers(conversation)
+    last_kind, path = "", list_path_numbers(conversation)
     ours = set(conversation.turns.exclude(continues=None).values_list("pk", flat=True))
     for row in rows:
         if row.seq not in path:
@@ -41,9 +41,9 @@ def write_markdown(conversation: Conversation, *, with_events: bool = False) -> 
             continue
         if row.kind == Message.Kind.PROMPT:
             yield "\n## You\n"
-        elif row.kind == Message.Kind.ANSWER and said == Message.Kind.PROMPT:
+        elif row.kind == Message.Kind.ANSWER and last_kind == Message.Kind.PROMPT:
             yield "\n## Answer\n"
-        said = row.kind
+        last_kind = row.kind
         is_prompt = row.kind == Message.Kind.PROMPT
         blocks = (
             expand_for_reading(conversation, row.content) if is_prompt else read_blocks(row.content)

@@ -11,9 +11,9 @@ from conversations.transfer.recordings import RecordError
 BEGINS = "(The conversation begins with an answer.)"
 
 
-def build_messages(said: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
+def build_messages(pairs: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
     """Build messages of (role, text) pairs, starting with the first of the user."""
-    found = [{"role": role, "content": text} for role, text in said if text.strip()]
+    found = [{"role": role, "content": text} for role, text in pairs if text.strip()]
     if not found:
         raise RecordError("is empty")
     if found[0]["role"] != "user":

@@ -141,13 +141,13 @@ def list_effort_choices(conversation: Conversation) -> list[tuple[str, Any]]:
 
 def _with_limits(name: str, allowed: Allowed) -> str:
     """Return the help text of a number, with the range the owner's account allows."""
-    told, limits = str(_(POLICY_WORDS[name])), allowed.limits(name)
+    label, limits = str(_(POLICY_WORDS[name])), allowed.limits(name)
     if allowed.is_fixed(name):
-        return f"{told} {_('Set for your account.')}"
+        return f"{label} {_('Set for your account.')}"
     if name not in allowed.ranges or limits is None:
-        return told
+        return label
     words = {"least": f"{limits[0]:,}", "most": f"{limits[1]:,}"}
-    return f"{told} {_('Your account allows %(least)s to %(most)s.') % words}"
+    return f"{label} {_('Your account allows %(least)s to %(most)s.') % words}"
 
 
 def build_number_field(name: str, value: Any) -> forms.Field:

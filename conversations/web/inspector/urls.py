@@ -24,8 +24,8 @@ _PAGES: tuple[tuple[str, Any, str], ...] = (
 
 
 def _routes(before: str, prefix: str, *, is_review: bool) -> list[URLPattern]:
-    told = {"is_review": is_review}
-    return [path(before + route, view, told, prefix + name) for route, view, name in _PAGES]
+    extra = {"is_review": is_review}
+    return [path(before + route, view, extra, prefix + name) for route, view, name in _PAGES]
 
 
 _REVIEW = "review/c/<uuid:public_id>/inspect/"

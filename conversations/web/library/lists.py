@@ -45,8 +45,8 @@ def empty(request: HttpRequest) -> HttpResponse:
     user = require_user(request)
     empty_trash(owner_id=user.pk)
     count = erase_due_conversations(owner_id=user.pk)
-    said = _("%d conversations were erased.") % count
+    notice = _("%d conversations were erased.") % count
     if count_conversations(user).trash:
-        said += " " + _("What is still answering follows as soon as it has stopped.")
-    add_notice(request, said)
+        notice += " " + _("What is still answering follows as soon as it has stopped.")
+    add_notice(request, notice)
     return redirect("trash")

@@ -89,8 +89,8 @@ def _store_uploads(request: HttpRequest) -> HttpResponse:
         except ToolError as error:
             errors.append(f"{clean_display_name(file.name or '', 'application/file')}: {error}")
     if taken:
-        said = ngettext("%d file was added.", "%d files were added.", taken) % taken
-        add_notice(request, said)
+        notice = ngettext("%d file was added.", "%d files were added.", taken) % taken
+        add_notice(request, notice)
     if errors:
         return _render_folder(request, _clean_path(folder), errors, 400)
     return _redirect_to_folder(folder)
@@ -201,8 +201,8 @@ def restore(request: HttpRequest, batch: UUID) -> HttpResponse:
     back = workspace.restore_files(owner_id=require_user(request).pk, batch=batch)
     if not back:
         raise Http404("nothing of it is in the trash")
-    said = ngettext("“%(path)s” is back.", "%(count)d files are back.", len(back))
-    add_notice(request, said % {"path": back[0], "count": len(back)})
+    notice = ngettext("“%(path)s” is back.", "%(count)d files are back.", len(back))
+    add_notice(request, notice % {"path": back[0], "count": len(back)})
     return _redirect_to_folder(back[0].rpartition("/")[0])
 
 
@@ -224,5 +224,5 @@ def _clean_path(path: str) -> str:
 
 
 def _redirect_to_folder(path: str) -> HttpResponse:
-    asked = f"?{urlencode({'path': path})}" if path else ""
-    return redirect(f"{reverse('workspace')}{asked}")
+    query = f"?{urlencode({'path': path})}" if path else ""
+    return redirect(f"{reverse('workspace')}{query}")
