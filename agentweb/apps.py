@@ -1,4 +1,4 @@
-"""The site's start: checks are registered, and what tells of the site is switched on if wanted."""
+"""The site's start: registers the checks, and starts logging, metrics and tracing if configured."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """ASGI: pages by Django, sockets by Channels, both behind the same checks.
 
-A socket is accepted only from a page of this very site: the Origin must be the scheme, host and
-port of the request, not merely an allowed host, and the token that of the session. What only a
-proxy may say is dropped unless one of ours said it.
+A socket is accepted only from a page of this site: the Origin must equal the scheme, host and port
+of the request (an allowed host is not enough), and the token must be that of the session. Headers
+that only a proxy may set are removed unless a trusted proxy set them.
 """
 
 from __future__ import annotations

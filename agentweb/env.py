@@ -1,4 +1,4 @@
-"""The environment, read in one place and loudly: a bad value stops the start with its name."""
+"""Reads environment variables, in one place; an invalid value stops the start and is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of a README that code writes: the text between `<!-- name -->` and `<!-- /name -->`."""
+"""Generated parts of a README: the text between `<!-- name -->` and `<!-- /name -->`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""PostgreSQL connections that do not wait for ever.
+"""PostgreSQL connections with a timeout on the client's side.
 
-`statement_timeout` is kept by the server, so it does not help when the server itself hangs, and a
-stopped process still acknowledges TCP. Here the client waits a little longer than the server would
-let a statement run, then drops the connection: a request ends, and its thread with it.
+`statement_timeout` is enforced by the server, so it does not help when the server itself hangs; a
+stopped process still acknowledges TCP. Here the client waits slightly longer than the server's
+timeout, then drops the connection, so that the request and its thread end.
 """
 
 from __future__ import annotations

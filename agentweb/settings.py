@@ -1,7 +1,7 @@
-"""Django settings: the environment made explicit. Embedded by default, scaled out by URL.
+"""Django settings, read from the environment. Embedded by default, scaled out by URL.
 
-The `#:` lines above what is read are the table of settings in this package's README: their last
-sentence, `Default: ...`, is for a default that is no literal.
+The `#:` comments above settings are the table in this package's README: their last sentence,
+`Default: ...`, is for a default that is not a literal.
 """
 
 from __future__ import annotations

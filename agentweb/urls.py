@@ -1,4 +1,4 @@
-"""URLs: the app's pages, the admin, accounts, figures; and the page of an error."""
+"""URLs: the app's pages, the admin, accounts, metrics, error pages."""
 
 from __future__ import annotations
 

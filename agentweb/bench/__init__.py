@@ -1,6 +1,6 @@
-"""Measures of what a reader feels: an answer as it streams, pages of long conversations.
+"""Benchmarks of what a reader notices: streamed answers, and pages of long conversations.
 
-Figures of a machine mean little, so each is told beside a floor measured in the same run: the
-least that anybody does for the same. What grows with the length of an answer or a conversation is
-a defect; that is asserted by counts in tests and only shown here as times.
+Absolute figures depend on the machine, so each is shown next to a baseline measured in the same
+run: the minimum work for the same result. Cost that grows with the length of an answer or of a
+conversation is a defect; tests assert that by counts, the benchmarks only show it as times.
 """

@@ -1,7 +1,7 @@
-"""The floor of a streamed answer: a plain Starlette relay on uvicorn by the SDK's own helper.
+"""The baseline of a streamed answer: a plain Starlette relay on uvicorn, with the SDK's own helper.
 
-It keeps nothing, checks nothing and renders nothing: each delta of `messages.stream` goes to the
-page as one server-sent event. (A WebSocket library for uvicorn is not among the dependencies.)
+It stores, checks and renders nothing: each delta of `messages.stream` goes to the page as one
+server-sent event. (A WebSocket library for uvicorn is not among the dependencies.)
 """
 
 from __future__ import annotations

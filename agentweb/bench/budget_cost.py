@@ -1,9 +1,9 @@
-"""Opening and closing calls with and without budgets, beside the least that anybody does.
+"""The cost of opening and closing calls, with and without budgets, next to a baseline.
 
-The floor is a transaction of one INSERT and one UPDATE on the same database: what a counter costs
-that holds nothing. Between the cases only the budgets differ, so what they add is the difference to
-the call without any that was made beside it: on the clock, and of this thread's processor time,
-which does not count the waiting on a busy machine.
+The baseline is a transaction of one INSERT and one UPDATE on the same database: a counter without
+holds. The cases differ in nothing but their budgets, so the cost of a budget is the difference to
+the call without one that was measured next to it: in wall time, and in processor time of this
+thread, which excludes waiting on a busy machine.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""How much the emulator gives beside what the application can take, measured in one run.
+"""The throughput of the emulator next to that of the application, measured in one run.
 
-The emulator runs in a process of its own. First clients that only read bytes show what it can give,
-then the application's own door (`conversations.claude.client`) and its parsing of answers read the
-same streams: the least any turn does, so what is above it only makes the application slower. A load
-test against the emulator measures the application only while the first is much more than the
-second. Processor time is told beside the clock, because it does not depend on what else the machine
-does.
+The emulator runs in a process of its own. First, clients that only read bytes measure what it can
+send. Then the application's client (`conversations.claude.client`) and its parser read the same
+streams: the minimum that every turn does. A load test against the emulator measures the application
+only while the first figure is much larger than the second. Processor time is shown next to wall
+time, because it does not depend on the load of the machine.
 """
 
 from __future__ import annotations

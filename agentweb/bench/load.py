@@ -1,7 +1,7 @@
-"""What one web process carries besides answers: idle sockets, messages that are stored, many
-readers of one answer, a restart under a thousand clients, and a neighbour at all limits.
+"""Load on one web process besides answers: idle sockets, stored messages, many readers of one
+answer, a restart with a thousand clients, and other users at all limits.
 
-Every subject is bounded in time and gives one flat row; p95 and the like are milliseconds.
+Every subject is bounded in time and gives one flat row; percentiles are in milliseconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Markdown made up for measuring: any length, every kind of block, always the same."""
+"""Generated Markdown for measuring: any length, every kind of block, always the same."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""People with sessions and conversations, put straight into the data of a server under test.
+"""People with sessions and conversations, inserted directly into the data of a server under test.
 
-Run as a process in that server's environment: `python -m agentweb.bench.made_people 200 1`, so
-many people and conversations of each. It prints one JSON list of what a browser of each would know.
+Run as a process in that server's environment: `python -m agentweb.bench.made_people 200 1` makes
+200 people with one conversation each. It prints a JSON list of what each one's browser needs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One job of the measuring client beside what the site's processes spend meanwhile."""
+"""Runs one job of the measuring client, and measures what the site's processes use meanwhile."""
 
 from __future__ import annotations
 

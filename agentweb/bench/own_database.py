@@ -1,4 +1,4 @@
-"""A database of its own for measuring, of the kind that is configured; nothing of the user's."""
+"""A separate database for measuring, of the configured kind; the user's data is not touched."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The processes of a load test: each started by its own command, counted with all its children.
+"""The processes of a load test: each started by its own command, measured with all its children.
 
-Time is the processor's as the kernel tells it, so PostgreSQL's short-lived backends count, and what
-else the machine does counts little.
+Time is processor time from the kernel, so PostgreSQL's short-lived backends are included and other
+load on the machine matters little.
 """
 
 from __future__ import annotations

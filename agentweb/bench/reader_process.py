@@ -1,8 +1,8 @@
-"""The readers of a load test, in a process of their own: they only count and take the time.
+"""The readers of a load test, in a separate process: they only count and take times.
 
-It reads one JSON line with what to do, prints a line when everything is connected, begins when it
-reads another, and prints the result. An answer's deltas carry the moment they were written; how
-long ago that is when they come is their latency, on one clock.
+It reads a job as one JSON line, prints a line when everything is connected, starts when it reads
+another line, and prints the result. Each delta carries the time at which it was written; latency is
+the time since then, on the same clock.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What the readers of a load test see: each delta once, and how long it was on its way.
+"""What the readers of a load test see: each delta once, and its latency.
 
-The unfinished end of an answer is shown again with every frame; a delta counts when it is shown for
-the first time.
+The unfinished end of an answer is sent again with every frame; a delta counts only the first time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The figures that agentweb/bench/README.md quotes, made from a kept run and from nothing else.
+"""The figures in agentweb/bench/README.md, generated from a stored run and from nothing else.
 
-A run that was accepted stands in the results folder, one file each, named by its date; the newest
-is the one that is quoted. Its figures must keep the floors, and a later run is compared with it.
+Accepted runs are stored in the results folder, one file each, named by date; the newest is quoted.
+Its figures must keep the limits, and a later run is compared with it.
 """
 
 from __future__ import annotations

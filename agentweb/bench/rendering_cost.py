@@ -1,10 +1,10 @@
-"""What a streamed answer costs the server, beside a plain relay of the same pieces.
+"""What a streamed answer costs the server, next to a plain relay of the same pieces.
 
-The answer goes through a real turn's stage: Markdown, frames, hub, checkpoints of the draft, and
-through the consumer of each tab. The relay escapes each piece and hands it to the same hub and the
-same tabs: what is above it is the price of safe, finished HTML. Time is the processor's, of all
-threads, so a busy machine changes little. Pieces are those of a slow model, the costly case: a
-quick one gives longer pieces and fewer renderings.
+The answer passes through everything that a real turn uses: Markdown, frames, hub, checkpoints of
+the draft, and the consumer of each tab. The relay escapes each piece and sends it to the same hub
+and tabs; the difference is the cost of safe, rendered HTML. Time is processor time of all threads,
+so other load matters little. The pieces are those of a slow model, which is the expensive case: a
+fast one sends longer pieces and causes fewer renderings.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The measures that start servers of their own, as subjects of `manage.py bench`."""
+"""The subjects of `manage.py bench` that start servers of their own."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What tabs show in the end beside what is stored, when everything had time enough to come.
+"""Compares what tabs show in the end with what is stored, after enough time to deliver everything.
 
-A delta is late that came behind the time of its measure, missing when it is stored and not shown,
-and unstored when the far end was to say it and no answer has it.
+A delta is late when it arrived after the measured time, missing when it is stored and not shown,
+and unstored when the emulator was to send it and no stored answer has it.
 """
 
 from __future__ import annotations

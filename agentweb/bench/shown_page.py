@@ -1,8 +1,8 @@
-"""What a chat page shows of answers: a twin of its swaps that keeps stamps and nothing else.
+"""What a chat page shows of answers: applies the frames' swaps and keeps only the time stamps.
 
 A page has two parts, `#history` and `#live`; each is a row of elements with ids of their own
-(`turn-3-r1-done`), which frames replace, fill anew or add to. What was heard is folded when
-somebody asks, so a reader that only counts pays for none of it.
+(`turn-3-r1-done`), which frames replace, fill or append to. Messages are applied only when the
+page is read, so a reader that only counts does not pay for it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The product under test: real processes on data of their own, embedded or scaled out.
+"""The product under test: real processes with their own data, embedded or scaled out.
 
-Scaled out are a web process, a worker, PostgreSQL and Redis, each counted by itself. The servers
-are started from the development wheels; BENCH_DATABASE_URL and BENCH_REDIS_URL name others, never
-those of a site in use, whose data would be full of people that there are not.
+Scaled out means a web process, a worker, PostgreSQL and Redis, each measured separately. The
+servers are started from the development wheels. BENCH_DATABASE_URL and BENCH_REDIS_URL name others;
+never name those of a site in use, because the run fills them with made-up people.
 """
 
 from __future__ import annotations

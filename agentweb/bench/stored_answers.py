@@ -1,8 +1,8 @@
-"""What is stored of the answers of a server under test, to compare what was shown with.
+"""The stored answers of a server under test, for comparison with what was shown.
 
-Run as a process in that server's environment with the ids of conversations as a JSON list on its
-input: `python -m agentweb.bench.stored_answers 60` waits so many seconds at most until no turn of
-them runs any more, and prints the stamps of each, in their order.
+Run as a process in that server's environment, with the ids of conversations as a JSON list on
+stdin: `python -m agentweb.bench.stored_answers 60` waits at most 60 seconds until none of their
+turns runs any more, and prints the time stamps in each answer, in order.
 """
 
 from __future__ import annotations

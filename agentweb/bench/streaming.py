@@ -1,9 +1,9 @@
-"""A streamed answer from the far end to the browser, beside a plain relay in the same run.
+"""A streamed answer from the emulator to the browser, next to a plain relay in the same run.
 
-Every conversation gets 40 deltas a second whether or not anybody keeps up, so what queues shows as
-latency. The far end and the readers have processes of their own, which are not counted; ratios to
-the relay's processor time are the result, the clock depends on the machine. The first row of a side
-pays for what a process makes once, so a short answer is read before.
+Every conversation gets 40 deltas a second whether or not they are read, so queueing shows as
+latency. The emulator and the readers run in processes of their own, which are not counted. The
+result is the ratio to the relay's processor time; wall time depends on the machine. A short answer
+is read first, so that the first row does not include one-time costs of a process.
 """
 
 from __future__ import annotations

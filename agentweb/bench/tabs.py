@@ -1,7 +1,7 @@
-"""A tab on a chat as its page is: a socket that comes back, and what its frames made of the page.
+"""A tab on a chat, as its page behaves: a socket that reconnects, and the page its frames make.
 
-Pauses, patience and what ends it for good are those of `static/connection.js`. A sign of life says
-nothing of the chat, and may come before the first snapshot: a tab is here with its snapshot.
+Delays, timeouts and final close codes are those of `static/connection.js`. A heartbeat carries
+nothing of the chat and may arrive before the first snapshot: a tab is ready with its snapshot.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The alert mails of the job search: one for each list page, as long as such mails are.
+"""The alert mails of the job search: one for each list page, of realistic length.
 
-What the pages do not say is known elsewhere: how a company is rated, and whether an opening is
-still open. Both are drawn like the openings, the same for ever.
+Two facts are not on the pages: how a company is rated, and whether an opening is still open. Both
+are generated like the openings, from the same seed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The openings of the job site: facts drawn from a seeded die, the same for ever."""
+"""The openings of the job site: generated from a fixed seed, always the same."""
 
 from __future__ import annotations
 

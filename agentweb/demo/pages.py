@@ -1,4 +1,4 @@
-"""The job site's HTML: as much markup around the words as such sites have."""
+"""The job site's HTML, with as much markup around the text as real job sites have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The job search played by itself: a user, a workspace, a conversation, its prompts in turn."""
+"""Plays the job search: a user, a workspace, a conversation, and its prompts in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words of a job page: long, plausible, different on every page."""
+"""The text of a job page: long, plausible, different on every page."""
 
 from __future__ import annotations
 

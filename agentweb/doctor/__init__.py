@@ -1,3 +1,3 @@
-"""`manage.py doctor`: all that a self-hoster can get wrong, each line with what to change."""
+"""`manage.py doctor`: checks an installation; each line says what is wrong and what to change."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The database: whether it answers, is of this version, keeps the log, and has the right time."""
+"""Checks of the database: reachable, migrated to this version, append-only, clock in agreement."""
 
 from __future__ import annotations
 

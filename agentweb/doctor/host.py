@@ -1,4 +1,4 @@
-"""The machine: Python and its packages, the data folder, its disk."""
+"""Checks of the machine: Python and its packages, the data folder, its disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model: the key, whether the API takes it, the catalogue and its prices."""
+"""Checks of the model: the key, whether the API accepts it, the catalogue and its prices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the doctor says: lines that are well, that are to be looked at, or that have failed."""
+"""The lines of the doctor's report: good, warning or failed."""
 
 from __future__ import annotations
 

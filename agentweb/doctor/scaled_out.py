@@ -1,4 +1,4 @@
-"""The other parts of the scaled-out mode: Redis, workers, beat."""
+"""Checks of the scaled-out mode: Redis, workers, beat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings: each by itself, as the start checks them, and together."""
+"""Checks of the settings: each alone, as at start-up, and in combination."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is kept: files, turns, the ledger, anchors, and the settings of mail and MCP servers."""
+"""Checks of stored data: files, turns, ledger, anchors, settings of mail and MCP servers."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What stands between the wire and the application: limits that hold before anything is asked."""
+"""The HTTP and WebSocket server in front of the application, with limits before any view runs."""

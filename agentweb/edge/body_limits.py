@@ -1,8 +1,8 @@
-"""How large the body of a request may be: by its path, and all of them together.
+"""Limits on the size of request bodies: by path, and for all requests together.
 
-A page's form is small; the few addresses that take files say by their settings how much. Bodies
-that are more than small share one allowance of the process, so that many at once are told to come
-again rather than filling its disk and its memory.
+Forms are small; the few URLs that take files set a larger limit in the settings. Large bodies share
+one allowance of the process. When it is used up a request is refused with "try again later", so
+that many at once do not fill the disk or the memory.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""One connection that speaks HTTP: its heads and bodies have limits of size and of time.
+"""One HTTP connection, with limits on the size and the time of heads and bodies.
 
-Only progress counts against the clock, a whole head or another part of a body, not a byte now and
-then. What is refused is answered at once, without an application; then the connection is half
-closed and what still comes is thrown away for a moment, so that the answer is not lost in a reset.
+Only progress resets the timeout: a complete head or another part of a body, not single bytes. A
+refused request is answered at once, without the application. Then the connection is half closed and
+further input is discarded for a moment, so that a TCP reset does not lose the response.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""File descriptors: as many as may be had, and some kept back from visitors.
+"""File descriptors: raises the limit, and reserves some that visitors cannot use.
 
-A process without descriptors can neither open its database nor call the model, so what it does for
-everybody stops. A connection whose descriptor lies in the kept part is closed at once instead: the
-kernel gives the lowest free number, so the number says how many are in use.
+A process without free descriptors can neither open its database nor call the model, so it stops
+working for everybody. So a connection whose descriptor is in the reserved range is closed at once.
+The kernel assigns the lowest free number, so the number shows how many are in use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answers that the server gives by itself, with the headers that every answer has."""
+"""Error responses made by the server itself, with the headers that every response has."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Whether the peer of a connection takes what it is sent.
+"""Backpressure: whether the peer of a connection reads what it is sent.
 
-The transport says when more waits than its buffer holds, and when all of it is gone; in between an
-application that sends is made to wait, so a connection holds one message at most beyond the buffer.
-A peer that takes nothing for a while although data waits for it is cut off. One that is slow but
-takes something is not, so the bytes that its side has not acknowledged yet are looked at as well.
+The transport reports when more data waits than its buffer holds, and when the buffer is empty
+again. In between a sending application waits, so at most one message beyond the buffer is held. A
+peer that reads nothing for a while is disconnected. A slow peer is not: bytes that it has not
+acknowledged yet are looked at as well.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Daphne's server with our own connections, answers that wait for their readers, and an end.
+"""Daphne's server with our own connections, backpressure on responses, and a clean shutdown.
 
-Told to stop it first lets turns end, while everything still works; then it takes no new
-connections, closes the sockets with a code that has pages come back, and waits a moment for
-requests that are being answered.
+On shutdown it first lets turns end while everything still works. Then it accepts no new
+connections, closes the sockets with a code that makes pages reconnect, and waits a moment for
+requests in progress.
 """
 
 from __future__ import annotations

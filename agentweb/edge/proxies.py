@@ -1,9 +1,9 @@
-"""What a proxy says of the visitor, believed only if the proxy is ours.
+"""Forwarding headers, accepted only from trusted proxies.
 
-`X-Forwarded-For` counts from `AGENTWEB_TRUSTED_PROXIES` alone: the visitor is the last address in
-it that is not itself such a proxy. `X-Forwarded-Proto` also counts from this machine and, where no
-proxies are named, from private networks: whoever lies in it only misleads his own request. All
-else that forwards is dropped, as is everything that somebody unknown says.
+`X-Forwarded-For` is accepted from `AGENTWEB_TRUSTED_PROXIES` alone: the visitor is the last address
+in it that is not a trusted proxy. `X-Forwarded-Proto` is also accepted from this machine and, where
+no proxies are configured, from private networks: a false value affects only the sender's own
+request. All other forwarding headers are removed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""One request: its body lies in a file and is read when the application asks for more of it.
+"""One request: its body is stored in a file and read when the application asks for it.
 
-Daphne would put all of it into memory, and Twisted would parse it besides, before any view knows.
+Daphne would hold the body in memory, and Twisted would parse it as well, before any view runs.
 """
 
 from __future__ import annotations

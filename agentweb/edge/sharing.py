@@ -1,10 +1,10 @@
-"""Requests of one visitor go to the pages one at a time, so that others have their share.
+"""Requests of one visitor are handled one at a time, so that all visitors get a fair share.
 
-Whoever asks for eight things at once would be ahead of somebody who asks for one with eight shares
-of the processor. A visitor is a session, or the address where there is none. Their requests wait
-for each other once they are here whole, and no longer than until the answer begins: a slow line
-holds nobody up. Nothing is refused, and nothing waits for long: what takes its time (a mail server,
-an export) holds up the visitor's own next page for a second at most.
+Without this, somebody who sends eight requests at once would get eight times the processor time. A
+visitor is a session, or the address where there is none. Requests wait for each other from when
+their body is complete until their response begins, so a slow connection delays nobody. Nothing is
+refused, and no wait is long: a slow response (a mail server, an export) delays the visitor's own
+next page by at most a second.
 """
 
 from __future__ import annotations

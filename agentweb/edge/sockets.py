@@ -1,8 +1,9 @@
-"""One WebSocket: what may come in, what waits to go out, and how it ends.
+"""One WebSocket: limits on what comes in, backpressure on what goes out, and close codes.
 
-The page has next to nothing to say by its socket, so a little is plenty; whoever says more is told
-why (1008, 1009, 1003, 1002, 1007) and is not read any further, before anything queues up for the
-application. A peer that does not read is cut (4008); a server that stops says so (1012).
+A page sends almost nothing over its socket, so the limits are low. A client that exceeds them is
+closed with the reason (1008, 1009, 1003, 1002, 1007) and not read any further, before messages
+queue up for the application. A peer that does not read is closed with 4008; a server that stops
+closes with 1012.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Says where the event loop is when it does nothing else: every socket waits for it."""
+"""Logs where the event loop is blocked, since all sockets wait for it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A strict, deterministic stand-in for the Messages API: for a demo without a key, and for tests.
+"""A strict, deterministic emulator of the Messages API, for demonstrations without a key and tests.
 
-It shares no code with the application it stands before: it has its own rules, token counts, cache
-and prices, so that the two can only agree by both being right. What stands here is its interface:
-code outside tests imports nothing else of it.
+It shares no code with the application: it has its own rules, token counts, cache and prices, so the
+two agree only if both are right. This module is its interface: code outside tests imports nothing
+else of it.
 """
 
 from __future__ import annotations

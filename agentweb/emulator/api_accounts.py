@@ -2,8 +2,7 @@
 
 `sk-anything` is the default organization; `sk-anything@acme/blue` is workspace blue of acme. A
 workspace `us` keeps its inference there, an organization `priority` has bought capacity. Keys that
-start with `invalid`, `unpaid` or `forbidden` fail, so that those errors can be had through the
-whole application.
+start with `invalid`, `unpaid` or `forbidden` fail, to test those errors through the application.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A batch of requests: what was ordered, how far it is, what came of each."""
+"""A message batch: its requests, its progress and the result of each."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Run message batches: their requests are answered some time later, at half the price.
+"""Run message batches: their requests are answered later, at half the price.
 
-A batch is in progress for as long as the emulator's `batch_seconds` say, and ends when somebody
-looks after that; its requests are then run in their order. What breaks a rule is one errored
-result.
+A batch is in progress for the emulator's `batch_seconds`. The first request for it after that runs
+its requests in order and ends it. A request that breaks a rule becomes one errored result.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Cache diagnostics: compare a request with an earlier one and say why the cache missed.
 
-Only requests that ask for it are remembered, by the id of their answer and for their workspace
-alone. The first thing that differs is the reason, in the order model, tools, system, messages; what
-differs in no text (thinking, tool choice) is told as unavailable. No difference is no reason, even
-where the entry has died meanwhile.
+Only requests that ask for it are stored, by the id of their answer and per workspace. The reason is
+the first difference, in the order model, tools, system, messages; a difference that is not in the
+text (thinking, tool choice) is reported as unavailable. Without a difference there is no reason,
+even if the cache entry has expired.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Send one answer, whole or as a stream, and bill what was generated.
+"""Send one answer, complete or as a stream, and bill what was generated.
 
-A stream that ends before its final figures costs its input and the output that is on the wire by
-then, whoever cut it. A client that goes away costs what was written before that was noticed, which
-can be more than it has read; one that was cut off by the server has read all of it, so its ledger
-and this bill can agree to the micro-dollar. A stream that never began, whether refused or given up
-while the client waited, is free: nothing was generated.
+A stream that ends before its final figures costs its input and the output sent so far, whichever
+side ended it. A client that disconnects pays for what was written before the disconnect was
+noticed, which can be more than it has read. A client that the server cut off has read all of it, so
+its ledger and this bill agree to the micro-dollar. A stream that never began is free, whether it
+was refused or abandoned: nothing was generated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files of the Files API: uploaded ones to send, made ones to download; each of one workspace."""
+"""Files of the Files API, uploaded or generated; each belongs to one workspace."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """uvicorn's HTTP/1.1 connection, and the broken responses that no proper server sends.
 
-An app that returns before its last body message has its connection closed: this is how a stream is
-cut. An app may also send messages of two types that are not ASGI's: `emulator.reset` closes with a
-TCP reset, and after `emulator.unbounded` no write waits for the peer.
+If an app returns before its last body message the connection is closed: this is how a stream is
+cut. An app may also send two messages that ASGI does not have: `emulator.reset` closes with a TCP
+reset, and after `emulator.unbounded` writes do not wait for the peer.
 """
 
 from __future__ import annotations

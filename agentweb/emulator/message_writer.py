@@ -1,4 +1,4 @@
-"""A message as it begins and as a whole, from an answer and its figures."""
+"""Builds a message from an answer and its figures: as it begins, and complete."""
 
 from __future__ import annotations
 

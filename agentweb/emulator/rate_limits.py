@@ -1,7 +1,7 @@
 """Rate limits as token buckets, and their headers.
 
-Cache reads do not count as input. Nothing is enforced unless an app asks for it, because a load
-test against a stand-in should measure the caller and not a made-up tier.
+Cache reads do not count as input. Limits are off by default, because a load test should measure the
+caller and not a made-up tier.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Every exchange as a line of JSON, and recorded exchanges given as answers again.
+"""Records every exchange as a line of JSON, and replays recorded exchanges.
 
 A line holds `method, url, version, beta, request, status, ctype, response`: the request as JSON,
-the response as the text that went over the wire, a stream as its events. No header that names a
-key is kept. Any file of such lines can be replayed. A request is known again by its method, path
-and JSON value; recorded several times, it gets its answers in their order, then the last one.
+the response as the text that went over the wire, a stream as its events. Headers with keys are not
+stored. Any file of such lines can be replayed. A request is recognized by its method, path and JSON
+value; one that was recorded several times gets its responses in order, then the last one again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The rounds of one answer: tools that run on the API's side make the model sample again.
+"""The rounds of one answer: after tools that run on the API's side the model samples again.
 
-A round is what the model wrote up to the results of its calls. The next round reads all of it: its
-prompt is the request, what was written before and the results. The usage of the answer is the sum
-over the rounds, `message_start` knows the first. Results that stand first are of calls that an
+A round is what the model wrote up to the results of its calls. The next round reads all of it: the
+request, what was written before, and the results. The usage of the answer is the sum over the
+rounds; `message_start` has that of the first. Results at the beginning belong to calls that an
 earlier answer left open; the first round reads them. Each result may also trigger a compaction.
 """
 

@@ -1,9 +1,9 @@
-"""Measure what of a stream is on the wire: a cut stream is billed for that.
+"""Measures how much of a stream was sent: a cut stream is billed for that.
 
-The meter keeps the bytes and reads them only where a stream did not end as it should. An event
-counts once it is there in full: half of one tells a client nothing. The output of a cut stream is
-what the model wrote into its blocks (text, thinking, the name and the input of a call); signatures,
-results and citations are nothing it wrote, and thinking that is not displayed is not on the wire.
+The meter stores the bytes and parses them only if the stream did not end normally. An event counts
+once it was sent completely, because clients cannot use a part of one. The output of a cut stream is
+what the model wrote into its blocks: text, thinking, names and inputs of calls. Signatures, results
+and citations are not counted; thinking that is not displayed is not sent.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Check the Host header: a server on loopback answers to loopback names only.
+"""Checks the Host header: a server on loopback answers to loopback names only.
 
-A page of another site may have its own name resolve to 127.0.0.1 (DNS rebinding) and would then be
-let in by the browser as of the same origin; the name it came by stands in the Host header.
+A page of another site may have its own name resolve to 127.0.0.1 (DNS rebinding). The browser then
+treats the emulator as the same origin, but sends that name in the Host header.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The tables of READMEs that are made from code: rooms, settings, commands.
+"""The generated tables of READMEs: rooms, settings, commands.
 
-`manage.py docs` writes them between their marks, `manage.py docs --check` and a test compare. Rooms
-are the layers of the import contract with the first sentence of each package's docstring; settings
-are the `#:` comments above what is read; commands are what their own argument parsers say.
+`manage.py docs` writes them between their markers; `manage.py docs --check` and a test compare.
+Rooms are the layers of the import contract with the first sentence of each package's docstring,
+settings are the `#:` comments above the lines that read them, commands come from their parsers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""How log lines look: one line of text, or one JSON object, with the ids of what they belong to.
+"""The format of log lines: text or JSON, with the ids of the request, user and turn.
 
-A record with `fields` (a dict, given as `extra`) has them behind its message, or as keys.
+The `fields` of a record (a dict, given as `extra`) follow its message, or become keys.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""`/metrics`: the figures of this process for Prometheus, for those who may see them.
+"""`/metrics`: the metrics of this process for Prometheus, for permitted clients only.
 
-Off unless `AGENTWEB_METRICS` says otherwise, and then for whoever brings the token or, where there
-is none, asks from this very machine: by a local name and not through a proxy, which would lend its
-own address to everybody. All others find no such page. A worker has no site, so it serves the same
-on a port of its own.
+Off unless `AGENTWEB_METRICS` is set. Then it is served to clients that send the token or, if there
+is none, to requests from this machine: by a local name and not through a proxy, whose local address
+every visitor would share. For all others the page does not exist. A worker has no site, so it
+serves the same on a port of its own.
 """
 
 from __future__ import annotations

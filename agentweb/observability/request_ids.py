@@ -1,8 +1,8 @@
-"""Each request has an id: in its log lines, in a header of its answer, on the page of an error.
+"""Each request has an id: in its log lines, in a response header, on error pages.
 
-An id that a proxy gives is kept where the site is behind one (`AGENTWEB_HTTPS`), and goes on with
-its trace; else they are made here. The same place counts the request and traces it, by the name of
-its route: an address may hold a secret.
+An id set by a proxy is kept, with its trace, where the site is behind one (`AGENTWEB_HTTPS`);
+otherwise it is generated. The request is also counted and traced here, by the name of its route and
+not by its URL, which may contain a secret.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""OpenTelemetry, when `OTEL_EXPORTER_OTLP_ENDPOINT` is set and the extra is installed.
+"""OpenTelemetry, if `OTEL_EXPORTER_OTLP_ENDPOINT` is set and the extra is installed.
 
-A trace goes with a task into its worker in the task's headers, and the request's id with it.
+The headers of a task carry the trace and the request's id into the worker.
 """
 
 from __future__ import annotations

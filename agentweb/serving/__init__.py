@@ -1,1 +1,1 @@
-"""What a process does at its start, while it serves or works, and at its end."""
+"""Server and worker processes: start-up, checks, heartbeat, shutdown."""

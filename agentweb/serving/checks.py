@@ -1,7 +1,7 @@
-"""What a start refuses: settings that cannot be kept, each with what to change.
+"""System checks that stop a start with unusable settings; each says what to change.
 
-These are system checks, so `serve`, `worker`, `beat` and `check` all say them. What needs the
-address or the database is in startup.py.
+Because they are system checks, `serve`, `worker`, `beat` and `check` all run them. Checks that need
+the address or the database are in startup.py.
 """
 
 from __future__ import annotations

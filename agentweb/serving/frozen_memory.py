@@ -1,8 +1,7 @@
-"""The memory of a server: what it holds from its start on is not looked through again.
+"""Excludes the objects that exist after start-up from garbage collection.
 
-A full collection goes through every object of the process and stops its event loop meanwhile;
-nearly all of them were there before the first request. What is frozen costs nothing any more, and
-what comes later is little.
+A full collection visits every object and blocks the event loop meanwhile; nearly all of them exist
+before the first request. Frozen objects cost nothing any more, and later ones are few.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Signs of life: each process says in Redis, and by a file, what it is and which code it runs.
+"""Heartbeats: each process reports in Redis, and in a file, what it is and which code it runs.
 
-A sign is given only while the event loop beats, so a process that hangs falls silent. Nothing but
-`manage.py doctor` and the health check of a container reads it: which process may run a turn is
-said by the leases in the database.
+A heartbeat is sent only while the event loop runs, so a process that hangs stops sending. Only
+`manage.py doctor` and the health check of a container read them; which process may run a turn is
+decided by the leases in the database.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the machine gives, and takes: the file system under a folder, and no core of a crash."""
+"""The machine: the type of the file system under a folder, and no core dumps."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The server process: Daphne with the supervisor of turns inside, drained when it is told to stop.
+"""The server process: Daphne with the supervisor of turns inside, drained on shutdown.
 
 Daphne has no lifespan events, so turns are started when its reactor runs and drained before it
-shuts down; without that a stop would cut every answer off.
+shuts down; otherwise a shutdown would cut off every answer.
 """
 
 from __future__ import annotations

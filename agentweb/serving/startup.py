@@ -1,7 +1,7 @@
-"""What a process asks for before it serves or works: its database as this version needs it.
+"""What a process requires before it serves or works: a database migrated to this version.
 
-A server brings the database up to date itself; a worker or beat does not, so it refuses one that is
-not: it would run old code on new tables, or write where nothing keeps the log.
+A server migrates the database itself; a worker or beat does not. They refuse an outdated one, where
+they would run old code on new tables, or write without the triggers that protect the log.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The event loop of a worker: a thread of its own, in which all turns of the process run.
+"""The event loop of a worker: one thread in which all turns of the process run.
 
-Celery's part is to bring the ids of turns and to keep the process; told to stop, it takes no more
-tasks, and waits for those it has while the loop drains.
+Celery delivers the ids of turns and manages the process. On shutdown it accepts no more tasks and
+waits for the running ones while the loop drains.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What holds for every page: middleware, templates and their context, errors, the admin site."""
+"""Middleware, templates and their context, error pages, the admin site."""

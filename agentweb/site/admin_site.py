@@ -1,8 +1,8 @@
-"""The review site: Django's admin, with the overview in front of its tables.
+"""The admin site: Django's admin, with the overview before its tables.
 
-Its log-in counts failed attempts like every other door, and a password is changed in one place
-only. Who has no right to a table is told so before a row is looked for, or the answer would say
-which rows there are.
+Its log-in counts failed attempts like the site's own, and a password is changed in one place only.
+Permission for a table is checked before a row is looked up, so that the response does not reveal
+which rows exist.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every page knows: whether a real model answers, what the person prefers, its token."""
+"""Template context of every page: real model or emulator, the person's preferences, the token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of an error: what to tell staff, and whether trying again helps."""
+"""Error pages: the request's id for the staff, and whether trying again helps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every page: it is kept nowhere, speaks one's language and asks for a log-in."""
+"""Middleware of every page: no caching, the person's language, log-in required."""
 
 from __future__ import annotations
 

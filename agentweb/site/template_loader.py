@@ -1,9 +1,9 @@
-"""Templates as they are sent: without the layout that only readers of their source need.
+"""Loads templates without the layout that only readers of their source need.
 
-Frames are rendered from templates in large numbers, and a quarter of their bytes would be spaces
-in front of lines. Once in a process, when a template is read, lines lose their indentation, and a
-tag written over several becomes one. Other ends of lines stay, so no two words are joined, and so
-do all spaces within what shows them on the page.
+Frames are rendered from templates in large numbers, and a quarter of their bytes would be
+indentation. When a template is loaded, once in a process, its lines lose their indentation, and a
+tag over several lines becomes one line. Other line ends stay, so no two words are joined; so do
+all spaces within elements that show them.
 """
 
 from __future__ import annotations

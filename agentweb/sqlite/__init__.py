@@ -1,1 +1,1 @@
-"""Django's SQLite with writers of one process in a queue; the backend is in `base`."""
+"""Django's SQLite backend with a queue for the writers of a process; see `base`."""

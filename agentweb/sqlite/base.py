@@ -1,9 +1,9 @@
-"""SQLite whose writers of one process wait in a queue instead of asking again and again.
+"""SQLite where the writers of a process wait in a queue instead of polling.
 
-SQLite lets one transaction write and has the others sleep, up to a tenth of a second each time, and
-whoever asks at the right moment is next: with fifty answers on their way some waited for seconds
-for transactions of one millisecond. Here a transaction takes its process' lock before it begins, so
-the next one begins as the last one ends. Other processes still wait as SQLite has them wait.
+SQLite allows one writer. The others poll, with sleeps of up to a tenth of a second, and whoever
+polls at the right moment is next: with fifty running answers some waited seconds for transactions
+of one millisecond. Here a transaction acquires a lock of its process before it begins, so the next
+one begins as soon as the last one ends. Writers of other processes still poll.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """An import contract of our own: some packages import the standard library and named modules only.
 
-import-linter's `forbidden` contract names what may not be imported, so that a package nobody has
-thought of passes. Here everything is forbidden that is not named.
+import-linter's `forbidden` contract lists what may not be imported, so a new package passes. Here
+everything is forbidden that is not listed.
 """
 
 from __future__ import annotations

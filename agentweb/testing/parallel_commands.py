@@ -1,4 +1,4 @@
-"""Commands that succeed or say why not, run side by side with their output kept apart."""
+"""Runs commands in parallel, each with its own output, and reports those that fail."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ async def test_what_the_api_names_is_left_out_and_the_turn_goes_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "left"),
+    ("api_text", "left"),
     [
         ("messages.1.content.0: text is odd", ["What is it?", "And then?", "Nothing.", "Go on"]),
         ("messages.1: something is odd", ["And then?", "Nothing.", "Go on"]),
@@ -117,7 +117,8 @@ async def test_a_call_that_the_api_names_by_its_id_goes_with_its_result() -> Non
 
 
 @pytest.mark.parametrize(
-    "said", ["tools.0.custom.input_schema: bad", "max_tokens: 9 > 8", "thinking.type: no", "system"]
+    "api_text",
+    ["tools.0.custom.input_schema: bad", "max_tokens: 9 > 8", "thinking.type: no", "system"],
 )
 async def test_a_refused_parameter_costs_nothing_of_the_conversation(api_text: str) -> None:
     world = talk()

@@ -1,1 +1,1 @@
-"""Other people's clients of the Messages API, run unmodified against the emulator."""
+"""Third-party clients of the Messages API, run unmodified against the emulator."""

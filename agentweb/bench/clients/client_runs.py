@@ -1,7 +1,7 @@
-"""Installs each client from its registry, runs its program against the emulator, gives a table.
+"""Installs each client from its registry, runs its program against the emulator, makes a table.
 
-Newest versions are installed on purpose: a client of today is the witness. Each has an environment
-of its own, since what they depend on excludes each other. Nothing of it enters this installation.
+The newest versions are installed on purpose, to test against clients as they are today. Each gets a
+virtual environment of its own, because their dependencies conflict. None is installed here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The job search of the demonstration: a long tool-using task, refined twice, then asked about.
+"""The job search of the demonstration: a long task with tools, refined twice, then asked about.
 
-The scene keeps no memory. What it needs later it writes into its own words, as a model does; what
-was cut it recalls if a stub or a summary names the id; what is gone it says it cannot see.
+The scene keeps no state. It writes what it needs later into its own text, as a model does. Removed
+content it recalls if a stub or a summary names its id; otherwise it says that it cannot see it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A value that fits a JSON schema, made of what the user said: short, and the same every time."""
+"""A short value that fits a JSON schema, made from the user's text; always the same."""
 
 from __future__ import annotations
 

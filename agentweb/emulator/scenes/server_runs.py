@@ -1,7 +1,7 @@
-"""Tools as they run on the API's side: what each gives for an input.
+"""Server tools: the result of each for an input.
 
-Nothing but the input and the request decides, so a call that an earlier answer left open gives
-what it would have given there. An input that says `fails` gives the error of its tool.
+A result depends on the input and the request only, so a call that an earlier answer left open gets
+the result that it would have got there. An input that contains `fails` gives the tool's error.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Server tools: a search of an invented web, a page of it, and code that only prints.
+"""Scenes of server tools: searches of an invented web, fetched pages, and code that only prints.
 
 `search the web for tea`, `search the web 14 times for tea`, `search the web 3 times, 900 words
 each, for tea`; `run code: print('hello')`, `run code: echo hello > a.txt`; `fetch https://...`. In
-its tenth round the server pauses the turn: the call of that round has no result yet. Sent back as
-it is, the answer begins with that result and goes on. The pages found lie on the domains the
-request allows.
+its tenth round the server pauses the turn: the call of that round has no result yet. When it is
+sent back unchanged, the answer begins with that result and continues. The pages found are on the
+domains that the request allows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a request demands of the form of its answer: a tool that must be called, a JSON schema."""
+"""Forced tools and structured outputs: a tool that must be called, a JSON schema."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Open-loop load: deltas at a rate no reader slows, each stamped with its time.
+"""Open-loop load: deltas at a fixed rate, whether or not they are read, each with a time stamp.
 
-A source that waits for its reader hides what the reader costs: its queue is then the source's own
-silence. This one writes what is due, into a buffer without an end if need be, and adds to each
-delta a word of ten digits to the base 36, `tHE7S0K2QX1`: microseconds of the machine's clock. It
-stands between two words of one line, so it breaks nothing of the Markdown around it: at the
-beginning of a line it would keep a code block from being closed.
+A source that waits for its reader hides the reader's cost. This one writes on time, into an
+unbounded buffer, and adds to each delta a word of ten digits to the base 36, `tHE7S0K2QX1`:
+microseconds of the machine's clock. The word stands between two words of a line, where it changes
+no Markdown: at the beginning of a line it could keep a code block from being closed.
 """
 
 from __future__ import annotations

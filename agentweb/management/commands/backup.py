@@ -1,4 +1,4 @@
-"""Back up the site while it is used: database, workspaces and anchors of one moment in one file."""
+"""Back up a running site: database, workspaces and anchors of one moment in one file."""
 
 from __future__ import annotations
 

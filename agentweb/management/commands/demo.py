@@ -1,7 +1,7 @@
-"""Watch the job search: its own data folder, a small site of job pages, and a played user.
+"""Run the job search as a demonstration: a data folder of its own, a small job site, a played user.
 
-Settings are read when Python starts, so the command starts itself again with a data folder of its
-own; the site's data is never touched.
+Settings are read when Python starts, so the command restarts itself with its own data folder; the
+site's data is not touched.
 """
 
 from __future__ import annotations

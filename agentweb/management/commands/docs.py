@@ -1,4 +1,4 @@
-"""Write the tables of READMEs that are made from code, or compare them."""
+"""Write the generated tables of the READMEs, or compare them with the code."""
 
 from __future__ import annotations
 

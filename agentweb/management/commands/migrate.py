@@ -1,8 +1,8 @@
-"""Migrate as the owner of the tables, one process at a time, and for as long as it takes.
+"""Migrate as the owner of the tables, one process at a time, without a timeout.
 
-Of two servers that start at once the second waits and finds nothing left to do. What was killed is
-done again: each migration is one transaction together with the record that it was applied, and
-guards and rights follow whatever was applied.
+If two servers start at once, the second waits and finds nothing left to do. An interrupted run can
+be repeated: each migration is one transaction together with the record that it was applied, and
+triggers and rights are set up again after it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Put a backup back: where no server runs, over data only when that is said, and verified."""
+"""Restore a backup while no server runs; replaces data only if requested, and verifies it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The application's own role on PostgreSQL, which may add to the record and never change it."""
+"""The application's PostgreSQL role, which may append to the record and never change it."""
 
 from __future__ import annotations
 

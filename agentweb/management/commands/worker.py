@@ -1,4 +1,4 @@
-"""Run turns that web processes hand over: a Celery worker of threads around one event loop."""
+"""Run turns handed over by web processes: a Celery worker of threads around one event loop."""
 
 from __future__ import annotations
 

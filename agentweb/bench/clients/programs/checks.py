@@ -1,4 +1,4 @@
-"""What every program of a client uses: checks run at once and one JSON object at the end."""
+"""Shared by the client programs: runs checks concurrently and prints one JSON object at the end."""
 
 from __future__ import annotations
 

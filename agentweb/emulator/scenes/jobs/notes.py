@@ -1,4 +1,4 @@
-"""Notes on a job, in words that can be read again when the page is gone."""
+"""Notes on a job, written so that they can be parsed when the page is no longer in view."""
 
 from __future__ import annotations
 

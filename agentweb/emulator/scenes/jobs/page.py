@@ -1,4 +1,4 @@
-"""Read a fetched page, whether it came as HTML or as text."""
+"""Reads a fetched page, as HTML or as text."""
 
 from __future__ import annotations
 
