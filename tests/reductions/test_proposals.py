@@ -60,7 +60,7 @@ def test_a_summary_is_proposed_before_it_counts_and_applied_as_it_was_shown(
     assert digest(played) == shown
     assert (row.actor, row.summary_call) == (played.user, ApiCall.objects.latest("pk"))
     found = explain_change(now(played), row)
-    assert found.asked_micros == row.summary_call.result.cost_micros  # type: ignore[union-attr]
+    assert found.summary_micros == row.summary_call.result.cost_micros  # type: ignore[union-attr]
     assert clean()
 
 

@@ -68,6 +68,6 @@ def asked(*given: Given, text: str = "Hello") -> tuple[Lease, list[Approval]]:
 def ask(lease: Lease, *given: Given) -> list[Approval]:
     found = judge(lease, calling(lease, *given))
     approvals.ask_person(
-        lease=lease, asks=[one for one in found.values() if isinstance(one, ApprovalQuestion)]
+        lease=lease, questions=[one for one in found.values() if isinstance(one, ApprovalQuestion)]
     )
     return list(Approval.objects.filter(call__turn_id=lease.turn_id, decision=None).order_by("pk"))

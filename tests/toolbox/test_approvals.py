@@ -112,7 +112,7 @@ def test_a_stop_that_came_before_the_question_is_heard() -> None:
     found = judge(lease, calling(lease, FIRE))
     turns.request_stop(turn=people_and_turns.turn_of(lease))
     with pytest.raises(Stopped, match="user"):
-        approvals.ask_person(lease=lease, asks=[found["f"]])  # type: ignore[list-item]
+        approvals.ask_person(lease=lease, questions=[found["f"]])  # type: ignore[list-item]
     assert not Approval.objects.exists()
     assert people_and_turns.turn_of(lease).state == "tool_wait"
 
@@ -344,7 +344,7 @@ def test_a_question_that_was_put_is_not_put_twice() -> None:
     fresh = again(lease)
     verdict = judge(fresh, uses(FIRE))["f"]
     assert isinstance(verdict, ApprovalQuestion)
-    approvals.ask_person(lease=fresh, asks=[verdict])
+    approvals.ask_person(lease=fresh, questions=[verdict])
     assert list(Approval.objects.all()) == [question]
     assert people_and_turns.turn_of(fresh).state == "approval_wait"
     assert Conversation.objects.count() == 1
