@@ -233,19 +233,19 @@ def test_a_server_has_one_place(actor: User) -> None:
 
 def test_how_a_server_stands_is_kept_with_its_time(actor: User) -> None:
     server = server_of(actor)
-    servers.record_status(name="demo", standing=ServerStatus("connected", says="x"))
+    servers.record_status(name="demo", status=ServerStatus("connected", says="x"))
     server.refresh_from_db()
     since, seen = server.state_since, server.last_seen_at
-    servers.record_status(name="demo", standing=ServerStatus("connected", says="x"))
+    servers.record_status(name="demo", status=ServerStatus("connected", says="x"))
     server.refresh_from_db()
     assert (server.state, server.state_since) == ("connected", since)
     assert server.last_seen_at is not None
     assert seen is not None
     assert server.last_seen_at > seen
-    servers.record_status(name="demo", standing=ServerStatus("failed", "It broke."))
+    servers.record_status(name="demo", status=ServerStatus("failed", "It broke."))
     server.refresh_from_db()
     assert (server.state, server.last_error) == ("failed", "It broke.")
-    servers.record_status(name="none", standing=ServerStatus("failed", "It broke."))
+    servers.record_status(name="none", status=ServerStatus("failed", "It broke."))
     servers.record_listing(name="none", tools=())
     approved(server, actor)
     found = measure_server(server)
