@@ -10,7 +10,7 @@ from typing import Any
 
 from django.contrib import admin
 
-from conversations.admin.base import ModelAdmin, OfConversation, OwnerFilter, link_row
+from conversations.admin.base import OfConversation, OwnerFilter, ShownLookups, link_row
 from conversations.models import Approval, ApprovalRule
 
 
@@ -64,7 +64,7 @@ def _decision(row: Approval) -> Any:
 
 
 @admin.register(ApprovalRule)
-class ApprovalRuleAdmin(ModelAdmin):
+class ApprovalRuleAdmin(ShownLookups):
     list_display = ("tool", "rule")
     list_filter = ("rule",)
     search_fields = ("tool",)

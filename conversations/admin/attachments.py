@@ -14,6 +14,7 @@ from conversations.models import Attachment
 
 @admin.register(Attachment)
 class AttachmentAdmin(ReadOnly):
+    linked_lookups = ("conversation__id__exact",)
     heavy = ("name",)
     list_display = ("created_at", "person", "place", "media_type", "size", "measures", "estimate")
     list_filter = ("media_type", DirectOwnerFilter, "created_at")

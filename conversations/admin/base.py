@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 else:
     ModelAdmin = admin.ModelAdmin
 
+#: Endings of the look-ups that Django's filters of a field make, and those of its dates.
+_FILTERED = ("", "__exact", "__id__exact", "__isnull", "__isempty", "__gte", "__lt", "__in")
+_DATED = ("__year", "__month", "__day", "__gte", "__lt")
 #: Names offered by the filter by user; the search finds the others.
 MOST_NAMES = 100
 
@@ -33,7 +37,33 @@ class Chooser(AutocompleteSelect):
         return super().optgroups(name, [each for each in value if not each or is_key(each)], attr)
 
 
-class Choosing(ModelAdmin):
+class ShownLookups(ModelAdmin):
+    """A list that takes the look-ups it shows and no others.
+
+    Django takes any look-up of a row's own fields, such as `input__contains`: with it whoever sees
+    the list reads a field that no page shows them, letter by letter.
+    """
+
+    #: Look-ups of links that lead here.
+    linked_lookups: tuple[str, ...] = ()
+
+    def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
+        return lookup in {*self.linked_lookups, *_list_lookups(self)}
+
+
+def _list_lookups(shown: ModelAdmin) -> Iterator[str]:
+    """Yield the look-ups that the filters of a list and its dates make."""
+    filters: list[Any] = [*shown.list_filter]
+    for one in filters:
+        if isinstance(one, str | tuple):
+            yield from (f"{one if isinstance(one, str) else one[0]}{end}" for end in _FILTERED)
+        elif issubclass(one, admin.SimpleListFilter):
+            yield str(one.parameter_name)
+    if shown.date_hierarchy:
+        yield from (f"{shown.date_hierarchy}{end}" for end in _DATED)
+
+
+class Choosing(ShownLookups):
     """Forms whose people and groups are chosen by search."""
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
@@ -42,7 +72,7 @@ class Choosing(ModelAdmin):
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
 
-class ReadOnly(ModelAdmin):
+class ReadOnly(ShownLookups):
     """Rows that nobody adds, changes or deletes here; lists do not load `heavy` fields."""
 
     actions = None

@@ -45,6 +45,7 @@ class FiguresFilter(admin.SimpleListFilter):
 
 @admin.register(ApiCall)
 class ApiCallAdmin(OfConversation):
+    linked_lookups = ("turn__id__exact", "conversation__id__exact")
     heavy = (*_HEAVY_RESULT, "conversation__instructions", "conversation__policy")
     list_display = (
         "sent_at", "purpose", "model", "owner", "place", "status", "read", "written", "cost",

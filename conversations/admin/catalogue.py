@@ -13,7 +13,7 @@ from django.urls import URLPattern, path
 from django.utils import timezone
 
 from conversations.admin import csv_import
-from conversations.admin.base import ModelAdmin, ModelFilter
+from conversations.admin.base import ModelFilter, ShownLookups
 from conversations.admin.csv_export import build_csv_link
 from conversations.models import ApiModel, ModelPrice
 from conversations.rendering.numbers import dollars
@@ -25,7 +25,7 @@ else:
 
 
 @admin.register(ApiModel)
-class ApiModelAdmin(ModelAdmin):
+class ApiModelAdmin(ShownLookups):
     actions = None
     list_display = ("id", "window", "max_output", "thinking", "is_enabled")
     list_filter = ("is_enabled", "thinking")
@@ -82,7 +82,7 @@ def _demand_free(values: dict[str, Any]) -> None:
 
 
 @admin.register(ModelPrice)
-class ModelPriceAdmin(ModelAdmin):
+class ModelPriceAdmin(ShownLookups):
     actions = None
     form = PriceForm
     list_display = (

@@ -63,6 +63,7 @@ def link_owner(window: BudgetWindow) -> str:
 
 @admin.register(BudgetWindow)
 class BudgetWindowAdmin(ReadOnly):
+    linked_lookups = ("budget__id__exact",)
     list_display = ("begins", "whose", "period", "used", "above", "limit_then", "ends")
     list_filter = (
         "budget__scope", "budget__unit", "budget__period", BudgetUserFilter, "starts_at"
@@ -168,6 +169,7 @@ class ReservationAdmin(Movement):
 
 @admin.register(LedgerEntry)
 class LedgerEntryAdmin(Movement):
+    linked_lookups = ("window__id__exact",)
     list_display = (
         "created_at", "whose", "kind", "shown", "purpose", "window_link", "call_link", "reason",
         "actor",

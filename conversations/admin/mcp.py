@@ -20,7 +20,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
-from conversations.admin.base import ModelAdmin, ReadOnly, link_list, link_row
+from conversations.admin.base import ReadOnly, ShownLookups, link_list, link_row
 from conversations.admin.mcp_form import ServerForm
 from conversations.models import McpDecision, McpServer, McpTool, User
 from conversations.runtime.mcp_servers import pool_synchronizer
@@ -41,7 +41,7 @@ _NAMES = {
 
 
 @admin.register(McpServer)
-class McpServerAdmin(ModelAdmin):
+class McpServerAdmin(ShownLookups):
     actions = None
     form = ServerForm
     list_display = ("name", "transport", "is_enabled", "state_display", "tool_count", "note")

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.contrib import admin
 
+from conversations.admin.base import ShownLookups
 from conversations.models import ToolRule
-
-if TYPE_CHECKING:
-    _RuleAdmin = admin.ModelAdmin[ToolRule]
-else:
-    _RuleAdmin = admin.ModelAdmin
 
 
 @admin.register(ToolRule)
-class ToolRuleAdmin(_RuleAdmin):
+class ToolRuleAdmin(ShownLookups):
     list_display = ("tool", "group", "is_allowed")
     list_filter = ("is_allowed", "group")
     list_select_related = ("group",)

@@ -33,6 +33,7 @@ class ToolFilter(admin.SimpleListFilter):
 
 @admin.register(ToolCall)
 class ToolCallAdmin(ReadOnly):
+    linked_lookups = ("turn__id__exact", "turn__conversation__id__exact")
     heavy = (
         "input", "details", "turn__error_text", "turn__conversation__instructions",
         "turn__conversation__policy",
@@ -55,10 +56,6 @@ class ToolCallAdmin(ReadOnly):
         ),
         ("What", {"fields": ("name", "effect", "state", "started_at", "ended_at", "output_id")}),
     )
-
-    def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
-        is_ours = lookup == "turn__conversation__id__exact"
-        return is_ours or super().lookup_allowed(lookup, value, request)
 
     @admin.display(description="user", ordering="turn__conversation__owner__username")
     def owner(self, row: ToolCall) -> str:

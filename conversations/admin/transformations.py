@@ -83,6 +83,7 @@ class HandFilter(admin.SimpleListFilter):
 
 @admin.register(Transformation)
 class TransformationAdmin(OfConversation):
+    linked_lookups = ("conversation__id__exact",)
     heavy = (
         "edits", "policy", "reason", "decision", "conversation__instructions",
         "conversation__policy", "summary_call__result__usage",

@@ -14,6 +14,7 @@ from conversations.models import ApiCall, ToolCall, Turn
 
 @admin.register(Turn)
 class TurnAdmin(OfConversation):
+    linked_lookups = ("conversation__id__exact",)
     heavy = ("error_text", "conversation__instructions", "conversation__policy")
     list_display = (
         "created_at", "owner", "place", "number", "state", "finish_reason", "error_code",

@@ -2,7 +2,8 @@
 
 A user who owns conversations, or whose reading of others' is recorded, is never deleted here:
 deactivating keeps the record complete. Only a superuser changes staff accounts and who is staff,
-because setting a password for someone with `read_content` would bypass that permission.
+and sets another person's password, because that would bypass `read_content`; and only a superuser
+changes groups, because who may change a group could give it every permission.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import unquote
+from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import UserChangeForm
+from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
@@ -25,7 +28,7 @@ from django.utils.html import format_html, format_html_join
 
 from conversations.accounts.reading_log import READ
 from conversations.admin import budget_actions, person, policy_form
-from conversations.admin.base import link_list
+from conversations.admin.base import ShownLookups, link_list
 from conversations.admin.budget_forms import BudgetInline, TurnCapInline
 from conversations.models import ApiCall, Conversation, Transformation, User
 from conversations.web.usage import build_usage_context, read_span
@@ -61,7 +64,7 @@ class UserForm(_UserForm):
 
 
 @admin.register(User)
-class UserAdmin(_UserAdmin):
+class UserAdmin(ShownLookups, _UserAdmin):
     form = UserForm
     inlines = (BudgetInline, TurnCapInline)
     list_display = (
@@ -113,6 +116,13 @@ class UserAdmin(_UserAdmin):
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_delete_permission(request, obj) and _within_reach(request, obj)
+
+    def user_change_password(
+        self, request: HttpRequest, id: str, form_url: str = ""
+    ) -> HttpResponse:
+        if not is_superuser(request):
+            raise PermissionDenied
+        return super().user_change_password(request, id, form_url)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         kept = [sentence for user in objs for sentence in _list_reasons(user)]
@@ -168,6 +178,23 @@ class UserAdmin(_UserAdmin):
         context |= build_usage_context(user, read_span(request), is_named=False)
         page = "admin/conversations/user/usage.html"
         return TemplateResponse(request, page, context)
+
+
+class GroupAdmin(ShownLookups, DjangoGroupAdmin):
+    """Groups and their permissions, which superusers change and others may read."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return is_superuser(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return is_superuser(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return is_superuser(request)
+
+
+admin.site.unregister(Group)
+admin.site.register(Group, GroupAdmin)
 
 
 def is_superuser(request: HttpRequest) -> bool:
