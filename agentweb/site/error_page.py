@@ -1,4 +1,7 @@
-"""Error pages: the request's id for the staff, and whether trying again helps."""
+"""Error pages: the request's id for the staff, and whether trying again helps.
+
+Nothing here reads the form that was sent: reading it may be what failed.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template import loader
 from django.utils.translation import gettext as _
-from django.views.decorators.csrf import requires_csrf_token
 
 from conversations.operations.db_damage import DatabaseDamaged
 from tools.framework.errors import is_of_full_disk
@@ -19,7 +21,6 @@ from tools.framework.errors import is_of_full_disk
 RETRY_SECONDS = 5
 
 
-@requires_csrf_token
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Answer 400, or 413 with the reason where too much was sent; where it was typed if it was."""
     if not isinstance(exception, RequestDataTooBig):
@@ -30,7 +31,6 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     return render(request, "413.html", status=413)
 
 
-@requires_csrf_token
 def server_error(request: HttpRequest) -> HttpResponse:
     """Answer 500, or 503 while the database does not answer; both name the request."""
     error = sys.exc_info()[1]

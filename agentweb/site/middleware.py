@@ -1,13 +1,15 @@
-"""Middleware of every page: no caching, the person's language, log-in required."""
+"""Middleware of every page: no caching, UTF-8 forms, the person's language, log-in required."""
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import resolve_url
+from django.template import loader
 from django.utils import translation
 from django.utils.decorators import sync_only_middleware
 from django.utils.deprecation import MiddlewareMixin
@@ -23,6 +25,30 @@ class NotStored(MiddlewareMixin):
     ) -> HttpResponseBase:
         response.headers.setdefault("Cache-Control", "private, no-store")
         return response
+
+
+class FormsInUtf8(MiddlewareMixin):
+    """Answer a form in another character set than UTF-8 by 415, before anything reads it.
+
+    Its reading fails wherever it is first needed, which may be while the page of an error is made.
+    """
+
+    def process_request(self, request: HttpRequest) -> HttpResponse | None:
+        charset = (request.content_params or {}).get("charset")
+        if charset is None:
+            return None
+        if _is_utf8(charset):
+            # By the one of its names that Django takes.
+            request.encoding = "utf-8"
+            return None
+        return HttpResponse(loader.get_template("415.html").render(), status=415)
+
+
+def _is_utf8(charset: str) -> bool:
+    try:
+        return codecs.lookup(charset).name == "utf-8"
+    except (LookupError, ValueError):
+        return False
 
 
 class PersonLanguage(MiddlewareMixin):

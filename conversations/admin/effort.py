@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.contrib import admin
 
+from conversations.admin.base import ShownLookups
 from conversations.models import EffortRule
-
-if TYPE_CHECKING:
-    _RuleAdmin = admin.ModelAdmin[EffortRule]
-else:
-    _RuleAdmin = admin.ModelAdmin
 
 
 @admin.register(EffortRule)
-class EffortRuleAdmin(_RuleAdmin):
+class EffortRuleAdmin(ShownLookups):
     list_display = ("group", "effort")
     list_filter = ("effort",)
     list_select_related = ("group",)
