@@ -27,7 +27,7 @@ PLAIN = {
     "<str:name>": "users",
 }  # fmt: skip
 ODD = {
-    r"^(?P<app_label>auth|conversations|admin)/$": "conversations/",
+    r"^(?P<app_label>conversations|admin|auth)/$": "conversations/",
     r"(?P<url>.*)$": "nothing",
 }
 

@@ -252,7 +252,7 @@ def test_the_ledger_goes_out_as_it_is_filtered(root: Client) -> None:
         assert len(file(root, "admin:ledger_export", query)) == count + 1
         page = reverse("admin:conversations_ledgerentry_changelist") + query
         assert root.get(page).content.decode().count('class="field-kind"') == count
-    assert root.get(reverse("admin:ledger_export") + "?nonsense=1").status_code == 404
+    assert root.get(reverse("admin:ledger_export") + "?nonsense=1").status_code == 400
 
 
 def test_a_file_of_the_ledger_costs_the_same_however_long_it_is(root: Client) -> None:
