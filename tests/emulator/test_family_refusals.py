@@ -23,36 +23,6 @@ FAMILIES = [
         '"thinking.type.disabled" is not supported for this model.',
     ),
     (
-        "13 disabled only up to high effort",
-        "claude-opus-5",
-        words(thinking={"type": "disabled"}, output_config={"effort": "xhigh"}),
-        (
-            "output_config.effort 'xhigh' is not supported when thinking is disabled on this"
-            " model. Use effort 'high' or below, or enable thinking."
-        ),
-    ),
-    (
-        "13 never disabled",
-        "claude-sonnet-5-5",
-        words(thinking={"type": "disabled"}),
-        f'"thinking.type.disabled" is not supported for this model. {ADAPTIVE}',
-    ),
-    (
-        "13 disabled, but not at max",
-        "claude-haiku-5-5",
-        words(thinking={"type": "disabled"}, output_config={"effort": "max"}),
-        "output_config.effort 'max' is not supported when thinking is disabled on this model.",
-    ),
-    (
-        "13 no effort xhigh",
-        "claude-opus-4-6",
-        words(output_config={"effort": "xhigh"}),
-        (
-            "This model does not support effort level 'xhigh'. "
-            "Supported levels: high, low, max, medium."
-        ),
-    ),
-    (
         "6 enabled is gone",
         "claude-opus-4-7",
         words(thinking={"type": "enabled", "budget_tokens": 1024}),

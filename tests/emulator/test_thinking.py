@@ -196,6 +196,10 @@ def test_edited_thinking_is_refused_by_where_it_stands(ask: Any, told: Body) -> 
     ("maker", "reader", "reads"),
     [
         ("claude-opus-5", "claude-fable-5-1", True),
+        ("claude-opus-5", "claude-opus-5-5", True),
+        ("claude-opus-5-5", "claude-fable-5-1", True),
+        ("claude-opus-5-5", "claude-sonnet-5-5", False),
+        ("claude-opus-5-5", "claude-haiku-5-5", False),
         ("claude-sonnet-5-5", "claude-haiku-5-5", True),
         ("claude-fable-5-1", "claude-opus-5-5", False),
         ("claude-fable-5-1", "claude-opus-5", False),
