@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from django.utils.functional import Promise
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from conversations.conf import conf
 from conversations.models import Conversation, WebSearch
 from conversations.toolbox.tool_access import Denial, read_access
-from conversations.toolbox.toolset import Offered, list_offered
+from conversations.toolbox.toolset import Offered, list_known_tools, list_offered
 from conversations.toolbox.web_search import NAME, has_read_privately, is_search_possible
 from tools.framework.tool import Tool
 
@@ -59,8 +60,13 @@ class SearchChoice:
 
 
 def list_tools(conversation: Conversation) -> list[ToolRow]:
-    """Return every tool but web search, in the order in which the model gets them."""
-    return [_build_row(each) for each in list_offered(conversation) if each.name != NAME]
+    """Return every tool but web search, in the order in which the model gets them.
+
+    Last are those that an administrator approved and that are missing now.
+    """
+    known = list_known_tools(conversation)
+    rows = [_build_row(each) for each in list_offered(conversation, known) if each.name != NAME]
+    return rows + [_build_missing(name, why) for name, why in sorted(known.missing.items())]
 
 
 def read_search_choice(conversation: Conversation) -> SearchChoice:
@@ -79,6 +85,11 @@ def list_usable_tools(owner_id: int) -> list[tuple[str, str | Promise]]:
     """Return name and description of the tools in a new conversation of the person."""
     rows = list_tools(Conversation(owner_id=owner_id, model=conf.model))
     return [(row.name, row.description) for row in rows if row.is_on and not row.why]
+
+
+def _build_missing(name: str, why: str) -> ToolRow:
+    words = _("Left out: %(why)s") % {"why": gettext(why)}
+    return ToolRow(name, "", _EFFECTS["write"], False, True, False, False, words)
 
 
 def _build_row(each: Offered) -> ToolRow:

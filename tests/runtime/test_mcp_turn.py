@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations.context.view import wire
 from conversations.db import run_db
-from conversations.models import McpServer, ToolCall, Turn, User
+from conversations.models import Conversation, McpServer, ToolCall, Turn, User
 from conversations.runtime.mcp_servers import pool_synchronizer
 from conversations.toolbox.mcp import servers
 from conversations.toolbox.mcp.approved_tools import tool_status
@@ -148,3 +149,57 @@ async def test_a_turn_goes_on_when_its_server_is_not_there(emulator: EmulatorSer
     assert (call.state, call.details["code"]) == ("error", "mcp_failed")
     error = await run_db(lambda: McpServer.objects.get().last_error)
     assert "code 3" in error
+
+
+async def test_one_bad_tool_among_good_ones_is_left_out_visibly_and_the_chat_goes_on(
+    emulator: EmulatorServer,
+) -> None:
+    found = await run_db(lambda: added(**child("mixed")))
+
+    def approve_all() -> None:
+        for name in ("look", "both", "named", "painful"):
+            approve(found, name)
+        # Approved by a version that did not know the rule.
+        bad = found.tools.get(name="either")
+        found.tools.filter(pk=bad.pk).update(
+            approved=bad.listed, approved_digest=bad.listed_digest, effect="read"
+        )
+
+    async with supervising() as supervisor:
+        await until(lambda: state(found) == "connected")
+        await run_db(approve_all)
+        first = await run(supervisor, "Call the tool mcp__demo__look")
+        assert (first.state, first.error_code) == ("done", "")
+        chat = first.conversation
+        given = '{"file_path": "a.txt", "gr__e": "7"}'
+        for words in (f"Call the tool mcp__demo__named with {given}",
+                      'Call the tool mcp__demo__both with {"where": "here", "how": "so"}',
+                      "Call the tool mcp__demo__painful", "And now?"):  # fmt: skip
+            turn = await run(supervisor, words, chat)
+            assert (turn.state, turn.error_code) == ("done", "")
+        await run_db(is_valid, chat)
+    rows = await run_db(lambda: list(ToolCall.objects.select_related("output").order_by("pk")))
+    texts = {row.name: row.output.text for row in rows if row.output is not None}
+    assert r"\"file path\": \"a.txt\"" in texts["mcp__demo__named"]
+    assert [row.status for row in emulator.emulator.log if row.status != 200] == []
+    sent = [json.loads(row.body) for row in emulator.emulator.log if row.path == "/v1/messages"]
+    tools = {tool["name"]: tool["input_schema"] for tool in sent[-1]["tools"]}
+    assert "mcp__demo__either" not in tools
+    assert tools["mcp__demo__both"]["required"] == ["where", "how"]
+    assert set(tools["mcp__demo__named"]["properties"]) == {"file_path", "gr__e"}
+    page = await run_db(read_pages, chat, found)
+    assert "Left out: the model does not take the description of its inputs." in page["tools"]
+    assert "at its top level, which the model does not take" in page["approval"]
+    assert "is called &#x27;file_path&#x27; for the model" in page["approval"]
+
+
+def read_pages(chat: Conversation, found: McpServer) -> dict[str, str]:
+    """Give the page of the conversation's tools, and that on which tools are approved."""
+    owner, root = Client(), Client()
+    owner.force_login(chat.owner)
+    User.objects.filter(username="root").update(is_staff=True)
+    root.force_login(User.objects.get(username="root"))
+    return {
+        "tools": owner.get(reverse("tools", args=[chat.public_id])).content.decode(),
+        "approval": root.get(reverse("admin:mcp_tools", args=[found.pk])).content.decode(),
+    }

@@ -114,7 +114,9 @@ def test_an_approved_tool_whose_schema_the_model_does_not_take_is_left_out_visib
 ) -> None:
     server, conversation = server_of(actor), people_and_turns.queued(actor).conversation
     tool = approved(server, actor)
-    refused = definition(inputSchema={"type": "object", "anyOf": [{"required": ["where"]}]})
+    refused = definition(
+        inputSchema={"type": "object", "anyOf": [{"required": ["where"]}, {"required": ["how"]}]}
+    )
     (listed,) = read_definitions(server.name, [refused])
     # Approved by a version that did not know the rule.
     McpTool.objects.filter(pk=tool.pk).update(
@@ -129,6 +131,35 @@ def test_an_approved_tool_whose_schema_the_model_does_not_take_is_left_out_visib
         assert "does not take" in str(row.why)
         tool = lists(server, refused)["look"]
         assert (tool_status(tool), "anyOf" in tool.flaw) == ("flawed", True)
+
+
+def test_an_approved_tool_that_is_missing_is_on_the_page_of_tools_with_its_reason(
+    actor: User,
+) -> None:
+    server, conversation = server_of(actor), people_and_turns.queued(actor).conversation
+    approved(server, actor)
+
+    def why() -> str:
+        (row,) = [row for row in list_tools(conversation) if row.name == "mcp__demo__look"]
+        assert (row.is_on, row.can_switch) == (bool(not row.why), bool(not row.why))
+        return str(row.why)
+
+    assert why() == ""
+    lists(server, definition(description="Looks elsewhere."))
+    assert "approve it again" in why()
+    lists(server)
+    assert "does not list it" in why()
+
+
+def test_what_is_rewritten_for_the_model_is_shown_before_it_is_approved(actor: User) -> None:
+    server = server_of(actor)
+    schema = {"type": "object", "properties": {"file path": {"type": "string"}}}
+    tool = lists(server, definition(inputSchema=schema))["look"]
+    assert (tool_status(tool), tool.flaw) == ("new", "")
+    (shown,) = list_tool_reviews(server)
+    assert shown.changes == ("The property 'file path' is called 'file_path' for the model.",)
+    (plain,) = [one for one in list_tool_reviews(server) if one.tool.name == "look"]
+    assert "file path" in plain.words
 
 
 def test_what_slipped_in_since_it_was_shown_is_not_approved(actor: User) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tools.framework.clean_text import UNSTORABLE
+from tools.mcp.rewritten_schemas import rewrite_schema
 from tools.mcp.schemas import find_flaw
 
 MOST_BYTES = 64_000
@@ -84,7 +85,7 @@ def _find_flaw(server: str, name: str, definition: dict[str, Any], text: str) ->
         return f"Its definition has {len(text):,} bytes; {MOST_BYTES:,} are taken at most."
     if any(UNSTORABLE.search(each) for each in _walk_strings(definition)):
         return "Its definition has characters that cannot be stored."
-    return find_flaw(definition.get("inputSchema"))
+    return find_flaw(rewrite_schema(definition.get("inputSchema")).schema)
 
 
 def _walk_strings(value: Any) -> Iterable[str]:

@@ -11,6 +11,7 @@ from tools.framework.tool import Effect, Tool, ToolContext, ToolResult
 from tools.mcp import schemas
 from tools.mcp.content import MOST_BYTES, ImageType, convert_result
 from tools.mcp.pool import Pool
+from tools.mcp.rewritten_schemas import restore_arguments, rewrite_schema
 
 #: Seconds besides the call: a server that was just switched on must be connected to first.
 REACH = 5.0
@@ -35,13 +36,14 @@ def make_tool(approved: Approved, pool: Pool, image_type: ImageType) -> Tool:
     definition: dict[str, Any] = json.loads(approved.text)
 
     async def run(_context: ToolContext, arguments: dict[str, Any]) -> ToolResult:
-        found = await pool.call(approved.server, approved.name, approved.digest, arguments)
+        given = restore_arguments(arguments, definition["inputSchema"])
+        found = await pool.call(approved.server, approved.name, approved.digest, given)
         return convert_result(approved.server, found, image_type)
 
     return Tool(
         name=approved.call_name,
         description=definition.get("description") or definition.get("title") or approved.name,
-        input_schema=definition["inputSchema"],
+        input_schema=rewrite_schema(definition["inputSchema"]).schema,
         icon=GENERAL_ICON,
         effect=approved.effect,
         results="head_tail",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from django.conf import settings
+from django.utils.translation import gettext_noop
 
 from conversations.conf import conf
 from conversations.context.errors import ContextError
@@ -27,9 +28,9 @@ Status = Literal["offered", "changed", "gone", "flawed", "rejected", "new"]
 EFFECTS: dict[str, Effect] = {"read": "read", "keyed": "keyed", "write": "write"}
 #: Why an approved tool is missing, as the model is told.
 REASONS: dict[Status, str] = {
-    "changed": "its definition changed; an administrator must approve it again.",
-    "gone": "its server does not list it any more.",
-    "flawed": "its definition is not one that the model takes.",
+    "changed": gettext_noop("its definition changed; an administrator must approve it again."),
+    "gone": gettext_noop("its server does not list it any more."),
+    "flawed": gettext_noop("its definition is not one that the model takes."),
 }
 
 

@@ -13,6 +13,7 @@ from django.db.models import Max
 
 from conversations.models import McpServer, McpTool, ToolCall
 from conversations.toolbox.mcp.approved_tools import Status, tool_status
+from tools.mcp.rewritten_schemas import rewrite_schema
 
 #: The newest calls of all tools that are searched, and the newest of a server that count.
 NEWEST, SAMPLE = 20_000, 1_000
@@ -46,6 +47,8 @@ class ToolReview:
     #: Lines of the difference to what was approved: kind ("+", "-", " ", "@") and text.
     difference: tuple[tuple[str, str], ...]
     hint: str
+    #: How the inputs are described to the model in another way than the server's, a sentence each.
+    changes: tuple[str, ...] = ()
 
 
 def list_server_health() -> list[ServerHealth]:
@@ -111,9 +114,13 @@ def _build_review(tool: McpTool) -> ToolReview:
             format_definition(text).split("\n") for text in (tool.approved, tool.listed)
         )
         difference = diff_lines(before, after)
-    return ToolReview(
-        tool, found, format_definition(tool.listed or tool.approved), difference, _read_hints(tool)
-    )
+    words = format_definition(tool.listed or tool.approved)
+    return ToolReview(tool, found, words, difference, _read_hints(tool), _list_changes(tool))
+
+
+def _list_changes(tool: McpTool) -> tuple[str, ...]:
+    text = tool.listed or tool.approved
+    return rewrite_schema(json.loads(text).get("inputSchema")).changes if text else ()
 
 
 def diff_lines(before: list[str], after: list[str]) -> tuple[tuple[str, str], ...]:

@@ -1,0 +1,215 @@
+"""Rewrites input schemas that the API refuses into ones that it takes and that mean the same.
+
+Names of properties that the API does not take are replaced, and put back in the arguments before
+the server gets them. A combination at the top level is merged where the merged object accepts the
+same arguments; what cannot be merged is left as it is, and refused for its reason (`schemas.py`).
+What a schema becomes depends on it alone, so nothing but the approved definition has to be kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from tools.framework.clean_text import quote
+from tools.mcp.schemas import DEEPEST, IN_PLACE_MANY, PROPERTY_KEY, REFERENCES
+
+_LONGEST = 64
+_OTHER = re.compile(r"[^a-zA-Z0-9_.-]")
+#: What a merged part may say; anything else may mean something else in another place.
+_PLAIN = frozenset({"type", "properties", "required", "title", "description"})
+#: What speaks of properties by their names, or of all that are not named beside it.
+_BY_NAME = ("patternProperties", "propertyNames", "dependentRequired", "dependentSchemas",
+            "dependencies")  # fmt: skip
+_OF_THE_REST = ("additionalProperties", "unevaluatedProperties", "patternProperties")
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A schema for the API, and what was changed, a sentence each."""
+
+    schema: Any
+    changes: tuple[str, ...] = ()
+
+
+def rewrite_schema(schema: Any) -> Rewritten:
+    """Return the schema as it is sent; without changes when there is nothing to change."""
+    if not isinstance(schema, dict) or _is_deep(schema):
+        return Rewritten(schema)
+    made, changes = deepcopy(schema), list[str]()
+    for word in IN_PLACE_MANY:
+        if word in made and (merged := _merge(made, word)) is not None:
+            made = merged
+            changes.append(f'What is under "{word}" at the top level was merged into one object.')
+    if _is_free(made):
+        for name, sent in _rename_all(made):
+            changes.append(f"The property {quote(name)} is called {quote(sent)} for the model.")
+    return Rewritten(made, tuple(dict.fromkeys(changes)))
+
+
+def restore_arguments(arguments: dict[str, Any], schema: Any) -> dict[str, Any]:
+    """Return the arguments of a call under the server's own names of properties.
+
+    `schema` is the server's own.
+    """
+    if not isinstance(schema, dict) or _is_deep(schema):
+        return arguments
+    made = deepcopy(schema)
+    for word in IN_PLACE_MANY:
+        made = (_merge(made, word) if word in made else None) or made
+    found: dict[str, Any] = _restore(arguments, made) if _is_free(made) else arguments
+    return found
+
+
+def _merge(schema: dict[str, Any], word: str) -> dict[str, Any] | None:
+    """Return the schema with a combination merged into it; None where that is not the same."""
+    parts = schema[word]
+    rest = {key: value for key, value in schema.items() if key != word}
+    is_closed = any(rest.get(key, True) is not True for key in _OF_THE_REST)
+    if is_closed or not isinstance(parts, list) or not parts or not _is_free(schema):
+        return None
+    if not all(isinstance(part, dict) and _is_plain(part) for part in parts):
+        return None
+    if word == "allOf" or len(parts) == 1:
+        return _join([rest, *parts])
+    one = _unite(parts, word)
+    return None if one is None else _join([rest, one])
+
+
+def _is_plain(part: dict[str, Any]) -> bool:
+    return (
+        part.keys() <= _PLAIN
+        and part.get("type", "object") == "object"
+        and isinstance(part.get("properties", {}), dict)
+        and isinstance(part.get("required", []), list)
+    )
+
+
+def _join(parts: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return one object for objects that all have to hold; None where two differ on a property."""
+    made = {key: value for key, value in parts[0].items() if key not in ("properties", "required")}
+    properties: dict[str, Any] = {}
+    required: list[Any] = []
+    for part in parts:
+        if not _is_plain({key: part[key] for key in ("properties", "required") if key in part}):
+            return None
+        for name, value in part.get("properties", {}).items():
+            if properties.setdefault(name, value) != value:
+                return None
+        required += [name for name in part.get("required", []) if name not in required]
+        if part.get("type") == "object":
+            made.setdefault("type", "object")
+    return made | {"properties": properties} | ({"required": required} if required else {})
+
+
+def _unite(parts: list[dict[str, Any]], word: str) -> dict[str, Any] | None:
+    """Return one object for alternatives that differ in the schema of one property at most."""
+    bare = [{key: part[key] for key in part.keys() & {"properties", "required"}} for part in parts]
+    if word == "anyOf" and any(not any(part.values()) for part in bare):
+        # One alternative takes everything.
+        return {}
+    first = bare[0].get("properties", {})
+    names = [name for name in first if any(_read(part, name) != first[name] for part in bare)]
+    is_alike = all(
+        part.get("properties", {}).keys() == first.keys()
+        and sorted(map(str, part.get("required", [])))
+        == sorted(map(str, bare[0].get("required", [])))
+        for part in bare
+    )
+    if not is_alike or len(names) != 1:
+        return None
+    if word == "oneOf" and names[0] not in bare[0].get("required", []):
+        # Without the property each of them would hold, and not exactly one.
+        return None
+    found = [_read(part, names[0]) for part in bare]
+    return bare[0] | {"properties": first | {names[0]: {word: found}}}
+
+
+def _read(part: dict[str, Any], name: str) -> Any:
+    return part.get("properties", {}).get(name)
+
+
+def _is_free(schema: dict[str, Any]) -> bool:
+    """Return whether no reference leads to what is merged or renamed."""
+    targets = [each[word] for each in _walk(schema) for word in REFERENCES if word in each]
+    return all(str(target).startswith(("#/$defs/", "#/definitions/")) for target in targets)
+
+
+def _walk(value: Any) -> Iterator[dict[str, Any]]:
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            yield each
+            waiting += each.values()
+        elif isinstance(each, list):
+            waiting += each
+
+
+def _is_deep(schema: dict[str, Any]) -> bool:
+    """Return whether the schema is too deep for the API anyway."""
+    level: list[Any] = [schema]
+    for _ in range(DEEPEST + 1):
+        level = [inner for each in level for inner in _list_inner(each)]
+    return bool(level)
+
+
+def _list_inner(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+def _choose_names(schema: dict[str, Any]) -> dict[str, str]:
+    """Return the names for the model of the properties that need others, by their own."""
+    properties = schema.get("properties")
+    if not isinstance(properties, dict) or any(word in schema for word in _BY_NAME):
+        return {}
+    used = {name for name in properties if PROPERTY_KEY.fullmatch(name)}
+    found: dict[str, str] = {}
+    for name in properties:
+        if name in used:
+            continue
+        plain = _OTHER.sub("_", name)[:_LONGEST] or "_"
+        sent, count = plain, 1
+        while sent in used:
+            count += 1
+            sent = f"{plain[: _LONGEST - 4]}_{count}"
+        used.add(sent)
+        found[name] = sent
+    return found
+
+
+def _rename_all(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Rename within a schema, in what is reached by properties and items; yield the names."""
+    names = _choose_names(schema)
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
+        for inner in properties.values():
+            if isinstance(inner, dict):
+                yield from _rename_all(inner)
+        schema["properties"] = {names.get(key, key): each for key, each in properties.items()}
+    if isinstance(items := schema.get("items"), dict):
+        yield from _rename_all(items)
+    if names and isinstance(required := schema.get("required"), list):
+        schema["required"] = [names.get(name, name) for name in required]
+    yield from names.items()
+
+
+def _restore(value: Any, schema: Any) -> Any:
+    if not isinstance(schema, dict):
+        return value
+    if isinstance(value, list):
+        return [_restore(each, schema.get("items")) for each in value]
+    if not isinstance(value, dict):
+        return value
+    own = {sent: name for name, sent in _choose_names(schema).items()}
+    properties = schema.get("properties")
+    known = properties if isinstance(properties, dict) else {}
+    return {
+        own.get(key, key): _restore(each, known.get(own.get(key, key)))
+        for key, each in value.items()
+    }
