@@ -172,6 +172,22 @@ async def test_a_veto_is_respected_and_recorded(kind: str) -> None:
     check_log(w)
 
 
+async def test_a_veto_of_leaving_out_a_declined_exchange_is_recorded() -> None:
+    w = World()
+    w.log.veto = lambda change: "keep it"
+    await w.run([start(), *ended("refusal")])
+    assert kinds(w) == [("trim", "vetoed")]
+    assert "Hello" in w.log.view().body
+
+
+async def test_a_call_that_was_cut_is_requested_once_more_with_a_higher_limit() -> None:
+    w = World(job(max_output=64_000))
+    cut = [start(), *use(0, "toolu_1", input={"to": "x"}), *ended("max_tokens")]
+    finish = await w.run(cut, says("Shorter."))
+    assert finish.reason == "end_turn"
+    assert [one.envelope.max_tokens for one in w.calls.sendings] == [1_000, 4_000]
+
+
 async def test_a_stop_during_a_summary_ends_the_turn_without_one() -> None:
     w = world()
     w.model.summaries = [[start(), *text(0, "The user")[:-1], w.stop_and_wait]]
@@ -215,6 +231,14 @@ async def test_overflows_are_bounded_and_end_the_turn_for_the_context() -> None:
     w.model.summaries = [[ModelFailed("upstream", "No.", 500)]] * 9
     finish = await w.run([OVERFLOW], [OVERFLOW], says("Never."))
     assert (finish.state, finish.reason, finish.code) == ("failed", "context", "overflow")
+    await check_usable(w)
+
+
+async def test_a_request_that_could_not_be_made_smaller_is_not_sent_a_second_time() -> None:
+    w = World(job(build_policy("classic"), overflows=2))
+    finish = await w.run([OVERFLOW], says("Never."))
+    assert (finish.state, finish.reason, finish.code) == ("failed", "context", "overflow")
+    assert len(w.calls.bodies) == 1
     await check_usable(w)
 
 

@@ -14,7 +14,7 @@ from conversations.context.steps.repair import NOTES
 from conversations.context.steps.repair_refused import TURN_LEFT_OUT
 from conversations.context.view import wire
 from tests.agent.laws import check_log, check_usable
-from tests.agent.streams import calls, says
+from tests.agent.streams import calls, ended, says, start, text, whole
 from tests.agent.twins import TwinLog, World, blocks
 from tests.context.samples import IMAGE
 
@@ -104,6 +104,39 @@ async def test_a_result_that_the_api_does_not_take_is_replaced_by_words() -> Non
     assert result["tool_use_id"] == "toolu_1"
     assert "could not be sent" in result["content"]
     assert [call for call, _ in world.tools.ran] == ["toolu_1"]
+    await check_usable(world)
+
+
+async def test_a_call_that_the_api_names_by_its_place_goes_with_its_result() -> None:
+    world = talk()
+    await world.run(calls("toolu_1"), says("I see."))
+    said = "messages.5.content.0.name: odd"
+    finish = await world.go_on("More", refused(said), says("Yes."))
+    assert finish.state == "done"
+    assert "toolu_1" not in world.calls.bodies[-1]
+    assert [call for call, _ in world.tools.ran] == ["toolu_1"]
+    await check_usable(world)
+
+
+async def test_a_place_in_a_message_that_has_no_such_part_names_the_message() -> None:
+    world = talk()
+    finish = await world.run(refused("messages.1.content.9: odd"), says("Fine."))
+    assert finish.state == "done"
+    texts = [b["text"] for m in sent(world) for b in m["content"] if b["type"] == "text"]
+    assert texts == ["And then?", "Nothing.", "Go on"]
+
+
+async def test_without_a_place_what_the_api_put_into_the_last_answer_is_left_out() -> None:
+    world = talk()
+    search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
+    await world.go_on("Search", [start(), *whole(search), *whole(found, 1), *text(2, "Found."),
+                                 *ended("end_turn")])  # fmt: skip
+    assert "web_search" in world.log.view().body
+    finish = await world.go_on("Thanks", refused("bad request"), says("Fine."))
+    assert finish.state == "done"
+    assert "web_search" not in world.calls.bodies[-1]
+    assert "Found." in world.calls.bodies[-1]
     await check_usable(world)
 
 

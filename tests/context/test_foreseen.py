@@ -12,7 +12,7 @@ from conversations.context.policy.policy import build_policy, keep_whole
 from conversations.context.view.cost_decision import Rates
 from conversations.context.view.view import View
 from tests.context.foreseen import play
-from tests.context.samples import Shell, answer, prompt, round_of, situation, view_of
+from tests.context.samples import Shell, answer, prompt, round_of, situation, use, view_of
 from tests.context.test_adaptive import HAIKU, SONNET
 from tests.context.test_defects import grown
 
@@ -109,3 +109,9 @@ def test_in_full_nothing_is_reduced_but_for_the_window(rates: Rates | None) -> N
         assert shell.prepare(view, wide, policy).view is view
         tight = situation(view, view.tokens, window=100_000, **more)
         assert foresee_call(view, tight, policy).action != "nothing", name
+
+
+def test_a_repair_is_no_reduction_and_is_not_foreseen_as_one() -> None:
+    view = view_of(prompt("a"), answer(use("t1")), prompt("b"))
+    found = foresee_call(view, situation(), build_policy("adaptive"))
+    assert (found.action, found.kinds) == ("nothing", ())

@@ -11,6 +11,7 @@ import pytest
 
 from conversations.context.policy.gauge import Report, measure_context
 from conversations.context.policy.policy import PRESETS, PolicyError, build_policy, dump_policy
+from conversations.context.policy.preset_words import PRESET_WORDS, check_words
 from conversations.context.tokens.estimate import IMAGE, PAGE, estimate_block, estimate_text
 from conversations.context.view.envelope import build_envelope, join_body
 from conversations.context.view.view import Message
@@ -140,6 +141,15 @@ def test_a_policy_is_validated_as_a_whole(field: str, value: object) -> None:
 def test_an_unknown_preset_is_refused() -> None:
     with pytest.raises(PolicyError):
         build_policy("nonsense")
+
+
+def test_every_preset_has_its_own_words() -> None:
+    labels = [words.label for words in PRESET_WORDS.values()]
+    assert len(set(labels)) == len(labels)
+    with pytest.raises(ValueError, match="staged"):
+        check_words([*PRESETS, "staged"])
+    with pytest.raises(ValueError, match="off"):
+        check_words([name for name in PRESETS if name != "off"])
 
 
 def test_a_body_is_the_envelope_with_the_messages_put_in() -> None:

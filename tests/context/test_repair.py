@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from conversations.context.errors import RuleError
 from conversations.context.policy.policy import Policy
 from conversations.context.steps.repair import MOST_ATTEMPTS, MOST_EXCHANGES, NOTES, repair_view
+from conversations.context.steps.repair_blocks import NO_MESSAGE
 from conversations.context.view import rules, wire
 from conversations.context.view.edits import apply, dump_edits, load_edits
 from conversations.context.view.view import Message, View
@@ -235,6 +237,86 @@ def test_a_rule_that_nothing_finer_obeys_costs_exchanges_and_then_all_but_the_la
     assert change is not None
     assert change.made.body == '[{"role":"user","content":[{"type":"text","text":"last"}]}]'
     assert len(seen) <= MOST_ATTEMPTS + MOST_EXCHANGES + 1
+
+
+def obeying(view: View, monkeypatch: Any, find: Callable[[View], RuleError | None]) -> View:
+    """Return the view after a repair under a rule that no real one stands for."""
+
+    def refuse(view: View) -> None:
+        if (error := find(view)) is not None:
+            raise error
+
+    monkeypatch.setattr(rules, "check_rules", refuse)
+    change = repair_view(view)
+    assert change is not None
+    return change.made
+
+
+def test_marks_beyond_what_is_allowed_are_taken_off() -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    marked: Any = [{"type": "text", "text": "a"} | mark, {"type": "text", "text": "b"} | mark]
+    found = result("t1", [{"type": "text", "text": "c"} | mark]) | mark
+    view = repaired(
+        prompt(*marked), answer(use("t1")), results(found, *marked), answer("d"), prompt(*marked)
+    )
+    assert "cache_control" not in view.body
+    assert types(view)[0] == ["text", "text"]
+
+
+def test_a_part_that_a_rule_names_is_left_out_and_a_prompt_of_it_alone_says_so(
+    monkeypatch: Any,
+) -> None:
+    def find(view: View) -> RuleError | None:
+        at = next((n for n in range(view.length) if "odd" in view.messages[n].content), None)
+        return None if at is None else RuleError("new", f"messages.{at}.content.0", "is odd")
+
+    talk = [prompt("odd"), answer("odd", "b"), prompt("c")]
+    view = obeying(view_of(*talk), monkeypatch, find)
+    assert [[block["text"] for block in blocks(view, at)] for at in range(3)] == [
+        [NO_MESSAGE], ["b"], ["c"]
+    ]  # fmt: skip
+
+
+def test_a_rule_that_names_no_place_costs_everything_but_the_last_prompt(monkeypatch: Any) -> None:
+    def find(view: View) -> RuleError | None:
+        return RuleError("new", "messages", "is too much") if view.length > 1 else None
+
+    view = obeying(view_of(prompt("a"), answer("b"), prompt("c")), monkeypatch, find)
+    assert [block["text"] for block in blocks(view, view.length - 1)] == ["c"]
+
+
+def test_a_rule_that_names_the_last_prompt_costs_what_is_before_it(monkeypatch: Any) -> None:
+    def find(view: View) -> RuleError | None:
+        sent = [message for message in view.messages if not message.is_empty]
+        last = len(sent) - 1
+        return RuleError("new", f"messages.{last}", "comes too late") if last > 2 else None
+
+    talk = [prompt("a"), answer("b"), prompt("c"), answer("d"), prompt("e")]
+    view = obeying(view_of(*talk), monkeypatch, find)
+    assert "a" in view.body
+    assert '"d"' not in view.body
+    assert '"e"' in view.body
+
+
+def test_searches_that_break_a_rule_although_each_has_its_result_are_left_out(
+    monkeypatch: Any,
+) -> None:
+    def find(view: View) -> RuleError | None:
+        is_odd = "web_search" in view.body
+        return RuleError("server_tool", "messages.1", "no such tool any more") if is_odd else None
+
+    search: Any = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
+    found: Any = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
+    view = obeying(view_of(prompt("a"), answer(search, found, "b"), prompt("c")), monkeypatch, find)
+    assert types(view) == [["text"], ["text"], ["text"]]
+
+
+def test_the_pipeline_repairs_what_cannot_even_be_read() -> None:
+    broken = view_of(prompt("a"), answer("b")).append(Message(3, "results", '["?', 5))
+    view = broken.append(Message.parse(4, "prompt", content(["c"])))
+    shell = Shell()
+    shell.prepare(view, situation(), Policy())
+    assert shell.kinds == ["repair applied"]
 
 
 def test_the_pipeline_repairs_before_its_steps_and_says_why() -> None:

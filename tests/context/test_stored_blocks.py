@@ -9,7 +9,7 @@ from conversations.context.steps.api_compaction import find_trigger
 from conversations.context.steps.repair_blocks import strip_marks
 from conversations.context.steps.repair_pairs import is_served
 from conversations.context.view import attachment_refs, wire
-from conversations.context.view.blocks import list_result_images
+from conversations.context.view.blocks import find_flaw, list_result_images, read_result_text
 from conversations.context.view.stored_blocks import read_blocks
 from conversations.context.view.view import Block, Message
 from tests.context.samples import IMAGE, THOUGHT, prompt, result, situation, text, use, view_of
@@ -68,3 +68,21 @@ def test_without_summaries_the_api_is_not_asked_to_compact() -> None:
 def test_references_whose_files_are_lost_stay() -> None:
     content = wire.encode([text("a")])
     assert attachment_refs.expand_known(content, {}) == content
+
+
+def test_a_reference_to_a_file_that_is_not_stored_breaks_a_rule_and_others_are_expanded() -> None:
+    kept, gone = wire.digest("abc"), wire.digest("gone")
+    blocks = [attachment_refs.write_block("image/png", one, "") for one in (kept, gone)]
+    found = attachment_refs.expand_known(wire.join([*blocks, '{"type":"hologram"}']), {kept: "abc"})
+    first, second, _ = wire.decode(found)
+    assert first["source"]["data"] == "abc"
+    assert find_flaw("user", [first]) is None
+    assert find_flaw("user", [first, second]) == (
+        "source", "content.1", "the file of this image is not stored any more"
+    )  # fmt: skip
+    assert attachment_refs.expand_known("[]", {}) == "[]"
+
+
+def test_a_result_is_read_as_text_with_the_names_of_what_is_none() -> None:
+    assert read_result_text("words") == "words"
+    assert read_result_text([text("a"), IMAGE, text("b")]) == "a\n[image]\nb"

@@ -8,21 +8,11 @@ import pytest
 from django.test import Client
 
 from conversations.context.policy.policy import POLICY_FIELDS, PRESETS
-from conversations.context.policy.preset_words import PRESET_WORDS, check_words
 from conversations.models import User
 from conversations.web.forms.presets import list_preset_choices
 from tests.support.stored_turns import Played
 from tests.web.pages import client_of
 from tests.web.test_admin_people import form, text, url
-
-
-def test_every_preset_has_its_own_words() -> None:
-    labels = [words.label for words in PRESET_WORDS.values()]
-    assert len(set(labels)) == len(labels)
-    with pytest.raises(ValueError, match="staged"):
-        check_words([*PRESETS, "staged"])
-    with pytest.raises(ValueError, match="off"):
-        check_words([name for name in PRESETS if name != "off"])
 
 
 def test_the_older_designs_are_a_group_and_only_what_is_offered_is_listed() -> None:

@@ -20,7 +20,7 @@ from conversations.context.steps.repair_blocks import (
     write_result,
     write_text,
 )
-from conversations.context.steps.repair_drafts import Draft, Drafts, find_row
+from conversations.context.steps.repair_drafts import Draft, Drafts
 from conversations.context.translation import gettext_noop
 from conversations.context.view import edits
 from conversations.context.view.edits import Transformation, Trigger
@@ -97,13 +97,12 @@ def _texts(some: list[Block]) -> list[str]:
 def _list_ways(view: View, words: str, first: int) -> Iterator[Callable[[Repair], None]]:
     at, block = find_named(Drafts(view), words)
     if at is not None:
-        seq = view.messages[at].seq
         if block is not None:
-            yield lambda repair: _leave_out_block(repair, seq, block)
+            yield lambda repair: _leave_out_block(repair, repair.drafts.rows[at], block)
         yield from _list_named_calls(words)
-        yield lambda repair: _soften(repair, seq)
-        yield lambda repair: _leave_out_exchange(repair, seq, first)
-        if seq == first:
+        yield lambda repair: _soften(repair, repair.drafts.rows[at])
+        yield lambda repair: _leave_out_exchange(repair, at, first)
+        if view.messages[at].seq == first:
             # The prompt itself: what is left out elsewhere would be left out in vain.
             return
     else:
@@ -119,11 +118,9 @@ def _list_named_calls(words: str) -> Iterator[Callable[[Repair], None]]:
         yield lambda repair: _leave_out_calls(repair, calls)
 
 
-def _leave_out_block(repair: Repair, seq: int, at: int) -> None:
+def _leave_out_block(repair: Repair, draft: Draft, at: int) -> None:
     """Leave out one block, a call with its result; say so where it is a result or of a prompt."""
-    row = find_row(repair.drafts.rows, seq)
-    draft = repair.drafts.rows[row] if row is not None else None
-    if draft is None or at >= len(draft.blocks):
+    if at >= len(draft.blocks):
         return
     block = draft.blocks[at]
     if block.type == "tool_use":
@@ -154,22 +151,16 @@ def _names(block: Block, calls: frozenset[str]) -> bool:
     return block.id in calls or str(block.value.get("tool_use_id", "")) in calls
 
 
-def _soften(repair: Repair, seq: int) -> None:
-    """Replace everything of a message that is not plain text by a note."""
-    row = find_row(repair.drafts.rows, seq)
-    if row is not None:
-        _soften_draft(repair, repair.drafts.rows[row])
-
-
 def _soften_newest(repair: Repair) -> None:
     """Do so with the messages behind the last answer: no request had them before."""
     for draft in reversed(repair.drafts.rows):
         if draft.kind == "answer":
             return
-        _soften_draft(repair, draft)
+        _soften(repair, draft)
 
 
-def _soften_draft(repair: Repair, draft: Draft) -> None:
+def _soften(repair: Repair, draft: Draft) -> None:
+    """Replace everything of a message that is not plain text by a note."""
     if draft.kind == "answer":
         return
     new = [_soften_block(block) for block in draft.blocks]
@@ -195,12 +186,11 @@ def _leave_out_odd(repair: Repair) -> None:
             repair.mend()
 
 
-def _leave_out_exchange(repair: Repair, seq: int, first: int) -> None:
+def _leave_out_exchange(repair: Repair, at: int, first: int) -> None:
     """Leave out the exchange of a message, unless it is the one that is being answered."""
-    row = find_row(repair.drafts.rows, seq)
-    if row is None or seq >= first:
+    if repair.drafts.rows[at].seq >= first:
         return
-    some = repair.drafts.list_exchange(row)
+    some = repair.drafts.list_exchange(at)
     repair.drafts.remove([draft for draft in some if draft.seq < first])
     repair.done.add("exchange")
     repair.mend()
@@ -208,6 +198,7 @@ def _leave_out_exchange(repair: Repair, seq: int, first: int) -> None:
 
 def _leave_out_before(repair: Repair, first: int) -> None:
     """Leave out the exchange before the one that is being answered."""
-    before = [draft.seq for draft in repair.drafts.list_sent() if draft.seq < first]
+    rows = enumerate(repair.drafts.rows)
+    before = [at for at, draft in rows if draft.blocks and draft.seq < first]
     if before:
         _leave_out_exchange(repair, before[-1], first)
