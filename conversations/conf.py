@@ -22,6 +22,9 @@ class Conf:
     model: str = "claude-sonnet-5-5"
     #: Model that writes summaries; empty means the conversation's own.
     summary_model: str = ""
+    #: Model that goes on, once, with a turn whose answer the conversation's own model declined to
+    #: give; empty: the turn ends.
+    refusal_model: str = ""
     #: Model that writes the title after the first answer; where it cannot be used the
     #: conversation's own does. off: titles are the first words.
     title_model: str = "claude-haiku-5-5"

@@ -52,6 +52,8 @@ class Job:
     compacts: bool = False
     #: How conversations of this site go on.
     continuation: Continuation = EVEN
+    #: The same work for the model that goes on when this one declines; None: the turn ends.
+    fallback: Job | None = None
 
 
 @dataclass(frozen=True, slots=True)

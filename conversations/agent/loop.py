@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from conversations.agent.answer import Answer
 from conversations.agent.call import attempt_call
+from conversations.agent.declined import build_declined_trim, forget_reports
 from conversations.agent.events import MeterMoved, RoundChanged, RoundOpened, TurnChanged
 from conversations.agent.finish import (
     build_refusal_trim,
@@ -34,6 +35,7 @@ from conversations.context.steps import api_clearing
 from conversations.context.steps.protocol import REFUSED
 from conversations.context.view import edits, rules
 from conversations.context.view.cache_breakpoints import SECONDS
+from conversations.context.view.edits import Transformation
 from conversations.context.view.envelope import Envelope
 from conversations.context.view.server_calls import read_server_calls
 from conversations.context.view.view import Message, View
@@ -66,6 +68,8 @@ class Runner:
         )
         self.pauses, self.overflows = progress.pauses, progress.overflows
         self.refusals = RefusedRequests(job, ports, progress.refusals)
+        #: What was said before the model declined, if it did; see TurnProgress.
+        self.declined = progress.declined
         #: Number of the first message of this turn.
         self.first = progress.first
         #: Ids of this turn's tool calls, in view or not.
@@ -81,6 +85,8 @@ class Runner:
             self.first = self.first or last
             # Pages get the meter with the event that starts or resumes the turn.
             self.metered = _measure(state.view)
+            if self.declined is not None and self.job.fallback is not None:
+                state = await self._hand_over(self.job.fallback, state, self.declined) or state
             return await self._loop(state)
         except Stopped as stop:
             return finish_stop(stop.reason)
@@ -113,8 +119,7 @@ class Runner:
                 self.pauses += 1
                 await self.ports.publish(RoundChanged(self.turn, self.round))
             elif received.answer.stop_reason == "refusal":
-                await self._leave_out(state.view)
-                return finish_refusal(received.answer.refusal)
+                state, finish = await self._answer_refusal(received)
             else:
                 # The event of the turn's end renders its last round, too.
                 return finish_answer(received.answer.stop_reason)
@@ -127,13 +132,45 @@ class Runner:
         self.metered = _measure(view)
         return (MeterMoved(),)
 
-    async def _leave_out(self, view: View) -> None:
-        """Record that the refused exchange is not part of the next request."""
-        change = build_refusal_trim(view, self.first)
+    async def _answer_refusal(
+        self, received: ReceivedAnswer
+    ) -> tuple[LoadedConversation, Finish | None]:
+        """Go on once with the model for this; else the exchange is left out, and the turn ends."""
+        state, fallback = received.state, self.job.fallback
+        said = state.view.messages[-1].seq if received.answer.blocks else 0
+        if fallback is not None:
+            # A round is an answer that is stored.
+            self.round -= not said
+            if said:
+                await self.ports.publish(RoundChanged(self.turn, self.round))
+            if (handed := await self._hand_over(fallback, state, said)) is not None:
+                return handed, None
+        await self._leave_out(build_refusal_trim(state.view, self.first), state.view)
+        return state, finish_refusal(received.answer.refusal)
+
+    async def _hand_over(
+        self, fallback: Job, state: LoadedConversation, said: int
+    ) -> LoadedConversation | None:
+        """Go on with another model, without what the first one said before it declined.
+
+        None when that may not be left out.
+        """
+        if said and state.view.messages[-1].seq == said:
+            change = build_declined_trim(state.view, said, self.job.model)
+            if not await self._leave_out(change, state.view):
+                return None
+            state = replace(state, view=change.made)
+        self.job = fallback
+        self.refusals = RefusedRequests(fallback, self.ports, self.refusals.count)
+        return forget_reports(state)
+
+    async def _leave_out(self, change: Transformation, view: View) -> bool:
+        """Record what is not part of the next request, or that this was vetoed."""
         veto = await self.ports.log.record(change, self.job.policy, None)
         if veto is not None:
             kept = edits.build_unapplied(view, change.kind, change.trigger, "vetoed", veto.reason)
             await self.ports.log.record(kept, self.job.policy, None)
+        return veto is None
 
     def _goes_on(self, received: ReceivedAnswer) -> bool:
         """Return whether an answer that paused is sent back to get the rest of it."""

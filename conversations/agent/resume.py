@@ -44,6 +44,8 @@ class TurnProgress:
     overflows: int = 0
     #: Requests that the API refused for good.
     refusals: int = 0
+    #: The number of what was said before the model declined (0: nothing was); None: it did not.
+    declined: int | None = None
     #: Ids of its tool calls.
     ids: frozenset[str] = frozenset()
     open: OpenRound | None = None

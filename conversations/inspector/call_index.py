@@ -7,7 +7,7 @@ answer too if it has one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -63,6 +63,8 @@ class CallRow:
     is_on_path: bool
     #: What the first of its rounds read, where the API ran tools of its own between them.
     start: int | None = None
+    #: The model that declined before, where this call went on with another one.
+    declined: str = ""
 
     @property
     def tokens_in(self) -> int | None:
@@ -147,7 +149,7 @@ def read_call_index(conversation: Conversation) -> CallIndex:
     rows: list[tuple[Any, ...]] = list(calls.order_by("pk").values_list(*_CALL))
     numbers = {row[0]: n for n, row in enumerate(rows, 1)}
     return CallIndex(
-        tuple(_build_call(n, row, path) for n, row in enumerate(rows, 1)),
+        _mark_declined([_build_call(n, row, path) for n, row in enumerate(rows, 1)]),
         tuple(_build_change(row, numbers, path) for row in changes),
         path,
         parents,
@@ -188,6 +190,21 @@ def _build_call(n: int, row: tuple[Any, ...], path: frozenset[int]) -> CallRow:
         stopped or "", error or "", fresh, written, read, stored, cost, basis or "", first, took,
         answer, _lies_on(path, tip, answer), read_start(start),
     )  # fmt: skip
+
+
+def _mark_declined(calls: list[CallRow]) -> tuple[CallRow, ...]:
+    """Return the calls, with who declined before at those that went on with another model."""
+    last: dict[int, CallRow] = {}
+    found = []
+    for call in calls:
+        before = last.get(call.turn) if call.is_reply else None
+        if before and before.status == "refused" and before.model != call.model:
+            found.append(replace(call, declined=before.model))
+        else:
+            found.append(call)
+        if call.is_reply:
+            last[call.turn] = call
+    return tuple(found)
 
 
 def find_call_of_answer(conversation: Conversation, seq: int) -> int | None:

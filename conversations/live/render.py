@@ -99,7 +99,7 @@ def _read_context(conversation: Conversation, event: Event, preferences: Prefere
         found = transcript.read_round(conversation, named.turn, named.round)
         if Shows.OPEN_ROUND in shows:
             # It may have markers already; its text comes live, also where it is stored by now.
-            found = Round(named.round, found.markers, is_live=True)
+            found = Round(named.round, found.markers, is_live=True, fallback=found.fallback)
         context |= {"turn": {"number": named.turn}, "round": found}
     if Shows.QUEUE in shows:
         context["queue"] = queue.read_queue(conversation)

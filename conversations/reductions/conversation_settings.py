@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from conversations.agent.prices import PriceList
+from conversations.agent.thinking import EFFORTS, choose_effort
 from conversations.budgets.caps import TurnCaps, resolve_turn_caps
 from conversations.budgets.prices import load_price_list
+from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.context.policy.continuation import Continuation
 from conversations.context.policy.policy import Policy
@@ -21,13 +23,12 @@ from conversations.log.chain import lock_conversation
 from conversations.log.page_version import raise_locked
 from conversations.log.path import read_path
 from conversations.log.texts import make_storable
-from conversations.models import ApiModel, Conversation
-from conversations.reductions.model_choice import find_effort
+from conversations.models import ApiModel, Conversation, EffortRule
 from conversations.reductions.pins import demand_pin_room, list_pins
 from conversations.reductions.policy import effective_policy
 from conversations.toolbox.toolset import build_toolset, list_known_tools
 from conversations.turns.call_counts import current_continuation
-from tools.framework.toolset import Toolset
+from tools.framework.toolset import Supply, Toolset
 
 
 class ModelUnknown(ContextError):
@@ -49,6 +50,8 @@ class JobFacts:
     caps: TurnCaps
     tools: Toolset
     continuation: Continuation
+    #: The same for the model that goes on when this one declines.
+    fallback: JobFacts | None = None
 
 
 def read_job_facts(conversation_id: int) -> JobFacts:
@@ -61,6 +64,17 @@ def read_job_facts(conversation_id: int) -> JobFacts:
             " an administrator can change that."
         )
     known = list_known_tools(conversation)
+    facts = _read_facts(conversation, model, known)
+    other = ApiModel.objects.filter(pk=conf.refusal_model, is_enabled=True).exclude(pk=model.pk)
+    if not conf.refusal_model or (fallback := other.first()) is None:
+        return facts
+    # As if it were chosen: which tools there are depends on the model, too.
+    conversation.model = fallback.pk
+    return replace(facts, fallback=_read_facts(conversation, fallback, known))
+
+
+def _read_facts(conversation: Conversation, model: ApiModel, known: Supply) -> JobFacts:
+    """Read what a turn of this model runs with, which `conversation` names, stored or not."""
     return JobFacts(
         model.pk,
         model.window,
@@ -76,6 +90,18 @@ def read_job_facts(conversation_id: int) -> JobFacts:
         build_toolset(conversation, known),
         current_continuation(),
     )
+
+
+def find_default_effort(owner_id: int) -> str:
+    """Return the level of a person's groups, the highest of several, else the site's; "": none."""
+    rules = EffortRule.objects.filter(group__user=owner_id).values_list("effort", flat=True)
+    return max(rules, key=EFFORTS.index, default=conf.effort)
+
+
+def find_effort(conversation: Conversation, model: str) -> str:
+    """Return the level that requests of this model name; "": they leave it to the model."""
+    wanted = conversation.effort or find_default_effort(conversation.owner_id)
+    return choose_effort(model, wanted)
 
 
 @transaction.atomic

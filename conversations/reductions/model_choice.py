@@ -13,10 +13,10 @@ from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from conversations.agent.thinking import EFFORTS, choose_effort, find_thinking_facts
+from conversations.agent.thinking import choose_effort, find_thinking_facts
 from conversations.budgets.prices import list_token_prices
-from conversations.conf import conf
-from conversations.models import ApiModel, Conversation, EffortRule
+from conversations.models import ApiModel, Conversation
+from conversations.reductions.conversation_settings import find_default_effort
 from conversations.rendering.model_names import name_model
 
 #: Each level: its name, and what it is for.
@@ -77,18 +77,6 @@ class ModelChoice:
     output_price: int | None
     #: The chosen model is not offered any more.
     is_gone: bool
-
-
-def find_default_effort(owner_id: int) -> str:
-    """Return the level of a person's groups, the highest of several, else the site's; "": none."""
-    rules = EffortRule.objects.filter(group__user=owner_id).values_list("effort", flat=True)
-    return max(rules, key=EFFORTS.index, default=conf.effort)
-
-
-def find_effort(conversation: Conversation, model: str) -> str:
-    """Return the level that requests of this model name; "": they leave it to the model."""
-    wanted = conversation.effort or find_default_effort(conversation.owner_id)
-    return choose_effort(model, wanted)
 
 
 def read_model_choice(owner_id: int, model: str, effort: str) -> ModelChoice:

@@ -38,26 +38,30 @@ def build_job(facts: JobFacts) -> Job:
         model = conf.summary_model or facts.model
         return build_quiet_envelope(model=model, max_tokens=max_tokens, system=prompt)
 
-    caps = Caps(
-        facts.caps.rounds,
-        facts.caps.tool_calls,
-        conf.max_parallel_tools,
-        conf.max_attempts,
-        conf.max_backoff_seconds,
-        seconds=facts.caps.seconds,
-    )
     return Job(
         facts.model,
         facts.window,
         facts.policy,
         reply,
         summary,
-        caps,
+        _build_caps(facts),
         facts.max_output,
         _choose_rates(facts),
         facts.clears,
         facts.compacts,
         facts.continuation,
+        build_job(facts.fallback) if facts.fallback is not None else None,
+    )
+
+
+def _build_caps(facts: JobFacts) -> Caps:
+    return Caps(
+        facts.caps.rounds,
+        facts.caps.tool_calls,
+        conf.max_parallel_tools,
+        conf.max_attempts,
+        conf.max_backoff_seconds,
+        seconds=facts.caps.seconds,
     )
 
 

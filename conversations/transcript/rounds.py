@@ -1,7 +1,11 @@
-"""The rounds of a turn as people read them: each answer with its tools, and the running one."""
+"""The rounds of a turn as people read them: each answer with its tools, and the running one.
+
+Where another model goes on because the first one declined is read from the record of calls.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,15 +14,16 @@ from django.db.models import QuerySet
 from conversations import models
 from conversations.context.steps.pinned import Pin
 from conversations.context.view.stored_blocks import read_blocks
-from conversations.models import ApiResult, Message, ToolCall
+from conversations.models import ApiCall, ApiResult, Message, ToolCall
 from conversations.rendering import render_markdown
+from conversations.rendering.model_names import name_model
 from conversations.transcript.server_tools import (
     build_server_cards,
     has_open_call,
     join_cited_text,
     map_results,
 )
-from conversations.transcript.shapes import Live, Marker, Round, ToolCard
+from conversations.transcript.shapes import Fallback, Live, Marker, Round, ToolCard
 from conversations.transcript.tool_cards import build_tool_card
 
 #: Answers behind a call of the API's among which its result is looked for.
@@ -128,6 +133,59 @@ def add_live(rounds: list[Round], live: Live | None) -> list[Round]:
     marks = next((row.markers for row in rounds if row.number == live.round), ())
     shown = Round(live.round, marks, live.thinking, live.closed, live.tail, is_live=True)
     return [*kept, shown]
+
+
+def find_fallback(results: Iterable[ApiResult], *, is_live: bool) -> tuple[int, Fallback] | None:
+    """Return the number of the round with which another model goes on, and who that is.
+
+    `results` are those of a turn's calls; a live turn's newest call has none yet.
+    """
+    replies = sorted(
+        (row for row in results if row.call.purpose == ApiCall.Purpose.REPLY),
+        key=lambda row: row.call.number,
+    )
+    refused = next((row.call for row in replies if row.status == ApiResult.Status.REFUSED), None)
+    if refused is None:
+        return None
+    model = next((row.call.model for row in replies if row.call.number > refused.number), "")
+    if not model and is_live:
+        model = _find_open_model(refused)
+    number = 1 + sum(
+        row.answer_id is not None and row.call.number <= refused.number for row in replies
+    )
+    found = Fallback(name_model(model), name_model(refused.model))
+    return (number, found) if model else None
+
+
+def mark_fallback(
+    rounds: list[Round], results: Iterable[ApiResult], *, is_live: bool
+) -> list[Round]:
+    """Return the rounds of a turn with the fallback at the one with which it begins."""
+    match find_fallback(results, is_live=is_live):
+        case int(number), found if len(rounds) < number:
+            return [*rounds, Round(number, fallback=found)]
+        case int(number), found:
+            return [replace(row, fallback=found) if row.number == number else row for row in rounds]
+        case _:
+            return rounds
+
+
+def read_fallback(turns: QuerySet[models.Turn], number: int) -> Fallback | None:
+    """Return the fallback with which one round of the turn begins, if it does."""
+    results = ApiResult.objects.filter(call__turn__in=turns, call__purpose=ApiCall.Purpose.REPLY)
+    refused = results.filter(status=ApiResult.Status.REFUSED).select_related("call__turn").first()
+    if refused is None:
+        return None
+    rows = results.select_related("call").defer("usage")
+    found = find_fallback(rows, is_live=refused.call.turn.is_live)
+    return found[1] if found is not None and found[0] == number else None
+
+
+def _find_open_model(refused: ApiCall) -> str:
+    later = ApiCall.objects.filter(
+        turn_id=refused.turn_id, purpose=ApiCall.Purpose.REPLY, number__gt=refused.number
+    )
+    return later.order_by("number").values_list("model", flat=True).first() or ""
 
 
 def join_text(content: str) -> str:

@@ -83,6 +83,14 @@ class Marker:
 
 
 @dataclass(frozen=True, slots=True)
+class Fallback:
+    """The names of the model that goes on, and of the one that declined."""
+
+    model: str
+    declined: str
+
+
+@dataclass(frozen=True, slots=True)
 class Round:
     """One reply: the reductions before it, its text as safe HTML, its tools.
 
@@ -102,6 +110,8 @@ class Round:
     #: The number of its answer, to link to.
     seq: int | None = None
     sources: tuple[Source, ...] = ()
+    #: From this reply on another model answers.
+    fallback: Fallback | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,8 @@ from conversations.transcript.rounds import (
     find_later,
     find_live,
     join_text,
+    mark_fallback,
+    read_fallback,
 )
 from conversations.transcript.shapes import Live, Marker, Round, Transcript, Turn
 from conversations.transcript.tool_cards import mark_excluded, mark_round_excluded
@@ -104,8 +106,9 @@ def read_round(conversation: Conversation, turn: int, number: int) -> Round:
     before, own, behind = [0, *answers, *[_END] * (number + 1)][number - 1 : number + 2]
     since = Transformation.objects.filter(turn__in=rows, seq__gt=before, seq__lt=own)
     markers = _build_markers(conversation, list(since.defer("edits", "policy").order_by("seq")))
+    fallback = read_fallback(rows, number)
     if own == _END:
-        return Round(number, markers=tuple(markers))
+        return Round(number, markers=tuple(markers), fallback=fallback)
     tools = ToolCall.objects.filter(turn__in=rows, answer__seq=own).select_related("output")
     results = ApiResult.objects.filter(call__turn__in=rows, answer__seq=own)
     shown_messages = list(messages.filter(seq__gte=own, seq__lt=behind))
@@ -117,7 +120,7 @@ def read_round(conversation: Conversation, turn: int, number: int) -> Round:
         list(results.select_related("call").defer("usage")),
         find_later(shown_messages[0], messages),
     )
-    shown = replace(found[0], number=number)
+    shown = replace(found[0], number=number, fallback=fallback)
     return mark_round_excluded(shown, list_excluded(conversation)) if shown.tools else shown
 
 
@@ -190,6 +193,7 @@ def _build_turn(
     found = build_rounds(held, messages, markers, tools, results, Served({}, row.is_live))
     if row.is_live:
         found = add_live(found, find_live(row, live, found))
+    found = mark_fallback(found, results, is_live=row.is_live)
     return Turn(
         number=row.number,
         parent=row.parent,

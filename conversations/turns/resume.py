@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from django.db.models import QuerySet
+
 from conversations.agent.answer import ToolUse
 from conversations.agent.ports import ToolDone
 from conversations.agent.resume import WRONG, OpenRound, TurnProgress
@@ -16,10 +18,11 @@ def load_progress(turn_id: int) -> TurnProgress:
         Message.objects.filter(turn_id=turn_id).order_by("seq").values_list("pk", "seq", "kind")
     )
     answers = [pk for pk, _, kind in messages if kind == "answer"]
-    if not answers:
-        return TurnProgress()
-    calls = ToolCall.objects.filter(turn_id=turn_id)
     results = ApiResult.objects.filter(call__turn_id=turn_id, call__purpose="reply")
+    declined = _find_declined(results)
+    if not answers:
+        return TurnProgress(declined=declined)
+    calls = ToolCall.objects.filter(turn_id=turn_id)
     opened = list(calls.filter(answer=messages[-1][0]).select_related("output"))
     before = calls.exclude(pk__in=[call.pk for call in opened])
     return TurnProgress(
@@ -30,9 +33,17 @@ def load_progress(turn_id: int) -> TurnProgress:
         pauses=results.filter(stop_reason="pause_turn").count(),
         overflows=results.filter(error_type="overflow").count(),
         refusals=results.filter(error_type="invalid_request").count(),
+        declined=declined,
         ids=frozenset(calls.values_list("tool_use_id", flat=True)),
         open=_build_open_round(opened) if opened else None,
     )
+
+
+def _find_declined(results: QuerySet[ApiResult]) -> int | None:
+    """Return the number of what was said before the model declined, 0 for nothing."""
+    refused = results.filter(status="refused").order_by("call__number")
+    numbers = list(refused.values_list("answer__seq", flat=True)[:1])
+    return (numbers[0] or 0) if numbers else None
 
 
 def _count_wrong_rounds(calls: list[ToolCall]) -> int:

@@ -11,15 +11,16 @@ from django.test.utils import CaptureQueriesContext
 
 from conversations.agent.events import RoundChanged, RoundOpened
 from conversations.agent.finish import can_continue
-from conversations.agent.ports import Finish, ToolDone
+from conversations.agent.ports import Ending, Finish, ToolDone
 from conversations.context.view import wire
+from conversations.context.view.envelope import build_envelope
 from conversations.files.attachment_display import list_shown_files
 from conversations.library.sidebar import read_sidebar
 from conversations.live import render
 from conversations.log import append
 from conversations.models import ApiResult, Conversation
 from conversations.transcript import transcript
-from conversations.transcript.shapes import Bookmark, Live, Round
+from conversations.transcript.shapes import Bookmark, Fallback, Live, Round
 from conversations.transcript.words import describe_ending, explain_ending
 from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import parse_recording
@@ -97,7 +98,7 @@ def test_a_round_costs_the_same_however_many_there_are() -> None:
         append.store_results(lease=lease, content=people_and_turns.results(f"t{at}"), estimate=1)
         costs.append(queries(lambda at=at: transcript.read_round(conversation, 1, at)))
     assert len(set(costs)) == 1
-    assert queries(lambda: transcript.read_round(conversation, 1, 7)) == 2
+    assert queries(lambda: transcript.read_round(conversation, 1, 7)) == 3
 
 
 def test_a_turn_is_its_prompt_its_rounds_and_its_tools() -> None:
@@ -263,3 +264,20 @@ def test_an_ending_that_kept_no_answer_is_not_said_to_go_on(reason: str) -> None
     assert "answered again" in explain_ending("done", reason, has_answer=False)
     assert "answered again" not in explain_ending("done", reason, has_answer=True)
     assert not can_continue("done", reason, has_answer=False)
+
+
+@pytest.mark.parametrize("blocks", [(), (people_and_turns.ANSWER,)])
+def test_who_goes_on_is_shown_before_there_is_an_answer(blocks: tuple[str, ...]) -> None:
+    lease = people_and_turns.begun(people_and_turns.person())
+    conversation, usage = people_and_turns.conversation_of(lease), people_and_turns.USAGE
+    refused = Ending("refused", usage, "refusal", blocks)
+    stored_turns.close(lease, people_and_turns.opened(lease).call, refused)
+    number = 1 + len(blocks)
+    assert transcript.read_round(conversation, 1, number).fallback is None
+    other = build_envelope(model="claude-opus-4-8", max_tokens=1_024, system="x")
+    people_and_turns.opened(lease, other)
+    expected = Fallback("Opus 4.8", "Sonnet 5.5")
+    assert transcript.read_round(conversation, 1, number).fallback == expected
+    assert transcript.read_turn(conversation, 1).rounds[number - 1].fallback == expected
+    opened = render.render_events(conversation.pk, RoundOpened(1, number))
+    assert "Opus 4.8 was asked, because Sonnet 5.5 declined." in " ".join(opened.split())

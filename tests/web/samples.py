@@ -19,6 +19,7 @@ from conversations.transcript.queue import Queue, Waiting
 from conversations.transcript.shapes import (
     Bookmark,
     ConversationRow,
+    Fallback,
     Marker,
     Meter,
     Round,
@@ -79,6 +80,7 @@ def round_(words: str = "notes.md", *, number: int = 1, is_live: bool = False) -
         tokens=1_234,
         cost_micros=4_200,
         call_id=3,
+        fallback=Fallback(words, words),
     )
 
 

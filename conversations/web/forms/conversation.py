@@ -17,7 +17,8 @@ from conversations.context.policy.allowed import Allowed, demand_allowed
 from conversations.context.policy.policy import POLICY_FIELDS, POLICY_WORDS, PolicyError
 from conversations.library.access import list_enabled_models
 from conversations.models import Conversation
-from conversations.reductions.model_choice import LEVELS, find_default_effort
+from conversations.reductions.conversation_settings import find_default_effort
+from conversations.reductions.model_choice import LEVELS
 from conversations.reductions.policy import (
     PRESET,
     allowed_of,
