@@ -45,8 +45,8 @@ _POSTGRESQL = f'CREATE INDEX IF NOT EXISTS "{_TABLE}_words" ON "{_TABLE}" USING 
 
 
 def install_index(using: str = "default", **_: Any) -> None:
-    """Create the index on its table, and fill it where it was never filled; a repeat changes
-    nothing.
+    """Create the index on its table, and fill it where it was never filled; one that is there is
+    left alone, because even `IF NOT EXISTS` would lock the table against writers.
 
     SQLite drops a table's triggers when a migration rebuilds it, so this runs after every
     migration.
@@ -54,10 +54,21 @@ def install_index(using: str = "default", **_: Any) -> None:
     if connection.alias != using or _TABLE not in connection.introspection.table_names():
         return
     with transaction.atomic(), connection.cursor() as cursor:
-        for statement in _split_statements():
-            cursor.execute(statement)
+        if not _is_installed(cursor):
+            for statement in _split_statements():
+                cursor.execute(statement)
     if Message.objects.exists() and not SearchText.objects.exists():
         rebuild_index()
+
+
+def _is_installed(cursor: Any) -> bool:
+    if connection.vendor == "postgresql":
+        cursor.execute("SELECT to_regclass(%s)", [f'"{_TABLE}_words"'])
+        return cursor.fetchone()[0] is not None
+    cursor.execute("SELECT sql || ';' FROM sqlite_master WHERE sql IS NOT NULL")
+    present = {sql.strip() for (sql,) in cursor.fetchall()}
+    created = (one.strip() for one in _split_statements() if one.startswith("CREATE"))
+    return {one.replace(" IF NOT EXISTS", "") for one in created} <= present
 
 
 def _split_statements() -> Iterator[str]:

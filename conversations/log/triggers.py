@@ -1,11 +1,13 @@
 """Triggers that enforce append-only tables, on PostgreSQL and SQLite alike.
 
 They are installed after every migration, because SQLite drops a table's triggers when a migration
-rebuilds it. They refuse to change, delete or truncate rows, and to insert at a link that the chain
-has passed. The one exception is `allow_erasing()`: a session setting on PostgreSQL; on SQLite an
-SQL function that only our connections define, so a plain `sqlite3` shell is refused too. The
-application's own role on PostgreSQL has no right to delete either (operations/db_role.py): it calls
-the functions of log/erase_functions.py, which run with the owner's rights.
+rebuilds it; what is there already as it should be is left alone, so that a start which migrates
+nothing locks no table that is in use. They refuse to change, delete or truncate rows, and to insert
+at a link that the chain has passed. The one exception is `allow_erasing()`: a session setting on
+PostgreSQL; on SQLite an SQL function that only our connections define, so a plain `sqlite3` shell
+is refused too. The application's own role on PostgreSQL has no right to delete either
+(operations/db_role.py): it calls the functions of log/erase_functions.py, which run with the
+owner's rights.
 """
 
 # ruff: noqa: S608 - the names are those of our own tables
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
@@ -24,16 +27,16 @@ from conversations.log.chain import OWNED, SITE
 from conversations.models import ApiCall, AppendOnly, Chained, Conversation, SiteChain
 
 _ERASING = "agentweb_erasing"
-_PG_FUNCTION = f"""
-CREATE OR REPLACE FUNCTION {_ERASING}_refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+_PG_BODY = """
 BEGIN
   IF current_setting('agentweb.erasing', true) = 'on' THEN
     IF TG_OP = 'DELETE' THEN RETURN OLD; END IF;
     IF TG_OP = 'TRUNCATE' THEN RETURN NULL; END IF;
   END IF;
   RAISE EXCEPTION 'table % is append-only', TG_TABLE_NAME USING ERRCODE = 'restrict_violation';
-END $$;
-"""
+END """
+#: The bits of pg_trigger.tgtype for a trigger that fires before.
+_PG_TYPES = {"update": 1 | 2 | 16, "delete": 1 | 2 | 8, "truncate": 2 | 32, "place": 1 | 2 | 4}
 _CONVERSATIONS, _CALLS = Conversation._meta.db_table, ApiCall._meta.db_table
 #: The end of the chain of a row's conversation, by the lookup that leads to it.
 _ENDS = {
@@ -42,6 +45,15 @@ _ENDS = {
     " ON a.conversation_id = c.id WHERE a.id = NEW.call_id",
 }
 _SITE_END = f'SELECT links FROM "{SiteChain._meta.db_table}" WHERE id = 1'
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A trigger or a function: how the database describes it, and the statements that make it."""
+
+    name: str
+    definition: object
+    statements: tuple[str, ...]
 
 
 def list_guarded_models() -> list[type[AppendOnly]]:
@@ -61,16 +73,37 @@ def list_guarded_tables() -> list[str]:
 
 
 def install_guards(using: str = "default", **_: Any) -> None:
-    """Install the triggers on every existing append-only table; a repeat changes nothing."""
+    """Install the triggers that an existing append-only table lacks, or has in another form."""
     if connection.alias != using:
         return
     # Between two migrations, forward or back, a table or a column may be missing.
     kinds = [kind for kind in list_guarded_models() if _has_all_columns(kind)]
     make = _write_postgresql_guards if connection.vendor == "postgresql" else _write_sqlite_guards
     with transaction.atomic(), connection.cursor() as cursor:
-        for kind in kinds:
-            for statement in make(kind):
-                cursor.execute(statement)
+        present = _read_present_guards(cursor)
+        for guard in (guard for kind in kinds for guard in make(kind)):
+            if present.get(guard.name) != guard.definition:
+                for statement in guard.statements:
+                    cursor.execute(statement)
+                present[guard.name] = guard.definition
+
+
+def _read_present_guards(cursor: Any) -> dict[str, object]:
+    """Return what the database has, as `Guard.definition` describes it; triggers that fire."""
+    if connection.vendor != "postgresql":
+        cursor.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
+        return dict(cursor.fetchall())
+    cursor.execute(
+        "SELECT t.tgname, c.relname, t.tgtype, p.proname"
+        " FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid JOIN pg_proc p ON p.oid = t.tgfoid"
+        " WHERE t.tgenabled IN ('O', 'A') AND t.tgqual IS NULL AND c.relnamespace ="
+        " current_schema()::regnamespace"
+    )
+    triggers: dict[str, object] = {name: tuple(rest) for name, *rest in cursor.fetchall()}
+    cursor.execute(
+        "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = current_schema()::regnamespace"
+    )
+    return triggers | dict(cursor.fetchall())
 
 
 def drop_insert_guards(using: str = "default", plan: Sequence[object] = (), **_: Any) -> None:
@@ -156,16 +189,20 @@ def _set_erasing(database: BaseDatabaseWrapper, *, is_open: bool) -> None:
         database.connection.create_function(_ERASING, 0, lambda: int(is_open))
 
 
-def write_postgresql_function(kind: type[Chained]) -> str:
+def write_postgresql_function(kind: type[Chained]) -> Guard:
     """Return the function that refuses a row at a link that its chain has passed."""
-    table = kind._meta.db_table
-    return (
-        f'CREATE OR REPLACE FUNCTION "{table}_place"() RETURNS trigger LANGUAGE plpgsql AS $$'
+    body = (
         f" BEGIN IF {_write_passed_condition(kind)} THEN RAISE EXCEPTION"
         " 'table % is append-only: its chain has passed link %', TG_TABLE_NAME, NEW.link"
         " USING ERRCODE = 'restrict_violation'; END IF;"
-        " RETURN NEW; END $$"
+        " RETURN NEW; END "
     )
+    return _make_function(f"{kind._meta.db_table}_place", body)
+
+
+def _make_function(name: str, body: str) -> Guard:
+    head = f'CREATE OR REPLACE FUNCTION "{name}"() RETURNS trigger LANGUAGE plpgsql AS'
+    return Guard(name, body, (f"{head} $${body}$$",))
 
 
 def write_sqlite_condition(kind: type[AppendOnly]) -> str:
@@ -185,24 +222,25 @@ def write_sqlite_condition(kind: type[AppendOnly]) -> str:
     return " OR ".join(taken)
 
 
-def _write_postgresql_guards(kind: type[AppendOnly]) -> list[str]:
-    table, rows = kind._meta.db_table, [_PG_FUNCTION]
+def _write_postgresql_guards(kind: type[AppendOnly]) -> list[Guard]:
+    table, found = kind._meta.db_table, [_make_function(f"{_ERASING}_refuse", _PG_BODY)]
     if issubclass(kind, Chained):
-        rows.append(write_postgresql_function(kind))
+        found.append(write_postgresql_function(kind))
     for verb in list_guard_verbs(kind):
         name, each = f"{table}_keep_{verb}", "STATEMENT" if verb == "truncate" else "ROW"
         when = "INSERT" if verb == "place" else verb.upper()
-        function = f'"{table}_place"' if verb == "place" else f"{_ERASING}_refuse"
-        rows.append(f'DROP TRIGGER IF EXISTS "{name}" ON "{table}"')
-        rows.append(
+        function = f"{table}_place" if verb == "place" else f"{_ERASING}_refuse"
+        made = (
             f'CREATE TRIGGER "{name}" BEFORE {when} ON "{table}" FOR EACH {each}'
-            f" EXECUTE FUNCTION {function}()"
+            f' EXECUTE FUNCTION "{function}"()'
         )
-    return rows
+        statements = (f'DROP TRIGGER IF EXISTS "{name}" ON "{table}"', made)
+        found.append(Guard(name, (table, _PG_TYPES[verb], function), statements))
+    return found
 
 
-def _write_sqlite_guards(kind: type[AppendOnly]) -> list[str]:
-    table, rows = kind._meta.db_table, []
+def _write_sqlite_guards(kind: type[AppendOnly]) -> list[Guard]:
+    table, found = kind._meta.db_table, []
     refuse = f"RAISE(ABORT, 'table {table} is append-only')"
     # INSERT OR REPLACE deletes. On our connections a pragma makes that fire the trigger; another
     # program lacks the function and cannot insert at all. The condition on the unique columns
@@ -220,11 +258,9 @@ def _write_sqlite_guards(kind: type[AppendOnly]) -> list[str]:
     }
     for verb, (when, door, then) in doors.items():
         name = f"{table}_keep_{verb}"
-        rows.append(f'DROP TRIGGER IF EXISTS "{name}"')
-        rows.append(
-            f'CREATE TRIGGER "{name}" BEFORE {when} ON "{table}" {door}BEGIN SELECT {then}; END'
-        )
-    return rows
+        made = f'CREATE TRIGGER "{name}" BEFORE {when} ON "{table}" {door}BEGIN SELECT {then}; END'
+        found.append(Guard(name, made, (f'DROP TRIGGER IF EXISTS "{name}"', made)))
+    return found
 
 
 def _write_passed_condition(kind: type[Chained]) -> str:

@@ -13,9 +13,11 @@ import pytest
 from django.core.management import call_command
 from django.db import DatabaseError, connection, transaction
 from django.db.models import ProtectedError
+from django.test.utils import CaptureQueriesContext
 
 from conversations import models
 from conversations.log.chain import OWNED, lock_site_chain
+from conversations.log.search_index import install_index
 from conversations.log.triggers import (
     allow_erasing,
     find_missing_guards,
@@ -285,3 +287,38 @@ def test_sqlite_lets_no_other_row_take_a_unique_place() -> None:
         execute("PRAGMA recursive_triggers = ON")
     message.refresh_from_db()
     assert message.content == "[]"
+
+
+def list_changes(queries: CaptureQueriesContext) -> list[str]:
+    words = ("CREATE", "DROP", "ALTER", "GRANT", "LOCK")
+    return [query["sql"] for query in queries if query["sql"].lstrip().upper().startswith(words)]
+
+
+@pytest.mark.parametrize("install", [install_guards, install_index])
+def test_what_is_there_is_left_alone(install: Callable[[], None]) -> None:
+    """A start that has nothing to migrate takes no lock on a table that is in use."""
+    with CaptureQueriesContext(connection) as queries:
+        install()
+    assert list_changes(queries) == []
+
+
+@pytest.mark.parametrize("verb", TRIGGERS)
+def test_a_trigger_in_another_form_is_put_right(verb: str) -> None:
+    table = models.Message._meta.db_table
+    name = f"{table}_keep_{verb}"
+    with connection.cursor() as cursor:
+        if DATABASE == "postgres":
+            cursor.execute(f'ALTER TABLE "{table}" DISABLE TRIGGER "{name}"')
+        else:
+            cursor.execute(f'DROP TRIGGER "{name}"')
+            cursor.execute(
+                f'CREATE TRIGGER "{name}" BEFORE UPDATE ON "{table}" BEGIN SELECT 1; END'
+            )
+    with CaptureQueriesContext(connection) as queries:
+        install_guards()
+    assert [sql for sql in list_changes(queries) if name not in sql] == []
+    assert len(list_changes(queries)) == 2
+    assert find_missing_guards() == []
+    with CaptureQueriesContext(connection) as queries:
+        install_guards()
+    assert list_changes(queries) == []
