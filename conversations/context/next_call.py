@@ -20,7 +20,6 @@ from conversations.context.steps.kinds import ASKS_MODEL, KINDS, TransformationK
 from conversations.context.steps.protocol import (
     CompactionReply,
     CompactionWanted,
-    CountWanted,
     EngineRequest,
     Prepared,
     Reply,
@@ -149,7 +148,8 @@ class _DryRun:
             case CompactionWanted():
                 self.summary_input += request.tokens
                 return CompactionReply(_BLOCK, "compaction")
-            case CountWanted():
+            case _:
+                # A count: it is free, and its figure is not known yet.
                 self.is_certain = False
         return None
 
