@@ -13,6 +13,7 @@ from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from tests.e2e.conftest import Serve, observe, picture
 from tests.e2e.people import CHAT, ended, say, set_up
+from tests.e2e.test_access import AXE, findings
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 
@@ -85,9 +86,11 @@ async def test_what_is_chosen_is_what_the_next_request_asks_for(
     await other.close()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize(("size", "width", "height"), [("desk", 1280, 860), ("phone", 390, 844)])
-async def test_the_menus_fit_the_page(
+@pytest.mark.parametrize(
+    ("theme", "size", "width", "height"),
+    [("light", "desk", 1280, 860), ("dark", "phone", 390, 844)],
+)
+async def test_the_menus_fit_the_page_and_pass_axe(
     browser: Browser, served: Any, theme: Any, size: str, width: int, height: int, watch: Any
 ) -> None:
     context = await browser.new_context(
@@ -101,6 +104,7 @@ async def test_the_menus_fit_the_page(
     await page.keyboard.press("Enter")
     await page.wait_for_url(CHAT)
     await ended(page, 1)
+    await page.evaluate(AXE)
     for name in ("effort-menu", "model-menu"):
         await open_menu(page, name)
         frame = await page.locator(f"#{name} .panel").bounding_box()
@@ -110,7 +114,30 @@ async def test_the_menus_fit_the_page(
         assert frame["y"] >= 0
         wide = await page.evaluate("document.scrollingElement.scrollWidth")
         assert wide <= width
+        assert await findings(page) == []
         await picture(page, f"choice {name} {size} {theme}")
         await page.locator(f"#{name} > summary").click()
     await context.close()
     assert watch.errors == []
+
+
+async def test_another_model_goes_on_where_the_chosen_one_declines(
+    page: Page, serve_app: Serve
+) -> None:
+    served = serve_app(AGENTWEB_REFUSAL_MODEL="claude-opus-4-8", AGENTWEB_TITLE_MODEL="off")
+    await set_up(page, served)
+    await page.goto(f"{served.url}/c/new/")
+    await page.fill("textarea[name=text]", "Hello emulator:fault=refusal_partial:x1")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url(CHAT)
+    line = page.locator(".fallback", has_text="Answered by Opus 4.8, because Sonnet 5.5 declined.")
+    await expect(line).to_be_visible()
+    await ended(page, 1)
+    await picture(page, "another model goes on")
+    await page.reload()
+    await expect(line).to_be_visible()
+    await page.goto(f"{page.url}inspect/")
+    await expect(page.get_by_text("Opus 4.8, because Sonnet 5.5 declined")).to_be_visible()
+    await picture(page, "another model in the inspector")
+    await page.goto("about:blank")
+    assert "0 mismatches" in served.manage("verify")
