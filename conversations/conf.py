@@ -36,8 +36,8 @@ class Conf:
     long_cache: bool = True
     #: Most tokens one answer may have.
     max_output_tokens: int = 16_000
-    #: Preset of the context policy: classic, tool-budget, rebuild, gated-trim, structured,
-    #: adaptive, thrifty, native or off.
+    #: Preset of the context policy: classic, tool-budget, rebuild, staged, gated-trim,
+    #: structured, adaptive, thrifty, native or off.
     policy: str = "adaptive"
     #: Modules of the site's own code that are imported at the start, to connect to the hooks of
     #: `conversations.signals`: a veto of a reduction, and what was recorded.

@@ -20,7 +20,7 @@ StandIn = Callable[[str, str, int], tuple[str, str] | None]
 
 _KEEP = re.compile(r"^Later messages still refer to these.*:\n((?:- .*\n?)+)", re.MULTILINE)
 _LEFT_OUT = re.compile(r"^Your previous attempt was not accepted: .*\n((?:- .*\n?)+)", re.MULTILINE)
-_SECTION = re.compile(r"^<(first_request|previous_summary|transcript)>$", re.MULTILINE)
+_SECTION = re.compile(r"^<(first_request|previous_summary|part|transcript)>$", re.MULTILINE)
 _DECISION = re.compile(
     r"\b(?:decid|chose|choose|because|must|should|prefer|instead|todo|next step|open question"
     r"|fixed|failed|works|done|agreed|constraint)",
@@ -62,7 +62,10 @@ def _list_parts(text: str) -> Iterator[tuple[str, int, Iterable[str]]]:
     transcript = sections.get("transcript", "")
     required = "\n".join(match[1] for found in (_KEEP, _LEFT_OUT) for match in found.finditer(text))
     yield "Names still in use:", 100, dict.fromkeys(required.splitlines())
-    yield "Before:", 30, sections.get("previous_summary", "").splitlines()
+    before = sections.get("previous_summary", "").splitlines()
+    # Parts are merged where there is no transcript; beside one they are known already.
+    before += [] if transcript else sections.get("part", "").splitlines()
+    yield "Before:", 30 if transcript else 80, before
     yield "The user said:", 20, _list_first_lines(transcript, "[user]")
     decisions = (line for line in transcript.splitlines() if _DECISION.search(line))
     yield "Decided and found:", 20, (line for line in decisions if not line.startswith("[result"))
@@ -71,10 +74,11 @@ def _list_parts(text: str) -> Iterator[tuple[str, int, Iterable[str]]]:
 
 
 def _read_sections(text: str) -> dict[str, str]:
-    found = {}
+    found: dict[str, str] = {}
     for match in _SECTION.finditer(text):
         end = text.find(f"\n</{match[1]}>", match.end())
-        found[match[1]] = text[match.end() + 1 : end if end >= 0 else None]
+        section = text[match.end() + 1 : end if end >= 0 else None]
+        found[match[1]] = "\n".join(filter(None, [found.get(match[1]), section]))
     return found
 
 

@@ -34,6 +34,7 @@ _NEAR = {
     "classic": {"input_token_budget": 8_000, "compaction_threshold_tokens": 14_000},
     "tool-budget": {"input_token_budget": 10_000},
     "rebuild": {"compaction_threshold_tokens": 12_000},
+    "staged": {"compaction_threshold_tokens": 12_000},
     "gated-trim": {"max_conversation_bytes": 60_000, "trim_threshold_percent": 20},
     "structured": {"max_conversation_tokens": 16_000},
     "native": {"input_token_budget": 9_000, "compaction_threshold_tokens": 15_000},

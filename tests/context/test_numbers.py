@@ -146,8 +146,8 @@ def test_an_unknown_preset_is_refused() -> None:
 def test_every_preset_has_its_own_words() -> None:
     labels = [words.label for words in PRESET_WORDS.values()]
     assert len(set(labels)) == len(labels)
-    with pytest.raises(ValueError, match="staged"):
-        check_words([*PRESETS, "staged"])
+    with pytest.raises(ValueError, match="piecemeal"):
+        check_words([*PRESETS, "piecemeal"])
     with pytest.raises(ValueError, match="off"):
         check_words([name for name in PRESETS if name != "off"])
 

@@ -8,7 +8,6 @@ import pytest
 
 from conversations.context.errors import RuleError
 from conversations.context.policy.policy import build_policy
-from conversations.context.steps.protocol import SummaryReply, SummaryWanted
 from conversations.context.steps.restore import build_restore
 from conversations.context.steps.summary_parts import RenderedMessage, split_messages
 from conversations.context.view import edits, replay, wire
@@ -111,51 +110,13 @@ def test_a_budget_of_tokens_is_kept_by_trimming() -> None:
     assert done.tokens <= 32_000
 
 
-def staged(view: View, shell: Shell) -> View:
-    policy = build_policy("rebuild", {"max_conversation_messages": 0, "summary_max_tokens": 2_000})
-    return shell.prepare(view, situation(view, view.tokens, window=32_000), policy).view
-
-
-def long_talk(size: int = 4_000) -> View:
-    said = [m for n in range(60) for m in (prompt(f"p{n} " + "w " * size), answer(f"a{n}"))]
-    return view_of(prompt("go"), *said[:40], *rounds(3, "x"), prompt("now"))
-
-
-def test_a_zone_that_does_not_fit_the_model_is_summarised_in_stages() -> None:
-    def write(wanted: SummaryWanted) -> SummaryReply:
-        return SummaryReply(f"<part>made {len(shell.wanted)}", "end_turn")
-
-    shell = Shell(writes=write)
-    done = staged(long_talk(), shell)
-    *told, merged = shell.wanted
-    assert len(told) > 2
-    assert "This is part 1 of " in told[0].text
-    assert "preserving decisions, TODOs, open questions and constraints" in merged.text
-    assert merged.text.count("<part>\n") == len(told)
-    assert "<first_request>\ngo\n</first_request>" in merged.text
-    assert shell.kinds[0] == "summary applied"
-    assert f"made {len(shell.wanted)}" in blocks(done, 0)[1]["text"]
-
-
-@pytest.mark.parametrize(
-    ("reply", "reason"),
-    [(None, "the call gave no answer"), (SummaryReply("x", "max_tokens"), "it ended with max_t")],
-)
-def test_a_stage_that_fails_rejects_the_summary(reply: Any, reason: str) -> None:
-    shell = Shell(writes=lambda wanted: reply)
-    staged(long_talk(), shell)
-    assert len(shell.wanted) == 1
-    assert shell.records[0].outcome == "rejected"
-    assert f"Summary failed: part 1 of 5: {reason}" in shell.records[0].reason
-
-
 def test_parts_are_equal_and_never_part_a_call_from_its_result() -> None:
     told = [RenderedMessage("user", "word " * 500, follows=bool(n % 2)) for n in range(40)]
     found = split_messages(told, 10_000)
-    sizes = [len(part) for part in found]
+    sizes = [len(part.text) for part in found]
     assert len(found) > 2
     assert max(sizes[:-1]) - min(sizes[:-1]) <= 2 * 2_502
-    assert all(part.count("word") % 1_000 == 0 for part in found)
+    assert all(part.text.count("word") % 1_000 == 0 for part in found)
     large = [RenderedMessage("user", "word " * 2_500, follows=False) for _ in range(6)]
     assert len(split_messages(large, 10_000)) == 6
     huge = [
@@ -163,7 +124,7 @@ def test_parts_are_equal_and_never_part_a_call_from_its_result() -> None:
         RenderedMessage("assistant", "ok", follows=False),
     ]
     [note] = split_messages(huge, 10_000)
-    assert note.startswith("[user]\n[a message of about ")
+    assert note.text.startswith("[user]\n[a message of about ")
     assert split_messages([], 10_000) == []
 
 

@@ -241,7 +241,7 @@ MUTATIONS = tuple(
          "if used >= each and not (one.follows and found):",
          "if used >= each:"),
         ("steps/summary.py", "a call that failed is not asked again",
-         "if isinstance(found, SummaryFlaw) and found.reason != _FAILED:",
+         "if isinstance(found, SummaryFlaw) and found.reason != FAILED:",
          "if isinstance(found, Flawed):"),
         ("steps/summary.py", "a summary is shorter than what it replaces",
          "if new.tokens >= replaced or len(new.text.encode()) >= _count_bytes(self.zone):",

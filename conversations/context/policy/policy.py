@@ -73,6 +73,9 @@ class Policy:
     summary_max_tokens: int = _number(
         4_096, (256, 64_000), gettext_noop("Tokens that a summary may have.")
     )
+    summary_staged: bool = _option(
+        False, gettext_noop("Summarise a long middle in parts, each knowing those before.")
+    )
     summary_breaker: int = _number(
         3,
         (1, 100),
@@ -183,6 +186,10 @@ PRESETS: dict[str, Policy] = {
     "rebuild": Policy(
         name="rebuild", input_token_budget=0, max_tool_result_chars=0, max_conversation_bytes=0,
         max_conversation_messages=50,
+    ),
+    "staged": Policy(
+        name="staged", input_token_budget=0, max_tool_result_chars=0, max_conversation_bytes=0,
+        summary_staged=True,
     ),
     "gated-trim": Policy(
         name="gated-trim", input_token_budget=0, max_tool_result_chars=0, compaction_enabled=False,

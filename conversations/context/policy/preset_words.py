@@ -49,6 +49,10 @@ PRESET_WORDS: dict[str, PresetWords] = {
     "rebuild": PresetWords(
         gettext_noop("Summary"), gettext_noop("replaces the middle by a summary")
     ),
+    "staged": PresetWords(
+        gettext_noop("Summary in parts"),
+        gettext_noop("replaces the middle by a summary, read part by part where it is long"),
+    ),
     "gated-trim": PresetWords(
         gettext_noop("Drop the oldest"), gettext_noop("leaves the oldest turns out")
     ),

@@ -33,8 +33,6 @@ BY_HAND = "by_hand"
 Wanted = Literal["results", "turns", "summary"]
 #: Percent of the messages' tokens that dropping the oldest turns goes down to, if possible.
 _HALF = 50
-#: A stand-in for the model's answer while only the requests matter.
-_STAND_IN = SummaryReply("x", "end_turn")
 
 
 def build_working_view(view: View, situation: Situation, policy: Policy) -> WorkingView:
@@ -113,7 +111,8 @@ def list_summary_requests(steps: Summarising) -> list[SummaryWanted]:
             # The second attempt repeats the first one's text.
             return found
         found.append(wanted)
-        reply = _STAND_IN
+        # While only the requests matter, any text will do that is not rejected.
+        reply = SummaryReply("\n".join(("x", *wanted.keep)), "end_turn")
 
 
 def estimate_input(questions: list[SummaryWanted]) -> int:

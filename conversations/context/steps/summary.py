@@ -19,15 +19,14 @@ from conversations.context.steps.protocol import SummaryReply, SummaryWanted
 from conversations.context.steps.removed_lists import neutralise_headers, write_lists
 from conversations.context.steps.summary_checks import SummaryFlaw
 from conversations.context.steps.summary_input import (
-    fence_text,
     read_own_texts,
     read_results,
     render_messages,
-    write_preface,
     write_transcript,
 )
-from conversations.context.steps.summary_parts import MARGIN, split_messages
-from conversations.context.steps.summary_zone import Zone, find_zone
+from conversations.context.steps.summary_parts import MARGIN, Part, split_messages
+from conversations.context.steps.summary_stages import FAILED, FinishedParts, request_parts
+from conversations.context.steps.summary_zone import Zone, find_zone, find_zone_before
 from conversations.context.text import facts_in_text
 from conversations.context.tokens.estimate import estimate_text
 from conversations.context.view import wire
@@ -38,6 +37,7 @@ from conversations.context.view.edits import (
     build_transformation,
     build_unapplied,
 )
+from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import Block, View
 
 START, END = "[CONTEXT SUMMARY]", "[END CONTEXT SUMMARY]"
@@ -48,7 +48,11 @@ _MOST_NAMES = 24
 #: A zone smaller than this part (1/8) of what a summary may write is not worth a call.
 _LEAST_PART = 8
 
+#: Characters of the first request and the present summary beside a transcript, at most.
+_PREFACE = 100_000
+
 Summarising = Generator[SummaryWanted, SummaryReply | None, Transformation | None]
+Requesting = Generator[SummaryWanted, SummaryReply | None, Transformation | SummaryFlaw]
 
 
 def summarise_middle(view: View, gauge: Gauge, policy: Policy) -> Summarising:
@@ -75,16 +79,68 @@ def replace_zone(
     if zone is None or _count_tokens(zone) * _LEAST_PART < policy.summary_max_tokens:
         return None
     draft = _Draft(view, zone, trigger, _find_names(zone), policy, kind, decision)
-    text = yield from _write_request(draft, gauge, policy)
-    if isinstance(text, SummaryFlaw):
-        return draft.build_rejection(text)
-    most, keep = policy.summary_max_tokens, tuple(draft.keep)
+    parts = _split_zone(zone, gauge, policy)
+    if len(parts) > 1:
+        return (yield from _replace_in_stages(draft, parts, gauge))
+    limit = len(parts[0].text) + _PREFACE if parts else policy.summary_input_chars
+    text = write_transcript(zone, limit)
+    return (yield from _request_text(draft, draft.write_request(text)))
+
+
+def _split_zone(zone: Zone, gauge: Gauge, policy: Policy) -> list[Part]:
+    """Return the parts to summarise in turn; none where one request reads the zone.
+
+    It reads it within its limit of characters, the middle left out, unless the policy has stages.
+    """
+    window = _find_window(gauge, policy)
+    if not policy.summary_staged:
+        text = write_transcript(zone, policy.summary_input_chars)
+        if estimate_text(text) * MARGIN <= window * 100:
+            return []
+    return split_messages(render_messages(zone.messages), window)
+
+
+def _find_window(gauge: Gauge, policy: Policy) -> int:
+    """Return what a summary call may read, in tokens."""
+    return max(1_000, gauge.room - policy.summary_max_tokens)
+
+
+def _request_text(draft: _Draft, text: str) -> Summarising:
+    """Request the summary, and once more when it is rejected."""
+    found = yield from _request_twice(draft, text)
+    return draft.build_rejection(found) if isinstance(found, SummaryFlaw) else found
+
+
+def _request_twice(draft: _Draft, text: str) -> Requesting:
+    most, keep = draft.policy.summary_max_tokens, tuple(draft.keep)
     wanted = SummaryWanted(summary_prompt.SYSTEM, text, most, keep)
     found = draft.judge((yield wanted))
-    if isinstance(found, SummaryFlaw) and found.reason != _FAILED:
+    if isinstance(found, SummaryFlaw) and found.reason != FAILED:
         text = summary_prompt.write_retry(text, found.reason, found.missing)
         found = draft.judge((yield replace(wanted, text=text)))
-    return draft.build_rejection(found) if isinstance(found, SummaryFlaw) else found
+    return found
+
+
+def _replace_in_stages(draft: _Draft, parts: list[Part], gauge: Gauge) -> Summarising:
+    """Summarise the parts, merge them, and replace what they cover."""
+    policy, window = draft.policy, _find_window(gauge, draft.policy)
+    most = policy.summary_max_tokens
+    done = yield from request_parts(draft.zone, parts, draft.keep, window, most)
+    part = draft.cover(done)
+    if part is None:
+        return draft.build_rejection(SummaryFlaw(done.said))
+    found: Transformation | SummaryFlaw = SummaryFlaw("the parts do not fit one request")
+    text = done.write_merge(part.zone, part.keep, most // 2)
+    if len(done.texts) == 1:
+        found = part.judge(done.join())
+    elif estimate_text(text) * MARGIN <= window * 100:
+        found = yield from _request_twice(part, text)
+    if isinstance(found, SummaryFlaw):
+        joined = part.judge(done.join())
+        found = found if isinstance(joined, SummaryFlaw) else joined
+    if isinstance(found, SummaryFlaw):
+        return part.build_rejection(found)
+    return replace(found, note=f"{found.note}; {done.said}") if done.said else found
 
 
 def replace_by_text(
@@ -93,34 +149,6 @@ def replace_by_text(
     """Replace the zone by this text, or return why the text is rejected."""
     draft = _Draft(view, zone, trigger, _find_names(zone), policy)
     return draft.judge(SummaryReply(text, "end_turn"))
-
-
-def _write_request(
-    draft: _Draft, gauge: Gauge, policy: Policy
-) -> Generator[SummaryWanted, SummaryReply | None, str | SummaryFlaw]:
-    """Write the request; a zone that does not fit the model is summarised in parts first."""
-    window = max(1_000, gauge.room - policy.summary_max_tokens)
-    words = policy.summary_max_tokens // 2
-    text = write_transcript(draft.zone, policy.summary_input_chars)
-    if estimate_text(text) * MARGIN <= window * 100:
-        return summary_prompt.write_request(text, draft.keep, words)
-    part_texts = split_messages(render_messages(draft.zone.messages), window)
-    done: list[str] = []
-    for number, part_text in enumerate(part_texts, start=1):
-        request = summary_prompt.write_part_request(
-            fence_text("part", part_text), number, len(part_texts), words
-        )
-        reply = yield SummaryWanted(summary_prompt.SYSTEM, request, policy.summary_max_tokens)
-        flaw = summary_checks.judge_summary(reply, (), "") if reply else SummaryFlaw(_FAILED)
-        if reply is None or flaw:
-            return SummaryFlaw(f"part {number} of {len(part_texts)}: {flaw.reason if flaw else ''}")
-        done.append(fence_text("part", reply.text.strip()))
-    return summary_prompt.write_merge_request(
-        "\n\n".join([*write_preface(draft.zone), *done]), draft.keep, words
-    )
-
-
-_FAILED = "the call gave no answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +163,24 @@ class _Draft:
     kind: Kind = "summary"
     decision: Decision | None = None
 
+    def write_request(self, text: str) -> str:
+        return summary_prompt.write_request(text, self.keep, self.policy.summary_max_tokens // 2)
+
+    def cover(self, done: FinishedParts) -> _Draft | None:
+        """Return the draft for the messages that the finished parts cover; None for too few.
+
+        The others stay in view, from the last cut before them on.
+        """
+        if done.flaw is None:
+            return self
+        if not done.texts or self.kind != "summary":
+            return None
+        said = [at for at in self.zone.indexes if not self.view.messages[at].is_empty]
+        last = said[done.messages - 1] + 1
+        end = max((at for at in find_cuts(self.view) if at <= last), default=0)
+        zone = find_zone_before(self.view, self.policy, end, self.zone.indexes[0])
+        return replace(self, zone=zone, keep=_find_names(zone)) if zone else None
+
     def build_rejection(self, flaw: SummaryFlaw) -> Transformation:
         reason = f"Summary failed: {flaw.reason}{_list_missing(flaw.missing)}"
         return build_unapplied(self.view, self.kind, self.trigger, "rejected", reason)
@@ -142,7 +188,7 @@ class _Draft:
     def judge(self, reply: SummaryReply | None) -> Transformation | SummaryFlaw:
         """Return the change that replaces the zone by the reply, or why the reply is rejected."""
         if not isinstance(reply, SummaryReply):
-            return SummaryFlaw(_FAILED)
+            return SummaryFlaw(FAILED)
         block = self._block(reply.text)
         flaw = summary_checks.judge_summary(reply, self.keep, block)
         if flaw is not None:

@@ -29,8 +29,16 @@ class RenderedMessage:
     follows: bool
 
 
-def split_messages(messages: Sequence[RenderedMessage], window: int) -> list[str]:
-    """Return the texts of the parts, in order."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The text of one part, and how many rendered messages it has."""
+
+    text: str
+    messages: int
+
+
+def split_messages(messages: Sequence[RenderedMessage], window: int) -> list[Part]:
+    """Return the parts in order."""
     kept = [_bound_message(one, window) for one in messages]
     sizes = [estimate_text(one.text) * MARGIN // 100 for one in kept]
     most = max(1, window * _choose_share(sizes, window) // 100)
@@ -44,7 +52,7 @@ def split_messages(messages: Sequence[RenderedMessage], window: int) -> list[str
             used = 0
         found[-1].append(one.text)
         used += size
-    return ["\n\n".join(texts) for texts in found]
+    return [Part("\n\n".join(texts), len(texts)) for texts in found]
 
 
 def _bound_message(one: RenderedMessage, window: int) -> RenderedMessage:

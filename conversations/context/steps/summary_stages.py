@@ -1,0 +1,102 @@
+"""Summarise a long zone in stages: part by part, then all parts merged.
+
+Each part is requested with what it belongs to: the first request and the present summary, the names
+to keep that occur in it, and the summaries of the parts before it. A part that fails is requested
+once more; then the stages end there, and what was paid for is used: the parts before it are merged
+and the messages from it on stay in view. A merge that fails leaves the parts' own texts, one behind
+the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+from conversations.context.steps import summary_checks, summary_prompt
+from conversations.context.steps.protocol import SummaryReply, SummaryWanted
+from conversations.context.steps.summary_checks import SummaryFlaw
+from conversations.context.steps.summary_input import fence_text, write_preface
+from conversations.context.steps.summary_parts import MARGIN, Part
+from conversations.context.steps.summary_zone import Zone
+from conversations.context.tokens.estimate import estimate_text
+
+FAILED = "the call gave no answer"
+#: Percent of the window that the summaries of the parts before may take in a part's request.
+_BEFORE = 25
+
+PartRequests = Generator[SummaryWanted, SummaryReply | None, "FinishedParts"]
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedParts:
+    """The texts of the first parts, the rendered messages they cover, and what ended the stages."""
+
+    texts: tuple[str, ...]
+    messages: int
+    count: int
+    flaw: SummaryFlaw | None = None
+
+    @property
+    def said(self) -> str:
+        """What is missing, for people; "" when all parts were summarised."""
+        if self.flaw is None:
+            return ""
+        return f"part {len(self.texts) + 1} of {self.count}: {self.flaw.reason}"
+
+    def write_merge(self, zone: Zone, keep: Sequence[str], words: int) -> str:
+        """Write the request that merges the texts."""
+        parts = [fence_text("part", text) for text in self.texts]
+        return summary_prompt.write_merge_request(
+            "\n\n".join([*write_preface(zone), *parts]), keep, words
+        )
+
+    def join(self) -> SummaryReply:
+        """Return the texts one behind the other, where they could not be merged."""
+        return SummaryReply("\n\n".join(self.texts), "end_turn")
+
+
+def request_parts(
+    zone: Zone, parts: Sequence[Part], keep: Sequence[str], window: int, most: int
+) -> PartRequests:
+    """Request the parts in order, each at most twice; `most` are the tokens of one summary."""
+    done: list[str] = []
+    covered = 0
+    for number, part in enumerate(parts, start=1):
+        named = [name for name in keep if name in part.text]
+        text = summary_prompt.write_part_request(
+            write_preface(zone),
+            [fence_text("part", one) for one in _fit_newest(done, window * _BEFORE // 100)],
+            fence_text("transcript", part.text),
+            f"This is part {number} of {len(parts)} of the conversation.",
+            named,
+            most // 2,
+        )
+        wanted = SummaryWanted(summary_prompt.SYSTEM, text, most, tuple(named))
+        reply = yield wanted
+        flaw = _judge(reply, named)
+        if flaw is not None and flaw.reason != FAILED:
+            again = summary_prompt.write_retry(text, flaw.reason, flaw.missing)
+            reply = yield SummaryWanted(wanted.system, again, most, wanted.keep)
+            flaw = _judge(reply, named)
+        if reply is None or flaw is not None:
+            return FinishedParts(tuple(done), covered, len(parts), flaw)
+        done.append(reply.text.strip())
+        covered += part.messages
+    return FinishedParts(tuple(done), covered, len(parts))
+
+
+def _judge(reply: SummaryReply | None, named: Sequence[str]) -> SummaryFlaw | None:
+    if not isinstance(reply, SummaryReply):
+        return SummaryFlaw(FAILED)
+    return summary_checks.judge_summary(reply, named, reply.text)
+
+
+def _fit_newest(texts: Sequence[str], room: int) -> list[str]:
+    """Return the newest texts that fit in so many tokens, in order."""
+    kept: list[str] = []
+    for text in reversed(texts):
+        room -= estimate_text(text) * MARGIN // 100
+        if room < 0:
+            break
+        kept.append(text)
+    return kept[::-1]
