@@ -25,4 +25,4 @@ async def check_usable(world: World) -> None:
     check_log(world)
     finish = await world.go_on("And now?", says("Now this."))
     assert (finish.state, finish.reason) == ("done", "end_turn")
-    assert world.log.said[-1] == ("answer", [{"type": "text", "text": "Now this."}])
+    assert world.log.messages[-1] == ("answer", [{"type": "text", "text": "Now this."}])

@@ -189,8 +189,8 @@ class ServedConversation:
                 seqs = frozenset(chance.sample([m.seq for m in view.messages], k=1))
                 self._record("exclude", lambda: exclude_targets(working, seqs))
             case "restore":
-                said = [entry for entry in log.entries if isinstance(entry, Message)]
-                some = chance.sample(said, k=min(2, len(said)))
+                messages = [entry for entry in log.entries if isinstance(entry, Message)]
+                some = chance.sample(messages, k=min(2, len(messages)))
                 some.sort(key=lambda one: one.seq)
                 self._record("restore", lambda: build_restore(view, *some))
 

@@ -62,7 +62,7 @@ def use(index: int, id: str, name: str = "look", input: Any = None) -> Events:
     ]
 
 
-def whole(block: dict[str, Any], index: int = 0) -> Events:
+def complete_block(block: dict[str, Any], index: int = 0) -> Events:
     return [opened(index, block), closed(index)]
 
 

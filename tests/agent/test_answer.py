@@ -15,6 +15,7 @@ from tests.agent.streams import (
     Events,
     calls,
     closed,
+    complete_block,
     delta,
     ended,
     opened,
@@ -23,7 +24,6 @@ from tests.agent.streams import (
     text,
     thought,
     use,
-    whole,
 )
 
 
@@ -101,16 +101,16 @@ def streams(draw: st.DrawFn) -> Events:
     events = [start()]
     count = draw(st.integers(0, 4))
     for index in range(count):
-        said = draw(st.lists(st.text(max_size=5), max_size=3))
+        parts = draw(st.lists(st.text(max_size=5), max_size=3))
         make = draw(st.sampled_from(["text", "thinking", "use", "unknown"]))
         if make == "text":
-            events += text(index, *said)
+            events += text(index, *parts)
         elif make == "thinking":
-            events += thought(index, "".join(said))
+            events += thought(index, "".join(parts))
         elif make == "use":
-            events += use(index, f"toolu_{index}", input={"x": said})
+            events += use(index, f"toolu_{index}", input={"x": parts})
         else:
-            events += whole({"type": "hologram", "data": said}, index)
+            events += complete_block({"type": "hologram", "data": parts}, index)
     return [*events, *ended(draw(st.sampled_from(["tool_use", "end_turn", "max_tokens"])))]
 
 
@@ -146,14 +146,14 @@ def test_a_whole_stream_is_complete_and_its_blocks_can_be_sent(events: Events) -
 def test_whatever_comes_only_a_stream_error_is_raised_and_what_is_kept_can_be_sent(
     events: Events,
 ) -> None:
-    answer, said = Answer(frozenset({"toolu_2"})), ""
+    answer, refusal = Answer(frozenset({"toolu_2"})), ""
     try:
         for event in events:
             grown = answer.feed(event)
             assert "\0" not in grown.text + grown.thinking
     except StreamError as error:
-        said = str(error)
-    assert len(said) < 600
+        refusal = str(error)
+    assert len(refusal) < 600
     check_blocks(answer)
     assert isinstance(answer.text + answer.thinking, str)
     if answer.usage is not None:
@@ -203,7 +203,12 @@ def test_a_delta_of_another_block_is_no_part_of_this_one(
 
 def test_text_and_thinking_of_a_block_s_start_are_shown_and_kept() -> None:
     begun = {"type": "thinking", "thinking": "Well", "signature": "c2ln"}
-    events = [start(), *whole(begun), *whole({"type": "text", "text": "So"}, 1), *ended("end_turn")]
+    events = [
+        start(),
+        *complete_block(begun),
+        *complete_block({"type": "text", "text": "So"}, 1),
+        *ended("end_turn"),
+    ]
     answer = Answer()
     grown = [answer.feed(event) for event in events]
     assert "".join(g.thinking for g in grown) == answer.thinking == "Well"
@@ -233,10 +238,10 @@ def test_citations_are_kept_with_their_text() -> None:
 
 def test_a_null_that_the_api_sends_is_not_sent_back() -> None:
     block = {"type": "text", "text": "Hi", "citations": None}
-    assert kept(fed([start(), *whole(block)])) == [{"type": "text", "text": "Hi"}]
+    assert kept(fed([start(), *complete_block(block)])) == [{"type": "text", "text": "Hi"}]
     call: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "n", "input": {}}
     call |= {"toolset_name": None, "caller": {"type": "direct"}}
-    answer = fed([start(), *whole(call), *ended("tool_use")])
+    answer = fed([start(), *complete_block(call), *ended("tool_use")])
     assert kept(answer) == [
         {"type": "tool_use", "id": "t", "name": "n", "caller": {"type": "direct"}, "input": {}}
     ]
@@ -244,24 +249,30 @@ def test_a_null_that_the_api_sends_is_not_sent_back() -> None:
 
 def test_an_input_given_whole_at_the_start_counts() -> None:
     call = {"type": "tool_use", "id": "t", "name": "n", "input": {"a": 1}}
-    answer = fed([start(), *whole(call), *ended("tool_use")])
+    answer = fed([start(), *complete_block(call), *ended("tool_use")])
     assert answer.tool_uses == (ToolUse("t", "n", '{"a":1}'),)
 
 
 def test_thinking_behind_a_block_that_was_left_out_is_left_out_too() -> None:
-    events = [start(), *thought(0), *whole({"type": "hologram"}, 1), *thought(2), *text(3, "So.")]
+    events = [
+        start(),
+        *thought(0),
+        *complete_block({"type": "hologram"}, 1),
+        *thought(2),
+        *text(3, "So."),
+    ]
     assert [block["type"] for block in kept(fed(events))] == ["thinking", "text"]
 
 
 def test_thinking_without_its_signature_is_left_out() -> None:
     bare = {"type": "thinking", "thinking": "hm", "signature": ""}
-    events = [start(), *whole(bare), *text(1, "So.")]
+    events = [start(), *complete_block(bare), *text(1, "So.")]
     assert [block["type"] for block in kept(fed(events))] == ["text"]
 
 
 def test_redacted_thinking_goes_back_as_it_came() -> None:
     hidden = {"type": "redacted_thinking", "data": "abc"}
-    assert kept(fed([start(), *whole(hidden), *text(1, "So.")]))[0] == hidden
+    assert kept(fed([start(), *complete_block(hidden), *text(1, "So.")]))[0] == hidden
 
 
 @pytest.mark.parametrize("place", ["usage", "citation", "result"])
@@ -277,7 +288,7 @@ def test_what_is_nested_too_deeply_is_no_answer(place: str) -> None:
     else:
         call = {"type": "server_tool_use", "id": "srv_1", "name": "s", "input": {}}
         result = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": deep}
-        events += [closed(0), *whole(call, 1), *whole(result, 2)]
+        events += [closed(0), *complete_block(call, 1), *complete_block(result, 2)]
     with pytest.raises(StreamError, match="deep"):
         fed(events)
 
@@ -308,7 +319,13 @@ def test_an_id_that_could_not_be_sent_back_is_replaced(given: Any, kept: str) ->
 def test_the_result_of_a_renamed_call_of_the_api_goes_with_it() -> None:
     call = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
     found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
-    events = [start(), *whole(call), *whole(found, 1), *text(2, "Done."), *ended("end_turn")]
+    events = [
+        start(),
+        *complete_block(call),
+        *complete_block(found, 1),
+        *text(2, "Done."),
+        *ended("end_turn"),
+    ]
     kept = [json.loads(block) for block in fed(events, taken={"srvtoolu_1"}).blocks]
     assert kept[0]["id"] == kept[1]["tool_use_id"] == "srvtoolu_1_2"
 

@@ -91,7 +91,7 @@ async def test_a_call_that_asks_waits_after_all_others_have_run() -> None:
     assert world.tools.asked == [QUESTION]
     assert [name for name, _ in world.tools.ran] == ["toolu_1", "toolu_3"]
     assert ("ok", "toolu_3") in world.tools.log
-    assert [kind for kind, _ in world.log.said] == ["prompt", "answer"]
+    assert [kind for kind, _ in world.log.messages] == ["prompt", "answer"]
 
 
 @pytest.mark.asyncio

@@ -66,7 +66,7 @@ async def test_a_tool_on_its_way_ends_and_the_next_call_is_not_made() -> None:
     world.tools.run_by_name["look"] = leaving
     finish = await world.run(calls("toolu_1"), says("Never said."))
     assert (finish.state, finish.reason) == LEAVES
-    assert world.log.said[-1][0] == "results"
+    assert world.log.messages[-1][0] == "results"
     assert len(world.calls.bodies) == 1
 
 

@@ -13,7 +13,17 @@ from conversations.agent.ports import ModelFailed, Refused
 from conversations.context.policy.policy import build_policy
 from conversations.context.steps import api_clearing
 from tests.agent.laws import check_log, check_usable
-from tests.agent.streams import Events, calls, closed, delta, ended, opened, says, start, whole
+from tests.agent.streams import (
+    Events,
+    calls,
+    closed,
+    complete_block,
+    delta,
+    ended,
+    opened,
+    says,
+    start,
+)
 from tests.agent.test_reductions import remembered
 from tests.agent.twins import World, job
 
@@ -34,7 +44,7 @@ def world(**numbers: Any) -> World:
 def compacted(block: dict[str, Any] | None = BLOCK, reason: str = "compaction") -> Events:
     none = {"input_tokens": 0, "output_tokens": 0}
     row = {"type": "compaction", "input_tokens": 900, "output_tokens": 50}
-    found = whole(block) if block else []
+    found = complete_block(block) if block else []
     return [start(none), *found, *ended(reason, 0, input_tokens=0, iterations=[row])]
 
 

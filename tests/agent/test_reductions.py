@@ -280,7 +280,7 @@ async def test_a_large_result_is_shortened_before_it_is_first_sent() -> None:
     await w.run(calls("toolu_1"), says("Hi"))
     assert kinds(w) == [("ingest", "applied")]
     assert len(w.calls.bodies[1]) < 5_000
-    kept = w.log.said[2][1][0]["content"]
+    kept = w.log.messages[2][1][0]["content"]
     assert kept == "word " * 5_000
     await check_usable(w)
 

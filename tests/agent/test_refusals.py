@@ -14,7 +14,7 @@ from conversations.context.steps.repair import NOTES
 from conversations.context.steps.repair_refused import TURN_LEFT_OUT
 from conversations.context.view import wire
 from tests.agent.laws import check_log, check_usable
-from tests.agent.streams import calls, ended, says, start, text, whole
+from tests.agent.streams import calls, complete_block, ended, says, start, text
 from tests.agent.twins import TwinLog, World, blocks
 from tests.context.samples import IMAGE
 
@@ -130,8 +130,8 @@ async def test_without_a_place_what_the_api_put_into_the_last_answer_is_left_out
     world = talk()
     search = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
     found = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
-    await world.go_on("Search", [start(), *whole(search), *whole(found, 1), *text(2, "Found."),
-                                 *ended("end_turn")])  # fmt: skip
+    parts = [*complete_block(search), *complete_block(found, 1), *text(2, "Found.")]
+    await world.go_on("Search", [start(), *parts, *ended("end_turn")])
     assert "web_search" in world.log.view().body
     finish = await world.go_on("Thanks", refused("bad request"), says("Fine."))
     assert finish.state == "done"

@@ -35,14 +35,14 @@ def uses(*names: str) -> tuple[ToolUse, ...]:
     return tuple(ToolUse(name, "look", "{}") for name in names)
 
 
-def begun(*names: str, **open: object) -> TurnProgress:
+def progress(*names: str, **open: object) -> TurnProgress:
     found = OpenRound(1, uses(*names), **open)  # type: ignore[arg-type]
     return TurnProgress(first=1, rounds=1, ids=frozenset(names), open=found)
 
 
 async def test_calls_that_had_not_begun_run() -> None:
     world = await died(*NAMES)
-    finish = await world.resume(begun(*NAMES), says("Done."))
+    finish = await world.resume(progress(*NAMES), says("Done."))
     assert finish.reason == "end_turn"
     assert [name for name, _ in world.tools.ran] == [*NAMES]
     await check_usable(world)
@@ -54,7 +54,7 @@ async def test_calls_that_ended_keep_their_results_and_do_not_run_again() -> Non
         "toolu_1": ToolDone(wire.encode("the first"), "ok"),
         "toolu_3": ToolDone(wire.encode("no"), "error"),
     }
-    await world.resume(begun(*NAMES, done=kept), says("Done."))
+    await world.resume(progress(*NAMES, done=kept), says("Done."))
     assert [name for name, _ in world.tools.ran] == ["toolu_2"]
     assert world.tools.log == [("started", "toolu_2"), ("ok", "toolu_2")]
     assert [block["content"] for block in results(world)] == ["the first", "seen {}", "no"]
@@ -65,7 +65,7 @@ async def test_calls_that_ended_keep_their_results_and_do_not_run_again() -> Non
 @pytest.mark.parametrize("effect", ["read", "keyed"])
 async def test_a_call_that_may_be_repeated_runs_again(effect: str) -> None:
     world = await died("toolu_1")
-    await world.resume(begun("toolu_1", started={"toolu_1": effect}), says("Done."))
+    await world.resume(progress("toolu_1", started={"toolu_1": effect}), says("Done."))
     assert world.tools.log == [("started", "toolu_1"), ("ok", "toolu_1")]
     await check_usable(world)
 
@@ -73,7 +73,7 @@ async def test_a_call_that_may_be_repeated_runs_again(effect: str) -> None:
 async def test_a_call_that_may_have_written_does_not_run_and_its_outcome_is_unknown() -> None:
     world = await died("toolu_1", "toolu_2")
     started = {"toolu_1": "write", "toolu_2": "read"}
-    finish = await world.resume(begun("toolu_1", "toolu_2", started=started), says("I check."))
+    finish = await world.resume(progress("toolu_1", "toolu_2", started=started), says("I check."))
     assert finish.reason == "end_turn"
     assert [name for name, _ in world.tools.ran] == ["toolu_2"]
     assert ("unknown", "toolu_1") in world.tools.log
@@ -85,14 +85,14 @@ async def test_a_call_that_may_have_written_does_not_run_and_its_outcome_is_unkn
 async def test_a_call_that_may_be_repeated_is_not_judged_again() -> None:
     world = await died("toolu_1")
     world.tools.verdicts["toolu_1"] = ToolDone('"no"', "denied")
-    await world.resume(begun("toolu_1", started={"toolu_1": "read"}), says("Done."))
+    await world.resume(progress("toolu_1", started={"toolu_1": "read"}), says("Done."))
     assert world.tools.log[-1] == ("ok", "toolu_1")
 
 
 async def test_when_all_calls_ended_only_their_message_is_written() -> None:
     world = await died("toolu_1")
     kept = {"toolu_1": ToolDone(wire.encode("kept"), "ok")}
-    await world.resume(begun("toolu_1", done=kept), says("Done."))
+    await world.resume(progress("toolu_1", done=kept), says("Done."))
     assert world.tools.log == world.tools.ran == []
     assert results(world)[0]["content"] == "kept"
 
@@ -102,7 +102,12 @@ async def test_a_turn_whose_results_were_stored_goes_on_with_the_next_request() 
     finish = await world.resume(TurnProgress(first=1, rounds=1, tool_calls=1), says("Done."))
     assert finish.reason == "end_turn"
     assert world.tools.ran == []
-    assert [kind for kind, _ in world.log.said] == ["prompt", "answer", "results", "answer"]
+    assert [kind for kind, _ in world.log.messages] == [
+        "prompt",
+        "answer",
+        "results",
+        "answer",
+    ]
     await check_usable(world)
 
 
@@ -164,7 +169,7 @@ async def test_pauses_and_overflows_go_on_being_counted() -> None:
 async def test_where_no_money_is_left_no_call_is_run_again() -> None:
     world = await died("toolu_1")
     world.calls.ends[1] = Refused("budget", "No more.")
-    finish = await world.resume(begun("toolu_1"), says("Never."))
+    finish = await world.resume(progress("toolu_1"), says("Never."))
     assert (finish.state, finish.reason) == ("failed", "budget")
     assert world.tools.ran == []
     assert ("denied", "toolu_1") in world.tools.log
@@ -173,7 +178,7 @@ async def test_where_no_money_is_left_no_call_is_run_again() -> None:
 async def test_a_stop_that_came_meanwhile_ends_the_turn_with_a_valid_history() -> None:
     world = await died("toolu_1")
     switch = world.switch
-    state = begun("toolu_1")
+    state = progress("toolu_1")
 
     async def stopped() -> None:
         world.switch.request("user")

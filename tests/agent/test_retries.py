@@ -95,7 +95,7 @@ async def test_once_text_was_shown_it_is_kept_and_not_asked_again(
     finish = await world.run([start(), *shown, *([end] if end else [])], says("Never."))
     assert (finish.state, finish.code) == ("failed", "overloaded" if end else "cut")
     assert len(world.calls.bodies) == 1
-    kind, content = world.log.said[-1]
+    kind, content = world.log.messages[-1]
     assert kind == "answer"
     assert content[-1] == {"type": "text", "text": "As far"}
     ending = world.calls.endings[1]
@@ -110,7 +110,7 @@ async def test_thinking_that_was_shown_rules_out_another_attempt_too() -> None:
     world = World()
     finish = await world.run([start(), *thought(0), BUSY], says("Never."))
     assert (finish.state, finish.code) == ("failed", "overloaded")
-    assert [kind for kind, _ in world.log.said] == ["prompt"]
+    assert [kind for kind, _ in world.log.messages] == ["prompt"]
     await check_usable(world)
 
 

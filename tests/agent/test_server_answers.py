@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from conversations.agent.answer import Answer, ToolUse
-from tests.agent.streams import closed, delta, ended, opened, start, text, thought, use, whole
+from tests.agent.streams import (
+    closed,
+    complete_block,
+    delta,
+    ended,
+    opened,
+    start,
+    text,
+    thought,
+    use,
+)
 from tests.agent.test_answer import fed, kept
 
 SEARCH = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"q": 1}}
@@ -13,44 +23,53 @@ FOUND = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []
 def test_a_call_of_the_api_s_own_tools_stays_only_with_its_result() -> None:
     call = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"q": 1}}
     result = {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []}
-    head = [start(), *text(0, "I search."), *whole(call, 1)]
-    said = {"type": "text", "text": "I search."}
-    assert kept(fed(head)) == [said]
-    assert kept(fed([*head, *ended("end_turn")])) == [said]
-    assert kept(fed([*head, opened(2, result)])) == [said]
-    assert kept(fed([*head, *whole(result, 2)])) == [said, call, result]
-    assert kept(fed([*head, *ended("pause_turn")])) == [said, call]
-    assert kept(fed([start(), *text(0, "I search."), *whole(result, 1)])) == [said]
+    head = [start(), *text(0, "I search."), *complete_block(call, 1)]
+    before = {"type": "text", "text": "I search."}
+    assert kept(fed(head)) == [before]
+    assert kept(fed([*head, *ended("end_turn")])) == [before]
+    assert kept(fed([*head, opened(2, result)])) == [before]
+    assert kept(fed([*head, *complete_block(result, 2)])) == [before, call, result]
+    assert kept(fed([*head, *ended("pause_turn")])) == [before, call]
+    assert kept(fed([start(), *text(0, "I search."), *complete_block(result, 1)])) == [before]
 
 
 def test_the_result_of_a_call_that_waits_is_kept_once() -> None:
-    events = [start(), *whole(FOUND), *whole(FOUND, 1), *text(2, "So."), *ended("end_turn")]
-    said = {"type": "text", "text": "So."}
-    assert kept(fed(events, waiting={"srv_1"})) == [FOUND, said]
-    assert kept(fed(events)) == [said]
+    events = [
+        start(),
+        *complete_block(FOUND),
+        *complete_block(FOUND, 1),
+        *text(2, "So."),
+        *ended("end_turn"),
+    ]
+    before = {"type": "text", "text": "So."}
+    assert kept(fed(events, waiting={"srv_1"})) == [FOUND, before]
+    assert kept(fed(events)) == [before]
     assert fed(events[:3], waiting={"srv_1"}).has_results
     assert not fed(events[:3]).has_results
 
 
 def test_a_call_waits_beside_calls_of_our_tools_and_in_no_other_answer() -> None:
-    events = [start(), *whole(SEARCH), *use(1, "t1", "n")]
+    events = [start(), *complete_block(SEARCH), *use(1, "t1", "n")]
     asked = {"type": "tool_use", "id": "t1", "name": "n", "input": {}}
     assert kept(fed([*events, *ended("tool_use")])) == [SEARCH, asked]
     assert kept(fed([*events, *ended("max_tokens")])) == []
-    assert kept(fed([start(), *whole(SEARCH), *ended("tool_use")])) == []
+    assert kept(fed([start(), *complete_block(SEARCH), *ended("tool_use")])) == []
 
 
 def test_several_calls_are_paired_by_id_whatever_their_order() -> None:
     other = {**SEARCH, "id": "srv_2"}, {**FOUND, "tool_use_id": "srv_2"}
     blocks = [FOUND, other[0], {**SEARCH, "id": "srv_3"}, other[1]]
-    events = [start(), *(event for at, block in enumerate(blocks) for event in whole(block, at))]
+    events = [
+        start(),
+        *(event for at, block in enumerate(blocks) for event in complete_block(block, at)),
+    ]
     kinds = [(b["type"], b.get("id")) for b in kept(fed(events, waiting={"srv_1"}))]
     assert kinds == [
         ("web_search_tool_result", None),
         ("server_tool_use", "srv_2"),
         ("web_search_tool_result", None),
     ]
-    early = [start(), *whole(FOUND), *whole(SEARCH, 1), *ended("pause_turn")]
+    early = [start(), *complete_block(FOUND), *complete_block(SEARCH, 1), *ended("pause_turn")]
     assert kept(fed(early)) == [SEARCH]
 
 
@@ -95,7 +114,7 @@ def test_blocks_of_unknown_kinds_and_compactions_are_read_and_not_sent_back() ->
         delta(1, type="compaction_delta", content="All of it.", encrypted_content="e"),
         closed(1),
     ]
-    answer = fed([start(), *whole(fallback), *summed, *text(2, "So."), *ended("end_turn")])
+    answer = fed([start(), *complete_block(fallback), *summed, *text(2, "So."), *ended("end_turn")])
     assert kept(answer) == [{"type": "text", "text": "So."}]
     assert answer.is_complete
 

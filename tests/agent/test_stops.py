@@ -33,7 +33,7 @@ async def test_a_stop_in_mid_text_keeps_the_text_and_bills_what_came() -> None:
         [start(), *thought(0), *text(1, "As far as this")[:-1], world.stop_and_wait]
     )
     assert (finish.state, finish.reason) == STOPPED
-    _, content = world.log.said[-1]
+    _, content = world.log.messages[-1]
     assert [block["type"] for block in content] == ["thinking", "text"]
     ending = world.calls.endings[1]
     assert (ending.status, ending.request_id) == ("stopped", "req_1")
@@ -47,7 +47,7 @@ async def test_a_stop_behind_a_whole_tool_call_in_mid_answer_drops_the_call() ->
     finish = await world.run([start(), *text(0, "I look."), *use(1, "t"), world.stop_and_wait])
     assert (finish.state, finish.reason) == STOPPED
     assert world.tools.log == []
-    assert world.log.said[-1] == ("answer", [{"type": "text", "text": "I look."}])
+    assert world.log.messages[-1] == ("answer", [{"type": "text", "text": "I look."}])
     await check_usable(world)
 
 
@@ -111,7 +111,7 @@ async def test_a_stop_in_mid_tool_cancels_it_and_still_writes_the_results() -> N
     events = [start(), *use(0, "t_quick"), *use(1, "t_long", "long"), *use(2, "t_next", "long")]
     finish = await world.run([*events, *ended("tool_use")])
     assert (finish.state, finish.reason) == STOPPED
-    kind, content = world.log.said[-1]
+    kind, content = world.log.messages[-1]
     assert kind == "results"
     assert [block["tool_use_id"] for block in content] == ["t_quick", "t_long", "t_next"]
     assert [block.get("is_error", False) for block in content] == [False, True, True]
@@ -235,7 +235,7 @@ async def test_a_lost_lease_found_by_a_write_interrupts_the_turn() -> None:
     world.calls.on_close = lost
     finish = await world.run(says("Hi"))
     assert (finish.state, finish.reason) == ("interrupted", "lease")
-    assert [kind for kind, _ in world.log.said] == ["prompt"]
+    assert [kind for kind, _ in world.log.messages] == ["prompt"]
 
 
 async def test_a_shutdown_by_cancellation_propagates_and_writes_nothing_half() -> None:
@@ -251,7 +251,7 @@ async def test_a_shutdown_by_cancellation_propagates_and_writes_nothing_half() -
     with pytest.raises(asyncio.CancelledError):
         await task
     assert world.calls.endings == {}
-    assert [kind for kind, _ in world.log.said] == ["prompt"]
+    assert [kind for kind, _ in world.log.messages] == ["prompt"]
     assert world.model.closed == 1
 
 
@@ -270,7 +270,7 @@ async def test_a_shutdown_in_mid_tool_leaves_no_tool_running() -> None:
     await cancelled(task)
     assert task.cancelled()
     assert world.tools.running == 0
-    assert [kind for kind, _ in world.log.said] == ["prompt", "answer"]
+    assert [kind for kind, _ in world.log.messages] == ["prompt", "answer"]
 
 
 async def test_a_shutdown_together_with_a_stop_propagates() -> None:

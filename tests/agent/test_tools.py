@@ -20,7 +20,7 @@ pytestmark = pytest.mark.asyncio
 
 def results(world: World) -> list[dict[str, Any]]:
     """The blocks of the last results message."""
-    return next(content for kind, content in reversed(world.log.said) if kind == "results")
+    return next(content for kind, content in reversed(world.log.messages) if kind == "results")
 
 
 async def test_tools_run_side_by_side_with_results_in_the_order_of_the_calls() -> None:
@@ -130,7 +130,7 @@ async def test_input_that_is_no_json_object_is_an_error_result_and_never_run(raw
     assert world.tools.ran == [("toolu_2", {})]
     assert ("error", "toolu_1") in world.tools.log
     assert results(world)[0]["is_error"] is True
-    answer = world.log.said[1][1]
+    answer = world.log.messages[1][1]
     # Thinking behind what could not be kept as it was is signed over something else.
     assert [block["type"] for block in answer] == ["thinking", "tool_use", "tool_use"]
     await check_usable(world)
@@ -204,7 +204,7 @@ async def test_an_error_with_an_image_is_sent_without_the_flag_and_as_it_is(cont
     world = World(tools=TwinTools({"look": fail}))
     finish = await world.run(calls("toolu_1"), says("I see."))
     assert finish.reason == "end_turn"
-    [[found]] = [blocks for kind, blocks in world.log.said if kind == "results"]
+    [[found]] = [blocks for kind, blocks in world.log.messages if kind == "results"]
     assert found == {"type": "tool_result", "tool_use_id": "toolu_1", "content": content}
     await check_usable(world)
 

@@ -11,6 +11,7 @@ from tests.agent.laws import check_log, check_usable
 from tests.agent.streams import (
     calls,
     closed,
+    complete_block,
     delta,
     ended,
     opened,
@@ -19,7 +20,6 @@ from tests.agent.streams import (
     text,
     thought,
     use,
-    whole,
 )
 from tests.agent.twins import TwinLog, World, job
 
@@ -31,7 +31,7 @@ async def test_a_plain_answer_is_shown_stored_and_ends_the_turn() -> None:
     finish = await world.run([start(), *text(0, "He", "llo"), *ended("end_turn")])
     assert (finish.state, finish.reason, finish.code) == ("done", "end_turn", "")
     assert world.stage.text == "Hello"
-    assert world.log.said[-1] == ("answer", [{"type": "text", "text": "Hello"}])
+    assert world.log.messages[-1] == ("answer", [{"type": "text", "text": "Hello"}])
     ending = world.calls.endings[1]
     assert (ending.status, ending.stop_reason, ending.request_id) == (
         "complete",
@@ -86,7 +86,7 @@ async def test_every_stop_reason_ends_the_turn_with_its_text_kept(reason: str, s
     world = World()
     finish = await world.run(says("As far as this", reason))
     assert (finish.state, finish.reason) == ("done", shown)
-    assert world.log.said[-1] == ("answer", [{"type": "text", "text": "As far as this"}])
+    assert world.log.messages[-1] == ("answer", [{"type": "text", "text": "As far as this"}])
     assert world.calls.endings[1].stop_reason == reason[:40]
     assert world.calls.endings[1].status == ("refused" if reason == "refusal" else "complete")
     await check_usable(world)
@@ -100,11 +100,13 @@ async def test_every_stop_reason_ends_the_turn_with_its_text_kept(reason: str, s
         text(0),
         thought(0),
         [*thought(0), *text(1, "")],
-        whole({"type": "redacted_thinking", "data": "abc"}),
-        whole({"type": "hologram", "data": "x"}),
-        whole({"type": "server_tool_use", "id": "srvtoolu_1", "name": "s", "input": {}}),
-        whole({"type": "web_search_tool_result", "tool_use_id": "srvtoolu_0", "content": []}),
-        whole({"type": "image", "source": {}}),
+        complete_block({"type": "redacted_thinking", "data": "abc"}),
+        complete_block({"type": "hologram", "data": "x"}),
+        complete_block({"type": "server_tool_use", "id": "srvtoolu_1", "name": "s", "input": {}}),
+        complete_block(
+            {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_0", "content": []}
+        ),
+        complete_block({"type": "image", "source": {}}),
         use(0, "toolu_1"),
     ],
 )
@@ -114,7 +116,7 @@ async def test_an_answer_with_nothing_to_send_back_ends_the_turn_and_stores_noth
     world = World()
     finish = await world.run([start(), *events, *ended("end_turn")])
     assert (finish.state, finish.reason) == ("done", "end_turn")
-    assert [kind for kind, _ in world.log.said] == ["prompt"]
+    assert [kind for kind, _ in world.log.messages] == ["prompt"]
     assert world.tools.ran == []
     await check_usable(world)
 
@@ -122,7 +124,7 @@ async def test_an_answer_with_nothing_to_send_back_ends_the_turn_and_stores_noth
 async def test_thinking_is_kept_before_text_and_never_stands_last() -> None:
     world = World()
     await world.run([start(), *thought(0), *text(1, "So."), *thought(2), *ended("end_turn")])
-    _, content = world.log.said[-1]
+    _, content = world.log.messages[-1]
     assert [block["type"] for block in content] == ["thinking", "text"]
     assert world.stage.thinking == "hmhm"
 
@@ -137,7 +139,7 @@ async def test_a_paused_turn_is_sent_back_as_it_is_a_bounded_number_of_times() -
             closed(0),
         ]
         result = {"type": "web_search_tool_result", "tool_use_id": call_id, "content": []}
-        return [start(), *asked, *whole(result, 1), *ended("pause_turn")]
+        return [start(), *asked, *complete_block(result, 1), *ended("pause_turn")]
 
     world = World(job(pauses=2))
     finish = await world.run(*map(paused, range(3)))

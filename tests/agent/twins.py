@@ -107,7 +107,7 @@ class TwinLog:
         return count
 
     @property
-    def said(self) -> list[tuple[str, Any]]:
+    def messages(self) -> list[tuple[str, Any]]:
         """Kind and content of every message."""
         return [(e.kind, json.loads(e.content)) for e in self.entries if isinstance(e, Message)]
 

@@ -54,7 +54,7 @@ def test_budgets_show_says_where_each_comes_from_and_how_it_stands() -> None:
     assert "no budget limits ada" in run("budgets", "show", "ada")
     run("budgets", "set", "--group", "Research", "12.5", "--zone", "Europe/Vienna")
     run("budgets", "set", "--site", "40000", "--unit", "tokens", "--period", "day", "--pool")
-    play(people_and_turns.begun(user))
+    play(people_and_turns.started_turn(user))
     said = run("budgets", "show", "ada")
     assert "month, from group Research: $0.0004 spent of $12.50, until" in said
     assert "00:00 (Europe/Vienna)" in said
@@ -133,7 +133,7 @@ def test_who_is_exempt_is_set_by_name_and_on_record() -> None:
 def drifted() -> BudgetWindow:
     user = member()
     people_and_turns.limited(user, 50_000_000)
-    play(people_and_turns.begun(user))
+    play(people_and_turns.started_turn(user))
     BudgetWindow.objects.update(spent=7, held=9)
     return BudgetWindow.objects.get()
 
@@ -158,7 +158,7 @@ def test_drift_is_seen_by_the_readiness_check_without_a_word_of_whose() -> None:
 def test_a_reservation_of_which_its_window_knows_nothing_is_drift() -> None:
     user = member()
     people_and_turns.limited(user, 50_000_000)
-    people_and_turns.opened(people_and_turns.begun(user))
+    people_and_turns.opened(people_and_turns.started_turn(user))
     assert not has_drift()
     BudgetWindow.objects.update(held=0)
     assert has_drift()
@@ -181,7 +181,7 @@ def test_rebuilding_sets_a_window_to_its_entries_and_says_so() -> None:
 def test_a_correction_is_an_entry_with_a_reason() -> None:
     user = member()
     people_and_turns.limited(user, 50_000_000)
-    cost = play(people_and_turns.begun(user))
+    cost = play(people_and_turns.started_turn(user))
     window = str(BudgetWindow.objects.get().pk)
     correct = ("ledger", "correct", "--reason", "a gift", "--by", "ada", window)
     assert "the ledger agrees" in run(*correct, "--", str(-cost))

@@ -356,7 +356,7 @@ def test_a_storage_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> No
 def test_turns_that_nobody_comes_for() -> None:
     waiting, running = (
         people_and_turns.queued(people_and_turns.person()),
-        people_and_turns.begun(people_and_turns.person("bob")),
+        people_and_turns.started_turn(people_and_turns.person("bob")),
     )
     assert found(stored_data.check_turns, "turns")[0] == "ok"
     Turn.objects.filter(pk=waiting.pk).update(created_at=timezone.now() - timedelta(minutes=10))
@@ -370,7 +370,7 @@ def test_turns_that_nobody_comes_for() -> None:
 def test_a_ledger_that_differs() -> None:
     user = people_and_turns.person()
     people_and_turns.limited(user, 50_000_000)
-    people_and_turns.opened(people_and_turns.begun(user))
+    people_and_turns.opened(people_and_turns.started_turn(user))
     assert found(stored_data.check_ledger, "ledger")[0] == "ok"
     BudgetWindow.objects.update(held=9)
     assert found(stored_data.check_ledger, "ledger")[0] == "failed"

@@ -186,10 +186,10 @@ def test_what_is_stored_is_what_is_counted() -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("counted")
 def test_a_turn_counts_once_with_how_it_ended() -> None:
-    lease = people_and_turns.begun(people_and_turns.person())
+    lease = people_and_turns.started_turn(people_and_turns.person())
     finish_turn(lease=lease, finish=Finish("failed", "", "budget", "The budget is used up."))
     assert value("turns_ended_total", state="failed", reason="budget") == 1
-    taken = people_and_turns.begun(people_and_turns.person("bob"))
+    taken = people_and_turns.started_turn(people_and_turns.person("bob"))
     take_over_turn(turn_id=taken.turn_id, everything=True)
     assert value("turns_ended_total", state="interrupted", reason="crash") == 1
     assert value("lease_takeovers_total", state="interrupted") == 1
@@ -198,7 +198,7 @@ def test_a_turn_counts_once_with_how_it_ended() -> None:
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("counted")
 def test_what_is_rolled_back_is_not_counted() -> None:
-    lease = people_and_turns.begun(people_and_turns.person())
+    lease = people_and_turns.started_turn(people_and_turns.person())
     with transaction.atomic():
         finish_turn(lease=lease, finish=Finish("done", "end_turn"))
         transaction.set_rollback(True)

@@ -33,7 +33,7 @@ def found(id: str) -> list[CheckMessage]:
     return [one for one in run_checks() if one.id == f"agentweb.{id}"]
 
 
-def says(id: str, *words: str) -> None:
+def assert_refused_with(id: str, *words: str) -> None:
     messages = found(id)
     assert messages
     for message in messages:
@@ -65,14 +65,14 @@ def test_a_weak_key_is_refused_with_https(key: str, settings: Any) -> None:
     assert found("E010") == []
     if key:
         settings.SECRET_KEY = key
-        says("E010", "SECRET_KEY", "openssl rand -hex 32")
+        assert_refused_with("E010", "SECRET_KEY", "openssl rand -hex 32")
         assert key not in str(found("E010"))
     assert checks.is_weak(key)
 
 
 def test_every_host_is_refused(settings: Any) -> None:
     settings.ALLOWED_HOSTS = ["localhost", "*"]
-    says("E011", "AGENTWEB_HOSTS")
+    assert_refused_with("E011", "AGENTWEB_HOSTS")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_sqlite_on_a_network_file_system_is_refused(
     mounts.write_text(MOUNTS)
     monkeypatch.setattr("agentweb.serving.host.MOUNTS", mounts)
     use(monkeypatch, settings, "sqlite3", "/srv/shared/a/b")
-    says("E012", "nfs4", "AGENTWEB_DATA_DIR", "DATABASE_URL")
+    assert_refused_with("E012", "nfs4", "AGENTWEB_DATA_DIR", "DATABASE_URL")
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def loud() -> Iterator[logging.Logger]:
 
 
 def test_a_logger_that_would_tell_prompts_is_refused(loud: logging.Logger) -> None:
-    says("E013", loud.name, "AGENTWEB_LOG_LEVEL")
+    assert_refused_with("E013", loud.name, "AGENTWEB_LOG_LEVEL")
 
 
 def test_a_root_logger_at_debug_is_refused() -> None:
@@ -119,19 +119,19 @@ def test_a_root_logger_at_debug_is_refused() -> None:
     level = root.level
     root.setLevel(logging.DEBUG)
     try:
-        says("E013", "root")
+        assert_refused_with("E013", "root")
     finally:
         root.setLevel(level)
 
 
 def test_the_sdks_own_switch_for_debug_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_LOG", "debug")
-    says("E013", "Unset ANTHROPIC_LOG")
+    assert_refused_with("E013", "Unset ANTHROPIC_LOG")
 
 
 def test_another_major_version_of_the_sdk_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentweb.serving.checks.metadata.version", lambda name: "3.0.1")
-    says("E014", "3.0.1", "requirements.lock")
+    assert_refused_with("E014", "3.0.1", "requirements.lock")
 
 
 def test_an_extra_that_is_wanted_and_not_there_is_named(
@@ -141,7 +141,7 @@ def test_an_extra_that_is_wanted_and_not_there_is_named(
     assert found("E015") == []
     monkeypatch.setattr("agentweb.serving.checks.util.find_spec", lambda name: None)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318")
-    says("E015", "agentweb[metrics]", "agentweb[telemetry]")
+    assert_refused_with("E015", "agentweb[metrics]", "agentweb[telemetry]")
 
 
 def test_turns_in_workers_need_redis_postgresql_and_a_model(
@@ -150,17 +150,19 @@ def test_turns_in_workers_need_redis_postgresql_and_a_model(
     settings.AGENTWEB_RUN_TURNS_IN = "worker"
     settings.REDIS_URL = settings.ANTHROPIC_API_KEY = settings.ANTHROPIC_BASE_URL = ""
     use(monkeypatch, settings, "sqlite3", "/x/y")
-    says("E017", "REDIS_URL", "DATABASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")
+    assert_refused_with(
+        "E017", "REDIS_URL", "DATABASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"
+    )
     settings.REDIS_URL, settings.ANTHROPIC_BASE_URL = "redis://localhost", "http://localhost:1"
     use(monkeypatch, settings, "postgresql", "y")
     assert found("E017") == []
     settings.AGENTWEB_RUN_TURNS_IN = "everywhere"
-    says("E016", "everywhere", "web or worker")
+    assert_refused_with("E016", "everywhere", "web or worker")
 
 
 def test_a_short_token_for_figures_is_warned_of(settings: Any) -> None:
     settings.METRICS, settings.METRICS_TOKEN = True, "guess"
-    says("W018", "AGENTWEB_METRICS_TOKEN")
+    assert_refused_with("W018", "AGENTWEB_METRICS_TOKEN")
     assert "guess" not in str(found("W018"))
 
 

@@ -249,11 +249,11 @@ def test_what_a_crash_left_ahead_of_the_database_is_taken_over(path: Path) -> No
     assert found() == []
     assert anchor_heads() == 2
     assert found() == []
-    numbers = [line["anchor"] for line in map(json.loads, whole(path))]
+    numbers = [line["anchor"] for line in map(json.loads, complete_lines(path))]
     assert numbers == [1, 2, 3]
 
 
-def whole(path: Path) -> list[str]:
+def complete_lines(path: Path) -> list[str]:
     return [line for line in path.read_text().splitlines() if line.endswith("}")]
 
 

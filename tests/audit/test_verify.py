@@ -362,7 +362,7 @@ def test_a_live_turn_is_clean() -> None:
 def test_the_headers_of_a_request_are_part_of_what_is_verified(
     unguarded: Callable[..., None],
 ) -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     asked = api_clearing.build_compaction_envelope(stored_turns.ENVELOPE)
     sent = people_and_turns.opened(lease, asked)
     stored_turns.close(lease, sent.call, people_and_turns.complete())

@@ -41,7 +41,7 @@ def test_a_call_is_held_in_every_pool_and_in_one_allowance_for_each_unit_and_per
     largest = group("Research", PLENTY + 1)
     group("Strangers", 1, kind="pool")
     own = people_and_turns.limited(user, PLENTY, "day", unit="tokens")
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     sent = people_and_turns.opened(lease)
     held = {row.window.budget: row.amount for row in Reservation.objects.all()}
     tokens = padded(lease) + 2_000
@@ -58,7 +58,7 @@ def test_members_share_a_pool_and_not_an_allowance() -> None:
     ada, bea = member("Research"), member("Research", name="bea")
     pool = group("Research", PLENTY, kind="pool")
     each = group("Research", PLENTY)
-    costs = [play(people_and_turns.begun(user)) for user in (ada, bea)]
+    costs = [play(people_and_turns.started_turn(user)) for user in (ada, bea)]
     assert BudgetWindow.objects.get(budget=pool).spent == sum(costs)
     spent = dict(BudgetWindow.objects.filter(budget=each).values_list("user", "spent"))
     assert spent == {ada.pk: costs[0], bea.pk: costs[1]}
@@ -77,7 +77,7 @@ def test_a_refusal_says_where_the_budget_comes_from() -> None:
             "The hourly budget of 7 tokens (the same for every",
         ),
     ]:
-        text = refusal(people_and_turns.begun(user, f"Hello {budget.pk}"))
+        text = refusal(people_and_turns.started_turn(user, f"Hello {budget.pk}"))
         assert text.startswith(words)
         budget.is_active = False
         budget.save()
@@ -89,18 +89,18 @@ def test_a_refusal_says_when_in_the_budgets_own_time_zone() -> None:
     [standing] = list_statuses(user.pk)
     assert standing.ends_at is not None
     assert standing.ends_at.astimezone(UTC).hour == 15
-    assert "at 00:00 (Asia/Tokyo)." in refusal(people_and_turns.begun(user))
+    assert "at 00:00 (Asia/Tokyo)." in refusal(people_and_turns.started_turn(user))
 
 
 def test_a_change_of_the_allowance_in_mid_month_gives_nothing_away() -> None:
     user = member()
     shared = site(PLENTY)
-    cost = play(people_and_turns.begun(user))
+    cost = play(people_and_turns.started_turn(user))
     own = people_and_turns.limited(user, cost + 10)
     assert [one.spent for one in list_statuses(user.pk)] == [cost]
-    assert "is spent or held" in refusal(people_and_turns.begun(user, "More"))
+    assert "is spent or held" in refusal(people_and_turns.started_turn(user, "More"))
     Budget.objects.filter(pk=own.pk).update(limit=PLENTY)
-    more = play(people_and_turns.begun(user, "Even more"))
+    more = play(people_and_turns.started_turn(user, "Even more"))
     own.refresh_from_db()
     Budget.objects.filter(pk=own.pk).update(is_active=False)
     [standing] = list_statuses(user.pk)
@@ -110,7 +110,7 @@ def test_a_change_of_the_allowance_in_mid_month_gives_nothing_away() -> None:
 
 def test_tokens_shorten_the_answer_before_they_refuse() -> None:
     user = people_and_turns.person()
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     room = padded(lease) + 1_500
     budget = people_and_turns.limited(user, room, unit="tokens")
     sent = people_and_turns.opened(lease)
@@ -127,13 +127,13 @@ def test_tokens_shorten_the_answer_before_they_refuse() -> None:
 def test_a_turn_counts_once_however_many_calls_it_makes() -> None:
     user = people_and_turns.person()
     people_and_turns.limited(user, 2, unit="turns")
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     for _ in range(3):
         play(lease)
     window = BudgetWindow.objects.get()
     assert (window.spent, window.held) == (1, 0)
-    play(people_and_turns.begun(user, "Another"))
-    text = refusal(people_and_turns.begun(user, "A third"))
+    play(people_and_turns.started_turn(user, "Another"))
+    text = refusal(people_and_turns.started_turn(user, "A third"))
     assert "budget of 2 turns (set for this person) is used up: 2 turns were made" in text
     play(lease)  # what was begun goes on
     assert clean()
@@ -142,7 +142,7 @@ def test_a_turn_counts_once_however_many_calls_it_makes() -> None:
 def test_a_turn_of_which_nothing_was_paid_is_not_counted() -> None:
     user = people_and_turns.person()
     people_and_turns.limited(user, 1, unit="turns")
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     play(lease, Ending("error", failure=ModelFailed("overloaded", "Busy.")))
     assert BudgetWindow.objects.get().spent == 0
     play(lease)
@@ -153,7 +153,7 @@ def test_a_turn_of_which_nothing_was_paid_is_not_counted() -> None:
 def test_a_turn_that_goes_on_past_midnight_counts_where_it_began() -> None:
     user = people_and_turns.person()
     people_and_turns.limited(user, 5, "day", unit="turns")
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     play(lease)
     window = BudgetWindow.objects.get()
     day = timedelta(days=1)
@@ -173,11 +173,11 @@ def test_a_grant_adds_to_the_limit_while_it_lasts() -> None:
             expires_at=now + timedelta(days=days), reason="a trial",
         )  # fmt: skip
         append_row(grant, lock_site_chain())
-    play(people_and_turns.begun(ada))
+    play(people_and_turns.started_turn(ada))
     assert [one.limit for one in list_statuses(ada.pk)] == [PLENTY + 1]
-    assert "does not allow" in refusal(people_and_turns.begun(bea))
+    assert "does not allow" in refusal(people_and_turns.started_turn(bea))
     append_row(Grant(budget=budget, amount=PLENTY, reason="for all"), lock_site_chain())
-    play(people_and_turns.begun(bea, "Now"))
+    play(people_and_turns.started_turn(bea, "Now"))
     assert clean()
 
 
@@ -185,7 +185,7 @@ def test_a_grant_that_ends_touches_no_window_and_refuses_the_next_call() -> None
     user = people_and_turns.person()
     budget = people_and_turns.limited(user, 1)
     append_row(Grant(budget=budget, amount=PLENTY, reason="a trial"), lock_site_chain())
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     sent = people_and_turns.opened(lease)
     later = timezone.now() + timedelta(days=365)
     assert list_statuses(user.pk, later)[0].limit == PLENTY + 1
@@ -201,7 +201,7 @@ def test_a_grant_that_ends_touches_no_window_and_refuses_the_next_call() -> None
 def test_the_database_refuses_a_window_in_which_more_is_spent_and_held_than_allowed() -> None:
     user = people_and_turns.person()
     people_and_turns.limited(user, PLENTY)
-    people_and_turns.opened(people_and_turns.begun(user))
+    people_and_turns.opened(people_and_turns.started_turn(user))
     window = BudgetWindow.objects.get()
     for change in ({"held": window.limit + 1}, {"spent": window.limit - window.held + 1}):
         with pytest.raises(IntegrityError, match="window_within_limit"), transaction.atomic():
@@ -227,10 +227,10 @@ def test_an_exempt_person_is_neither_held_nor_refused_but_recorded() -> None:
     user = people_and_turns.person(is_exempt=True, is_superuser=False)
     people_and_turns.limited(user, 0)
     site(0, kind="pool")
-    assert play(people_and_turns.begun(user)) > 0
+    assert play(people_and_turns.started_turn(user)) > 0
     assert not BudgetWindow.objects.exists()
     boss = people_and_turns.person("boss", is_superuser=True)
-    assert "does not allow" in refusal(people_and_turns.begun(boss))
+    assert "does not allow" in refusal(people_and_turns.started_turn(boss))
 
 
 def test_admission_asks_the_same_number_of_times_whatever_budgets_there_are() -> None:
@@ -243,7 +243,7 @@ def test_admission_asks_the_same_number_of_times_whatever_budgets_there_are() ->
         TurnCap.objects.create(group=Group.objects.get(name=f"g{at}"), micros=PLENTY)
     counts = []
     for user in (few, many):
-        lease = people_and_turns.begun(user)
+        lease = people_and_turns.started_turn(user)
         play(lease)  # makes the windows
         asked = people_and_turns.sending(lease)
         with CaptureQueriesContext(connection) as opening:
@@ -264,7 +264,7 @@ def test_budgets_add_five_statements_to_the_opening_of_a_call_however_many_they_
             people_and_turns.limited(user, PLENTY, period)
     found = {}
     for count, user in people.items():
-        lease = people_and_turns.begun(user)
+        lease = people_and_turns.started_turn(user)
         play(lease)  # makes the windows
         asked = people_and_turns.sending(lease)
         with CaptureQueriesContext(connection) as opening:

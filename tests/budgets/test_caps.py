@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 def test_a_turn_stops_at_its_own_cap_of_money() -> None:
     user = member("Research")
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     cost = play(lease)
     row = TurnCap.objects.create(group=Group.objects.get(), micros=cost + worst(lease, 1_400))
     sent = people_and_turns.opened(lease)
@@ -51,7 +51,7 @@ def test_caps_of_a_turn_are_the_persons_else_the_groups_largest_else_the_sites(
 def test_no_tool_needs_to_run_where_no_call_could_follow() -> None:
     user = people_and_turns.person()
     budget = people_and_turns.limited(user, PLENTY)
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     call = people_and_turns.opened(lease).call
     stored_turns.close(lease, call, people_and_turns.complete())
     before = people_and_turns.everything()

@@ -39,7 +39,7 @@ def funded(micros: int, *periods: str) -> Lease:
     user = people_and_turns.person()
     for period in periods or ("month",):
         people_and_turns.limited(user, micros, period)
-    return people_and_turns.begun(user)
+    return people_and_turns.started_turn(user)
 
 
 def totals() -> tuple[int, int, int]:
@@ -52,7 +52,7 @@ def cost(row: int) -> int:
 
 
 def test_without_a_budget_nothing_is_held_and_nothing_refused() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     stored_turns.close(lease, people_and_turns.opened(lease).call, people_and_turns.complete())
     assert not BudgetWindow.objects.exists()
     assert not LedgerEntry.objects.exists()
@@ -167,7 +167,7 @@ def test_a_budget_that_is_lowered_in_mid_turn_stops_before_the_next_call() -> No
 
 
 def test_a_budget_given_in_mid_turn_is_not_asked_for_the_call_on_its_way() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     sent = people_and_turns.opened(lease)
     people_and_turns.limited(people_and_turns.turn_of(lease).conversation.owner, 50_000_000)
     stored_turns.close(lease, sent.call, people_and_turns.complete())
@@ -233,7 +233,7 @@ def storm(lease_of: Callable[[int], Lease], size: int, rounds: int) -> None:
 def test_many_threads_never_pass_the_limit(settings: Any) -> None:
     settings.AGENTWEB_MAX_LIVE_TURNS = 100
     user = people_and_turns.person()
-    leases = [people_and_turns.begun(user) for _ in range(15)]  # the pool has 16 connections
+    leases = [people_and_turns.started_turn(user) for _ in range(15)]  # the pool has 16 connections
     limit = 4 * worst(leases[0])
     people_and_turns.limited(user, limit)
     storm(lambda at: leases[at], 15, 6)

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.django_db
 DOLLAR = 1_000_000
 
 
-def told(user: User) -> Limits:
+def limits_of(user: User) -> Limits:
     user.refresh_from_db()
     return find_limits(
         user.pk, stored_turns.MODEL, put_away=read_preferences(user.preferences).put_away
@@ -78,7 +78,7 @@ def test_the_tightest_budget_is_shown_and_where_it_comes_from() -> None:
     spend(people_and_turns.limited(user, DOLLAR, "day"), 200_000)
     spend(group("Research", 10 * DOLLAR, kind="pool"), 9 * DOLLAR)
     people_and_turns.limited(user, 5 * DOLLAR, "lifetime")
-    pill = told(user).pill
+    pill = limits_of(user).pill
     assert (pill.spent, pill.limit, pill.percent) == (9 * DOLLAR, 10 * DOLLAR, 90)
     assert pill.resets_at == compute_bounds("month", "UTC", timezone.now())[1]
     assert (pill.source, pill.is_over) == ("shared by group Research", False)
@@ -91,7 +91,7 @@ def test_a_budget_stops_where_what_is_left_is_less_than_any_call_may_cost(
     user = people_and_turns.person()
     room = least() - 1 + left if left >= 0 else 0
     spend(people_and_turns.limited(user, DOLLAR), DOLLAR - room, -min(left, 0))
-    said = told(user)
+    said = limits_of(user)
     assert (said.stop is not None, said.pill.is_over) == (is_over, is_over)
     if said.stop is not None:
         assert said.stop.is_spent == (room == 0)
@@ -110,19 +110,19 @@ def test_a_budget_stops_where_what_is_left_is_less_than_any_call_may_cost(
 def test_turns_and_tokens_stop_too(unit: str, limit: int, spent: int, is_over: bool) -> None:
     user = people_and_turns.person()
     spend(people_and_turns.limited(user, limit, unit=unit), spent)
-    assert (told(user).stop is not None) == is_over
+    assert (limits_of(user).stop is not None) == is_over
 
 
 def test_a_long_conversation_is_stopped_before_a_short_one() -> None:
     user = people_and_turns.person()
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     budget = people_and_turns.limited(user, DOLLAR)
     conversation = people_and_turns.conversation_of(lease)
     tokens = read_meter(conversation).tokens
     spend(budget, DOLLAR - least(tokens))
     assert find_conversation_limits(conversation).stop is None
     assert find_conversation_limits(conversation, tokens=lambda: tokens + 1_000).stop is not None
-    assert told(user).stop is None
+    assert limits_of(user).stop is None
 
 
 def test_of_several_that_stop_the_one_that_lasts_longest_is_named() -> None:
@@ -133,7 +133,7 @@ def test_of_several_that_stop_the_one_that_lasts_longest_is_named() -> None:
     )
     spend(day, DOLLAR, 0, 50, 80, 95)
     spend(month, 2 * DOLLAR)
-    said = told(user)
+    said = limits_of(user)
     assert said.stop is not None
     assert (said.stop.rule.id, said.stop.resets_at) == (
         month.pk,
@@ -142,7 +142,7 @@ def test_of_several_that_stop_the_one_that_lasts_longest_is_named() -> None:
     assert said.pill.limit == 2 * DOLLAR
     assert said.notices == ()
     spend(people_and_turns.limited(user, 5, "lifetime"), 0)
-    stop = told(user).stop
+    stop = limits_of(user).stop
     assert stop is not None
     assert stop.resets_at is None
 
@@ -151,19 +151,19 @@ def test_a_notice_names_the_highest_percent_until_it_is_put_away_and_then_the_ne
     user = people_and_turns.person()
     budget = people_and_turns.limited(user, DOLLAR)
     window = spend(budget, DOLLAR // 2, 0, 50)
-    [notice] = told(user).notices
+    [notice] = limits_of(user).notices
     assert (notice.percent, notice.name) == (50, f"{window.pk}:50")
     assert dismiss_notice(user_id=user.pk, name=notice.name)
-    assert told(user).notices == ()
+    assert limits_of(user).notices == ()
     spend(budget, DOLLAR * 8 // 10, 0, 80)
-    [notice] = told(user).notices
+    [notice] = limits_of(user).notices
     assert notice.percent == 80
     assert dismiss_notice(user_id=user.pk, name=notice.name)
     assert dismiss_notice(user_id=user.pk, name=notice.name)
-    assert told(user).notices == ()
+    assert limits_of(user).notices == ()
     BudgetWindow.objects.update(starts_at=window.starts_at - timedelta(days=40))
     spend(budget, DOLLAR // 2, 0, 50)
-    [notice] = told(user).notices
+    [notice] = limits_of(user).notices
     assert notice.percent == 50
     assert dismiss_notice(user_id=user.pk, name=notice.name)
     user.refresh_from_db()
@@ -177,31 +177,31 @@ def test_nothing_but_a_present_notice_of_ones_own_is_put_away() -> None:
         assert not dismiss_notice(user_id=eve.pk, name=name)
     eve.refresh_from_db()
     assert eve.preferences == {}
-    assert len(told(ada).notices) == 1
+    assert len(limits_of(ada).notices) == 1
 
 
 def test_a_grant_takes_back_what_was_told_and_lifts_the_stop() -> None:
     user = people_and_turns.person()
     budget = people_and_turns.limited(user, DOLLAR)
     spend(budget, DOLLAR, 0, 50, 80, 95)
-    stopped = told(user)
+    stopped = limits_of(user)
     assert stopped.stop is not None
     grant_more(budget=budget, amount=DOLLAR // 10, reason="a trial")
-    [notice] = told(user).notices
+    [notice] = limits_of(user).notices
     assert notice.percent == 80
     grant_more(budget=budget, amount=9 * DOLLAR, reason="a trial")
-    freed = told(user)
+    freed = limits_of(user)
     assert (freed.stop, freed.notices, freed.pill.percent) == (None, (), 9)
     assert freed.key != stopped.key
-    assert freed.key == told(user).key
+    assert freed.key == limits_of(user).key
 
 
 def test_a_model_without_a_price_stops_nobody_who_has_money() -> None:
     user = people_and_turns.person()
     people_and_turns.limited(user, 5)
-    assert told(user).stop is not None
+    assert limits_of(user).stop is not None
     ModelPrice.objects.filter(model=stored_turns.MODEL).delete()
-    assert told(user).stop is None
+    assert limits_of(user).stop is None
 
 
 def test_what_is_asked_does_not_grow_and_windows_of_the_past_do_not_count() -> None:
@@ -218,19 +218,19 @@ def test_what_is_asked_does_not_grow_and_windows_of_the_past_do_not_count() -> N
         people_and_turns.limited(user, DOLLAR, period)
     spend(budget, 0)
     with CaptureQueriesContext(connection) as found:
-        assert told(user).pill.spent == 0
+        assert limits_of(user).pill.spent == 0
     # The person, places, windows and prices.
     assert len(found) == 4
     spend(budget, DOLLAR // 2, 0, 50)
     with CaptureQueriesContext(connection) as found:
-        assert len(told(user).notices) == 1
+        assert len(limits_of(user).notices) == 1
     assert len(found) == 5
 
 
 def test_the_budgets_of_other_people_are_theirs() -> None:
     spend(people_and_turns.limited(people_and_turns.person("eve"), 100), 100, 0, 50)
     ada = people_and_turns.person("ada")
-    assert not told(ada).pill.is_limited
+    assert not limits_of(ada).pill.is_limited
     assert list_notices(ada.pk) == ()
 
 
@@ -242,7 +242,7 @@ def test_a_page_stops_exactly_where_admission_refuses(
 ) -> None:
     settings.AGENTWEB_WEB_SEARCH, settings.AGENTWEB_WEB_SEARCH_USES = True, searches
     user = people_and_turns.person()
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     conversation = people_and_turns.conversation_of(lease)
     conversation.web_search = "beside" if searches else ""
     prices = load_price_list(stored_turns.MODEL, timezone.now())
@@ -258,13 +258,13 @@ def test_a_page_stops_exactly_where_admission_refuses(
 
 def test_the_next_turn_is_refused_by_page_and_admission_alike() -> None:
     user = people_and_turns.person()
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     budget = people_and_turns.limited(user, 3, unit="turns")
     spend(budget, 2)
-    assert told(user).stop is None
+    assert limits_of(user).stop is None
     assert is_admitted(lease, 10)
-    assert told(user).stop is not None
-    assert not is_admitted(people_and_turns.begun(user), 10)
+    assert limits_of(user).stop is not None
+    assert not is_admitted(people_and_turns.started_turn(user), 10)
     # A turn counts once, and its conversation's next one comes when it is over.
     assert is_admitted(lease, 10)
 
@@ -272,7 +272,7 @@ def test_the_next_turn_is_refused_by_page_and_admission_alike() -> None:
 def test_what_a_conversation_holds_itself_does_not_stop_its_next_message() -> None:
     """It is settled when the message has its turn; elsewhere a call would be refused by now."""
     user = people_and_turns.person()
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     envelope = stored_turns.ENVELOPE
     prices = load_price_list(stored_turns.MODEL, timezone.now())
     worst = size_call(prices, 0, output=envelope.max_tokens).cost
@@ -280,10 +280,10 @@ def test_what_a_conversation_holds_itself_does_not_stop_its_next_message() -> No
     assert is_admitted(lease, 0)
     conversation = people_and_turns.conversation_of(lease)
     assert find_conversation_limits(conversation, tokens=lambda: 0).stop is None
-    stop = told(user).stop
+    stop = limits_of(user).stop
     assert stop is not None
     assert not stop.is_spent
-    assert not is_admitted(people_and_turns.begun(user), 0)
+    assert not is_admitted(people_and_turns.started_turn(user), 0)
 
 
 def is_admitted(lease: Lease, tokens: int, searches: int = 0) -> bool:

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 def test_a_window_tells_each_percent_once() -> None:
     user = people_and_turns.person()
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     cost = play(lease)
     budget = people_and_turns.limited(user, 10 * cost + 10**6, soft_percents="1, 50")
     call = people_and_turns.opened(lease)
@@ -45,13 +45,13 @@ def test_a_window_tells_each_percent_once() -> None:
     Budget.objects.update(limit=1)
     [notice] = list_notices(user.pk)
     assert notice.is_over
-    assert people_and_turns.begun(user, "Another")
+    assert people_and_turns.started_turn(user, "Another")
     assert clean()
 
 
 def test_all_members_are_told_of_their_pool() -> None:
     ada, bea = member("Research"), member("Research", name="bea")
-    lease = people_and_turns.begun(ada)
+    lease = people_and_turns.started_turn(ada)
     pool = group("Research", worst(lease), kind="pool", soft_percents="1")
     play(lease, people_and_turns.complete(usage=Usage(100, 500, 0, 0, 0)))
     for user in (ada, bea):
@@ -72,7 +72,7 @@ def test_all_members_are_told_of_their_pool() -> None:
 def test_a_bad_figure_never_makes_money_and_is_flagged(figures: dict[str, Any]) -> None:
     user = people_and_turns.person()
     people_and_turns.limited(user, PLENTY)
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     cost = play(lease, people_and_turns.complete(usage=read_usage(figures)))
     row = ApiResult.objects.get()
     window = BudgetWindow.objects.get()
@@ -87,7 +87,7 @@ def test_a_whole_answer_without_figures_is_not_free() -> None:
     user = people_and_turns.person()
     people_and_turns.limited(user, PLENTY)
     people_and_turns.limited(user, PLENTY, unit="tokens")
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     for usage in (None, Usage(0, 0, 0, 0, 0)):
         ending = Ending(
             "complete", usage, "end_turn", (people_and_turns.ANSWER,), received_tokens=50
@@ -103,7 +103,7 @@ def test_a_whole_answer_without_figures_is_not_free() -> None:
 
 
 def test_an_answer_whose_last_figures_are_missing_is_counted_by_what_came() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     said = Usage(1_000, 1, 0, 0, 0, is_final=False)
     cost = play(
         lease, Ending("complete", said, "end_turn", (people_and_turns.ANSWER,), received_tokens=400)
@@ -117,7 +117,7 @@ def test_an_answer_whose_last_figures_are_missing_is_counted_by_what_came() -> N
 def test_a_lost_call_keeps_spent_what_it_held_in_every_unit(unit: str) -> None:
     user = people_and_turns.person()
     people_and_turns.limited(user, PLENTY, unit=unit)
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     people_and_turns.opened(lease)
     held = BudgetWindow.objects.get().held
     takeovers.take_over_turn(turn_id=lease.turn_id, everything=True)
@@ -130,7 +130,7 @@ def test_a_lost_call_keeps_spent_what_it_held_in_every_unit(unit: str) -> None:
 def test_what_is_settled_after_its_window_is_over_is_entered_there() -> None:
     user = people_and_turns.person()
     people_and_turns.limited(user, PLENTY, "day", soft_percents="1")
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     sent = people_and_turns.opened(lease)
     yesterday = datetime.now(UTC) - timedelta(days=2)
     BudgetWindow.objects.update(starts_at=yesterday, ends_at=yesterday + timedelta(days=1))

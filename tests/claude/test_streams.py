@@ -33,7 +33,7 @@ HEAD = http("200 OK", SSE, "request-id: req_raw")
 LONG = 300
 
 
-def asking(fault: str) -> str:
+def body_with_fault(fault: str) -> str:
     return BODY.replace("Héllo", f"Tell me a long story. emulator:fault={fault}")
 
 
@@ -52,7 +52,7 @@ def asking(fault: str) -> str:
 async def test_a_stream_that_breaks_is_one_of_the_closed_set(
     fault: str, code: str, emulator: EmulatorServer
 ) -> None:
-    heard = await ask(emulator.url, asking(fault), PATIENT)
+    heard = await ask(emulator.url, body_with_fault(fault), PATIENT)
     assert (heard.code, heard.may_retry) == (code, True)
     if "after" in fault:
         assert heard.text
@@ -72,7 +72,7 @@ async def test_an_error_in_mid_stream_keeps_the_id_of_the_request() -> None:
 async def test_a_clean_end_before_the_message_stopped_gives_what_came(
     fault: str, emulator: EmulatorServer
 ) -> None:
-    heard = await ask(emulator.url, asking(fault), PATIENT)
+    heard = await ask(emulator.url, body_with_fault(fault), PATIENT)
     assert heard.failure is None
     assert heard.events[-1]["type"] != "message_stop"
 

@@ -100,7 +100,7 @@ class Parts:
             chance = self.chance.random() * 2
         return found
 
-    def spoken(self) -> Made:
+    def text_block(self) -> Made:
         block = text(self.words(120))
         if self.chance.random() < 0.05:
             cited = {"type": "char_location", "cited_text": "x", "document_index": 0}

@@ -50,13 +50,13 @@ class Maker(Parts):
             parts += self.thoughts()
             chance += 0.05
         if chance > 0.03 or not parts:
-            parts.append(self.spoken())
+            parts.append(self.text_block())
         return self.message("answer", parts)
 
     def paused(self) -> Message:
         """Make an answer that the API paused in a tool of its own, before or after its result."""
         call, found = self.served()
-        parts = [*self.thoughts(), self.spoken()][self.chance.randint(0, 1) :]
+        parts = [*self.thoughts(), self.text_block()][self.chance.randint(0, 1) :]
         is_open = self.chance.random() < 0.5
         return self.message("answer", [*parts, call] if is_open else [*parts, call, found])
 
@@ -65,7 +65,7 @@ class Maker(Parts):
         last = paused.blocks[-1].value
         is_open = last["type"] in ("server_tool_use", "mcp_tool_use")
         rest = [self.found_by(last)] if is_open else []
-        return self.message("answer", [*rest, *self.thoughts(), self.spoken()])
+        return self.message("answer", [*rest, *self.thoughts(), self.text_block()])
 
     def found_by(self, call: Made) -> Made:
         """Make the result of a call of the API's own tools."""
@@ -88,7 +88,7 @@ class Maker(Parts):
             more = self.use() | {"caller": uses[0]["caller"]}
             made.append(self.message("answer", [more]))
             made.append(self.message("results", [self.result(str(more["id"]))]))
-        rest = [*self.thoughts(), self.spoken()]
+        rest = [*self.thoughts(), self.text_block()]
         return [*made, self.message("answer", [self.found_by(call), *rest])]
 
     def unfinished(self) -> list[Message]:
@@ -101,7 +101,7 @@ class Maker(Parts):
     def round(self) -> list[Message]:
         """Make an answer with calls, and their results: in one message or two, text behind."""
         chance = self.chance
-        parts = self.thoughts() + ([self.spoken()] if chance.random() < 0.4 else [])
+        parts = self.thoughts() + ([self.text_block()] if chance.random() < 0.4 else [])
         if chance.random() < 0.04:
             parts += self.served()
         uses = [self.use() for _ in range(chance.choice([1, 1, 1, 2, 4]))]

@@ -42,7 +42,7 @@ def giving(value: dict[str, Any] | None, stop: str = "compaction") -> Compacts:
     return lambda wanted: reply
 
 
-def asked(
+def prepare_compacted(
     view: View, policy: Any = NATIVE, **more: Any
 ) -> tuple[Shell, list[CompactionWanted], View]:
     """Prepare with a compaction that works; give the shell, the wishes, and the view."""
@@ -68,7 +68,7 @@ TALK = view_of(prompt("a"), *rounds(3), answer("done"), prompt("b"), *rounds_of(
 def test_the_first_messages_become_one_block_and_the_rest_stays() -> None:
     view = view_of(prompt("a"), *rounds(3), answer(THOUGHT, "done"), prompt("b"),
                    answer(THOUGHT, "more"), prompt("c"))  # fmt: skip
-    shell, (wanted,), after = asked(view)
+    shell, (wanted,), after = prepare_compacted(view)
     # Whole exchanges, and never into the tail.
     assert wanted.view.length == 8
     assert wanted.view.body == view.head(8).body
@@ -100,13 +100,13 @@ def test_thinking_of_another_envelope_is_not_sent_to_be_compacted_for_a_veto() -
 
 def test_where_nothing_can_be_recalled_no_list_stands_beside_the_block() -> None:
     said = [part for _ in range(6) for part in (answer("so it is. " * 150), prompt("b"))]
-    _, _, after = asked(view_of(prompt("a"), *said))
+    _, _, after = prepare_compacted(view_of(prompt("a"), *said))
     assert blocks(after, 0) == [SIGNED]
 
 
 def test_a_long_turn_is_compacted_behind_its_prompt() -> None:
     view = view_of(prompt("a"), *rounds(6))
-    _, (wanted,), after = asked(view)
+    _, (wanted,), after = prepare_compacted(view)
     assert wanted.view.messages[-1].kind == "results"
     assert after.messages[0].kind == "answer"
     assert after.messages[1].kind == "answer"
@@ -114,12 +114,12 @@ def test_a_long_turn_is_compacted_behind_its_prompt() -> None:
 
 
 def test_a_later_compaction_takes_the_block_in() -> None:
-    _, _, once = asked(view_of(prompt("a"), *rounds(6)))
+    _, _, once = prepare_compacted(view_of(prompt("a"), *rounds(6)))
     grown = once
     for number, (kind, parts) in enumerate(rounds_of("n", 6)):
         grown = grown.append(Message.parse(50 + number, kind, wire.encode(parts)))
     second = SIGNED | {"content": "They read more pages.", "signature": "bmV3"}
-    shell, (wanted,), twice = asked(grown, gives=giving(second))
+    shell, (wanted,), twice = prepare_compacted(grown, gives=giving(second))
     assert wanted.view.messages[0].shape.first == "compaction"
     assert [message.shape.signed for message in twice.messages].count((0,)) == 1
     assert blocks(twice, 0)[0] == second
@@ -130,7 +130,7 @@ def test_a_later_compaction_takes_the_block_in() -> None:
 
 def test_what_is_pinned_or_verbatim_is_compacted_and_stays_all_the_same() -> None:
     view = view_of(prompt("a"), *rounds(6))
-    _, (wanted,), after = asked(view, pins=frozenset({"t1"}))
+    _, (wanted,), after = prepare_compacted(view, pins=frozenset({"t1"}))
     assert wanted.view.body == view.head(wanted.view.length).body
     assert [message.seq for message in after.messages][:3] == [0, 4, 5]
     assert after.messages[2] is view.messages[4]
@@ -153,14 +153,14 @@ def test_what_is_pinned_or_verbatim_is_compacted_and_stays_all_the_same() -> Non
 )
 def test_no_compaction_is_recorded_and_nothing_is_changed(reply: Any, words: str) -> None:
     view = view_of(prompt("a"), *rounds(6))
-    shell, _, after = asked(view, gives=lambda wanted: reply)
+    shell, _, after = prepare_compacted(view, gives=lambda wanted: reply)
     assert shell.kinds == ["summary rejected"]
     assert words in shell.records[0].reason
     assert after == view
 
 
 def test_after_too_many_failures_nothing_is_asked() -> None:
-    shell, wanted, _ = asked(view_of(prompt("a"), *rounds(6)), rejected=3)
+    shell, wanted, _ = prepare_compacted(view_of(prompt("a"), *rounds(6)), rejected=3)
     assert (wanted, shell.records) == ([], [])
 
 
@@ -173,24 +173,28 @@ def test_after_too_many_failures_nothing_is_asked() -> None:
     ],
 )
 def test_what_is_not_wanted_or_not_worth_it_is_not_asked_for(policy: Any) -> None:
-    _, wanted, _ = asked(view_of(prompt("a"), *rounds(6)), policy)
+    _, wanted, _ = prepare_compacted(view_of(prompt("a"), *rounds(6)), policy)
     assert wanted == []
 
 
 def test_where_the_api_cannot_compact_we_summarise() -> None:
     view = view_of(prompt("a"), *rounds(6))
-    shell, wanted, after = asked(view, compacts=False, writes=writing("They read. " * 9))
+    shell, wanted, after = prepare_compacted(
+        view, compacts=False, writes=writing("They read. " * 9)
+    )
     assert (wanted, shell.wanted != []) == ([], True)
     assert "[CONTEXT SUMMARY]" in str(blocks(after, 0))
     # So we do when a pinned block of an earlier compaction is in the way.
     old = view_of(answer(SIGNED), prompt("a"), *rounds(6))
-    shell, wanted, _ = asked(old, pins=frozenset({1}), writes=writing("They read. " * 9))
+    shell, wanted, _ = prepare_compacted(
+        old, pins=frozenset({1}), writes=writing("They read. " * 9)
+    )
     assert (wanted, shell.wanted != []) == ([], True)
 
 
 def test_a_prefix_larger_than_the_window_is_not_sent() -> None:
     view = view_of(prompt("a"), *rounds(60))
-    _, wanted, after = asked(view, window=32_000)
+    _, wanted, after = prepare_compacted(view, window=32_000)
     assert all(one.tokens <= NATIVE.room(32_000) for one in wanted)
     assert after.tokens <= NATIVE.room(32_000)
 
@@ -198,7 +202,7 @@ def test_a_prefix_larger_than_the_window_is_not_sent() -> None:
 def test_the_first_kept_has_another_role_than_the_last_compacted() -> None:
     view = view_of(prompt("a"), *rounds(4), prompt("b"), prompt("c"), prompt("d"), answer("x"),
                    prompt("e"))  # fmt: skip
-    _, (wanted,), after = asked(view)
+    _, (wanted,), after = prepare_compacted(view)
     roles = [message.role for message in view.messages]
     assert roles[wanted.view.length - 1] != roles[wanted.view.length]
     rules.check_rules(after)
@@ -208,7 +212,7 @@ def test_thinking_of_another_envelope_goes_before_the_api_is_asked() -> None:
     view = view_of(
         prompt("a"), *rounds(3), answer(THOUGHT, "done"), prompt("b"), *rounds_of("u", 2)
     )
-    shell, (wanted,), _ = asked(view, bound_to="old")
+    shell, (wanted,), _ = prepare_compacted(view, bound_to="old")
     assert shell.kinds == ["rebind applied", "summary applied"]
     assert not any(message.has_thinking for message in wanted.view.messages)
 
@@ -217,7 +221,7 @@ def test_thinking_of_another_envelope_goes_before_the_api_is_asked() -> None:
     "known", [{"compacted_by": "older"}, {"compacts": False}, {"bound_to": "refused"}]
 )
 def test_a_model_that_does_not_take_the_block_is_given_its_words(known: dict[str, Any]) -> None:
-    _, _, compacted = asked(view_of(prompt("a"), *rounds(6)))
+    _, _, compacted = prepare_compacted(view_of(prompt("a"), *rounds(6)))
     shell = Shell()
     known = {"compacts": True} | known
     after = shell.prepare(compacted, situation(**known), PRESETS["off"]).view
@@ -254,7 +258,7 @@ def test_a_veto_cannot_keep_a_block_that_would_be_refused() -> None:
 
 
 def test_the_same_model_keeps_its_block_under_any_policy() -> None:
-    _, _, compacted = asked(view_of(prompt("a"), *rounds(6)))
+    _, _, compacted = prepare_compacted(view_of(prompt("a"), *rounds(6)))
     for name in ("off", "native"):
         shell = Shell()
         known = situation(compacts=True, compacted_by="model")

@@ -77,7 +77,7 @@ def lawful(found: Provenance, entries: list[Message | Step]) -> None:
     assert sum(one.block.tokens for one in found.sent) + frames == view.tokens
 
 
-def told(story: Story) -> list[Message | Step]:
+def path_entries(story: Story) -> list[Message | Step]:
     """Give the path of a story as entries with their numbers."""
     found: list[Message | Step] = []
     for number, entry in story.path():
@@ -98,7 +98,7 @@ def test_every_original_of_a_story_is_in_one_state_at_every_call(part: int) -> N
         story = Story(seed)
 
         def seen(view: View, story: Story = story) -> None:
-            entries = told(story)
+            entries = path_entries(story)
             found = trace_blocks(entries)
             lawful(found, entries)
             assert found.view == view

@@ -58,7 +58,7 @@ async def stored(page: Page, number: int = 1) -> str:
     return found
 
 
-async def begun(page: Page, number: int = 1) -> None:
+async def answer_begun(page: Page, number: int = 1) -> None:
     """Wait until the answer has text."""
     section = turn(page, number)
     await expect(section.locator(".prose").first).not_to_be_empty(timeout=60_000)

@@ -23,7 +23,7 @@ from agentweb.emulator.server import EmulatorServer
 from tests.e2e import served as app
 from tests.e2e.people import ended, say, set_up, start_chat, turn
 from tests.e2e.served import Served
-from tests.e2e.talks import SCRIPT, begun, shown, stored
+from tests.e2e.talks import SCRIPT, answer_begun, shown, stored
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 PHONE = {"width": 390, "height": 844}
@@ -97,7 +97,7 @@ async def test_a_killed_server_takes_nothing_along_that_it_had_taken(
     await other.goto(tab.url)
     await other.set_viewport_size(PHONE)  # type: ignore[arg-type]
     for page in (tab, other):
-        await begun(page)
+        await answer_begun(page)
     os.kill(served.process.pid, signal.SIGKILL)
     served.process.wait(timeout=60)
     for page in (tab, other):
@@ -128,7 +128,7 @@ async def test_a_frozen_server_is_given_up_and_met_again_when_it_goes_on(
 ) -> None:
     await tab.clock.install()
     await start_chat(tab, served, "Write a long one, frozen")
-    await begun(tab)
+    await answer_begun(tab)
     served.process.send_signal(signal.SIGSTOP)
     try:
         await tab.clock.fast_forward(20_000)
@@ -231,7 +231,7 @@ async def test_a_handshake_that_is_refused_is_asked_why(tab: Page, served: Serve
 
 async def test_a_stop_that_did_not_leave_is_asked_for_again(tab: Page, served: Served) -> None:
     await start_chat(tab, served, "Write a long one to stop emulator:pace=0.1")
-    await begun(tab)
+    await answer_begun(tab)
     await tab.route("**/stop/", lambda route: route.abort(), times=1)
     await tab.locator("#stop").click()
     section = await ended(tab, 1)

@@ -22,7 +22,7 @@ from tests.e2e.conftest import Watch, observe
 from tests.e2e.people import ended, set_up, start_chat, turn
 from tests.e2e.people import say as send
 from tests.e2e.served import Served
-from tests.e2e.talks import SCRIPT, begun, shown, stored
+from tests.e2e.talks import SCRIPT, answer_begun, shown, stored
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 
@@ -64,7 +64,7 @@ async def test_two_tabs_end_with_what_is_stored(tab: Page, served: Served) -> No
     await start_chat(tab, served, "Write a long one")
     other = await tab.context.new_page()
     observe(other, watch)
-    await begun(tab)
+    await answer_begun(tab)
     await other.goto(tab.url)
     for page in (tab, other):
         await ended(page, 1)
@@ -92,7 +92,7 @@ async def test_fifty_reloads_in_mid_answer_change_nothing(tab: Page, served: Ser
 
 async def test_a_lost_network_in_mid_answer_and_around_a_send(tab: Page, served: Served) -> None:
     await start_chat(tab, served, "Write a long one, offline")
-    await begun(tab)
+    await answer_begun(tab)
     await tab.context.set_offline(True)
     await _socket_is_cut(tab)
     await asyncio.sleep(1)
@@ -138,7 +138,7 @@ _SHIFTS = """() => {
 
 async def test_a_reader_who_scrolled_up_is_not_moved(tab: Page, served: Served) -> None:
     await start_chat(tab, served, "Write a long one to read")
-    await begun(tab)
+    await answer_begun(tab)
     await expect(tab.locator("#turn-1-r1-done")).to_contain_text("Part 1", timeout=60_000)
     await tab.evaluate(_SHIFTS)
     # In one step of the page: between two of them the answer may be swapped.
@@ -190,9 +190,9 @@ async def test_a_stop_before_the_first_token_and_one_after_a_reload(
     section = await ended(tab, 1)
     await expect(section).to_contain_text("Stopped")
     await send(tab, "Write a long one emulator:pace=0.1")
-    await begun(tab, 2)
+    await answer_begun(tab, 2)
     await tab.reload()
-    await begun(tab, 2)
+    await answer_begun(tab, 2)
     await tab.locator("#stop").click()
     section = await ended(tab, 2)
     await expect(section).to_contain_text("Stopped")

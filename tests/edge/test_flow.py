@@ -16,7 +16,7 @@ from tests.edge.wire import MB, Site, code, connect, get, growth, status
 pytestmark = pytest.mark.asyncio
 
 
-async def told(plain: Served) -> list[object]:
+async def read_messages(plain: Served) -> list[object]:
     answer = await get(plain, "/told/")
     return list(json.loads(answer[answer.index(b"[") : answer.rindex(b"]") + 1]))
 
@@ -28,7 +28,7 @@ def read_all(raw: socket.socket) -> None:
 
 async def until_cut(plain: Served, end: list[object]) -> list[object]:
     async with asyncio.timeout(60):
-        while (found := await told(plain))[-1:] != end:
+        while (found := await read_messages(plain))[-1:] != end:
             await asyncio.sleep(0.2)
     return found
 
@@ -37,7 +37,7 @@ async def flooded(plain: Served) -> list[object]:
     """Wait until an application has written, and is held up."""
     before: list[object] = []
     async with asyncio.timeout(60):
-        while not (found := await told(plain)) or found != before:
+        while not (found := await read_messages(plain)) or found != before:
             before = found
             await asyncio.sleep(0.5)
     return found
@@ -102,7 +102,7 @@ async def test_a_download_that_nobody_reads_is_given_up(forgetful: Served) -> No
     with growth(plain, 20 * MB), socket.create_connection(("127.0.0.1", plain.port)) as raw:
         raw.sendall(b"GET /flood/ HTTP/1.1\r\nHost: a\r\n\r\n")
         await left(raw.fileno())
-        _, number = await told(plain)
+        _, number = await read_messages(plain)
         assert isinstance(number, int)
         assert number < 20
         raw.settimeout(60)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.asyncio
 CONTINUED = 0
 
 
-def whole(kind: int, size: int) -> bytes:
+def frame_head(kind: int, size: int) -> bytes:
     """Make the head of a frame that says so many bytes come."""
     return bytes([0x80 | kind, 0xFF]) + struct.pack("!Q", size) + bytes(4)
 
@@ -43,10 +43,10 @@ async def opened(site: Site) -> Socket:
         (bytes([0x01, 0x81]) + bytes(4) + b"x" + bytes([0x81, 0x81]) + bytes(4) + b"x", 1002),
         (bytes([0x88, 0x82]) + bytes(4) + struct.pack("!H", 999), 1002),
         (bytes([0x88, 0x81]) + bytes(4) + b"x", 1002),
-        (whole(TEXT, 2**63), 1002),
-        (whole(TEXT, 2**62), 1009),
-        (whole(TEXT, MOST_FRAME + 1), 1009),
-        (whole(BINARY, 2**20 + 1), 1003),
+        (frame_head(TEXT, 2**63), 1002),
+        (frame_head(TEXT, 2**62), 1009),
+        (frame_head(TEXT, MOST_FRAME + 1), 1009),
+        (frame_head(BINARY, 2**20 + 1), 1003),
     ],
 )
 async def test_a_frame_that_breaks_the_rules_ends_its_socket_with_the_reason(
@@ -99,7 +99,7 @@ async def test_a_flood_of_pongs_ends_early(site: Site) -> None:
 
 
 async def test_a_flood_of_large_messages_ends_early(site: Site) -> None:
-    message = whole(TEXT, 100_000) + b"x" * 100_000
+    message = frame_head(TEXT, 100_000) + b"x" * 100_000
     await flood(site, message * 300)
 
 

@@ -19,7 +19,9 @@ NOBODY = read_networks(())
 FOR, PROTO = b"x-forwarded-for", b"x-forwarded-proto"
 
 
-def told(peer: str, *headers: tuple[bytes, bytes], trusted: Any = OURS) -> tuple[str, list[Any]]:
+def apply_headers(
+    peer: str, *headers: tuple[bytes, bytes], trusted: Any = OURS
+) -> tuple[str, list[Any]]:
     """Give who the visitor is, and what the application is told besides."""
     found = apply_forwarded(
         {"type": "http", "client": [peer, 5], "headers": list(headers)}, trusted
@@ -41,15 +43,15 @@ def told(peer: str, *headers: tuple[bytes, bytes], trusted: Any = OURS) -> tuple
     ],
 )  # fmt: skip
 def test_the_visitor_is_the_last_address_that_is_not_ours(hops: str, visitor: str) -> None:
-    assert told("10.0.0.1", (FOR, hops.encode("latin1")))[0] == visitor
-    assert told("::ffff:10.0.0.1", (FOR, hops.encode("latin1")))[0] == visitor
-    assert told("198.51.100.1", (FOR, hops.encode("latin1")))[0] == "198.51.100.1"
-    assert told("10.0.0.1", (FOR, hops.encode("latin1")), trusted=NOBODY)[0] == "10.0.0.1"
+    assert apply_headers("10.0.0.1", (FOR, hops.encode("latin1")))[0] == visitor
+    assert apply_headers("::ffff:10.0.0.1", (FOR, hops.encode("latin1")))[0] == visitor
+    assert apply_headers("198.51.100.1", (FOR, hops.encode("latin1")))[0] == "198.51.100.1"
+    assert apply_headers("10.0.0.1", (FOR, hops.encode("latin1")), trusted=NOBODY)[0] == "10.0.0.1"
 
 
 def test_more_than_one_header_is_one_list() -> None:
     headers = (b"X-Forwarded-For", b"1.2.3.4"), (FOR, b"203.0.113.9"), (FOR, b"10.1.1.1")
-    assert told("10.0.0.1", *headers)[0] == "203.0.113.9"
+    assert apply_headers("10.0.0.1", *headers)[0] == "203.0.113.9"
 
 
 @pytest.mark.parametrize(
@@ -66,10 +68,13 @@ def test_the_scheme_counts_from_our_proxies_this_machine_and_else_private_networ
 ) -> None:
     host = (b"host", b"chat.example")
     expected = [host, (PROTO, b"https")] if counts else [host]
-    assert told(peer, host, (PROTO, b"https"), trusted=trusted)[1] == expected
+    assert apply_headers(peer, host, (PROTO, b"https"), trusted=trusted)[1] == expected
     # What the visitor wrote himself comes before what the proxy adds.
-    assert told(peer, host, (PROTO, b"http"), (PROTO, b"https"), trusted=trusted)[1] == expected
-    assert told(peer, host, (PROTO, b"http, https"), trusted=trusted)[1] == expected
+    assert (
+        apply_headers(peer, host, (PROTO, b"http"), (PROTO, b"https"), trusted=trusted)[1]
+        == expected
+    )
+    assert apply_headers(peer, host, (PROTO, b"http, https"), trusted=trusted)[1] == expected
 
 
 def test_nothing_else_that_forwards_arrives() -> None:
@@ -78,7 +83,7 @@ def test_nothing_else_that_forwards_arrives() -> None:
         b"X-Real-IP", b"Forwarded", b"Daphne-Root-Path", b"daphne-root-path",
     )  # fmt: skip
     for peer in ("10.0.0.1", "198.51.100.1", "127.0.0.1"):
-        visitor, headers = told(peer, *((name, b"evil.example") for name in names))
+        visitor, headers = apply_headers(peer, *((name, b"evil.example") for name in names))
         assert (visitor, headers) == (peer, [])
 
 

@@ -39,7 +39,7 @@ def scope(path: str, session: str = "", address: str = "192.0.2.1") -> dict[str,
     return {"type": "http", "path": path, "headers": cookie, "client": [address, 5]}
 
 
-async def whole() -> dict[str, Any]:
+async def receive_body() -> dict[str, Any]:
     return BODY
 
 
@@ -63,12 +63,12 @@ async def test_the_requests_of_one_session_go_one_at_a_time() -> None:
     pages = Pages()
     application = queue_by_visitor(pages)
     many = [
-        asyncio.create_task(application(scope(f"/{at}", "eager"), whole, into_the_void))
+        asyncio.create_task(application(scope(f"/{at}", "eager"), receive_body, into_the_void))
         for at in range(8)
     ]
     await settled()
     assert pages.inside == [f"/{at}" for at in range(AT_ONCE)]
-    other = asyncio.create_task(application(scope("/other", "modest"), whole, into_the_void))
+    other = asyncio.create_task(application(scope("/other", "modest"), receive_body, into_the_void))
     await settled()
     assert "/other" in pages.inside
     pages.goes.set()
@@ -93,11 +93,11 @@ async def test_who_sends_slowly_or_reads_slowly_holds_nobody_up() -> None:
 
     slow = [
         asyncio.create_task(application(scope("/slow", "one"), *way))
-        for way in ((never, into_the_void),) * AT_ONCE + ((whole, stuck),) * AT_ONCE
+        for way in ((never, into_the_void),) * AT_ONCE + ((receive_body, stuck),) * AT_ONCE
     ]
     await settled()
     async with asyncio.timeout(20):
-        await application(scope("/quick", "one"), whole, into_the_void)
+        await application(scope("/quick", "one"), receive_body, into_the_void)
     for task in slow:
         task.cancel()
     await asyncio.gather(*slow, return_exceptions=True)
@@ -109,7 +109,7 @@ async def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     pages = Pages()
     application = queue_by_visitor(pages)
     many = [
-        asyncio.create_task(application(scope(f"/{at}", "one"), whole, into_the_void))
+        asyncio.create_task(application(scope(f"/{at}", "one"), receive_body, into_the_void))
         for at in range(2 * AT_ONCE)
     ]
     async with asyncio.timeout(20):
@@ -129,4 +129,4 @@ async def test_a_place_is_given_back_whatever_happens() -> None:
     for _ in range(3 * AT_ONCE):
         with pytest.raises(ZeroDivisionError):
             async with asyncio.timeout(sharing.PATIENCE / 2):
-                await application(scope("/", "one"), whole, into_the_void)
+                await application(scope("/", "one"), receive_body, into_the_void)

@@ -26,7 +26,7 @@ async def client(served: EmulatorServer) -> AsyncIterator[anthropic.AsyncAnthrop
         yield opened
 
 
-def asked(body: Any, *prompts: str, **fields: Any) -> dict[str, Any]:
+def batch_body(body: Any, *prompts: str, **fields: Any) -> dict[str, Any]:
     rows = [
         {"custom_id": f"row-{at}", "params": body(prompt, **fields)}
         for at, prompt in enumerate(prompts)
@@ -67,7 +67,7 @@ async def test_the_sdk_creates_waits_reads_and_deletes(client: anthropic.AsyncAn
 
 
 def test_a_batch_costs_half_and_its_searches_in_full(ask: Any, body: Any) -> None:
-    made = ask(asked(body, "search the web for tea", tools=[SEARCH]), path=WHERE).json
+    made = ask(batch_body(body, "search the web for tea", tools=[SEARCH]), path=WHERE).json
     found = results(ask, made["id"])["row-0"]["message"]
     (bill,) = ask.emulator.bills.values()
     assert bill.cost_micros == cost_micros(
@@ -78,7 +78,7 @@ def test_a_batch_costs_half_and_its_searches_in_full(ask: Any, body: Any) -> Non
 
 
 def test_the_answer_is_the_one_the_request_gets_alone(ask: Any, body: Any) -> None:
-    made = ask(asked(body, "Show me a table"), path=WHERE).json
+    made = ask(batch_body(body, "Show me a table"), path=WHERE).json
     alone = ask(body("Show me a table")).json
     found = results(ask, made["id"])["row-0"]["message"]
     assert found["content"] == alone["content"]
@@ -87,7 +87,7 @@ def test_the_answer_is_the_one_the_request_gets_alone(ask: Any, body: Any) -> No
 
 def test_nothing_is_to_be_had_before_it_has_ended(ask: Any, body: Any, clock: Any) -> None:
     ask.emulator.batch_seconds = 60
-    made = ask(asked(body, "Hello"), path=WHERE).json
+    made = ask(batch_body(body, "Hello"), path=WHERE).json
     where = f"{WHERE}/{made['id']}"
     assert made["results_url"] is None
     assert ask(path=f"{where}/results", method="GET").status == 404
@@ -101,7 +101,7 @@ def test_nothing_is_to_be_had_before_it_has_ended(ask: Any, body: Any, clock: An
 
 def test_a_canceled_batch_answers_nothing_and_is_free(ask: Any, body: Any, clock: Any) -> None:
     ask.emulator.batch_seconds = 60
-    made = ask(asked(body, "Hello", "Hi"), path=WHERE).json
+    made = ask(batch_body(body, "Hello", "Hi"), path=WHERE).json
     canceled = ask(path=f"{WHERE}/{made['id']}/cancel", method="POST").json
     assert canceled["processing_status"] == "canceling"
     clock.advance(61)
@@ -120,7 +120,7 @@ def test_a_canceled_batch_answers_nothing_and_is_free(ask: Any, body: Any, clock
     ],
 )
 def test_one_bad_request_is_one_errored_result(ask: Any, body: Any, fields: Any, text: str) -> None:
-    wanted = asked(body, "Hello", "Hello")
+    wanted = batch_body(body, "Hello", "Hello")
     wanted["requests"][1]["params"] |= fields
     found = results(ask, ask(wanted, path=WHERE).json["id"])
     assert found["row-0"]["type"] == "succeeded"
@@ -128,7 +128,9 @@ def test_one_bad_request_is_one_errored_result(ask: Any, body: Any, fields: Any,
 
 
 def test_a_fault_in_a_prompt_is_met_in_a_batch_too(ask: Any, body: Any) -> None:
-    made = ask(asked(body, "emulator:fault=overloaded", "emulator:fault=refusal"), path=WHERE).json
+    made = ask(
+        batch_body(body, "emulator:fault=overloaded", "emulator:fault=refusal"), path=WHERE
+    ).json
     found = results(ask, made["id"])
     assert found["row-0"]["error"]["error"]["type"] == "overloaded_error"
     assert found["row-1"]["message"]["stop_reason"] == "refusal"
@@ -144,7 +146,7 @@ def test_a_fault_in_a_prompt_is_met_in_a_batch_too(ask: Any, body: Any) -> None:
     ],
 )
 def test_a_batch_that_is_none_is_refused(ask: Any, body: Any, change: Any, text: str) -> None:
-    wanted = asked(body, "Hello")
+    wanted = batch_body(body, "Hello")
     change(wanted["requests"])
     refused = ask(wanted, path=WHERE)
     assert refused.status == 400
@@ -152,7 +154,7 @@ def test_a_batch_that_is_none_is_refused(ask: Any, body: Any, change: Any, text:
 
 
 def test_another_workspace_does_not_see_a_batch(ask: Any, body: Any) -> None:
-    made = ask(asked(body, "Hello"), path=WHERE).json
+    made = ask(batch_body(body, "Hello"), path=WHERE).json
     other = {"method": "GET", "x_api_key": "sk-x@other"}
     assert ask(path=f"{WHERE}/{made['id']}", **other).status == 404
     assert ask(path=WHERE, **other).json["data"] == []

@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from tests.faults.whole import App, running
+from tests.faults.running_app import App, running
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from typing import Any
 from conversations.audit.verify import Problem
 from conversations.db import run_db
 from conversations.models import ApiCall, ApiResult, Transformation, Turn
-from tests.faults.whole import Chat, reductions
+from tests.faults.running_app import Chat, reductions
 from tests.web.fold import parsed
 
 #: What nobody who reads a conversation should have to know.

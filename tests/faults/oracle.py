@@ -32,7 +32,7 @@ from conversations.models import (
     Transformation,
     Turn,
 )
-from tests.faults.whole import App, Chat
+from tests.faults.running_app import App, Chat
 from tests.support.running_turns import unrecorded
 
 #: Why a client goes away while the server may still be writing.

@@ -48,8 +48,8 @@ from conversations.db import run_db
 from conversations.log.leases import Lease
 from conversations.models import ApiCall, ApiResult, Budget, BudgetWindow, LedgerEntry
 from conversations.turns.takeovers import take_over_turn
-from tests.faults.buying import CUT, GIVEN_UP, IN_FLIGHT, NOTHING, Buyer, fault
 from tests.faults.oracle import settled
+from tests.faults.random_calls import CUT, GIVEN_UP, IN_FLIGHT, NOTHING, Buyer, fault
 from tests.faults.talks import WORDS, Talk, scene
 from tests.support import people_and_turns
 
@@ -79,7 +79,7 @@ async def test_the_ledger_says_what_the_api_bills(
         # It takes longer than a test that hangs.
         faulthandler.cancel_dump_traceback_later()
     dice = Random(SEED)
-    buyer = Buyer(await run_db(begun), seller.url, clock, dice)
+    buyer = Buyer(await run_db(started_turn), seller.url, clock, dice)
     for number in range(CALLS):
         talk = buyer.talk()
         if dice.random() < 0.8 or not talk.messages:
@@ -103,7 +103,7 @@ async def test_a_call_whose_worker_died_is_never_cheaper_than_its_bill(
 ) -> None:
     seller.emulator.reset()
     seller.emulator.ordered_faults[:] = ["hang_after:30"]
-    lease = await run_db(begun)
+    lease = await run_db(started_turn)
     buyer = Buyer(lease, seller.url, clock, Random(SEED))
     talk = Talk("claude-sonnet-5-5", "5m", WORDS)
     talk.say("Number 1: show me a table. ")
@@ -134,7 +134,7 @@ async def test_an_answer_made_in_one_country_costs_what_its_bill_says(
 ) -> None:
     seller.emulator.reset()
     seller.emulator.ordered_faults[:] = [chosen] if chosen else []
-    buyer = Buyer(await run_db(begun), seller.url, clock, Random(SEED), key="sk-a@acme/us")
+    buyer = Buyer(await run_db(started_turn), seller.url, clock, Random(SEED), key="sk-a@acme/us")
     talk = Talk("claude-sonnet-5-5", "5m", WORDS * 90)
     talk.say("Number 1: show me a table. ")
     await buyer.call(talk, chosen)
@@ -147,11 +147,11 @@ async def test_an_answer_made_in_one_country_costs_what_its_bill_says(
     assert row.cost_micros == bill.cost_micros > plain
 
 
-def begun() -> Lease:
+def started_turn() -> Lease:
     user = people_and_turns.person()
     for period in PERIODS:
         people_and_turns.limited(user, 10**15, period)
-    return people_and_turns.begun(user)
+    return people_and_turns.started_turn(user)
 
 
 def compare(seller: EmulatorServer, buyer: Buyer) -> None:

@@ -13,7 +13,7 @@ from conversations.models import Conversation, Transformation
 from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import read_record
 from tests.faults.going_on import check_going_on, check_pages
-from tests.faults.whole import App, Chat
+from tests.faults.running_app import App, Chat
 from tests.support.one_database import with_slice
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]

@@ -66,14 +66,14 @@ async def run(supervisor: Supervisor, turn: Turn) -> Turn:
     return await run_db(Turn.objects.get, pk=turn.pk)
 
 
-def asked() -> Turn:
+def queued_turn() -> Turn:
     return people_and_turns.queued(people_and_turns.person(uuid4().hex), PROMPT)
 
 
 async def recorded(supervisor: Supervisor, emulator: EmulatorServer) -> bytes:
     """Give the bytes of the answer's stream as every run will hear them."""
     emulator.emulator.reset()
-    assert (await run(supervisor, await run_db(asked))).state == "done"
+    assert (await run(supervisor, await run_db(queued_turn))).state == "done"
     sent = emulator.emulator.log[0]
     kinds = {"anthropic-version": sent.headers["anthropic-version"]}
     kinds["x-api-key"] = "built-in-emulator"
@@ -117,7 +117,7 @@ async def test_cut_at_any_byte_nothing_is_done_by_halves_and_the_talk_goes_on(
         for offset in [*range(0, len(answer), STRIDE), len(answer) - 1, len(answer)]:
             writer.emulator.reset()
             writer.emulator.ordered_faults.append(f"cut_bytes:{offset}")
-            first = await run(supervisor, await run_db(asked))
+            first = await run(supervisor, await run_db(queued_turn))
             ends[first.state] = ends.get(first.state, 0) + 1
             await run_db(check, first, answer[:offset])
             again = await run_db(next_turn, first.conversation_id)

@@ -25,7 +25,7 @@ def run(what: str, kills: int, data: Path, url: str = "") -> str:
     seed = time.time_ns() % 1_000_000
     env = {**os.environ, "AGENTWEB_DATA_DIR": str(data), "DATABASE_URL": url}
     done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.killing", what, str(seed), str(kills)],
+        [sys.executable, "-m", "tests.faults.killed_processes", what, str(seed), str(kills)],
         check=False, cwd=PROJECT, env=env, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, f"seed {seed}: {done.stderr[-3_000:]}"

@@ -20,7 +20,7 @@ from conversations.db import run_db
 from conversations.models import ApiResult, ToolCall, Transformation
 from tests.faults.going_on import PROTOCOL, check_going_on, check_pages, talk
 from tests.faults.oracle import check_rows
-from tests.faults.whole import App, Chat, reductions
+from tests.faults.running_app import App, Chat, reductions
 from tests.support.gateway import Gateway
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]

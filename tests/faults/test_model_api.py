@@ -20,9 +20,9 @@ from conversations.db import run_db
 from conversations.models import ApiCall, ApiResult, BudgetWindow, ToolCall, Turn
 from tests.faults.matrix import NUMBERS, ROWS, Row
 from tests.faults.oracle import check_everything, check_rows
-from tests.faults.whole import App, files, reductions
+from tests.faults.running_app import App, files, reductions
 from tests.support.one_database import with_slice
-from tests.support.running_turns import said
+from tests.support.running_turns import answer_text
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
@@ -46,7 +46,7 @@ async def test_a_fault_ends_as_the_matrix_says_and_the_talk_goes_on(
             turn = await chat.say(f"{row.words} emulator:fault={row.fault}")
         assert (turn.state, turn.finish_reason, turn.error_code) == row.end
         assert await run_db(ApiCall.objects.filter(purpose="reply").count) == row.requests
-        assert bool(await run_db(said, turn)) is row.keeps
+        assert bool(await run_db(answer_text, turn)) is row.keeps
         assert row.says in chat.text(1)
         assert ("Try again" in chat.text(1)) is (turn.state == "failed")
         assert await run_db(files, chat) == []
@@ -94,7 +94,7 @@ async def test_f2_the_ladder_has_an_end_and_the_next_message_works(app: App) -> 
 async def test_f12_a_cut_answer_is_kept_and_its_cost_is_an_estimate(app: App) -> None:
     async with app.chat() as chat:
         turn = await chat.say("Answer in 200 words emulator:fault=error_after:30")
-        kept = await run_db(said, turn)
+        kept = await run_db(answer_text, turn)
         assert kept
         assert " ".join(kept.split()) in chat.text(1)
         result = await run_db(ApiResult.objects.get)

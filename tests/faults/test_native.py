@@ -17,7 +17,7 @@ from conversations.db import run_db
 from conversations.models import ApiCall, ApiResult, Conversation, Envelope, Transformation
 from conversations.runtime.adapters import workspace_for
 from tests.faults.oracle import check_everything
-from tests.faults.whole import App, Chat, reductions
+from tests.faults.running_app import App, Chat, reductions
 from tests.support.one_database import with_slice
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
@@ -52,7 +52,7 @@ def bills_agree(app: App) -> None:
         assert result.cost_basis == "exact"
 
 
-def told(app: App) -> list[dict[str, Any]]:
+def sent_bodies(app: App) -> list[dict[str, Any]]:
     """Give the bodies of the messages requests, oldest first."""
     rows = [row for row in app.emulator.emulator.log if row.path == "/v1/messages"]
     return [json.loads(row.body) for row in rows]
@@ -111,7 +111,7 @@ async def test_old_results_are_cleared_as_was_recorded_and_then_compacted(
         assert all(expected == was for expected, was in counts)
         assert max(was for _, was in counts) > 0
         await run_db(bills_agree, app)
-        bodies = told(app)
+        bodies = sent_bodies(app)
         assert any("compaction" in body for body in bodies)
         last = bodies[-1]["messages"]
         assert last[0]["content"][0]["type"] == "compaction"
@@ -160,6 +160,6 @@ async def test_another_model_is_given_the_words_of_the_block(app: App, settings:
             turn = await chat.say("Answer in 30 words")
             assert (turn.state, turn.error_text) == ("done", "")
         assert set(app.statuses) == {200}
-        first = told(app)[-1]["messages"][0]
+        first = sent_bodies(app)[-1]["messages"][0]
         assert (first["role"], first["content"][0]["text"][:17]) == ("user", "[CONTEXT SUMMARY]")
         await check_everything(chat)

@@ -27,7 +27,7 @@ from conversations.budgets.reconciliation import check_windows, has_drift
 from conversations.log.leases import Lease
 from conversations.models import ApiCall, ApiResult, Budget, BudgetWindow, LedgerEntry, Reservation
 from conversations.turns import takeovers
-from tests.faults.spending import Plan, written
+from tests.faults.calling_processes import Plan, written
 from tests.support import people_and_turns
 from tests.support.budget_rows import padded, worst
 from tests.support.environment import DATABASE
@@ -85,8 +85,8 @@ def spend(plans: list[Plan]) -> Counter[str]:
     """Run the processes; give how their calls ended."""
     env = os.environ | {"DATABASE_URL": address(), "DJANGO_SETTINGS_MODULE": "agentweb.settings"}
     done = subprocess.run(
-        [sys.executable, "-m", "tests.faults.spending"], input=written(plans), env=env, cwd=ROOT,
-        check=True, capture_output=True, text=True, timeout=200,
+        [sys.executable, "-m", "tests.faults.calling_processes"], input=written(plans), env=env,
+        cwd=ROOT, check=True, capture_output=True, text=True, timeout=200,
     )  # fmt: skip
     return sum((Counter(json.loads(line)) for line in done.stdout.splitlines()), Counter[str]())
 
@@ -110,7 +110,7 @@ def test_a_hundred_sends_never_pass_a_limit(processes: int, dying: int, settings
     settings.AGENTWEB_MAX_LIVE_TURNS = 2 * SENDS
     user = people_and_turns.person()
     user.groups.add(Group.objects.create(name="Research"))
-    leases = [people_and_turns.begun(user, f"Send {at}") for at in range(SENDS)]
+    leases = [people_and_turns.started_turn(user, f"Send {at}") for at in range(SENDS)]
     most = worst(leases[0])
     own = people_and_turns.limited(user, 12 * most)
     Budget.objects.create(scope="site", kind="pool", period="day", limit=40 * most)

@@ -20,7 +20,7 @@ from conversations.reductions.preview import build_offer
 from conversations.reductions.summary import build_summary_card
 from conversations.runtime.adapters import workspace_for
 from tests.faults.oracle import check_requests, check_rows
-from tests.faults.whole import App, Chat
+from tests.faults.running_app import App, Chat
 from tests.support.running_turns import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
@@ -122,7 +122,7 @@ async def by_policies(story: Story) -> None:
     assert "rounds" in await run_db(story.kinds)
 
 
-async def of_hands(story: Story) -> None:
+async def by_person(story: Story) -> None:
     story.policy(INPUT_TOKEN_BUDGET=100_000)
     await story.read(3)
     first, second, _ = await run_db(story.calls_of_tools)
@@ -155,7 +155,7 @@ async def of_the_api(story: Story) -> None:
     await story.say("Answer in 20 words")
 
 
-@pytest.mark.parametrize("live", [by_policies, of_hands, of_the_api])
+@pytest.mark.parametrize("live", [by_policies, by_person, of_the_api])
 async def test_every_request_is_rebuilt_from_originals_and_the_record(
     app: App, settings: Any, live: Callable[[Story], Any]
 ) -> None:

@@ -26,7 +26,7 @@ from conversations.models import (
     Turn,
 )
 from tests.faults.going_on import check_going_on, check_pages, is_of_call_after, last_call, talk
-from tests.faults.whole import App, Chat
+from tests.faults.running_app import App, Chat
 from tests.support.attached_files import PNG, kept
 from tests.support.damaged_rows import (
     change_content,

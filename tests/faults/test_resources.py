@@ -25,7 +25,7 @@ from conversations.db import THREADS, run_db
 from conversations.live.turn_stream import TurnStage
 from conversations.models import User
 from tests.faults.oracle import check_everything
-from tests.faults.whole import App
+from tests.faults.running_app import App
 from tests.support.environment import DATABASE
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]

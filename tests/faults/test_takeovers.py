@@ -25,11 +25,11 @@ from conversations.context.view import wire
 from conversations.db import run_db
 from conversations.models import ToolCall, Turn
 from conversations.turns.takeovers import MOST_TAKEOVERS
-from tests.faults.dying import BORDERS
+from tests.faults.halting_worker import BORDERS
 from tests.faults.oracle import check_rows
 from tests.faults.test_overspending import ROOT, address
 from tests.support import toy_tools
-from tests.support.running_turns import ended, is_valid, queue, said, supervising, unrecorded
+from tests.support.running_turns import answer_text, ended, is_valid, queue, supervising, unrecorded
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 EFFECTS = {"peek": "read", "put": "keyed", "fire": "write"}
@@ -64,7 +64,7 @@ def workers(
 ) -> Iterator[subprocess.Popen[str]]:
     """Give the process that workers are forked from; it is told the test database."""
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.dying"],
+        [sys.executable, "-m", "tests.faults.halting_worker"],
         cwd=ROOT,
         env=os.environ | {
             "DATABASE_URL": address(),
@@ -119,11 +119,11 @@ async def test_a_worker_killed_in_a_tool_round_is_followed_by_one_that_goes_on(
     if is_unknown:
         assert len(runs) == (border == "effect")
         assert (call.state, wire.decode(call.output.text)) == ("unknown", CUT_SHORT)
-        assert CUT_SHORT in await run_db(said, row)
+        assert CUT_SHORT in await run_db(answer_text, row)
     else:
         assert len(runs) == RUNS[border]
         assert call.state == "ok"
-        assert f"{name} has run" in await run_db(said, row)
+        assert f"{name} has run" in await run_db(answer_text, row)
     assert len({key for _, key in runs}) <= 1
     assert len(emulator.emulator.log) == 2
     await run_db(check_rows)

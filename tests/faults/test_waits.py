@@ -14,7 +14,7 @@ from conversations.claude.errors import MOST_FAILURES
 from conversations.db import run_db
 from conversations.models import ApiCall, ApiResult, Turn
 from tests.faults.oracle import check_everything
-from tests.faults.whole import App, Chat
+from tests.faults.running_app import App, Chat
 from tests.support.running_turns import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]

@@ -56,7 +56,7 @@ def gaps(page: CallPage) -> list[RemovedRow]:
 
 def summarised() -> tuple[Conversation, Lease]:
     """Play a turn, a second one, and a summary of what lies between the two prompts."""
-    lease = people_and_turns.begun(people_and_turns.person("sue"))
+    lease = people_and_turns.started_turn(people_and_turns.person("sue"))
     people_and_turns.answered(lease)
     lease = people_and_turns.next_turn(people_and_turns.conversation_of(lease))
     view = stored_turns.loaded(lease).view
@@ -169,7 +169,7 @@ def test_a_summary_call_shows_its_own_messages() -> None:
 
 
 def test_a_compaction_of_the_api_is_a_request_of_its_own() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     people_and_turns.answered(lease)
     view = stored_turns.loaded(lease).view
     sent = calls.open_call(
@@ -199,8 +199,10 @@ def lease_again(lease: Lease) -> Lease:
 
 
 def test_what_the_api_was_expected_to_clear_is_sent_and_said() -> None:
-    lease = people_and_turns.begun()
-    stored_turns.close(lease, people_and_turns.opened(lease).call, people_and_turns.asks("t1"))
+    lease = people_and_turns.started_turn()
+    stored_turns.close(
+        lease, people_and_turns.opened(lease).call, people_and_turns.tool_call_ending("t1")
+    )
     append.store_results(lease=lease, content=people_and_turns.results("t1"), estimate=20)
     view = stored_turns.loaded(lease).view
     change = api_clearing.build_expectation(
@@ -275,7 +277,7 @@ def test_the_raw_request_is_the_one_sent_and_its_readable_form_is_bounded() -> N
     shown = read_raw_request(call)
     assert (shown.is_same, shown.problem) == (True, "")
     assert wire.decode(shown.text) == wire.decode(shown.rebuilt.body)
-    lease = people_and_turns.begun(people_and_turns.person("bob"), "y" * 9_000)
+    lease = people_and_turns.started_turn(people_and_turns.person("bob"), "y" * 9_000)
     people_and_turns.answered(lease)
     long = read_raw_request(row_of(people_and_turns.conversation_of(lease), 1))
     assert "… (and 7,000 characters more)" in long.text
@@ -292,7 +294,7 @@ def test_an_answer_leads_to_its_call_and_a_change_to_its_row() -> None:
 
 
 def test_a_lost_call_and_one_that_failed_show_what_is_known() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     sent = people_and_turns.opened(lease)
     stored_turns.close(lease, sent.call, Ending("lost"))
     page = page_of(people_and_turns.conversation_of(lease), 1)

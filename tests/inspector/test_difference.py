@@ -43,11 +43,15 @@ def test_a_difference_counts_what_was_added_removed_and_altered() -> None:
 
 
 def test_a_shortened_result_is_one_altered_block_with_its_words() -> None:
-    lease = people_and_turns.begun()
-    stored_turns.close(lease, people_and_turns.opened(lease).call, people_and_turns.asks("toolu_1"))
+    lease = people_and_turns.started_turn()
+    stored_turns.close(
+        lease, people_and_turns.opened(lease).call, people_and_turns.tool_call_ending("toolu_1")
+    )
     content = people_and_turns.results("toolu_1").replace('"x"', '"one two three four"')
     append.store_results(lease=lease, content=content, estimate=20)
-    stored_turns.close(lease, people_and_turns.opened(lease).call, people_and_turns.asks("toolu_2"))
+    stored_turns.close(
+        lease, people_and_turns.opened(lease).call, people_and_turns.tool_call_ending("toolu_2")
+    )
     view = stored_turns.loaded(lease).view
     shorter = '{"type":"tool_result","tool_use_id":"toolu_1","content":"one four"}'
     edit = SpliceBlocks(view.messages[2].seq, 0, 1, (shorter,))
@@ -66,11 +70,11 @@ def test_a_shortened_result_is_one_altered_block_with_its_words() -> None:
 
 
 def test_many_blocks_that_left_together_are_one_row() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     stored_turns.close(
         lease,
         people_and_turns.opened(lease).call,
-        people_and_turns.asks(*(f"t{n}" for n in range(12))),
+        people_and_turns.tool_call_ending(*(f"t{n}" for n in range(12))),
     )
     append.store_results(
         lease=lease, content=people_and_turns.results(*(f"t{n}" for n in range(12))), estimate=20

@@ -58,7 +58,7 @@ def shown(found: CallIndex, **more: Any) -> list[tuple[str, int]]:
 
 def long_conversation(size: int, name: str = "ada") -> Conversation:
     """Play turns of one call each."""
-    lease = people_and_turns.begun(people_and_turns.person(name))
+    lease = people_and_turns.started_turn(people_and_turns.person(name))
     people_and_turns.answered(lease)
     for _ in range(size - 1):
         people_and_turns.answered(
@@ -165,7 +165,7 @@ def test_rows_that_are_missing_are_told_and_not_an_error() -> None:
 
 
 def test_a_call_without_a_result_is_running_or_in_doubt() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     people_and_turns.opened(lease)
     conversation = people_and_turns.conversation_of(lease)
     (call,) = read_call_index(conversation).calls

@@ -11,7 +11,7 @@ from conversations.lab.replayer import Replayer, Step
 from conversations.lab.report import simulate_record
 from conversations.lab.summarizer import fail_summary
 from tests.lab.samples import record, user, world
-from tests.lab.test_simulation import telling
+from tests.lab.test_simulation import record_with_fact
 
 NATIVE = replace(
     PRESETS["native"], input_token_budget=20_000, compaction_threshold_tokens=10_000_000,
@@ -21,7 +21,7 @@ NATIVE = replace(
 
 def played(rounds: int, **fields: Any) -> list[Step]:
     made = world(NATIVE, clears=True, compacts=True)
-    return list(Replayer(telling(rounds), replace(made, **fields)).steps())
+    return list(Replayer(record_with_fact(rounds), replace(made, **fields)).steps())
 
 
 def test_a_request_is_billed_after_the_clearing_and_gauged_before_it() -> None:
@@ -42,7 +42,7 @@ def test_a_request_is_billed_after_the_clearing_and_gauged_before_it() -> None:
 
 
 def test_what_was_cleared_is_not_in_view_and_can_be_recalled() -> None:
-    talk = telling(16)
+    talk = record_with_fact(16)
     found = simulate_record(talk, world(NATIVE, clears=True))
     assert (found.sole.needed, found.sole.in_view, found.sole.recoverable) == (1, 0, 1)
     assert found.applied["clearing"] > 0
@@ -71,7 +71,7 @@ def test_without_a_summarizer_the_call_is_paid_and_our_own_steps_go_on() -> None
 
 
 def test_where_the_model_offers_neither_our_own_steps_do_it() -> None:
-    steps = list(Replayer(telling(20), world(NATIVE)).steps())
+    steps = list(Replayer(record_with_fact(20), world(NATIVE)).steps())
     kinds = {change.kind for step in steps for change in step.changes}
     assert "compaction" in kinds
     assert "clearing" not in kinds

@@ -41,7 +41,7 @@ def facts(used_at: int) -> list[dict[str, Any]]:
     ]
 
 
-def telling(rounds: int, page: str = f"CODE-77-XY stands here. {PAGE}") -> Record:
+def record_with_fact(rounds: int, page: str = f"CODE-77-XY stands here. {PAGE}") -> Record:
     messages = reading(rounds)
     messages[2] = user(result("toolu_0_0", page))
     return record(messages, facts=facts(len(messages) - 1))
@@ -77,7 +77,7 @@ def test_an_estimate_near_the_room_is_counted_by_the_lab_s_own_tokenizer() -> No
 @pytest.mark.parametrize("window", [32_000, 200_000])
 @pytest.mark.parametrize("percent", [70, 100, 130])
 def test_no_policy_breaks_a_rule_or_the_window(name: str, window: int, percent: int) -> None:
-    one = telling(40)
+    one = record_with_fact(40)
     found = simulate_record(one, world(name, window=window, tokenizer=scale_estimate(percent)))
     assert found.violations == []
     assert found.calls == 41
@@ -88,14 +88,14 @@ def test_no_policy_breaks_a_rule_or_the_window(name: str, window: int, percent: 
 
 @pytest.mark.parametrize("name", REDUCING)
 def test_every_fact_can_be_recalled(name: str) -> None:
-    found = simulate_record(telling(40), world(name))
+    found = simulate_record(record_with_fact(40), world(name))
     assert found.facts.needed == 2
     assert found.sole.needed == 1
     assert found.facts.recoverable == 2
 
 
 def test_a_fact_is_in_view_or_only_named() -> None:
-    head, tail = (telling(30, f"{before}{PAGE}{behind}") for before, behind in AROUND)
+    head, tail = (record_with_fact(30, f"{before}{PAGE}{behind}") for before, behind in AROUND)
     kept, cut = (simulate_record(one, world("tool-budget")).sole for one in (head, tail))
     assert (kept.in_view, kept.named, kept.recoverable) == (1, 1, 1)
     # Compaction keeps the head of a result and names it.
@@ -104,7 +104,7 @@ def test_a_fact_is_in_view_or_only_named() -> None:
 
 
 def test_without_a_reduction_nothing_is_lost_without_recall() -> None:
-    found = simulate_record(telling(10), world("off"))
+    found = simulate_record(record_with_fact(10), world("off"))
     assert found.facts.in_view == found.facts.recoverable == found.facts.needed
 
 
@@ -117,7 +117,7 @@ def test_the_costs_are_those_of_the_price_list(name: str) -> None:
         calls.append(step.usage)
         summaries.extend(step.summaries)
 
-    found = simulate_record(telling(40), world(name), watch)
+    found = simulate_record(record_with_fact(40), world(name), watch)
     assert found.cost == sum(map(PRICES.cost, calls))
     assert found.summary_cost == sum(map(PRICES.cost, summaries))
     plain = [Usage(usage.context, usage.output, 0, 0, 0) for usage in (*calls, *summaries)]
@@ -141,7 +141,7 @@ def test_the_first_turns_prefix_is_kept_until_something_is_reduced() -> None:
 
 
 def test_a_summary_that_never_comes_is_recorded_and_the_rest_goes_on() -> None:
-    found = simulate_record(telling(60), world("rebuild", summarizer=fail_summary))
+    found = simulate_record(record_with_fact(60), world("rebuild", summarizer=fail_summary))
     assert found.others["rejected"] >= 1
     assert found.applied["summary"] == 0
     assert found.is_clean
@@ -152,7 +152,7 @@ def test_a_summary_is_accepted_and_billed(summarizer: Any) -> None:
     long = replace(
         PRESETS["rebuild"], compaction_threshold_tokens=30_000, max_conversation_messages=0
     )
-    found = simulate_record(telling(60), world(policy=long, summarizer=summarizer))
+    found = simulate_record(record_with_fact(60), world(policy=long, summarizer=summarizer))
     assert found.applied["summary"] >= 1
     assert found.summary_cost > 0
     assert found.summary_calls >= found.applied["summary"]
@@ -196,7 +196,7 @@ def _foreign() -> Message:
 
 
 def test_reports_of_conversations_add_up() -> None:
-    parts = [simulate_record(telling(rounds), world("tool-budget")) for rounds in (5, 30)]
+    parts = [simulate_record(record_with_fact(rounds), world("tool-budget")) for rounds in (5, 30)]
     whole = Report("tool-budget")
     for part in parts:
         whole.merge(part)
@@ -232,8 +232,8 @@ def test_a_line_names_every_original_it_lists() -> None:
 
 
 def test_the_markdown_table_has_a_row_for_each_window_and_policy() -> None:
-    ended = simulate_record(telling(30), world("off", window=60_000))
-    cut = simulate_record(telling(30), world("tool-budget", window=60_000))
+    ended = simulate_record(record_with_fact(30), world("off", window=60_000))
+    cut = simulate_record(record_with_fact(30), world("tool-budget", window=60_000))
     lines = report_table.render_markdown([ended, cut]).splitlines()
     assert len({line.count("|") for line in lines}) == 1
     assert lines[2].startswith("| 60,000 | `off` | - | - | - | 0 | 1 |")

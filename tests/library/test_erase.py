@@ -145,7 +145,7 @@ def test_every_window_says_what_it_said_before() -> None:
 def test_what_cost_more_than_was_held_is_spent_like_the_rest() -> None:
     user = people_and_turns.person()
     people_and_turns.limited(user, 50_000_000)
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     sent = people_and_turns.opened(lease)
     huge = stored_turns.Usage(5_000_000, 20, 0, 0, 0)
     stored_turns.close(lease, sent.call, people_and_turns.complete(usage=huge))
@@ -184,7 +184,7 @@ def test_pins_go_too() -> None:
 
 
 def test_a_running_turn_is_stopped_and_waited_for() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     conversation = people_and_turns.conversation_of(lease)
     turn = delete_conversation(conversation=conversation)
     assert turn is not None
@@ -228,7 +228,7 @@ def test_the_trash_is_emptied_at_once_when_asked() -> None:
 def test_deleting_everything_leaves_what_is_of_others() -> None:
     played, other = stored_turns.played(), stored_turns.played("bob")
     stored_turns.played(title="Another")
-    running = people_and_turns.begun(played.user, "still running")
+    running = people_and_turns.started_turn(played.user, "still running")
     (turn,) = delete_everything(owner_id=played.user.pk)
     assert turn.pk == running.turn_id
     assert erase_due_conversations(owner_id=played.user.pk) == 2
@@ -307,7 +307,7 @@ def test_a_text_that_is_just_being_named_again_is_not_taken_away() -> None:
 @pytest.mark.parametrize("is_all", [False, True])
 def test_what_is_thrown_away_under_an_answer_keeps_nobody_waiting(is_all: bool) -> None:
     for at in range(6):
-        lease = people_and_turns.begun(people_and_turns.person(f"person {at}"))
+        lease = people_and_turns.started_turn(people_and_turns.person(f"person {at}"))
         sent = people_and_turns.opened(lease)
 
         def act(who: int, lease: Lease = lease, sent: Sent = sent) -> None:

@@ -154,7 +154,7 @@ def test_prompts_and_answers_are_found_but_not_the_working_papers() -> None:
 
 def test_words_of_another_branch_are_found() -> None:
     owner = people_and_turns.person()
-    lease = people_and_turns.begun(owner, "the first question")
+    lease = people_and_turns.started_turn(owner, "the first question")
     people_and_turns.answered(lease)
     conversation = people_and_turns.conversation_of(lease)
     Conversation.objects.filter(pk=conversation.pk).update(tip=0)

@@ -32,7 +32,7 @@ from conversations.transcript.shapes import Bookmark
 from conversations.turns import turns
 from conversations.turns.drafts import save_draft
 from tests.support import people_and_turns
-from tests.support.running_turns import ended, queue, said, supervising, until
+from tests.support.running_turns import answer_text, ended, queue, supervising, until
 from tests.web.fold import Page
 from tests.web.tabs import (
     ORIGIN,
@@ -166,7 +166,7 @@ async def listen(found: WebsocketCommunicator, page: Page, turn: Turn) -> list[s
 
 
 @asynccontextmanager
-async def told(text: str) -> AsyncIterator[tuple[Turn, Page, list[str]]]:
+async def watched_turn(text: str) -> AsyncIterator[tuple[Turn, Page, list[str]]]:
     """Have a page that is there from the start told a whole turn; give the texts it showed."""
     async with supervising() as supervisor:
         turn = await queue(text)
@@ -189,7 +189,7 @@ def final(conversation: Conversation) -> Page:
 
 
 async def test_a_page_that_was_there_from_the_start_ends_as_a_new_one_begins() -> None:
-    async with told("List my files") as (turn, page, _):
+    async with watched_turn("List my files") as (turn, page, _):
         pass
     fresh = await run_db(final, turn.conversation)
     assert page.text("turn-1") == fresh.text("turn-1")
@@ -210,7 +210,7 @@ async def test_a_page_that_comes_in_mid_answer_loses_and_doubles_nothing(
             pages = Page(), Page()
             seen = await asyncio.gather(listen(one, pages[0], turn), listen(two, pages[1], turn))
     row = await ended(turn)
-    whole = " ".join((await run_db(said, row)).split())
+    whole = " ".join((await run_db(answer_text, row)).split())
     fresh = await run_db(final, turn.conversation)
     assert answer_of(fresh, 1) == whole
     for page, texts in zip(pages, seen, strict=True):
@@ -234,7 +234,7 @@ async def test_a_page_that_was_told_a_turn_is_not_given_it_again(
         await send(self, *args)
 
     monkeypatch.setattr(ChatConsumer, "_send_snapshot", counted)
-    async with told(prompt):
+    async with watched_turn(prompt):
         for _ in range(3):
             await watching.watch.check()
     # The one it begins with.
@@ -251,9 +251,9 @@ async def test_first_words_that_could_not_be_kept_are_shown_with_the_next(monkey
         save_draft(**fields)
 
     monkeypatch.setattr(turn_stream, "save_draft", save)
-    async with told("Answer in 100 words emulator:pace=0.008") as (turn, _, seen):
+    async with watched_turn("Answer in 100 words emulator:pace=0.008") as (turn, _, seen):
         pass
-    whole = " ".join((await run_db(said, await ended(turn))).split())
+    whole = " ".join((await run_db(answer_text, await ended(turn))).split())
     assert len(tries) > 1
     assert tries[1].startswith(tries[0])
     assert len(set(seen)) > 3
@@ -272,7 +272,7 @@ async def test_a_page_that_comes_and_goes_all_the_time_does_not_disturb_the_answ
                 page.take(await found.receive_from(timeout=60))
                 whole.append(answer_of(page, 1))
         row = await ended(turn)
-    text = " ".join((await run_db(said, row)).split())
+    text = " ".join((await run_db(answer_text, row)).split())
     assert all(text.startswith(each) for each in whole)
     assert [len(each) for each in whole] == sorted(len(each) for each in whole)
 
@@ -301,7 +301,7 @@ async def test_a_turn_stopped_before_anybody_ran_it_is_shown() -> None:
 
 
 async def test_a_turn_that_the_sweep_interrupts_is_shown() -> None:
-    lease = await run_db(lambda: people_and_turns.begun(people_and_turns.person("ada")))
+    lease = await run_db(lambda: people_and_turns.started_turn(people_and_turns.person("ada")))
     turn = await run_db(people_and_turns.turn_of, lease)
     conversation = await run_db(people_and_turns.conversation_of, lease)
     async with supervising(is_alone=False) as supervisor, connected(conversation) as found:
@@ -348,7 +348,7 @@ async def test_one_that_talks_on_and_on_is_closed() -> None:
 async def test_a_person_may_have_so_many_tabs_open(settings: Any) -> None:
     settings.AGENTWEB_MAX_SOCKETS_PER_USER = 2
     _, conversation = await ada_and_her_conversation()
-    lease = await run_db(lambda: people_and_turns.begun(people_and_turns.person("eve")))
+    lease = await run_db(lambda: people_and_turns.started_turn(people_and_turns.person("eve")))
     others = await run_db(people_and_turns.conversation_of, lease)
     async with connected(conversation), connected(others):
         async with connected(conversation) as last, connected(conversation) as crowded:

@@ -25,7 +25,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 def answering(count: int) -> list[Lease]:
     """Give the leases of so many people's turns whose calls are open."""
     leases = [
-        people_and_turns.begun(people_and_turns.person(f"p{number}")) for number in range(count)
+        people_and_turns.started_turn(people_and_turns.person(f"p{number}"))
+        for number in range(count)
     ]
     for lease in leases:
         people_and_turns.opened(lease)

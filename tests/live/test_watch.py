@@ -152,7 +152,7 @@ async def test_a_change_that_is_still_being_published_is_waited_for(monkeypatch:
 async def test_a_check_asks_the_database_as_often_for_many_pages_as_for_one() -> None:
     user, first = await ada_and_her_conversation()
     others = [
-        await run_db(lambda: people_and_turns.conversation_of(people_and_turns.begun(user)))
+        await run_db(lambda: people_and_turns.conversation_of(people_and_turns.started_turn(user)))
         for _ in range(3)
     ]
     session = await run_db(session_of, user)

@@ -71,7 +71,7 @@ def test_the_chain_can_be_computed_again_from_the_stored_rows() -> None:
 
 
 def test_an_append_that_is_rolled_back_leaves_no_gap() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     with transaction.atomic():
         append.store_results(lease=lease, content="[]", estimate=1)
         transaction.set_rollback(True)
@@ -151,14 +151,14 @@ def test_a_text_is_kept_once_under_its_digest() -> None:
 
 @pytest.mark.parametrize("text", ["a\ud7ff\U0001f600", '{"a":"\\u0000"}', "é\u2028\u202e", "1e999"])
 def test_wire_text_comes_back_as_it_was_stored(text: str) -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     row = append.store_results(lease=lease, content=text, estimate=1)
     assert Message.objects.get(pk=row.pk).content == text
 
 
 @pytest.mark.django_db(transaction=True)
 def test_turns_of_different_conversations_write_side_by_side() -> None:
-    leases = [people_and_turns.begun(people_and_turns.person(f"u{at}")) for at in range(8)]
+    leases = [people_and_turns.started_turn(people_and_turns.person(f"u{at}")) for at in range(8)]
 
     def write(at: int) -> None:
         for _ in range(5):
@@ -173,7 +173,7 @@ def test_turns_of_different_conversations_write_side_by_side() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_writers_of_one_conversation_take_their_numbers_in_turn() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
 
     def write(_: int) -> int:
         return append.store_results(lease=lease, content="[]", estimate=1).seq

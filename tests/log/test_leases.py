@@ -68,9 +68,11 @@ WRITES: dict[str, Callable[[Lease], Any]] = {
 
 def busy() -> Lease:
     """Give the lease of a turn with an open call and a planned tool."""
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     people_and_turns.limited(people_and_turns.turn_of(lease).conversation.owner, 50_000_000)
-    stored_turns.close(lease, people_and_turns.opened(lease).call, people_and_turns.asks("t1"))
+    stored_turns.close(
+        lease, people_and_turns.opened(lease).call, people_and_turns.tool_call_ending("t1")
+    )
     append.store_results(lease=lease, content=people_and_turns.results("t1"), estimate=1)
     people_and_turns.opened(lease)
     return lease
@@ -120,7 +122,7 @@ def writes_nothing(lease: Lease) -> None:
 
 @pytest.mark.parametrize("old", TurnState.values)
 def test_a_state_is_entered_only_from_those_that_allow_it(old: str) -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     for new in TurnState.values:
         Turn.objects.update(state=old)
         try:
@@ -144,7 +146,7 @@ def _asks(lease: Lease) -> None:
     calls.close_call(
         lease=lease,
         call_id=_call(lease),
-        ending=people_and_turns.asks("t2"),
+        ending=people_and_turns.tool_call_ending("t2"),
         timing=Timing(1, 2),
         effects={},
     )
@@ -180,7 +182,7 @@ def test_services_change_a_state_as_the_table_allows(name: str) -> None:
 
 @pytest.mark.parametrize("old", TurnState.values)
 def test_a_cancelled_turn_passed_through_cancelling(old: str) -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     Turn.objects.filter(pk=lease.turn_id).update(state=old)
     allowed = old == "cancelling" or "cancelling" in ALLOWED[old]
     try:
@@ -212,7 +214,7 @@ def test_of_many_workers_one_claims_a_turn() -> None:
 
 
 def test_renewing_a_lease_tells_of_a_stop_that_was_asked_for() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     Turn.objects.filter(pk=lease.turn_id).update(lease_until=timezone.now())
     assert leases.renew_lease(lease=lease) is False
     assert takeovers.list_expired_turns() == []
@@ -221,7 +223,7 @@ def test_renewing_a_lease_tells_of_a_stop_that_was_asked_for() -> None:
 
 
 def test_a_wait_is_visible_and_ends() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     leases.start_backoff(lease=lease, attempt=3, seconds=20)
     row = people_and_turns.turn_of(lease)
     assert (row.state, row.attempt) == ("backoff", 3)

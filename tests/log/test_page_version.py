@@ -121,7 +121,7 @@ def test_what_changes_a_page_raises_the_version_in_one_step(
 
 
 def test_a_lease_has_the_step_that_shows_its_turn() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     assert lease.step == (0, 2)
     people_and_turns.answered(lease)
     conversation = people_and_turns.conversation_of(lease)
@@ -134,7 +134,7 @@ def test_a_lease_has_the_step_that_shows_its_turn() -> None:
 
 
 def test_text_on_its_way_raises_nothing() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     people_and_turns.opened(lease)
     before = read_versions([lease.conversation_id])
     for text in ("Here", "Here you are"):

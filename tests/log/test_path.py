@@ -73,7 +73,7 @@ def test_a_change_that_was_not_applied_leaves_the_view_alone() -> None:
 
 
 def test_the_report_is_that_of_the_last_whole_reply() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     assert stored_turns.loaded(lease).report is None
     stored_turns.close(
         lease,
@@ -86,7 +86,7 @@ def test_the_report_is_that_of_the_last_whole_reply() -> None:
 
 
 def test_what_was_cut_or_said_by_another_model_is_no_report() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     usage = Usage(900, 50, 0, 0, 0)
     stored_turns.close(
         lease, people_and_turns.opened(lease).call, people_and_turns.complete(usage=usage)
@@ -98,7 +98,7 @@ def test_what_was_cut_or_said_by_another_model_is_no_report() -> None:
 
 
 def test_rejected_summaries_in_a_row_are_counted() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     stored_turns.reply(lease, (people_and_turns.ANSWER,), "end_turn")
     append.store_results(
         lease=lease, content='[{"type":"text","text":"' + "x " * 999 + '"}]', estimate=900
@@ -109,7 +109,7 @@ def test_rejected_summaries_in_a_row_are_counted() -> None:
 
 
 def test_an_entry_estimates_what_it_adds() -> None:
-    lease = people_and_turns.begun(text="word " * 400)
+    lease = people_and_turns.started_turn(text="word " * 400)
     (entry,) = read_path(people_and_turns.conversation_of(lease))
     assert isinstance(entry, ViewMessage)
     assert entry.tokens == Message.objects.get().estimate > 100
@@ -154,7 +154,7 @@ def test_the_model_that_made_a_block_is_named_by_its_call() -> None:
 
 
 def test_what_was_cleared_counts_in_the_report() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     usage = read_usage(
         {
             "input_tokens": 900,
@@ -176,7 +176,7 @@ def test_of_several_iterations_the_last_is_the_context_as_in_the_turn_itself() -
 
     rows = [part("compaction", 7_000), part("message", 900), part("message", 1_100)]
     usage = read_usage({"input_tokens": 2_000, "output_tokens": 50, "iterations": rows})
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     stored_turns.close(
         lease, people_and_turns.opened(lease).call, people_and_turns.complete(usage=usage)
     )

@@ -22,10 +22,10 @@ from conversations.turns.calls import Timing
 from tests.support import people_and_turns, stored_turns
 from tests.support.reduced_conversations import (
     WORDS,
-    asking,
     clean,
     digest,
     now,
+    pending_summary,
     proposed,
     refused,
     summarise,
@@ -91,7 +91,7 @@ def test_discarded_words_are_on_record_and_say_nothing_against_the_next(played: 
 
 
 def test_one_summary_at_a_time_is_asked_for(played: Played) -> None:
-    request, _ = asking(played)
+    request, _ = pending_summary(played)
     assert proposals.request_summary(**who(played)) == (request.proposal_id, False)
     assert refused(lambda: proposals.request_summary(**who(played), target=7)).code == "asking"
     proposals.discard_proposal(conversation_id=played.conversation.pk)
@@ -100,7 +100,7 @@ def test_one_summary_at_a_time_is_asked_for(played: Played) -> None:
 
 
 def test_a_call_of_a_dead_process_is_closed_and_its_cost_stays_spent(played: Played) -> None:
-    request, sent = asking(played)
+    request, sent = pending_summary(played)
     later = timezone.now() + timedelta(hours=1)
     assert side_calls.close_lost_side_calls() == proposals.expire_proposals() == 0
     assert side_calls.close_lost_side_calls(now=later) == proposals.expire_proposals(now=later) == 1
@@ -118,7 +118,7 @@ def test_a_call_of_a_dead_process_is_closed_and_its_cost_stays_spent(played: Pla
 
 
 def test_a_refused_summary_is_recorded_with_its_cost(played: Played) -> None:
-    request, sent = asking(played)
+    request, sent = pending_summary(played)
     side_calls.close_side_call(
         call_id=sent.call,
         ending=Ending("complete", Usage(500, 1, 0, 0, 0), "max_tokens"),
@@ -138,7 +138,7 @@ def test_without_money_nothing_is_asked_and_nothing_recorded(played: Played) -> 
     people_and_turns.limited(played.user, 1, "day")
     rows = played.conversation.transformations.count()
     with pytest.raises(Refused, match="budget"):
-        asking(played)
+        pending_summary(played)
     assert ApiCall.objects.filter(result=None).count() == 0
     assert played.conversation.transformations.count() == rows
 

@@ -31,7 +31,7 @@ from tests.rig.client import FINAL, Away, Chat, Person
 from tests.rig.forking import base
 from tests.rig.processes import Process
 from tests.rig.proxy import Proxy
-from tests.rig.report import ENOUGH, Report, dumped, keep, say_aloud
+from tests.rig.report import ENOUGH, Report, dumped, keep, print_line
 from tests.rig.rigs import Fell, Rig
 from tests.rig.scenes import SCRIPT, SMALL, TOOLS
 from tests.support import prepared_databases, servers
@@ -105,7 +105,7 @@ class Round:
                     code = await asyncio.to_thread(victim.wait)
                     if code:
                         self.report.bad_exits += 1
-                        say_aloud(f"{victim.name} ended with {code}:\n{victim.tail(2_000)}")
+                        print_line(f"{victim.name} ended with {code}:\n{victim.tail(2_000)}")
                     await self._succeed(victim)
                 case "pause":
                     self.report.pauses += 1
@@ -195,7 +195,7 @@ class Round:
         report, rig = self.report, self.rig
         while True:
             stuck = await rig.stuck(rig.lease + 180)
-            waits = await rig.acall("tests.rig.hands:asking")
+            waits = await rig.acall("tests.rig.site_actions:asking")
             if stuck or not waits:
                 break
             # Nobody is there any more to be asked.
@@ -220,7 +220,7 @@ class Round:
         for row in rig.turns():
             report.turns[row["state"]] = report.turns.get(row["state"], 0) + 1
             report.takeovers += row["takeovers"]
-        report.summaries += await rig.acall("tests.rig.hands:count_summaries")
+        report.summaries += await rig.acall("tests.rig.site_actions:count_summaries")
         await rig.close()
 
 
@@ -258,7 +258,11 @@ def _through(ways: list[Proxy], number: int) -> dict[str, str]:
 
 
 async def play_all(
-    modes: Sequence[str], seed: int, kills: int, folder: Path, tell: Callable[[list[Report]], None]
+    modes: Sequence[str],
+    seed: int,
+    kills: int,
+    folder: Path,
+    print_reports: Callable[[list[Report]], None],
 ) -> list[Report]:
     """Live rounds until so many processes were killed, some at the same time."""
     totals = {mode: Report(mode, seed) for mode in modes}
@@ -272,9 +276,9 @@ async def play_all(
         async with room:
             report = await play(mode, seed, size, folder / f"{mode}-{seed}")
             totals[mode].add(report)
-            tell(list(totals.values()))
+            print_reports(list(totals.values()))
             end = "clean" if report.is_clean else "NOT CLEAN"
-            say_aloud(
+            print_line(
                 f"{mode} seed {seed}: {report.kills} kills in {report.seconds:.0f} s,"
                 f" {report.messages_acknowledged} messages, {end}"
             )
@@ -294,7 +298,7 @@ def main() -> None:
     options = parser.parse_args()
     seed, kills = options.named_seed or options.seed, options.named_kills or options.kills
     modes = ("embedded", "scaled") if options.mode == "both" else (options.mode,)
-    say_aloud(f"chaos: {kills} kills, seed {seed}")
+    print_line(f"chaos: {kills} kills, seed {seed}")
     started, folder = time.monotonic(), servers.folder_of("chaos")
     out = options.out or folder / "report.json"
 
@@ -308,13 +312,13 @@ def main() -> None:
             "modes": [asdict(report) for report in reports],
         }
 
-    def tell(reports: list[Report]) -> None:
+    def print_reports(reports: list[Report]) -> None:
         out.write_text(dumped(found(reports)), encoding="utf-8")
 
-    done = found(asyncio.run(play_all(modes, seed, kills, folder, tell)))
-    say_aloud(dumped(done))
+    done = found(asyncio.run(play_all(modes, seed, kills, folder, print_reports)))
+    print_line(dumped(done))
     if options.out is None and not keep(done):
-        say_aloud(f"It is not kept: that takes {ENOUGH:,} kills, in both modes. It is in {out}.")
+        print_line(f"It is not kept: that takes {ENOUGH:,} kills, in both modes. It is in {out}.")
     sys.exit(not done["is_clean"])
 
 

@@ -49,7 +49,7 @@ def shared_rig(
 ) -> Iterator[Rig]:
     folder = tmp_path_factory.mktemp(f"rig-{mode}")
     with Rig.of(mode, folder, models_of_the_run[mode], **SMALL) as rig:
-        rig.call("tests.rig.hands:allow", tools=["fire"])
+        rig.call("tests.rig.site_actions:allow", tools=["fire"])
         yield rig
         rig.verify()
 

@@ -52,7 +52,7 @@ WARM = (
     "agentweb.urls",
     "agentweb.celery", "agentweb.emulator.server", "agentweb.edge.http_server",
     "agentweb.management.commands.serve", "agentweb.management.commands.worker",
-    "tests.rig.hands", "tests.rig.oracle", "tests.rig.roles", "tests.support.toy_tools",
+    "tests.rig.site_actions", "tests.rig.oracle", "tests.rig.roles", "tests.support.toy_tools",
 )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ _SENTENCE = (
 )
 
 
-def say_aloud(text: str) -> None:
+def print_line(text: str) -> None:
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
@@ -79,7 +79,7 @@ class Report:
     def blame(self, words: str) -> None:
         """Keep what is wrong, and say it while it is fresh."""
         self.wrong.append(words)
-        say_aloud(f"WRONG {words}")
+        print_line(f"WRONG {words}")
 
     def add(self, other: Report) -> None:
         for name, value in vars(other).items():

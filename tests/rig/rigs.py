@@ -241,7 +241,7 @@ class Rig:
         self, count: int, limit: int = BUDGET, ports: Sequence[int] | None = None
     ) -> list[Person]:
         prefix = f"p{uuid4().hex[:8]}-"
-        rows = self.call("tests.rig.hands:people", count=count, limit=limit, prefix=prefix)
+        rows = self.call("tests.rig.site_actions:people", count=count, limit=limit, prefix=prefix)
         made = []
         for row in rows:
             dice = Random(self.dice.random())
@@ -255,7 +255,7 @@ class Rig:
 
     def call(self, function: str, **arguments: Any) -> Any:
         """Call a function in the installation's environment, in a process of its own."""
-        return self.template.call(function, self.folder / "hands.log", **arguments)
+        return self.template.call(function, self.folder / "site_actions.log", **arguments)
 
     async def acall(self, function: str, **arguments: Any) -> Any:
         """Call as `call` does, while the loop goes on."""
@@ -264,7 +264,7 @@ class Rig:
     def turns(self, chat: Chat | None = None) -> list[dict[str, Any]]:
         """Give the turns as they are stored, of one conversation or of all."""
         found: list[dict[str, Any]] = self.call(
-            "tests.rig.hands:turns", conversation=chat.conversation if chat else ""
+            "tests.rig.site_actions:turns", conversation=chat.conversation if chat else ""
         )
         return found
 
@@ -340,7 +340,7 @@ class Rig:
 
     def held(self) -> dict[str, int]:
         """Count descriptors and threads of each process, and the sessions of the database."""
-        found = {"sessions": int(self.call("tests.rig.hands:sessions"))}
+        found = {"sessions": int(self.call("tests.rig.site_actions:sessions"))}
         for process in self.processes:
             if process.is_running:
                 found[f"{process.pid} descriptors"] = process.descriptors

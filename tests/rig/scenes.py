@@ -34,7 +34,7 @@ SMALL = {
 }
 
 
-async def begun(rig: Rig, text: str = "Hello") -> Chat:
+async def started_chat(rig: Rig, text: str = "Hello") -> Chat:
     """Give the conversation of a new person, its first answer done."""
     chat = await rig.person().begin(text)
     assert await chat.ended() == "done"

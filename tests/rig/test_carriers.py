@@ -12,7 +12,7 @@ from tests.rig import model as models
 from tests.rig.client import Chat
 from tests.rig.model import Barrier, Model, saying
 from tests.rig.rigs import Rig
-from tests.rig.scenes import LONG, SCRIPT, SOME, begun, replace
+from tests.rig.scenes import LONG, SCRIPT, SOME, replace, started_chat
 from tests.support import servers
 
 pytestmark = pytest.mark.asyncio
@@ -30,16 +30,16 @@ def fragile(rig_folder: Path) -> Iterator[tuple[Rig, servers.Server]]:
 
 @pytest.mark.only_mode("scaled", "embedded, there are no tasks")
 async def test_f43_a_task_that_comes_twice_runs_its_turn_once(rig: Rig, model: Model) -> None:
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     held = model.hold(saying("Twice"), SOME)
     await chat.send(f"Twice: {LONG}")
     await held.came()
     turn = rig.turns(chat)[-1]
-    await rig.acall("tests.rig.hands:run_turn", turn=turn["pk"], times=4)
+    await rig.acall("tests.rig.site_actions:run_turn", turn=turn["pk"], times=4)
     await asyncio.sleep(1)
     held.release()
     assert await chat.ended(2) == "done"
-    await rig.acall("tests.rig.hands:run_turn", turn=turn["pk"], times=2)
+    await rig.acall("tests.rig.site_actions:run_turn", turn=turn["pk"], times=2)
     await asyncio.sleep(0.5)
     row = rig.turns(chat)[-1]
     assert (row["lease_generation"], row["takeovers"]) == (1, 0)
@@ -49,7 +49,7 @@ async def test_f43_a_task_that_comes_twice_runs_its_turn_once(rig: Rig, model: M
 
 async def redelivering(rig: Rig, text: str, model: Model) -> tuple[Chat, Barrier]:
     """Begin an answer whose task is handed out again, since it takes too long."""
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     for worker in list(rig.workers):
         worker.kill()
         await asyncio.to_thread(rig.restart, worker, redelivers=1)
@@ -89,7 +89,7 @@ async def test_f43_the_task_of_a_dead_worker_that_comes_back_asks_for_nothing_ag
     rows = rig.turns(chat)
     turn = rows[-1]["pk"]
     times = rig.halted().count(f"task of {turn}")
-    await rig.acall("tests.rig.hands:run_turn", turn=turn, times=2)
+    await rig.acall("tests.rig.site_actions:run_turn", turn=turn, times=2)
     await rig.halts(f"task of {turn}", times + 2)
     rig.heal()
     await as_usual(rig)
@@ -103,7 +103,7 @@ async def test_f44_without_a_broker_a_message_is_stored_and_answered_when_it_is_
     fragile: tuple[Rig, servers.Server],
 ) -> None:
     rig, redis = fragile
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     redis.kill()
     for worker in rig.workers:
         worker.pause()

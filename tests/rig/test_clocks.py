@@ -10,7 +10,7 @@ import pytest
 from tests.rig.clocks import Clock
 from tests.rig.model import Model, saying
 from tests.rig.rigs import Rig
-from tests.rig.scenes import LONG, SOME, begun
+from tests.rig.scenes import LONG, SOME, started_chat
 
 pytestmark = pytest.mark.asyncio
 
@@ -27,7 +27,7 @@ async def test_f45_a_clock_that_jumps_while_an_answer_comes_ends_no_turn(
     process = await asyncio.to_thread(clock.start, rig, process)
     for each in others:
         each.pause()
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     held = model.hold(saying("Jumping"), SOME)
     await chat.send(f"Jumping: {LONG}")
     await held.came()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.rig.model import LAST, Model, saying, summarising, with_results
 from tests.rig.rigs import Rig
-from tests.rig.scenes import LONG, SOME, begun, kill, replace
+from tests.rig.scenes import LONG, SOME, kill, replace, started_chat
 
 pytestmark = pytest.mark.asyncio
 CLOSING = "conversations.turns.calls:close_call:before"
@@ -18,18 +18,18 @@ CLOSING = "conversations.turns.calls:close_call:before"
 async def test_f30_an_answer_whose_process_is_killed_is_interrupted_and_can_be_had_again(
     rig: Rig, model: Model, after: int | None
 ) -> None:
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     held = model.hold(saying(f"Killed at {after}:"), after)
     await chat.send(f"Killed at {after}: {LONG}")
     await held.came()
     if after in (SOME, LAST):
         await chat.shows(lambda: len(chat.text(2)) > 300)
-        while not await rig.acall("tests.rig.hands:draft", conversation=chat.conversation):
+        while not await rig.acall("tests.rig.site_actions:draft", conversation=chat.conversation):
             await asyncio.sleep(0.2)
     shown, asked = chat.text(2), len(model.bodies())
     await kill(rig, chat)
     assert await chat.ended(2, seconds=rig.lease + 90) == "interrupted"
-    kept = rig.call("tests.rig.hands:answers", conversation=chat.conversation)[1]
+    kept = rig.call("tests.rig.site_actions:answers", conversation=chat.conversation)[1]
     assert bool(kept) == (after in (SOME, LAST)), (kept, shown)
     assert " ".join(kept.split()[:10]) in shown
     assert len(model.bodies()) == asked
@@ -42,7 +42,7 @@ async def test_f30_an_answer_whose_process_is_killed_is_interrupted_and_can_be_h
 async def test_f30_an_answer_that_came_whole_but_was_not_stored_is_interrupted(
     rig: Rig, model: Model
 ) -> None:
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     for process in list(rig.workers or rig.webs):
         process.kill()
         rig.restart(process, halts=[CLOSING])
@@ -60,7 +60,7 @@ async def test_f30_an_answer_that_came_whole_but_was_not_stored_is_interrupted(
 async def test_f32_a_turn_killed_behind_its_tools_goes_on_from_their_results(
     rig: Rig, model: Model, tool: str
 ) -> None:
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     held = model.hold(with_results)
     before = len(rig.ran())
     await chat.send(f"please {tool}")
@@ -73,10 +73,10 @@ async def test_f32_a_turn_killed_behind_its_tools_goes_on_from_their_results(
 
 
 async def test_f33_a_summary_whose_process_is_killed_is_made_again(rig: Rig, model: Model) -> None:
-    chat = await begun(rig, "Answer in 500 words, number 0")
+    chat = await started_chat(rig, "Answer in 500 words, number 0")
     for number in range(1, 3):
         await chat.say(f"Answer in 500 words, number {number}")
-    made = rig.call("tests.rig.hands:summaries", conversation=chat.conversation)
+    made = rig.call("tests.rig.site_actions:summaries", conversation=chat.conversation)
     held = model.hold(summarising)
     for number in (4, 5, 6):
         await chat.send(f"Answer in 500 words, number {number}")
@@ -85,16 +85,16 @@ async def test_f33_a_summary_whose_process_is_killed_is_made_again(rig: Rig, mod
             break
     await kill(rig, chat)
     assert await chat.ended(number, seconds=rig.lease + 90) == "interrupted"
-    assert rig.call("tests.rig.hands:summaries", conversation=chat.conversation) == made
+    assert rig.call("tests.rig.site_actions:summaries", conversation=chat.conversation) == made
     assert await chat.say("Answer in 500 words, really the last one") == "done"
-    now = rig.call("tests.rig.hands:summaries", conversation=chat.conversation)
+    now = rig.call("tests.rig.site_actions:summaries", conversation=chat.conversation)
     assert now == [*made, "applied"]
     await rig.check()
 
 
 @pytest.mark.only_mode("scaled", "embedded, the answer runs in the web process: F30")
 async def test_f34_a_killed_web_process_takes_no_answer_along(rig: Rig, model: Model) -> None:
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     tabs = [chat, *[await chat.person.open(chat.path) for _ in range(3)]]
     held = model.hold(saying("Without the web"), SOME)
     await chat.send(f"Without the web: {LONG}")

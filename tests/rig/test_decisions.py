@@ -10,7 +10,7 @@ import pytest
 from tests.rig.client import QUESTION, Chat, Person
 from tests.rig.model import Model
 from tests.rig.rigs import Rig
-from tests.rig.scenes import begun
+from tests.rig.scenes import started_chat
 
 pytestmark = pytest.mark.asyncio
 FORGED = (
@@ -24,9 +24,9 @@ FORGED = (
 )
 
 
-async def asked(rig: Rig) -> tuple[Chat, dict[str, str]]:
+async def open_question(rig: Rig) -> tuple[Chat, dict[str, str]]:
     """Give a conversation whose turn waits for its owner, and the form of the question."""
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     await chat.send("please post")
     await chat.shows(lambda: chat.state(2) == "approval_wait")
     page = (await chat.person.ask("GET", chat.path)).text
@@ -39,8 +39,8 @@ async def answered(person: Person, path: str, form: dict[str, str]) -> int:
 
 
 async def test_nothing_that_a_page_says_by_its_socket_counts(rig: Rig) -> None:
-    chat, form = await asked(rig)
-    before = await rig.acall("tests.rig.hands:everything")
+    chat, form = await open_question(rig)
+    before = await rig.acall("tests.rig.site_actions:everything")
     assert chat.socket is not None
     for frame in FORGED:
         told = json.dumps(frame).replace("{id}", form["approval_id"])
@@ -49,7 +49,7 @@ async def test_nothing_that_a_page_says_by_its_socket_counts(rig: Rig) -> None:
     assert chat.opened == 1
     assert (await chat.person.ask("GET", chat.path)).status == 200
     await asyncio.sleep(0.5)
-    assert await rig.acall("tests.rig.hands:everything") == before
+    assert await rig.acall("tests.rig.site_actions:everything") == before
     assert chat.opened == 1
     await chat.stop()
     assert await chat.ended(2) == "cancelled"
@@ -59,7 +59,7 @@ async def test_nothing_that_a_page_says_by_its_socket_counts(rig: Rig) -> None:
 async def test_a_call_is_allowed_by_its_owner_as_shown_and_runs_once(
     rig: Rig, model: Model
 ) -> None:
-    (chat, form), (other, another) = await asked(rig), await asked(rig)
+    (chat, form), (other, another) = await open_question(rig), await open_question(rig)
     ran = len(rig.ran())
     # Of another person, of another conversation, of other arguments, of no question.
     assert await answered(other.person, chat.path, form) == 404

@@ -10,7 +10,7 @@ import pytest
 from tests.rig.model import Model, saying
 from tests.rig.processes import Process
 from tests.rig.rigs import Rig
-from tests.rig.scenes import LONG, SOME, begun
+from tests.rig.scenes import LONG, SOME, started_chat
 
 pytestmark = pytest.mark.asyncio
 PEOPLE = 3
@@ -32,7 +32,7 @@ WORKERS = pytest.param(
 
 @pytest.mark.parametrize("kind", ["webs", WORKERS])
 async def test_f37_deploys_under_load_lose_nothing_and_end_well(rig: Rig, kind: str) -> None:
-    chats = [await begun(rig) for _ in range(PEOPLE)]
+    chats = [await started_chat(rig) for _ in range(PEOPLE)]
     for number in range(DEPLOYS):
         text = f"Message {number}: answer in 60 words emulator:pace=0.002"
         talks = [asyncio.create_task(chat.send(text)) for chat in chats]
@@ -51,7 +51,7 @@ async def test_f37_deploys_under_load_lose_nothing_and_end_well(rig: Rig, kind: 
 async def test_f37_an_answer_that_can_end_in_time_does_so_before_its_process(
     rig: Rig, model: Model
 ) -> None:
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     held = model.hold(saying("In time"), SOME)
     await chat.send(f"In time: {LONG}")
     await held.came()
@@ -69,7 +69,7 @@ async def test_f37_an_answer_that_can_end_in_time_does_so_before_its_process(
 async def test_f37_a_turn_between_two_calls_goes_on_in_the_next_process(
     rig: Rig, model: Model
 ) -> None:
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     held = model.hold(saying("please put"), 0)
     await chat.send("please put")
     await held.came()

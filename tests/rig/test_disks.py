@@ -22,7 +22,7 @@ from tests.rig import model as models
 from tests.rig.client import Chat, make_request
 from tests.rig.model import Model
 from tests.rig.rigs import Fell, Rig
-from tests.rig.scenes import begun, works
+from tests.rig.scenes import started_chat, works
 
 pytestmark = pytest.mark.asyncio
 
@@ -65,7 +65,7 @@ async def test_f53_on_a_full_disk_nothing_is_asked_of_the_api_and_all_can_be_rea
     own_model: Model, tmp_path: Path
 ) -> None:
     with disk(tmp_path / "disk") as place, Rig.embedded(place / "rig", own_model) as rig:
-        chat = await begun(rig)
+        chat = await started_chat(rig)
         asked = len(own_model.bodies())
         filler = fill(place)
         form = {"text": "Full", "client_id": os.urandom(16).hex()}
@@ -86,7 +86,7 @@ async def test_f53_a_full_disk_of_the_log_does_not_keep_anybody_from_an_answer(
         folder.mkdir()
         (folder / "web-0.log").symlink_to(place / "web-0.log")
         with Rig.embedded(folder, own_model) as rig:
-            chat = await begun(rig)
+            chat = await started_chat(rig)
             filler = fill(place)
             assert await chat.say("Nobody writes this down") == "done"
             filler.unlink()
@@ -98,7 +98,7 @@ async def test_f53_a_full_disk_of_uploads_is_said_and_does_not_keep_anybody_from
 ) -> None:
     rig_of = partial(Rig.embedded, tmp_path / "rig", own_model)
     with disk(tmp_path / "uploads", 4) as place, rig_of(TMPDIR=str(place)) as rig:
-        chat = await begun(rig)
+        chat = await started_chat(rig)
         assert (await upload(rig, chat)).status == 302
         filler = fill(place)
         assert (await upload(rig, chat)).status == 507
@@ -125,7 +125,7 @@ async def test_f53_a_full_disk_of_the_workspace_is_told_to_the_model(
     own_model: Model, tmp_path: Path
 ) -> None:
     with Rig.embedded(tmp_path / "rig", own_model) as rig:
-        chat = await begun(rig)
+        chat = await started_chat(rig)
         with disk(rig.folder / "data" / "workspaces", 1) as place:
             filler = fill(place)
             assert await chat.say("Write the file plan.md with content: buy milk") == "done"
@@ -142,7 +142,7 @@ async def test_f54_on_a_read_only_disk_it_does_not_start_and_says_why(
     own_model: Model, tmp_path: Path
 ) -> None:
     with disk(tmp_path / "disk") as place, Rig.embedded(tmp_path / "rig", own_model) as rig:
-        chat = await begun(rig)
+        chat = await started_chat(rig)
         web, data = rig.webs[0], rig.folder / "data"
         web.kill()
         for path in data.iterdir():
@@ -164,7 +164,7 @@ async def test_f52_writes_wait_for_another_writer_of_the_embedded_database(
     own_model: Model, tmp_path: Path
 ) -> None:
     with Rig.embedded(tmp_path / "rig", own_model) as rig:
-        chat = await begun(rig)
+        chat = await started_chat(rig)
         other = sqlite3.connect(rig.folder / "data" / "agentweb.sqlite3", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         sending = asyncio.create_task(chat.send("Wait for me", seconds=60))

@@ -8,14 +8,14 @@ import pytest
 
 from tests.rig.client import open_socket
 from tests.rig.rigs import Rig
-from tests.rig.scenes import begun
+from tests.rig.scenes import started_chat
 
 pytestmark = pytest.mark.asyncio
 VISITORS = 60
 
 
 async def test_o8_visitors_who_vanish_leave_nothing_behind(rig: Rig) -> None:
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     await asyncio.gather(*(chat.person.ask("GET", chat.path) for _ in range(8)))
     held = rig.held()
     for port in rig.ports:

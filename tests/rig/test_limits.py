@@ -11,7 +11,7 @@ from conversations.turns.takeovers import MOST_TAKEOVERS
 from tests.rig.model import Model
 from tests.rig.processes import Process
 from tests.rig.rigs import Rig
-from tests.rig.scenes import begun, replace
+from tests.rig.scenes import replace, started_chat
 
 pytestmark = pytest.mark.asyncio
 POISON = "tests.support.toy_tools:_note:after"
@@ -25,7 +25,7 @@ def runners(rig: Rig) -> list[Process]:
 async def test_f38_a_turn_that_kills_its_processes_is_given_up_and_others_run(
     rig: Rig, model: Model
 ) -> None:
-    chat, other = await begun(rig), await begun(rig)
+    chat, other = await started_chat(rig), await started_chat(rig)
     for process in runners(rig):
         process.kill()
         rig.restart(process, halts=[POISON])
@@ -51,12 +51,14 @@ async def test_f39_a_process_at_its_limit_of_memory_fails_the_call_and_nothing_e
     for process in runners(rig):
         process.kill()
         rig.restart(process, limits={"RLIMIT_AS": 4 * 2**30})
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     assert await chat.say("please gorge") == "done"
     assert "bytes were there" not in chat.text(2)
     assert await chat.say("And now something small") == "done"
     if not rig.workers:
-        assert rig.call("tests.rig.hands:run", statement="PRAGMA integrity_check") == [["ok"]]
+        assert rig.call("tests.rig.site_actions:run", statement="PRAGMA integrity_check") == [
+            ["ok"]
+        ]
     await rig.check()
     for process in runners(rig):
         await asyncio.to_thread(replace, rig, process)
@@ -97,7 +99,7 @@ async def test_f40_without_descriptors_new_sockets_are_refused_and_old_ones_live
 async def test_f41_a_blocked_loop_is_reported_and_the_others_come_late(
     rig: Rig, model: Model
 ) -> None:
-    chat, other = await begun(rig), await begun(rig)
+    chat, other = await started_chat(rig), await started_chat(rig)
     # All turns in one process, be it the server or a worker.
     busy, *idle = runners(rig)
     for process in idle:

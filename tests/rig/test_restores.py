@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.rig.database_copy import DatabaseCopy
 from tests.rig.model import Model
 from tests.rig.rigs import Rig
-from tests.rig.scenes import begun
-from tests.rig.shelf import Shelf
+from tests.rig.scenes import started_chat
 
 pytestmark = pytest.mark.asyncio
 
@@ -15,16 +15,16 @@ pytestmark = pytest.mark.asyncio
 async def test_f66_pages_of_a_database_that_went_back_show_what_it_holds_and_go_on(
     rig: Rig, model: Model
 ) -> None:
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     assert await chat.say("This is kept") == "done"
     other = await chat.person.open(chat.path)
-    shelf, kept = Shelf(rig), list(chat.person.acknowledged)
-    await shelf.keep()
+    copy, kept = DatabaseCopy(rig), list(chat.person.acknowledged)
+    await copy.keep()
     for number, text in enumerate(("This is lost", "And this"), 3):
         assert await chat.say(text) == "done"
         assert await other.ended(number) == "done"
     lost = chat.text(3)
-    await shelf.put_back()
+    await copy.put_back()
     chat.person.acknowledged = kept
     rig.look_from_here()
     for tab in (chat, other):

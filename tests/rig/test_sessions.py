@@ -10,7 +10,7 @@ import pytest
 from agentweb.bench.websocket_client import Refused
 from tests.rig.client import Person, open_socket
 from tests.rig.rigs import Rig
-from tests.rig.scenes import begun
+from tests.rig.scenes import started_chat
 
 pytestmark = [
     pytest.mark.asyncio,
@@ -27,16 +27,16 @@ async def log_out(rig: Rig, at_first: Person) -> None:
 
 
 async def change_password(rig: Rig, at_first: Person) -> None:
-    await rig.acall("tests.rig.hands:set_password", person=at_first.name, password=PASSWORD)
+    await rig.acall("tests.rig.site_actions:set_password", person=at_first.name, password=PASSWORD)
 
 
 async def deactivate(rig: Rig, at_first: Person) -> None:
-    await rig.acall("tests.rig.hands:deactivate", person=at_first.name)
+    await rig.acall("tests.rig.site_actions:deactivate", person=at_first.name)
 
 
 async def elsewhere(rig: Rig, at_first: Person) -> None:
     """Log all browsers of the person out from another one."""
-    other = await rig.acall("tests.rig.hands:another_session", person=at_first.name)
+    other = await rig.acall("tests.rig.site_actions:another_session", person=at_first.name)
     browser = Person(at_first.ports, at_first.name)
     browser.cookies |= other
     assert (await browser.ask("POST", "/settings/account/others/", {})).status < 400
@@ -48,7 +48,7 @@ async def test_a_session_that_ends_at_one_process_closes_the_sockets_of_the_othe
 ) -> None:
     first, second = rig.ports[:2]
     person = rig.person(ports=[second])
-    chat, neighbour = await person.begin("Hello"), await begun(rig)
+    chat, neighbour = await person.begin("Hello"), await started_chat(rig)
     assert await chat.ended() == "done"
     at_first = Person(lambda: [first], person.name, cookies=dict(person.cookies))
     await change(rig, at_first)
@@ -64,13 +64,13 @@ async def test_a_session_that_ends_at_one_process_closes_the_sockets_of_the_othe
     assert await neighbour.say("I am still here") == "done"
     assert neighbour.code == 0
     person.chats.clear()
-    await rig.acall("tests.rig.hands:give_back", person=person.name)
+    await rig.acall("tests.rig.site_actions:give_back", person=person.name)
     await rig.check()
 
 
 async def test_failures_at_both_doors_are_one_count(rig: Rig) -> None:
     person = rig.person()
-    await rig.acall("tests.rig.hands:set_password", person=person.name, password=PASSWORD)
+    await rig.acall("tests.rig.site_actions:set_password", person=person.name, password=PASSWORD)
 
     async def enter(port: int, password: str) -> int:
         form = {"username": person.name, "password": password}
@@ -81,5 +81,5 @@ async def test_failures_at_both_doors_are_one_count(rig: Rig) -> None:
     found = await asyncio.gather(*tries)
     assert sorted(found) == [200] * 5 + [429]
     assert [await enter(port, PASSWORD) for port in rig.ports[:2]] == [429, 429]
-    await rig.acall("tests.rig.hands:forget_log_ins")
+    await rig.acall("tests.rig.site_actions:forget_log_ins")
     assert await enter(rig.ports[1], PASSWORD) == 302

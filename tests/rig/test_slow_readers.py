@@ -10,7 +10,7 @@ import pytest
 from tests.rig.client import Chat
 from tests.rig.model import Model
 from tests.rig.rigs import Rig
-from tests.rig.scenes import begun
+from tests.rig.scenes import started_chat
 
 pytestmark = pytest.mark.asyncio
 LONG = "answer in 3000 words emulator:pace=0"
@@ -27,7 +27,7 @@ def is_held(rig: Rig, port: int) -> bool:
 async def test_f63_a_page_that_stops_reading_is_cut_and_whole_once_it_reads_again(
     rig: Rig, model: Model
 ) -> None:
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     slow = Chat(chat.person, chat.path, room=2_048)
     await slow.load()
     slow.follow()

@@ -21,7 +21,7 @@ from tests.rig.client import Person
 from tests.rig.model import Model, saying
 from tests.rig.proxy import Proxy
 from tests.rig.rigs import Rig
-from tests.rig.scenes import LONG, SCRIPT, SOME, begun, works
+from tests.rig.scenes import LONG, SCRIPT, SOME, started_chat, works
 from tests.support import prepared_databases, servers
 from tests.support.servers import Server
 
@@ -78,7 +78,7 @@ def shared(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         with Rig.scaled(
             folder, model, store, broker, webs=1, workers=1, DATABASE_URL=url, REDIS_URL=redis
         ) as rig:
-            rig.call("tests.rig.hands:allow", tools=["fire"])
+            rig.call("tests.rig.site_actions:allow", tools=["fire"])
             yield Stores(rig, store, broker, to_store, to_broker)
             rig.verify()
     store.discard()
@@ -104,7 +104,7 @@ def rig(stores: Stores) -> Rig:
 async def test_f46_a_database_that_restarts_in_mid_answer_loses_nothing(
     stores: Stores, rig: Rig, how: signal.Signals
 ) -> None:
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     held = rig.model.hold(saying("Restarted under"), SOME)
     await chat.send(f"Restarted under {how}: {LONG}")
     await held.came()
@@ -117,7 +117,7 @@ async def test_f46_a_database_that_restarts_in_mid_answer_loses_nothing(
 
 
 async def test_f46_every_connection_cut_at_once_is_made_again(stores: Stores, rig: Rig) -> None:
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     for _ in range(3):
         stores.to_store.kill()
         await chat.send(f"Cut off: {LONG}")
@@ -128,7 +128,7 @@ async def test_f46_every_connection_cut_at_once_is_made_again(stores: Stores, ri
 async def test_f47_a_database_that_hangs_is_said_so_and_nothing_piles_up(
     stores: Stores, rig: Rig
 ) -> None:
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     threads = rig.webs[0].threads
     for process in tree(stores.store):
         process.suspend()
@@ -151,7 +151,7 @@ async def test_f47_a_database_that_hangs_is_said_so_and_nothing_piles_up(
 async def test_f48_a_message_whose_commit_nobody_saw_is_stored_once(
     stores: Stores, rig: Rig, after: bool
 ) -> None:
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     for number in range(2, 6):
         stores.to_store.cut_when(b"COMMIT", after=after, times=number - 1)
         answer = await chat.send(f"Number {number}", seconds=HEALS)
@@ -167,7 +167,7 @@ async def test_f48_a_message_whose_commit_nobody_saw_is_stored_once(
 async def test_f48_any_commit_of_a_turn_may_be_one_that_nobody_saw(
     stores: Stores, rig: Rig, after: bool
 ) -> None:
-    chat, ran, spared = await begun(rig), len(rig.ran()), 0
+    chat, ran, spared = await started_chat(rig), len(rig.ran()), 0
     for number in range(2, MOST_COMMITS):
         stores.to_store.cut_when(b"COMMIT", after=after, skips=number - 2)
         answer = await chat.send(f"Number {number}: please fire", seconds=HEALS)
@@ -192,7 +192,7 @@ async def test_f48_any_commit_of_a_turn_may_be_one_that_nobody_saw(
 async def test_f49_where_no_connection_is_left_people_are_told_and_it_recovers(
     stores: Stores, rig: Rig
 ) -> None:
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     url = f"{stores.store.url.rpartition('/')[0]}/postgres"
     taken = []
     stores.to_store.kill()
@@ -212,7 +212,7 @@ async def test_f49_where_no_connection_is_left_people_are_told_and_it_recovers(
 async def test_f51_a_lock_that_nobody_gives_back_holds_nobody_up_for_ever(
     stores: Stores, rig: Rig
 ) -> None:
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     url = rig.environment["DATABASE_URL"].replace(
         f":{stores.to_store.port}/", f":{stores.store.port}/"
     )
@@ -234,7 +234,7 @@ async def test_f51_a_lock_that_nobody_gives_back_holds_nobody_up_for_ever(
 async def test_f57_a_broker_that_dies_in_mid_answer_only_makes_it_slower(
     stores: Stores, rig: Rig
 ) -> None:
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     held = rig.model.hold(saying("Without Redis"), SOME)
     await chat.send(f"Without Redis: {LONG}")
     await held.came()
@@ -253,7 +253,7 @@ async def test_f57_a_broker_that_dies_in_mid_answer_only_makes_it_slower(
 async def test_f57_a_broker_that_forgets_or_is_slow_loses_nothing(
     stores: Stores, rig: Rig, fault: str
 ) -> None:
-    chat = await begun(rig)
+    chat = await started_chat(rig)
     held = rig.model.hold(saying(f"Redis {fault}"), SOME)
     await chat.send(f"Redis {fault}: {LONG}")
     await held.came()

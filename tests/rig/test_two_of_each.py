@@ -8,7 +8,7 @@ import pytest
 
 from tests.rig.model import Model, saying
 from tests.rig.rigs import Rig
-from tests.rig.scenes import LONG, SOME, begun, replace
+from tests.rig.scenes import LONG, SOME, replace, started_chat
 
 pytestmark = pytest.mark.asyncio
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.asyncio
 async def test_whichever_dies_every_page_ends_equal_to_what_is_stored(
     rig: Rig, model: Model, kind: str, at: int
 ) -> None:
-    chats = [await begun(rig) for _ in range(3)]
+    chats = [await started_chat(rig) for _ in range(3)]
     tabs = [await chat.person.open(chat.path) for chat in chats]
     held = model.hold(saying("Two of each"), SOME, times=len(chats))
     for chat in chats:

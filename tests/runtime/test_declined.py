@@ -25,7 +25,7 @@ from conversations.transcript.shapes import Fallback
 from conversations.transfer.exports import EXPORT_FORMATS
 from conversations.turns.resume import load_progress
 from tests.support import stored_turns
-from tests.support.running_turns import accounted, ended, is_valid, queue, said, supervising
+from tests.support.running_turns import accounted, ended, is_valid, queue, supervising
 from tests.web.pages import client_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
@@ -151,4 +151,4 @@ async def test_without_a_model_that_can_go_on_nothing_changes(
     assert (turn.state, turn.finish_reason) == ("done", "refusal")
     assert await run_db(ApiCall.objects.count) == 1
     # What was said before stays for people.
-    assert await run_db(said, turn)
+    assert await run_db(answer_text, turn)

@@ -20,7 +20,7 @@ from conversations.runtime.mcp_servers import pool_synchronizer
 from conversations.toolbox.mcp import servers
 from conversations.toolbox.mcp.approved_tools import tool_status
 from tests.support import mcp_servers, people_and_turns
-from tests.support.running_turns import is_valid, run, said, supervising, until
+from tests.support.running_turns import answer_text, is_valid, run, supervising, until
 from tests.toolbox.test_mcp import kinds
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
@@ -96,7 +96,7 @@ async def test_an_image_and_a_resource_of_a_server_reach_the_model(
     assert any(blocks[1]["source"]["data"] in body for body in sent)
     assert any("The plan: 4711" in body for body in sent)
     assert await run_db(lambda: state(found)) == "idle"
-    assert await run_db(said, turn)
+    assert await run_db(answer_text, turn)
     page = await run_db(shown, turn, row.tool_use_id)
     assert f'src="data:image/png;base64,{blocks[1]["source"]["data"]}"' in page
     assert "http://127.0.0.1:9/secret" in page
@@ -113,7 +113,7 @@ async def test_a_definition_that_changes_in_mid_turn_is_taken_away_and_written_d
         assert await run_db(lambda: ToolCall.objects.get(turn=first).state) == "ok"
         await until(lambda: tool_status(found.tools.get()) == "changed")
         second = await run(supervisor, "Call the tool mcp__demo__look", first.conversation)
-    assert "not offered" in await run_db(said, second)
+    assert "not offered" in await run_db(answer_text, second)
     assert await run_db(kinds, found) == ["added", "approved", "differs"]
 
 

@@ -22,7 +22,15 @@ from conversations.runtime import turn as running_module
 from conversations.runtime.process import Process
 from conversations.turns import drafts, turns
 from tests.support import people_and_turns
-from tests.support.running_turns import accounted, ended, is_valid, queue, said, supervising, until
+from tests.support.running_turns import (
+    accounted,
+    answer_text,
+    ended,
+    is_valid,
+    queue,
+    supervising,
+    until,
+)
 from tools.framework.toolset import Toolset
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
@@ -50,7 +58,7 @@ async def test_a_new_process_interrupts_what_a_dead_one_left_and_starts_what_wai
     emulator: EmulatorServer,
 ) -> None:
     def left() -> Turn:
-        lease = people_and_turns.begun(people_and_turns.person("ada"))
+        lease = people_and_turns.started_turn(people_and_turns.person("ada"))
         people_and_turns.opened(lease)
         drafts.save_draft(lease=lease, text="The first half", thinking="")
         return people_and_turns.turn_of(lease)
@@ -60,12 +68,12 @@ async def test_a_new_process_interrupts_what_a_dead_one_left_and_starts_what_wai
         assert (await ended(waiting)).state == "done"
     row = await ended(dead)
     assert (row.state, row.finish_reason) == ("interrupted", "crash")
-    assert await run_db(said, row) == "The first half"
+    assert await run_db(answer_text, row) == "The first half"
     await run_db(is_valid, row.conversation)
 
 
 async def test_a_process_beside_others_leaves_their_turns_alone(emulator: EmulatorServer) -> None:
-    lease = await run_db(lambda: people_and_turns.begun(people_and_turns.person("ada")))
+    lease = await run_db(lambda: people_and_turns.started_turn(people_and_turns.person("ada")))
     async with supervising(is_alone=False) as supervisor:
         await supervisor.sweep()
         assert (await run_db(people_and_turns.turn_of, lease)).state == "running"
@@ -102,7 +110,7 @@ async def test_a_drain_lets_short_turns_end_and_interrupts_long_ones(
         assert (await ended(short)).state == "done"
         row = await ended(long)
         assert (row.state, row.finish_reason) == ("interrupted", "shutdown")
-        assert await run_db(said, row)
+        assert await run_db(answer_text, row)
         await run_db(is_valid, row.conversation)
     await accounted(emulator)
 

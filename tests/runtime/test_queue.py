@@ -17,7 +17,7 @@ from conversations.turns import turns
 from conversations.turns.queue import send_next_prompt
 from conversations.turns.versions import regenerate_answer
 from tests.support import people_and_turns
-from tests.support.running_turns import ended, is_valid, queue, said, supervising, until
+from tests.support.running_turns import answer_text, ended, is_valid, queue, supervising, until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
@@ -73,7 +73,7 @@ async def test_behind_a_stopped_answer_they_wait_until_they_are_sent() -> None:
 
 
 async def test_what_became_a_turn_when_the_server_stopped_is_run_by_the_next_one() -> None:
-    lease = await run_db(lambda: people_and_turns.begun(people_and_turns.person()))
+    lease = await run_db(lambda: people_and_turns.started_turn(people_and_turns.person()))
     turn = await run_db(people_and_turns.turn_of, lease)
     await wait_behind(turn, "Hello again")
     await run_db(people_and_turns.answered, lease)
@@ -90,5 +90,5 @@ async def test_another_answer_is_run_as_the_first_one_was() -> None:
         supervisor.wake(again.pk)
         again = await ended(again)
     assert again.state == "done"
-    assert await run_db(said, again) == await run_db(said, first)
+    assert await run_db(answer_text, again) == await run_db(answer_text, first)
     await run_db(is_valid, again.conversation)

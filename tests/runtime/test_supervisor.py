@@ -33,11 +33,11 @@ from tests.support import people_and_turns
 from tests.support.open_pages import opened
 from tests.support.running_turns import (
     accounted,
+    answer_text,
     ended,
     is_valid,
     queue,
     run,
-    said,
     supervising,
     until,
 )
@@ -68,7 +68,7 @@ async def test_a_turn_runs_to_its_end(emulator: EmulatorServer) -> None:
     async with supervising() as supervisor:
         turn = await run(supervisor, "Hello there")
     assert (turn.state, turn.finish_reason, turn.error_code) == ("done", "end_turn", "")
-    assert await run_db(said, turn)
+    assert await run_db(answer_text, turn)
     await run_db(is_valid, turn.conversation)
     await accounted(emulator)
 
@@ -195,7 +195,7 @@ async def test_a_stop_in_mid_answer_keeps_what_was_said(emulator: EmulatorServer
         supervisor.stop(turn.pk)
         done = await ended(turn)
     assert done.state == "cancelled"
-    text = await run_db(said, done)
+    text = await run_db(answer_text, done)
     assert 0 < len(text.split()) < 900
     result = await run_db(ApiResult.objects.get)
     assert (result.status, result.cost_basis) == ("stopped", "estimated")
@@ -316,7 +316,7 @@ async def test_an_error_of_our_own_leaves_a_talk_that_goes_on(
             row = await ended(turn)
         survives = name in ("run", "render_events")
         assert (row.state, row.error_code) == (("done", "") if survives else ("failed", "internal"))
-        kept = await run_db(said, row)
+        kept = await run_db(answer_text, row)
         assert name != "close_call" or kept
         await run_db(is_valid, row.conversation)
         assert (await run(supervisor, "Are you there?", row.conversation)).state == "done"
@@ -341,7 +341,7 @@ async def test_a_turn_that_takes_too_long_is_ended(emulator: EmulatorServer, set
         "loop_limit",
         "turn_time",
     )
-    assert await run_db(said, done)
+    assert await run_db(answer_text, done)
     await accounted(emulator)
 
 

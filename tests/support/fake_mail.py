@@ -37,7 +37,7 @@ class FakeImap:
     login: bytes = b"OK logged in\r\n"
     #: every command, without its tag, literals in place
     commands: list[bytes] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    credentials: list[str] = field(default_factory=list)
     port: int = 0
     server: asyncio.Server | None = None
 
@@ -79,8 +79,8 @@ class FakeImap:
             writer.write(b"* CAPABILITY " + self.capability + b"\r\n" + tag + b" OK\r\n")
         elif name.startswith("AUTHENTICATE"):
             writer.write(b"+ \r\n")
-            said = await reader.readline()
-            self.said.append(base64.b64decode(said).decode())
+            credentials = await reader.readline()
+            self.credentials.append(base64.b64decode(credentials).decode())
             if self.login.startswith(b"NO") and "XOAUTH2" in name:
                 writer.write(b"+ eyJzdGF0dXMiOiI0MDAifQ==\r\n")
                 assert await reader.readline() == b"\r\n"
@@ -125,7 +125,7 @@ class SmtpSink:
     #: hang up as soon as that was said
     hangs_up: bool = False
     taken: list[Taken] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    credentials: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     port: int = 0
 
@@ -179,7 +179,7 @@ class SmtpSink:
                 is_safe = True
             elif verb == "AUTH":
                 told = base64.b64decode(line.split(" ")[2]).decode()
-                self.said.append(told)
+                self.credentials.append(told)
                 is_known = self.password in told and is_safe
                 if not is_known and "XOAUTH2" in line:
                     say("334 eyJzdGF0dXMiOiI0MDAifQ==")

@@ -47,7 +47,7 @@ def claimed(turn: Turn) -> Lease:
     return lease
 
 
-def begun(user: User | None = None, text: str = "Hello") -> Lease:
+def started_turn(user: User | None = None, text: str = "Hello") -> Lease:
     return claimed(queued(user or person(), text))
 
 
@@ -69,7 +69,7 @@ def complete(*blocks: str, usage: Usage | None = USAGE) -> Ending:
     return Ending("complete", usage, "end_turn", blocks or (ANSWER,))
 
 
-def asks(*ids: str, name: str = "list_files") -> Ending:
+def tool_call_ending(*ids: str, name: str = "list_files") -> Ending:
     """Make the ending of an answer that calls tools."""
     uses = tuple(ToolUse(use, name, "{}") for use in ids)
     blocks = tuple(

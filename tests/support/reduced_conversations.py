@@ -34,7 +34,7 @@ def talk(played: Played, turns: int = 4, seed: int = 0) -> Played:
         if at < 2 or chance.random() < 0.6:
             use = f"toolu_{at + 2}"
             sent = people_and_turns.opened(lease)
-            stored_turns.close(lease, sent.call, people_and_turns.asks(use))
+            stored_turns.close(lease, sent.call, people_and_turns.tool_call_ending(use))
             long = [{"type": "tool_result", "tool_use_id": use, "content": LONG * (at + 1)}]
             append.store_results(lease=lease, content=wire.encode(long), estimate=900)
         people_and_turns.answered(lease)
@@ -80,7 +80,7 @@ def clean() -> bool:
     return list(verify_everything(Tally())) == []
 
 
-def asking(played: Played, target: int = 0) -> tuple[proposals.SummaryRequest, Sent]:
+def pending_summary(played: Played, target: int = 0) -> tuple[proposals.SummaryRequest, Sent]:
     """Ask for a summary, up to the open call."""
     key, is_new = proposals.request_summary(**who(played), target=target)
     request = proposals.read_request(proposal_id=key)
@@ -94,7 +94,7 @@ def asking(played: Played, target: int = 0) -> tuple[proposals.SummaryRequest, S
 
 def proposed(played: Played, text: str = WORDS, target: int = 0) -> str:
     """Have words proposed, and give the digest of what applying them would make."""
-    request, sent = asking(played, target)
+    request, sent = pending_summary(played, target)
     ending = Ending("complete", Usage(500, 60, 0, 0, 0), "end_turn")
     side_calls.close_side_call(call_id=sent.call, ending=ending, timing=Timing(5, 50))
     proposals.store_answer(proposal_id=request.proposal_id, text=text, change=None)

@@ -63,7 +63,7 @@ async def run(supervisor: Supervisor, text: str, conversation: Conversation | No
     return await ended(turn)
 
 
-def said(turn: Turn) -> str:
+def answer_text(turn: Turn) -> str:
     """Give the text of a turn's answers."""
     rows = turn.messages.filter(kind="answer").order_by("seq")
     blocks = [block for row in rows for block in wire.decode(row.content)]

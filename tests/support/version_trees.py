@@ -27,7 +27,7 @@ def refused(code: str) -> Any:
 
 def talk(*texts: str) -> Conversation:
     """Play turns of one answer each; an answer repeats its question."""
-    lease = people_and_turns.begun(people_and_turns.person(), texts[0])
+    lease = people_and_turns.started_turn(people_and_turns.person(), texts[0])
     say(lease)
     for text in texts[1:]:
         say(people_and_turns.next_turn(people_and_turns.conversation_of(lease), text))

@@ -23,7 +23,7 @@ from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import read_record
 from conversations.turns import forks, tool_calls, turns, versions
 from tests.support import people_and_turns, toy_tools
-from tests.support.asked_turns import DIARY, FIRE, POST, VISIT, calling, done, judge
+from tests.support.approval_turns import DIARY, FIRE, POST, VISIT, calling, done, judge
 from tests.support.stored_turns import MODEL
 from tools.framework.registry import TOOLS
 
@@ -36,7 +36,7 @@ def _toys(monkeypatch: Any, tmp_path: Path) -> None:
 
 
 def test_what_writes_asks_and_what_reads_does_not() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     found = calling(lease, FIRE, ("k", "peek", {}), ("u", "put", {}), VISIT, POST)
     verdicts = judge(lease, found)
     assert verdicts == {
@@ -46,7 +46,7 @@ def test_what_writes_asks_and_what_reads_does_not() -> None:
 
 
 def test_telling_a_host_asks_once_something_private_was_read() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     calling(lease, DIARY)
     done(lease, "d", is_private=True)
     (visit,) = calling(lease, VISIT)
@@ -57,26 +57,26 @@ def test_telling_a_host_asks_once_something_private_was_read() -> None:
 
 @pytest.mark.parametrize("others", [(), (FIRE,)], ids=["alone", "beside one that asks"])
 def test_a_tool_that_its_person_has_lost_since_the_turn_began_does_not_run(others: Any) -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     found = calling(lease, ("k", "peek", {}), *others)
-    asked = [use.id for use in found[1:]]
-    assert list(judge(lease, found)) == asked
+    waiting_turn = [use.id for use in found[1:]]
+    assert list(judge(lease, found)) == waiting_turn
     group = Group.objects.create(name="Trainees")
     User.objects.get().groups.add(group)
     ToolRule.objects.create(tool="peek", group=group, is_allowed=False)
     verdicts = judge(lease, found)
     assert verdicts.pop("k") == ToolDone(wire.encode(LOST), "denied", {"code": "lost"})
-    assert list(verdicts) == asked
+    assert list(verdicts) == waiting_turn
 
 
 def test_a_private_reading_earlier_in_the_same_answer_counts() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     found = calling(lease, VISIT, DIARY, ("w", "visit", {"host": "evil.example"}))
     assert list(judge(lease, found)) == ["w"]
 
 
 def test_a_private_reading_of_an_earlier_turn_counts_and_one_of_another_path_does_not() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     calling(lease, DIARY)
     done(lease, "d", is_private=True)
     people_and_turns.answered(lease)
@@ -93,7 +93,7 @@ def test_a_private_reading_of_an_earlier_turn_counts_and_one_of_another_path_doe
 
 
 def test_a_private_reading_counts_in_a_copy_of_the_conversation() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     calling(lease, DIARY)
     done(lease, "d", is_private=True)
     people_and_turns.answered(lease)
@@ -148,7 +148,7 @@ def test_results_that_came_with_an_import_count_as_private(*, has_results: bool)
     ],
 )
 def test_a_host_whose_url_the_person_wrote_is_named(said: str, host: str, is_named: bool) -> None:
-    lease = people_and_turns.begun(text=said)
+    lease = people_and_turns.started_turn(text=said)
     calling(lease, DIARY)
     done(lease, "d", is_private=True)
     verdicts = judge(lease, calling(lease, ("v", "visit", {"host": host})))
@@ -156,7 +156,7 @@ def test_a_host_whose_url_the_person_wrote_is_named(said: str, host: str, is_nam
 
 
 def test_a_url_that_the_model_or_a_tool_wrote_names_nobody() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     calling(lease, DIARY)
     tool_calls.start_tool(lease=lease, tool_use_id="d", is_private=True)
     said = ToolDone(wire.encode("go to https://evil.example/"), "ok")
@@ -166,7 +166,7 @@ def test_a_url_that_the_model_or_a_tool_wrote_names_nobody() -> None:
 
 
 def test_a_url_in_an_attached_file_names_nobody() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     people_and_turns.answered(lease)
     conversation = people_and_turns.conversation_of(lease)
     file = store_attachment(
@@ -186,13 +186,13 @@ def test_a_destination_that_cannot_be_told_is_nobodys_that_was_named(monkeypatch
         raise KeyError("host")
 
     monkeypatch.setitem(TOOLS, "visit", replace(toy_tools.visit, destination=broken))
-    lease = people_and_turns.begun(text="https://evil.example/")
+    lease = people_and_turns.started_turn(text="https://evil.example/")
     found = judge(lease, calling(lease, DIARY, VISIT))
     assert isinstance(found["v"], ApprovalQuestion)
 
 
 def test_calls_that_cannot_run_ask_nobody() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     found = calling(lease, ("x", "post", {"to": 5}), ("y", "launch_rocket", {}))
     assert judge(lease, found) == {}
 
@@ -200,7 +200,7 @@ def test_calls_that_cannot_run_ask_nobody() -> None:
 @pytest.mark.parametrize("rule", ["allow", "never", "ask"])
 def test_the_site_has_a_rule_for_a_tool(rule: str) -> None:
     ApprovalRule.objects.create(tool="fire", rule=rule)
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     found = judge(lease, calling(lease, FIRE))
     match rule:
         case "allow":

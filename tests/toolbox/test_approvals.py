@@ -31,7 +31,7 @@ from conversations.turns import takeovers, tool_calls, turns
 from conversations.turns.prompts import SendError
 from conversations.turns.queue import is_waiting
 from tests.support import people_and_turns, toy_tools
-from tests.support.asked_turns import FIRE, POST, asked, calling, done, judge, uses
+from tests.support.approval_turns import FIRE, POST, calling, done, judge, uses, waiting_turn
 
 pytestmark = pytest.mark.django_db
 
@@ -42,14 +42,14 @@ def _toys(monkeypatch: Any, tmp_path: Path) -> None:
 
 
 def decide(question: Approval, verdict: str = "once", **fields: Any) -> Turn:
-    given: dict[str, Any] = {
+    specs: dict[str, Any] = {
         "conversation": question.conversation,
         "approval_id": question.pk,
         "digest": question.arguments_digest,
         "verdict": verdict,
         "actor_id": question.conversation.owner_id,
     }
-    return approvals.decide_approval(**given | fields)
+    return approvals.decide_approval(**specs | fields)
 
 
 def again(lease: Lease) -> Lease:
@@ -66,7 +66,7 @@ def refused(code: str) -> Any:
 
 
 def test_a_turn_that_asks_is_given_back_and_holds_nothing() -> None:
-    lease, (question,) = asked(POST)
+    lease, (question,) = waiting_turn(POST)
     row = people_and_turns.turn_of(lease)
     assert (row.state, row.lease_owner, row.lease_until) == ("approval_wait", "", None)
     assert takeovers.list_claimable_turns() == takeovers.list_expired_turns(everything=True) == []
@@ -79,15 +79,15 @@ def test_a_turn_that_asks_is_given_back_and_holds_nothing() -> None:
 
 def test_turns_that_ask_hold_no_other_conversation_up(settings: Any) -> None:
     settings.AGENTWEB_MAX_LIVE_TURNS = 1
-    lease, _ = asked(POST)
+    lease, _ = waiting_turn(POST)
     owner = people_and_turns.turn_of(lease).conversation.owner
-    people_and_turns.begun(owner, "Another")
+    people_and_turns.started_turn(owner, "Another")
     with pytest.raises(SendError, match="Too many answers"):
-        people_and_turns.begun(owner, "A third")
+        people_and_turns.started_turn(owner, "A third")
 
 
 def test_messages_that_are_sent_meanwhile_wait() -> None:
-    lease, _ = asked(FIRE)
+    lease, _ = waiting_turn(FIRE)
     conversation = people_and_turns.conversation_of(lease)
     assert is_waiting(
         turns.send_prompt(conversation=conversation, text="And this", client_id=uuid4())
@@ -95,7 +95,7 @@ def test_messages_that_are_sent_meanwhile_wait() -> None:
 
 
 def test_a_stop_while_it_waits_ends_the_turn_with_a_valid_history() -> None:
-    lease, (question,) = asked(FIRE)
+    lease, (question,) = waiting_turn(FIRE)
     turns.request_stop(turn=people_and_turns.turn_of(lease))
     row = people_and_turns.turn_of(lease)
     assert (row.state, row.finish_reason) == ("cancelled", "stopped")
@@ -108,7 +108,7 @@ def test_a_stop_while_it_waits_ends_the_turn_with_a_valid_history() -> None:
 
 
 def test_a_stop_that_came_before_the_question_is_heard() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     found = judge(lease, calling(lease, FIRE))
     turns.request_stop(turn=people_and_turns.turn_of(lease))
     with pytest.raises(Stopped, match="user"):
@@ -118,7 +118,7 @@ def test_a_stop_that_came_before_the_question_is_heard() -> None:
 
 
 def test_the_list_says_who_waits_for_the_person() -> None:
-    lease, _ = asked(FIRE)
+    lease, _ = waiting_turn(FIRE)
     conversation = people_and_turns.conversation_of(lease)
     (group,) = read_sidebar(conversation.owner).groups
     assert group[1][0].is_waiting
@@ -126,7 +126,7 @@ def test_the_list_says_who_waits_for_the_person() -> None:
 
 def test_a_question_shows_every_argument_whole_and_every_character() -> None:
     text = "Dear all,\n" + "x" * 50_000 + "\u202egnp\u200b\U000e0041 end"
-    lease, _ = asked(("p", "post", {"to": "a@b\u2066.example", "text": text}))
+    lease, _ = waiting_turn(("p", "post", {"to": "a@b\u2066.example", "text": text}))
     ((question,),) = list_open_questions([people_and_turns.turn_of(lease)]).values()
     arguments = dict(question.arguments)
     assert arguments["text"].startswith("Dear all,\n" + "x" * 50_000)
@@ -140,7 +140,7 @@ def test_a_question_shows_every_argument_whole_and_every_character() -> None:
 
 @pytest.mark.parametrize("verdict", ["once", "chat"])
 def test_an_allowed_call_runs_once_and_the_turn_goes_on(verdict: str) -> None:
-    lease, (question,) = asked(POST)
+    lease, (question,) = waiting_turn(POST)
     assert decide(question, verdict).state == "tool_wait"
     assert takeovers.list_claimable_turns() == [lease.turn_id]
     fresh = again(lease)
@@ -151,7 +151,7 @@ def test_an_allowed_call_runs_once_and_the_turn_goes_on(verdict: str) -> None:
 
 
 def test_a_denied_call_is_told_so_and_the_turn_goes_on() -> None:
-    lease, (question,) = asked(FIRE)
+    lease, (question,) = waiting_turn(FIRE)
     decide(question, "denied")
     verdict = judge(again(lease), uses(FIRE))["f"]
     assert isinstance(verdict, ToolDone)
@@ -159,7 +159,7 @@ def test_a_denied_call_is_told_so_and_the_turn_goes_on() -> None:
 
 
 def test_the_last_decision_of_several_lets_the_turn_go_on() -> None:
-    lease, (first, second) = asked(FIRE, POST)
+    lease, (first, second) = waiting_turn(FIRE, POST)
     assert decide(first).state == "approval_wait"
     assert takeovers.list_claimable_turns() == []
     assert decide(second, "denied").state == "tool_wait"
@@ -167,7 +167,7 @@ def test_the_last_decision_of_several_lets_the_turn_go_on() -> None:
 
 
 def test_an_unanswered_question_counts_as_no() -> None:
-    lease, (question,) = asked(FIRE, text="x")
+    lease, (question,) = waiting_turn(FIRE, text="x")
     assert approvals.list_turns_with_late_questions() == []
     assert approvals.expire_approvals(turn_id=lease.turn_id) is None
     _late()
@@ -203,21 +203,21 @@ def _late() -> None:
 
 
 def test_what_was_allowed_for_the_conversation_is_not_asked_there_again() -> None:
-    lease, (question,) = asked(POST)
+    lease, (question,) = waiting_turn(POST)
     decide(question, "chat")
     fresh = again(lease)
     done(fresh, "p")
     other = ("q", "post", {"to": "a@b.example", "text": "Other words"})
     elsewhere = ("r", "post", {"to": "eve@b.example"})
     assert list(judge(fresh, calling(fresh, other, elsewhere, FIRE))) == ["r", "f"]
-    another = people_and_turns.begun(people_and_turns.person("eve"))
+    another = people_and_turns.started_turn(people_and_turns.person("eve"))
     assert "q" in judge(another, calling(another, other))
 
 
 def test_what_is_allowed_for_the_conversation_answers_the_same_questions_of_the_answer() -> None:
     same = ("q", "post", {"to": "a@b.example", "text": "Other words"})
     elsewhere = ("r", "post", {"to": "eve@b.example"})
-    lease, (first, second, third, fourth) = asked(POST, same, elsewhere, FIRE)
+    lease, (first, second, third, fourth) = waiting_turn(POST, same, elsewhere, FIRE)
     assert decide(first, "chat").state == "approval_wait"
     verdicts = dict(Decision.objects.values_list("approval", "verdict"))
     assert verdicts == {first.pk: "chat", second.pk: "chat"}
@@ -232,14 +232,14 @@ def test_what_is_allowed_for_the_conversation_answers_the_same_questions_of_the_
 
 @pytest.mark.parametrize("verdict", ["once", "denied"])
 def test_a_decision_on_one_call_is_none_on_its_like(verdict: str) -> None:
-    lease, (first, second) = asked(POST, ("q", *POST[1:]))
+    lease, (first, second) = waiting_turn(POST, ("q", *POST[1:]))
     assert decide(first, verdict).state == "approval_wait"
     assert not Decision.objects.filter(approval=second).exists()
     assert people_and_turns.turn_of(lease).lease_until is None
 
 
 def test_what_was_allowed_once_is_asked_again() -> None:
-    lease, (question,) = asked(FIRE)
+    lease, (question,) = waiting_turn(FIRE)
     decide(question, "once")
     fresh = again(lease)
     done(fresh, "f")
@@ -250,7 +250,7 @@ def test_what_was_allowed_once_is_asked_again() -> None:
 
 
 def test_a_call_is_decided_once() -> None:
-    lease, (question, _) = asked(FIRE, POST)
+    lease, (question, _) = waiting_turn(FIRE, POST)
     decide(question, "denied")
     before = people_and_turns.everything()
     with refused("decided"):
@@ -262,21 +262,21 @@ def test_a_call_is_decided_once() -> None:
 
 
 def test_a_call_that_was_never_asked_about_cannot_be_allowed() -> None:
-    _, (question,) = asked(FIRE)
+    _, (question,) = waiting_turn(FIRE)
     with refused("unknown"):
         decide(question, approval_id=question.pk + 1)
 
 
 def test_a_call_of_another_person_cannot_be_allowed() -> None:
-    _, (question,) = asked(FIRE)
-    mine = people_and_turns.begun(people_and_turns.person("eve"))
+    _, (question,) = waiting_turn(FIRE)
+    mine = people_and_turns.started_turn(people_and_turns.person("eve"))
     with refused("unknown"):
         decide(question, conversation=people_and_turns.conversation_of(mine))
     assert not Decision.objects.exists()
 
 
 def test_arguments_that_are_not_those_shown_cannot_be_allowed() -> None:
-    lease, (question,) = asked(POST)
+    lease, (question,) = waiting_turn(POST)
     with refused("changed"):
         decide(question, digest=wire.digest("{}"))
     ToolCall.objects.update(input='{"to":"eve@b.example"}')
@@ -292,7 +292,7 @@ def test_arguments_that_are_not_those_shown_cannot_be_allowed() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_decisions_at_once_one_counts() -> None:
-    _, (question,) = asked(FIRE)
+    _, (question,) = waiting_turn(FIRE)
     found = people_and_turns.crowd(
         8, lambda at: decide(question, "once" if at % 2 else "denied").pk
     )
@@ -302,7 +302,7 @@ def test_of_many_decisions_at_once_one_counts() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_decisions_stops_messages_and_throwing_away_at_once_leave_one_whole_turn() -> None:
-    lease, questions = asked(FIRE, POST)
+    lease, questions = waiting_turn(FIRE, POST)
     conversation, turn = people_and_turns.conversation_of(lease), people_and_turns.turn_of(lease)
 
     def act(at: int) -> None:
@@ -327,7 +327,7 @@ def test_decisions_stops_messages_and_throwing_away_at_once_leave_one_whole_turn
 
 
 def test_question_and_decision_stand_in_the_record_for_good() -> None:
-    lease, (question,) = asked(FIRE)
+    lease, (question,) = waiting_turn(FIRE)
     decide(question)
     key = people_and_turns.conversation_of(lease).public_id
     assert list(verify.verify_conversation(key, verify.Tally())) == []
@@ -339,7 +339,7 @@ def test_question_and_decision_stand_in_the_record_for_good() -> None:
 
 
 def test_a_question_that_was_put_is_not_put_twice() -> None:
-    lease, (question,) = asked(FIRE)
+    lease, (question,) = waiting_turn(FIRE)
     Turn.objects.update(state="tool_wait")
     fresh = again(lease)
     verdict = judge(fresh, uses(FIRE))["f"]
@@ -356,7 +356,7 @@ def test_a_question_that_was_put_is_not_put_twice() -> None:
 def test_the_context_engine_learns_what_was_denied_or_allowed_for_good(
     verdict: str, kept: tuple[str, ...]
 ) -> None:
-    _, (question,) = asked(POST)
+    _, (question,) = waiting_turn(POST)
     decide(question, verdict)
     found = load_state(question.conversation, "any").decisions
     assert found == tuple((question.call.tool_use_id, each) for each in kept)

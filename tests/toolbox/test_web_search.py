@@ -168,9 +168,9 @@ def opened(lease: Lease) -> int:
     ).call
 
 
-def begun() -> Lease:
+def started_turn() -> Lease:
     site(PLENTY)
-    return people_and_turns.begun(people_and_turns.person("ada"))
+    return people_and_turns.started_turn(people_and_turns.person("ada"))
 
 
 def settled(call: int) -> ApiResult:
@@ -188,7 +188,7 @@ def cost(tokens: Usage) -> int:
 
 
 def test_all_searches_and_what_they_may_find_are_held_beforehand() -> None:
-    lease = begun()
+    lease = started_turn()
     tokens = padded(lease) + 5 * SEARCH_TOKENS
     opened(lease)
     (held,) = Reservation.objects.values_list("amount", flat=True)
@@ -196,7 +196,7 @@ def test_all_searches_and_what_they_may_find_are_held_beforehand() -> None:
 
 
 def test_the_searches_that_were_made_are_settled_exactly() -> None:
-    lease = begun()
+    lease = started_turn()
     call = opened(lease)
     stored_turns.close(lease, call, Ending("complete", usage(3), "end_turn"))
     row = settled(call)
@@ -204,7 +204,7 @@ def test_the_searches_that_were_made_are_settled_exactly() -> None:
 
 
 def test_iterations_and_searches_are_billed_together() -> None:
-    lease = begun()
+    lease = started_turn()
     call = opened(lease)
     part = {"type": "message", "input_tokens": 50, "output_tokens": 5}
     stored_turns.close(
@@ -217,7 +217,7 @@ def test_iterations_and_searches_are_billed_together() -> None:
     ("said", "billed"), [(6, 5), (10**12, 5), (-1, 0), ("3", 0), (True, 0), (None, 0), (2.5, 0)]
 )
 def test_an_impossible_number_of_searches_never_makes_money(said: object, billed: int) -> None:
-    lease = begun()
+    lease = started_turn()
     call = opened(lease)
     stored_turns.close(lease, call, Ending("complete", usage(said), "end_turn"))
     row = settled(call)
@@ -226,7 +226,7 @@ def test_an_impossible_number_of_searches_never_makes_money(said: object, billed
 
 
 def test_searches_that_were_never_offered_are_not_billed() -> None:
-    lease = begun()
+    lease = started_turn()
     sent = people_and_turns.opened(lease)
     stored_turns.close(lease, sent.call, Ending("complete", usage(4), "end_turn"))
     row = settled(sent.call)
@@ -234,7 +234,7 @@ def test_searches_that_were_never_offered_are_not_billed() -> None:
 
 
 def test_of_a_cut_answer_the_searches_that_came_are_billed() -> None:
-    lease = begun()
+    lease = started_turn()
     call = opened(lease)
     said = replace(usage(None), is_final=False)
     ending = Ending("truncated", said, received_tokens=10, received_searches=2)
@@ -243,7 +243,7 @@ def test_of_a_cut_answer_the_searches_that_came_are_billed() -> None:
 
 
 def test_a_lost_call_keeps_what_its_searches_could_have_cost() -> None:
-    lease = begun()
+    lease = started_turn()
     call = opened(lease)
     (held,) = Reservation.objects.values_list("amount", flat=True)
     row = calls.ApiCall.objects.get(pk=call)
@@ -254,7 +254,7 @@ def test_a_lost_call_keeps_what_its_searches_could_have_cost() -> None:
 
 def test_searches_that_do_not_fit_in_the_budget_are_not_admitted() -> None:
     site(5 * PRICE)
-    lease = people_and_turns.begun(people_and_turns.person("bea"))
+    lease = people_and_turns.started_turn(people_and_turns.person("bea"))
     with pytest.raises(Refused, match="budget"):
         opened(lease)
     assert not Reservation.objects.exists()

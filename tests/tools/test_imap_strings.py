@@ -81,7 +81,7 @@ def own(context: ToolContext, fake: FakeImap) -> ToolContext:
     return replace(context, mail=Mailboxes(access, [account]))
 
 
-async def asked(own: ToolContext, fake: FakeImap, **arguments: Any) -> tuple[str, list[bytes]]:
+async def run_tool(own: ToolContext, fake: FakeImap, **arguments: Any) -> tuple[str, list[bytes]]:
     fake.commands.clear()
     result = await execute_tool(TOOLS["search_mail"], arguments, own)
     return str(result.details.get("code", "")), fake.asked
@@ -93,7 +93,7 @@ async def asked(own: ToolContext, fake: FakeImap, **arguments: Any) -> tuple[str
 async def test_text_that_could_begin_a_command_is_refused_before_any_is_sent(
     own: ToolContext, fake: FakeImap, name: str, text: str
 ) -> None:
-    code, commands = await asked(own, fake, **{name: text})
+    code, commands = await run_tool(own, fake, **{name: text})
     if "\0" in text and name != "since":
         # The frame has replaced what no store takes, and what is left is a harmless text.
         assert len(commands) <= 2
@@ -109,7 +109,7 @@ async def test_text_that_could_begin_a_command_is_refused_before_any_is_sent(
 async def test_odd_text_is_one_argument_of_the_one_command(
     own: ToolContext, fake: FakeImap, name: str, text: str
 ) -> None:
-    code, commands = await asked(own, fake, **{name: text})
+    code, commands = await run_tool(own, fake, **{name: text})
     assert code == ""
     assert len(commands) == 2
     assert commands[0].startswith(b"EXAMINE ")
@@ -125,7 +125,7 @@ async def test_odd_text_is_one_argument_of_the_one_command(
 async def test_several_foreign_words_are_counted_one_by_one(
     own: ToolContext, fake: FakeImap
 ) -> None:
-    code, commands = await asked(own, fake, sender="Jürgen", subject="Größe", unread=True)
+    code, commands = await run_tool(own, fake, sender="Jürgen", subject="Größe", unread=True)
     assert code == ""
     assert commands[1] == (
         "UID SEARCH CHARSET UTF-8 1:* FROM {7}\r\nJürgen SUBJECT {7}\r\nGröße UNSEEN".encode()

@@ -37,7 +37,7 @@ async def call(context: ToolContext, name: str, **arguments: Any) -> ToolResult:
     return await execute_tool(TOOLS[name], arguments, context)
 
 
-async def told(context: ToolContext, name: str, **arguments: Any) -> str:
+async def run_tool(context: ToolContext, name: str, **arguments: Any) -> str:
     result = await call(context, name, **arguments)
     assert not result.is_error, result.content
     assert isinstance(result.content, str)
@@ -61,13 +61,13 @@ async def test_mail_is_listed_searched_and_read_under_tls(
     mailbox_of_tls = replace(mailbox, account=mailbox.account)
     mailbox_of_tls.add(message("Rechnung Äpfel", "Größe: 4711").as_bytes())
     own = replace(context, mail=Mailboxes(mailbox.access, [mailbox.account]))
-    found = await told(own, "search_mail", subject="Äpfel", text="Größe")
+    found = await run_tool(own, "search_mail", subject="Äpfel", text="Größe")
     assert "1 found in INBOX of work" in found
     assert (
         "uid 1 (unread) | Sat, 21 Nov 2026 08:00:00 +0000 | bea@example.com | Rechnung Äpfel"
         in (found)
     )
-    text = await told(own, "read_mail", uid=1)
+    text = await run_tool(own, "read_mail", uid=1)
     assert "Subject: Rechnung Äpfel" in text
     assert text.endswith("Größe: 4711")
     assert mailbox.unseen() == 1
@@ -79,11 +79,11 @@ async def test_folders_have_the_names_that_people_gave_them(
     client = mailbox.other()
     client.create('"Gr&APwA3w-e &- \\"mehr\\""')
     client.logout()
-    text = await told(own, "list_mail_folders")
+    text = await run_tool(own, "list_mail_folders")
     assert "Accounts: work" in text
     assert '- Grüße & "mehr"' in text
     mailbox.add(message("There").as_bytes(), folder='"Gr&APwA3w-e &- \\"mehr\\""')
-    assert "There" in await told(own, "search_mail", folder='Grüße & "mehr"')
+    assert "There" in await run_tool(own, "search_mail", folder='Grüße & "mehr"')
 
 
 async def test_a_search_is_narrowed_by_every_field_and_continued(
@@ -93,16 +93,16 @@ async def test_a_search_is_narrowed_by_every_field_and_continued(
         *(message(f"Number {n}", sender=f"s{n % 2}@example.com").as_bytes() for n in range(5))
     )
     mailbox.add(message("Old").as_bytes(), flags="\\Seen")
-    assert "6 found" in await told(own, "search_mail")
-    assert "5 found" in await told(own, "search_mail", unread=True)
-    assert "2 found" in await told(own, "search_mail", sender="s1@")
-    assert "6 found" in await told(own, "search_mail", recipient="ada@example.org")
-    assert "0 found" in await told(own, "search_mail", before="2020-01-01")
-    assert "6 found" in await told(own, "search_mail", since="2020-01-01")
-    first = await told(own, "search_mail", limit=4)
+    assert "6 found" in await run_tool(own, "search_mail")
+    assert "5 found" in await run_tool(own, "search_mail", unread=True)
+    assert "2 found" in await run_tool(own, "search_mail", sender="s1@")
+    assert "6 found" in await run_tool(own, "search_mail", recipient="ada@example.org")
+    assert "0 found" in await run_tool(own, "search_mail", before="2020-01-01")
+    assert "6 found" in await run_tool(own, "search_mail", since="2020-01-01")
+    first = await run_tool(own, "search_mail", limit=4)
     assert "newest first, 1 to 4; continue with skip=4]" in first
     assert first.index("uid 6") < first.index("uid 5") < first.index("uid 3")
-    rest = await told(own, "search_mail", limit=4, skip=4)
+    rest = await run_tool(own, "search_mail", limit=4, skip=4)
     assert [line[:5] for line in rest.splitlines()[1:]] == ["uid 2", "uid 1"]
 
 
@@ -111,10 +111,10 @@ async def test_a_long_mail_is_read_in_ranges_without_a_gap(
 ) -> None:
     lines = "\n".join(f"alert {n}: the disk is at {n} %" for n in range(1_500))
     mailbox.add(message("Alert", lines).as_bytes())
-    first = await told(own, "read_mail", uid=1)
+    first = await run_tool(own, "read_mail", uid=1)
     assert "characters 0 to 20,000 of" in first
     assert "continue with start=20000" in first
-    second = await told(own, "read_mail", uid=1, start=20_000, length=50_000)
+    second = await run_tool(own, "read_mail", uid=1, start=20_000, length=50_000)
     assert first.split("\n\n", 1)[1] + second.split("\n\n", 1)[1] == lines
     assert (await call(own, "read_mail", uid=1, start=10**6)).details["code"] == "bad_input"
 
@@ -128,13 +128,13 @@ async def test_an_attachment_becomes_a_file_of_the_workspace(
     )
     made.add_attachment(b"PK\3\4", maintype="application", subtype="zip", filename="CON")
     mailbox.add(made.as_bytes())
-    text = await told(own, "read_mail", uid=1)
+    text = await run_tool(own, "read_mail", uid=1)
     assert "(text/csv, 8 bytes)" in text
     assert "2. 'CON' (application/zip, 4 bytes)" in text
-    saved = await told(own, "save_attachment", uid=1, number=1)
+    saved = await run_tool(own, "save_attachment", uid=1, number=1)
     assert "mail/1/1-re port.csv (8 bytes)" in saved
     assert own.workspace.read("mail/1/1-re port.csv") == b"a,b\n1,2\n"
-    await told(own, "save_attachment", uid=1, number=2, path="archive.zip")
+    await run_tool(own, "save_attachment", uid=1, number=2, path="archive.zip")
     assert own.workspace.read("archive.zip") == b"PK\3\4"
     missing = await call(own, "save_attachment", uid=1, number=3)
     assert missing.is_error
@@ -155,7 +155,7 @@ async def test_only_the_start_of_a_huge_mail_is_read_and_that_is_said(
 ) -> None:
     mail.access = replace(mail.access, max_bytes=10_000)
     mailbox.add(message("Huge", "x" * 70 + "\n" + ("y" * 70 + "\n") * 1_000).as_bytes())
-    text = await told(own, "read_mail", uid=1)
+    text = await run_tool(own, "read_mail", uid=1)
     assert "Only the first 10,000 of its" in text
 
 
@@ -181,7 +181,7 @@ async def test_of_several_accounts_one_is_named(own: ToolContext, mail: Mailboxe
     mail.accounts.append(replace(mail.accounts[0], name="home", login="another"))
     unclear = await call(own, "search_mail")
     assert "name one of: work, home" in str(unclear.content)
-    assert "of home" in await told(own, "search_mail", account="home")
+    assert "of home" in await run_tool(own, "search_mail", account="home")
 
 
 async def test_a_wrong_password_is_said_and_kept_and_never_shown(
@@ -197,7 +197,7 @@ async def test_a_wrong_password_is_said_and_kept_and_never_shown(
 
 async def test_what_worked_clears_the_last_problem(own: ToolContext, mail: Mailboxes) -> None:
     mail.problems["work"] = "something"
-    await told(own, "search_mail")
+    await run_tool(own, "search_mail")
     assert mail.problems == {"work": ""}
 
 

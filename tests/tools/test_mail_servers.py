@@ -157,7 +157,7 @@ async def test_starttls_cannot_be_stripped_or_preceded(
 ) -> None:
     fake = await stage.fake(is_starttls=True, **how)
     await ended(stage, fake)
-    assert fake.said == []
+    assert fake.credentials == []
     assert not [each for each in fake.commands if each.startswith((b"LOGIN", b"AUTH", b"CAPA"))]
 
 
@@ -172,10 +172,10 @@ async def test_a_certificate_that_is_not_trusted_is_refused(
     stage: FakeServers, tmp_path: Path
 ) -> None:
     fake = await stage.fake()
-    said = await ended(stage, fake, tls=make_authority(tmp_path, "127.0.0.1").trusted())
-    assert "certificate is not valid" in said
+    credentials = await ended(stage, fake, tls=make_authority(tmp_path, "127.0.0.1").trusted())
+    assert "certificate is not valid" in credentials
     assert "certificate is not valid" in await ended(stage, fake, tls=None)
-    assert fake.said == []
+    assert fake.credentials == []
 
 
 @pytest.mark.parametrize(("names", "days"), [(("other.example",), 2), (("127.0.0.1",), -1)])
@@ -185,7 +185,7 @@ async def test_a_certificate_for_another_name_or_time_is_refused(
     stage = FakeServers(make_authority(tmp_path, *names, days=days))
     fake = await stage.fake()
     assert "certificate is not valid" in await ended(stage, fake)
-    assert fake.said == []
+    assert fake.credentials == []
 
 
 async def test_a_server_without_tls_on_its_port_gets_no_password(stage: FakeServers) -> None:
@@ -194,7 +194,7 @@ async def test_a_server_without_tls_on_its_port_gets_no_password(stage: FakeServ
     with pytest.raises(MailError):
         async with connect_imap(account, stage.access(fake, deadline=2)):
             pass
-    assert fake.said == []
+    assert fake.credentials == []
 
 
 async def test_a_password_and_a_token_are_given_in_their_own_ways(stage: FakeServers) -> None:
@@ -203,7 +203,7 @@ async def test_a_password_and_a_token_are_given_in_their_own_ways(stage: FakeSer
         account = replace(stage.account(fake), auth=auth)
         async with connect_imap(account, stage.access(fake)):
             pass
-    assert fake.said == [
+    assert fake.credentials == [
         f"\0ada\0{SECRET}",
         f"user=ada\1auth=Bearer {SECRET}\1\1",
     ]

@@ -113,7 +113,7 @@ async def test_a_mail_is_handed_over_whole_and_a_copy_is_kept(
     assert [data] == mailbox.all("Sent Items")
     assert b"dan@" not in data
     assert read(data).get_content().replace("\r\n", "\n") == "Hello\n.\n..dots\nÄ\n"
-    assert made.said == [f"\0{mailbox.account.login}\0{PASSWORD}"]
+    assert made.credentials == [f"\0{mailbox.account.login}\0{PASSWORD}"]
 
 
 async def test_a_mail_is_sent_once_for_each_call(
@@ -182,7 +182,7 @@ async def test_without_encryption_nothing_is_said_to_the_server(
     made = await sink(is_starttls=True, offers_starttls=False)
     result = await call(own, "send_mail", **MAIL)
     assert "offers no encryption" in str(result.content)
-    assert made.said == made.taken == []
+    assert made.credentials == made.taken == []
     assert made.lines == ["EHLO agentweb.invalid", "STARTTLS"]
 
 
@@ -234,8 +234,8 @@ async def test_sending_names_everybody_it_tells() -> None:
     tool = TOOLS["send_mail"]
     assert tool.effect == "write"
     assert tool.destination is not None
-    said = {"to": ["B@x.org", "a@x.org"], "cc": None, "bcc": ["c@x.org"]}
-    assert tool.destination(said) == "mail:a@x.org,b@x.org,c@x.org"
+    credentials = {"to": ["B@x.org", "a@x.org"], "cc": None, "bcc": ["c@x.org"]}
+    assert tool.destination(credentials) == "mail:a@x.org,b@x.org,c@x.org"
     for name in ("search_mail", "read_mail", "list_mail_folders", "save_attachment"):
         assert TOOLS[name].is_private
         assert TOOLS[name].destination is None

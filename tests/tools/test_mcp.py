@@ -40,7 +40,7 @@ async def demo(
         yield pool, heard
 
 
-async def given(demo: tuple[Pool, Heard], tool: str, **arguments: Any) -> Any:
+async def call_tool(demo: tuple[Pool, Heard], tool: str, **arguments: Any) -> Any:
     pool, heard = demo
     return await pool.call("demo", tool, heard.digests[tool], arguments)
 
@@ -58,20 +58,20 @@ async def test_the_tools_are_listed_under_the_name_of_their_server(demo: Any) ->
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_call_gives_what_the_tool_gave(demo: Any) -> None:
-    found = convert_result("demo", await given(demo, "add", a=1, b=2), detect_image_type)
+    found = convert_result("demo", await call_tool(demo, "add", a=1, b=2), detect_image_type)
     assert (found.content, found.is_error) == ("3", False)
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_structured_content_is_said_once_as_json(demo: Any) -> None:
-    found = convert_result("demo", await given(demo, "facts"), detect_image_type)
+    found = convert_result("demo", await call_tool(demo, "facts"), detect_image_type)
     assert isinstance(found.content, str)
     assert json.loads(found.content) == {"answer": 42, "words": ["a", "b"]}
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_images_and_resources_arrive_and_links_are_words(demo: Any) -> None:
-    found = convert_result("demo", await given(demo, "picture"), detect_image_type)
+    found = convert_result("demo", await call_tool(demo, "picture"), detect_image_type)
     assert isinstance(found.content, list)
     words, image, resource, link = found.content
     assert words == {"type": "text", "text": "Here it is."}
@@ -84,21 +84,21 @@ async def test_images_and_resources_arrive_and_links_are_words(demo: Any) -> Non
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_an_error_of_the_tool_stays_an_error(demo: Any) -> None:
-    found = convert_result("demo", await given(demo, "boom"), detect_image_type)
+    found = convert_result("demo", await call_tool(demo, "boom"), detect_image_type)
     assert found.is_error
     assert found.details["code"] == "mcp_error"
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_calls_run_side_by_side_and_a_cancelled_one_hurts_no_other(demo: Any) -> None:
-    calls = [asyncio.create_task(given(demo, "wait", seconds=0.2)) for _ in range(10)]
-    late = asyncio.create_task(given(demo, "wait", seconds=60))
+    calls = [asyncio.create_task(call_tool(demo, "wait", seconds=0.2)) for _ in range(10)]
+    late = asyncio.create_task(call_tool(demo, "wait", seconds=60))
     await asyncio.sleep(0.1)
     late.cancel()
     found = await asyncio.gather(*calls, late, return_exceptions=True)
     assert isinstance(found[-1], asyncio.CancelledError)
     assert [one.content[0].text for one in found[:-1]] == ["waited"] * 10
-    assert (await given(demo, "add", a=2, b=2)).content[0].text == "4"
+    assert (await call_tool(demo, "add", a=2, b=2)).content[0].text == "4"
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -118,7 +118,7 @@ async def test_a_child_has_the_environment_it_was_given_and_no_other(
     monkeypatch.setenv("CANARY_KEY", "canary")
     async with pooled(mcp_servers.command(tmp_path, FOO="b $HOME;`id`")) as demo:
         await demo[1].until("connected")
-        told = (await given(demo, "told")).content[0].text.splitlines()
+        told = (await call_tool(demo, "told")).content[0].text.splitlines()
     names = {line.partition("=")[0] for line in told}
     assert names <= {"FOO", "PYTHONPATH", "LC_CTYPE", "PWD", "SHLVL", "_"}
     assert "FOO=b $HOME;`id`" in told
@@ -130,9 +130,9 @@ async def test_a_result_of_many_megabytes_ends_the_connection_and_the_next_one_w
 ) -> None:
     heard = demo[1]
     with pytest.raises(ServerError):
-        await given(demo, "much", megabytes=40)
+        await call_tool(demo, "much", megabytes=40)
     await heard.until("connected")
-    assert (await given(demo, "add", a=1, b=1)).content[0].text == "2"
+    assert (await call_tool(demo, "add", a=1, b=1)).content[0].text == "2"
 
 
 @pytest.mark.asyncio(loop_scope="module")
@@ -150,7 +150,7 @@ async def test_a_killed_server_fails_its_open_calls_and_is_connected_to_again(
             await call
         assert (await heard.until("failed")).error
         await heard.until("connected")
-        assert (await given((pool, heard), "add", a=1, b=1)).content[0].text == "2"
+        assert (await call_tool((pool, heard), "add", a=1, b=1)).content[0].text == "2"
     assert heard.state == "idle"
 
 
@@ -177,18 +177,18 @@ async def test_a_site_that_went_away_is_found_again() -> None:
     with mcp_servers.over_http() as running:
         async with pooled(mcp_servers.address(running.port), check_seconds=0.2) as demo:
             await demo[1].until("connected")
-            call = asyncio.create_task(given(demo, "wait", seconds=60))
+            call = asyncio.create_task(call_tool(demo, "wait", seconds=60))
             await asyncio.sleep(0.3)
             running.kill()
             with pytest.raises(ServerError):
                 await call
             await demo[1].until("failed")
             with pytest.raises(ServerError, match="cannot be used now"):
-                await given(demo, "add", a=1, b=1)
+                await call_tool(demo, "add", a=1, b=1)
             running.start()
             demo[0].request_check("demo")
             await demo[1].until("connected")
-            assert (await given(demo, "add", a=1, b=1)).content[0].text == "2"
+            assert (await call_tool(demo, "add", a=1, b=1)).content[0].text == "2"
 
 
 @pytest.mark.parametrize(

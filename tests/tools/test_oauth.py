@@ -93,7 +93,7 @@ async def test_a_refresh_token_becomes_the_access_token_that_logs_in(
             "client_secret": [CLIENT],
         }
     ]  # fmt: skip
-    assert place.imap.said == [f"user=ada\1auth=Bearer {ACCESS}\1\1"]
+    assert place.imap.credentials == [f"user=ada\1auth=Bearer {ACCESS}\1\1"]
     assert place.mail.accounts[0].secret == REFRESH
     for secret in (REFRESH, ACCESS, CLIENT):
         assert secret not in repr((result, place.mail))

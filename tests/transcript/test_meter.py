@@ -27,7 +27,7 @@ def meter(lease: Any) -> Any:
 
 
 def test_before_the_first_answer_the_messages_are_estimated() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     found = meter(lease)
     sizes = people_and_turns.conversation_of(lease).messages.values_list("estimate", flat=True)
     assert found.tokens == sum(sizes) > 0
@@ -36,7 +36,7 @@ def test_before_the_first_answer_the_messages_are_estimated() -> None:
 
 
 def test_the_figure_is_that_of_the_last_answer() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     usage = Usage(1_000, 500, 8_000, 1_000, 0)
     stored_turns.close(
         lease, people_and_turns.opened(lease).call, people_and_turns.complete(usage=usage)
@@ -47,7 +47,7 @@ def test_the_figure_is_that_of_the_last_answer() -> None:
 
 
 def test_an_answer_that_reported_nothing_is_no_empty_context() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     stored_turns.close(
         lease,
         people_and_turns.opened(lease).call,
@@ -66,7 +66,9 @@ def test_what_came_and_went_since_is_counted_and_said_to_be_an_estimate() -> Non
     assert before.source == "reported"
     conversation = Conversation.objects.get(pk=played.conversation.pk)
     lease = people_and_turns.next_turn(conversation)
-    stored_turns.close(lease, people_and_turns.opened(lease).call, people_and_turns.asks("toolu_2"))
+    stored_turns.close(
+        lease, people_and_turns.opened(lease).call, people_and_turns.tool_call_ending("toolu_2")
+    )
     content = people_and_turns.results("toolu_2").replace('"x"', '"' + "long " * 500 + '"')
     append.store_results(lease=lease, content=content, estimate=700)
     view = stored_turns.loaded(lease).view
@@ -85,7 +87,7 @@ def test_what_came_and_went_since_is_counted_and_said_to_be_an_estimate() -> Non
 
 
 def test_the_last_reply_counts_however_many_turns_had_none_since() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     stored_turns.close(
         lease,
         people_and_turns.opened(lease).call,
@@ -102,13 +104,13 @@ def test_the_last_reply_counts_however_many_turns_had_none_since() -> None:
 
 @pytest.mark.parametrize(("window", "percent"), [(1_000_000, 10), (200_000, 50), (64_000, 50)])
 def test_the_mark_is_where_the_promise_ends(window: int, percent: int) -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     ApiModel.objects.filter(pk=people_and_turns.conversation_of(lease).model).update(window=window)
     assert meter(lease).ticks[0].percent == percent
 
 
 def test_more_than_the_window_is_full_and_not_more() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     stored_turns.close(
         lease,
         people_and_turns.opened(lease).call,
@@ -118,7 +120,7 @@ def test_more_than_the_window_is_full_and_not_more() -> None:
 
 
 def test_the_thresholds_of_the_owner_and_the_conversation_are_marked() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     adaptive = PRESETS["adaptive"]
     promise, room = meter(lease).ticks
     assert (promise.percent, promise.label) == (10, "100,000: nothing is removed before that")

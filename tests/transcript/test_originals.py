@@ -40,7 +40,7 @@ def test_a_message_is_found_by_its_number() -> None:
 
 
 def test_an_imported_result_is_found_in_its_message() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     image = {"type": "image", "source": {"type": "base64", "data": ""}}
     parts = [{"type": "text", "text": "one"}, image, {"type": "text", "text": "two"}]
     imported(lease, result("toolu_a", "all of it"), result('odd "id" \\ 100%_', parts))
@@ -83,14 +83,16 @@ def test_an_unknown_id_is_nothing_and_no_error() -> None:
 
 def test_nothing_of_another_conversation_is_found() -> None:
     stored_turns.played("ada")
-    other = people_and_turns.begun(people_and_turns.person("eve"))
+    other = people_and_turns.started_turn(people_and_turns.person("eve"))
     assert read_original(other.conversation_id, "toolu_1") is None
     assert read_original(other.conversation_id, "3") is None
 
 
 def test_a_tool_that_has_not_ended_has_no_result_yet() -> None:
-    lease = people_and_turns.begun()
-    stored_turns.close(lease, people_and_turns.opened(lease).call, people_and_turns.asks("toolu_9"))
+    lease = people_and_turns.started_turn()
+    stored_turns.close(
+        lease, people_and_turns.opened(lease).call, people_and_turns.tool_call_ending("toolu_9")
+    )
     assert read_original(lease.conversation_id, "toolu_9") is None
     done = ToolDone(wire.encode([{"type": "text", "text": "listed"}]), "ok")
     tool_calls.finish_tool(lease=lease, tool_use_id="toolu_9", done=done)

@@ -59,7 +59,7 @@ def test_only_the_shown_version_is_searched() -> None:
 
 def test_nothing_of_another_conversation_is_found() -> None:
     stored_turns.played("ada")
-    lease = people_and_turns.begun(people_and_turns.person("eve"))
+    lease = people_and_turns.started_turn(people_and_turns.person("eve"))
     assert find(Conversation.objects.get(pk=lease.conversation_id), ORDER) == []
 
 
@@ -69,7 +69,7 @@ def test_copies_that_recall_gave_are_not_found_beside_their_originals() -> None:
 
 
 def test_a_result_that_no_call_of_ours_made_is_found() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     block = {"type": "tool_result", "tool_use_id": "toolu_a", "content": "the heron nests"}
     append.store_results(lease=lease, content=wire.encode([block]), estimate=1)
     chat = Conversation.objects.get(pk=lease.conversation_id)

@@ -38,7 +38,7 @@ def test_requests_of_all_branches_are_rebuilt_to_the_byte() -> None:
 
 
 def test_the_meter_is_that_of_the_shown_path() -> None:
-    lease = people_and_turns.begun(people_and_turns.person(), "one")
+    lease = people_and_turns.started_turn(people_and_turns.person(), "one")
     large, small = Usage(90_000, 50, 0, 0, 0), Usage(500, 50, 0, 0, 0)
     stored_turns.close(
         lease, people_and_turns.opened(lease).call, people_and_turns.complete(usage=large)

@@ -32,12 +32,12 @@ pytestmark = pytest.mark.django_db
 
 def long_conversation(size: int) -> Conversation:
     """Play turns of two rounds each."""
-    lease = people_and_turns.begun(people_and_turns.person())
+    lease = people_and_turns.started_turn(people_and_turns.person())
     for at in range(size):
         if at:
             lease = people_and_turns.next_turn(people_and_turns.conversation_of(lease))
         stored_turns.close(
-            lease, people_and_turns.opened(lease).call, people_and_turns.asks(f"t{at}")
+            lease, people_and_turns.opened(lease).call, people_and_turns.tool_call_ending(f"t{at}")
         )
         done = ToolDone('"listed"', "ok")
         tool_calls.start_tool(lease=lease, tool_use_id=f"t{at}")
@@ -89,11 +89,11 @@ def test_a_round_that_is_told_late_opens_without_what_is_told_behind_it() -> Non
 
 
 def test_a_round_costs_the_same_however_many_there_are() -> None:
-    lease = people_and_turns.begun(people_and_turns.person())
+    lease = people_and_turns.started_turn(people_and_turns.person())
     conversation, costs = people_and_turns.conversation_of(lease), []
     for at in range(1, 7):
         stored_turns.close(
-            lease, people_and_turns.opened(lease).call, people_and_turns.asks(f"t{at}")
+            lease, people_and_turns.opened(lease).call, people_and_turns.tool_call_ending(f"t{at}")
         )
         append.store_results(lease=lease, content=people_and_turns.results(f"t{at}"), estimate=1)
         costs.append(queries(lambda at=at: transcript.read_round(conversation, 1, at)))
@@ -169,7 +169,7 @@ def test_a_page_costs_the_same_queries_however_long_the_conversation_is() -> Non
 
 
 def test_the_running_answer_is_shown_as_the_hub_has_it() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     conversation = people_and_turns.conversation_of(lease)
     live = Live(1, 1, "hm", "<p>Done.</p>", "<p>On its</p>")
     (turn,) = transcript.list_turns_after(conversation, 0, live)
@@ -180,7 +180,7 @@ def test_the_running_answer_is_shown_as_the_hub_has_it() -> None:
 
 
 def test_without_a_hub_the_running_answer_is_that_of_the_last_checkpoint() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     conversation = people_and_turns.conversation_of(lease)
     assert transcript.list_turns_after(conversation, 0, None)[0].rounds == (Round(1, is_live=True),)
     people_and_turns.opened(lease)
@@ -200,10 +200,10 @@ def test_a_draft_is_in_the_round_of_the_reduction_before_it() -> None:
 
 
 def test_an_answer_that_was_stored_is_not_shown_again_as_a_draft() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     call = people_and_turns.opened(lease).call
     drafts.save_draft(lease=lease, text="Let me look.", thinking="")
-    stored_turns.close(lease, call, people_and_turns.asks("t1"))
+    stored_turns.close(lease, call, people_and_turns.tool_call_ending("t1"))
     drafts.save_draft(lease=lease, text="Let me look.", thinking="")
     (shown,) = transcript.list_turns_after(people_and_turns.conversation_of(lease), 0, None)[
         0
@@ -229,7 +229,7 @@ def test_only_turns_behind_a_number_are_given() -> None:
     ],
 )
 def test_a_turn_says_in_words_how_it_ended(finish: Finish, words: str, can_retry: bool) -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     turns.finish_turn(lease=lease, finish=finish)
     (turn,) = transcript.read_transcript(people_and_turns.conversation_of(lease)).turns
     assert (turn.chip, turn.can_retry, turn.error) == (words, can_retry, finish.text)
@@ -247,7 +247,7 @@ def test_a_turn_says_in_words_how_it_ended(finish: Finish, words: str, can_retry
     ],
 )
 def test_a_turn_that_used_up_a_cap_says_which(finish: Finish, words: str) -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     turns.finish_turn(lease=lease, finish=finish)
     (turn,) = transcript.read_transcript(people_and_turns.conversation_of(lease)).turns
     assert words in turn.chip
@@ -268,7 +268,7 @@ def test_an_ending_that_kept_no_answer_is_not_said_to_go_on(reason: str) -> None
 
 @pytest.mark.parametrize("blocks", [(), (people_and_turns.ANSWER,)])
 def test_who_goes_on_is_shown_before_there_is_an_answer(blocks: tuple[str, ...]) -> None:
-    lease = people_and_turns.begun(people_and_turns.person())
+    lease = people_and_turns.started_turn(people_and_turns.person())
     conversation, usage = people_and_turns.conversation_of(lease), people_and_turns.USAGE
     refused = Ending("refused", usage, "refusal", blocks)
     stored_turns.close(lease, people_and_turns.opened(lease).call, refused)

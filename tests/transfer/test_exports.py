@@ -26,7 +26,7 @@ from tests.web.tags import acting, names
 pytestmark = pytest.mark.django_db
 
 
-def whole(form: str, conversation: Conversation, **options: Any) -> str:
+def export_text(form: str, conversation: Conversation, **options: Any) -> str:
     conversation.refresh_from_db()
     pieces: Iterator[str] = EXPORT_FORMATS[form].write(conversation, **options)
     return "".join(pieces)
@@ -40,7 +40,7 @@ def contents(conversation: Conversation) -> list[tuple[str, Any]]:
 def test_a_record_comes_back_as_it_went() -> None:
     played = stored_turns.played(title="Read the file — “now”")
     Conversation.objects.filter(pk=played.conversation.pk).update(effort="xhigh")
-    line = whole("json", played.conversation)
+    line = export_text("json", played.conversation)
     assert line.count("\n") == 1
     copy = import_recording(
         user=people_and_turns.person("bob"),
@@ -52,7 +52,7 @@ def test_a_record_comes_back_as_it_went() -> None:
     assert (copy.title, copy.instructions) == (original.title, original.instructions)
     assert copy.effort == original.effort == "xhigh"
     assert (copy.created_at, copy.updated_at) == (original.created_at, original.updated_at)
-    again = json.loads(whole("json", copy))
+    again = json.loads(export_text("json", copy))
     first = json.loads(line)
     assert [m["content"] for m in again["messages"]] == [m["content"] for m in first["messages"]]
     assert [row.kind for row in search_messages(copy.owner, "4711").rows] == ["answer"]
@@ -60,50 +60,50 @@ def test_a_record_comes_back_as_it_went() -> None:
 
 def test_a_record_holds_stored_text_and_not_its_like() -> None:
     played = stored_turns.played()
-    line = whole("json", played.conversation)
+    line = export_text("json", played.conversation)
     for content in played.conversation.messages.values_list("content", flat=True):
         assert content in line
 
 
 def test_events_come_along_when_they_are_wanted() -> None:
     played = stored_turns.played()
-    assert "events" not in json.loads(whole("json", played.conversation))
-    record = json.loads(whole("json", played.conversation, with_events=True))
+    assert "events" not in json.loads(export_text("json", played.conversation))
+    record = json.loads(export_text("json", played.conversation, with_events=True))
     assert [(e["kind"], e["outcome"]) for e in record["events"]] == [
         ("compaction", "applied"), ("summary", "rejected"),
     ]  # fmt: skip
     assert record["events"][0]["edits"]
     read_record(json.dumps(record).encode())
     for form, sign in (("md", "> *Context: compaction"), ("html", "Context: compaction")):
-        assert sign not in whole(form, played.conversation)
-        assert sign in whole(form, played.conversation, with_events=True)
+        assert sign not in export_text(form, played.conversation)
+        assert sign in export_text(form, played.conversation, with_events=True)
 
 
 def test_another_branch_stands_apart() -> None:
-    lease = people_and_turns.begun(text="the first question")
+    lease = people_and_turns.started_turn(text="the first question")
     people_and_turns.answered(lease)
     conversation = people_and_turns.conversation_of(lease)
     Conversation.objects.filter(pk=conversation.pk).update(tip=0)
     conversation.refresh_from_db()
     people_and_turns.answered(people_and_turns.next_turn(conversation, "the other question"))
-    record = json.loads(whole("json", conversation))
+    record = json.loads(export_text("json", conversation))
     assert [m["seq"] for m in record["messages"]] == [3, 4]
     assert [m["seq"] for m in record["branches"]] == [1, 2]
-    assert "the first question" in whole("md", conversation)
+    assert "the first question" in export_text("md", conversation)
 
 
 def test_a_conversation_without_messages_is_no_error() -> None:
     conversation = Conversation.objects.create(
         owner=people_and_turns.person(), model=stored_turns.MODEL
     )
-    assert json.loads(whole("json", conversation))["messages"] == []
-    assert whole("md", conversation).startswith("# New chat")
-    assert "</html>" in whole("html", conversation)
+    assert json.loads(export_text("json", conversation))["messages"] == []
+    assert export_text("md", conversation).startswith("# New chat")
+    assert "</html>" in export_text("html", conversation)
 
 
 def test_markdown_says_what_was_said_and_what_tools_gave() -> None:
     played = stored_turns.played(title="Read the file", result="some ```` ticks\n```\nand <b>")
-    text = whole("md", played.conversation)
+    text = export_text("md", played.conversation)
     assert text.startswith("# Read the file\n")
     assert text.count("\n## You\n") == text.count("\n## Answer\n") == 1
     assert "The order is 4711-ÄÖ." in text
@@ -119,7 +119,7 @@ def hostile() -> Played:
 
 
 def test_the_page_runs_and_loads_nothing_whatever_was_said() -> None:
-    html = whole("html", hostile().conversation, with_events=True)
+    html = export_text("html", hostile().conversation, with_events=True)
     assert [name for name in acting(html) if name != "style"] == []
     assert html.count("<style") == 1
     assert "script" not in names(html)

@@ -40,7 +40,7 @@ def ours(name: str = "a", text: str = "Hi") -> dict[str, Any]:
     return {"id": name, "messages": [{"role": "user", "content": text}]}
 
 
-def claude(name: str = "u1", *said: tuple[str, str], **values: Any) -> dict[str, Any]:
+def claude(name: str = "u1", *sent: tuple[str, str], **values: Any) -> dict[str, Any]:
     return {
         "uuid": name, "name": "Nut trees", "created_at": "2024-03-01T10:00:00.123456Z",
         "updated_at": "2024-03-02T10:00:00Z", "account": {"uuid": "x"},
@@ -48,7 +48,7 @@ def claude(name: str = "u1", *said: tuple[str, str], **values: Any) -> dict[str,
             {"uuid": str(at), "sender": sender, "text": text, "created_at": "2024-03-01T10:00:00Z",
              "content": [{"type": "text", "text": text, "citations": []}], "attachments": [],
              "files": []}
-            for at, (sender, text) in enumerate(said or (("human", "Hi"), ("assistant", "Hello")))
+            for at, (sender, text) in enumerate(sent or (("human", "Hi"), ("assistant", "Hello")))
         ],
     } | values  # fmt: skip
 
@@ -69,7 +69,7 @@ def chatgpt(*nodes: dict[str, Any], **values: Any) -> dict[str, Any]:
     } | values  # fmt: skip
 
 
-def said(conversation: Conversation) -> list[tuple[str, str]]:
+def message_texts(conversation: Conversation) -> list[tuple[str, str]]:
     rows = Message.objects.filter(conversation=conversation).order_by("seq")
     return [(row.kind, wire.decode(row.content)[0]["text"]) for row in rows]
 
@@ -88,7 +88,7 @@ def test_foreign_exports_become_conversations(foreign: dict[str, Any], packing: 
     report = put(packed)
     assert (report.imported, report.again, report.refused, report.stopped) == (1, 0, 0, "")
     conversation = Conversation.objects.get()
-    assert said(conversation) == HELLO
+    assert message_texts(conversation) == HELLO
     assert conversation.title == "Nut trees"
     assert conversation.created_at.date().isoformat() == "2024-03-01"
     assert conversation.updated_at.date().isoformat() == "2024-03-02"
@@ -144,13 +144,13 @@ def test_the_branch_that_was_shown_last_is_taken_over() -> None:
         node("3", "h", "assistant", "Hello"),
     )  # fmt: skip
     put(json.dumps([talk]).encode())
-    assert said(Conversation.objects.get()) == HELLO
+    assert message_texts(Conversation.objects.get()) == HELLO
 
 
 def test_a_tree_that_goes_in_circles_ends() -> None:
     talk = chatgpt(node("1", "2", "user", "Hi"), node("2", "1", "assistant", "Hello"))
     put(json.dumps([talk]).encode())
-    assert said(Conversation.objects.get()) == HELLO
+    assert message_texts(Conversation.objects.get()) == HELLO
 
 
 def test_images_and_attachments_are_named() -> None:
@@ -164,13 +164,13 @@ def test_images_and_attachments_are_named() -> None:
     }
     put(json.dumps([attached]).encode())
     first, second = Conversation.objects.order_by("pk")
-    assert said(first) == [("prompt", "Look\n\n[image]")]
-    assert said(second)[0] == ("prompt", "Hi\n\n[a.txt]\ninside\n\n[b.png]")
+    assert message_texts(first) == [("prompt", "Look\n\n[image]")]
+    assert message_texts(second)[0] == ("prompt", "Hi\n\n[a.txt]\ninside\n\n[b.png]")
 
 
 def test_a_conversation_that_begins_with_an_answer_gets_a_beginning() -> None:
     put(json.dumps([claude("a", ("assistant", "Hello"), ("human", "Hi"))]).encode())
-    kinds = [kind for kind, _ in said(Conversation.objects.get())]
+    kinds = [kind for kind, _ in message_texts(Conversation.objects.get())]
     assert kinds == ["prompt", "answer", "prompt"]
 
 

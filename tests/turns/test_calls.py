@@ -55,7 +55,7 @@ def test_a_rebuilt_body_has_the_digest_of_the_one_sent() -> None:
 
 
 def test_the_body_given_to_send_is_the_one_that_was_recorded() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     sent = people_and_turns.opened(lease)
     row = ApiCall.objects.get(pk=sent.call)
     assert wire.digest(sent.body) == row.body_digest
@@ -72,7 +72,7 @@ def test_equal_envelopes_and_messages_are_kept_once() -> None:
 
 
 def test_attempts_are_numbered_within_their_turn() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     for number in (1, 2, 3):
         sent = people_and_turns.opened(lease)
         assert ApiCall.objects.get(pk=sent.call).number == number
@@ -83,7 +83,7 @@ def test_attempts_are_numbered_within_their_turn() -> None:
 
 def test_a_model_without_a_price_is_refused_even_without_a_budget() -> None:
     ApiModel.objects.create(id="unpriced", window=200_000, max_output=8_000, thinking="adaptive")
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     unpriced = build_envelope(model="unpriced", max_tokens=10, system="")
     before = people_and_turns.everything()
     with pytest.raises(Refused) as refused:
@@ -96,12 +96,12 @@ def test_a_model_without_a_price_is_refused_even_without_a_budget() -> None:
 def test_a_missing_price_of_one_kind_is_refused() -> None:
     ModelPrice.objects.filter(model=stored_turns.MODEL, kind="output").delete()
     with pytest.raises(Refused) as refused:
-        people_and_turns.opened(people_and_turns.begun())
+        people_and_turns.opened(people_and_turns.started_turn())
     assert refused.value.code == "price_missing"
 
 
 def test_a_stop_that_was_asked_for_anywhere_comes_before_the_next_call() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     turns.request_stop(turn=people_and_turns.turn_of(lease))
     before = people_and_turns.everything()
     with pytest.raises(Stopped, match="user"):
@@ -110,7 +110,7 @@ def test_a_stop_that_was_asked_for_anywhere_comes_before_the_next_call() -> None
 
 
 def test_a_user_who_was_shut_out_in_mid_turn_makes_no_more_calls() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     User.objects.update(is_active=False)
     with pytest.raises(Refused) as refused:
         people_and_turns.opened(lease)
@@ -119,9 +119,9 @@ def test_a_user_who_was_shut_out_in_mid_turn_makes_no_more_calls() -> None:
 
 
 def test_an_answer_is_stored_with_its_bill_its_tools_and_its_timing() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     usage = Usage(1_000, 50, 200, 100, 0, '{"input_tokens":1000}')
-    ending = replace(people_and_turns.asks("t1", "t2"), usage=usage, request_id="req_1")
+    ending = replace(people_and_turns.tool_call_ending("t1", "t2"), usage=usage, request_id="req_1")
     row = closed(lease, ending)
     assert (row.status, row.request_id, row.http_status) == ("complete", "req_1", 200)
     assert (row.input_tokens, row.output_tokens) == (1_000, 50)
@@ -135,7 +135,7 @@ def test_an_answer_is_stored_with_its_bill_its_tools_and_its_timing() -> None:
 
 
 def test_an_answer_of_which_nothing_is_kept_is_no_message() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     row = closed(lease, Ending("error", failure=ModelFailed("overloaded", "Busy", 529)))
     assert row.answer is None
     assert (row.http_status, row.error_type, row.error_message) == (529, "overloaded", "Busy")
@@ -144,7 +144,7 @@ def test_an_answer_of_which_nothing_is_kept_is_no_message() -> None:
 
 
 def test_what_the_api_says_is_stored_whatever_characters_it_has() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     failure = ModelFailed("invalid_request", "nul \0 and lone \ud800")
     row = closed(lease, Ending("error", failure=failure, stop_reason="odd\0", request_id="r\0"))
     assert row.error_message == "nul \ufffd and lone \ufffd"
@@ -154,7 +154,7 @@ def test_what_the_api_says_is_stored_whatever_characters_it_has() -> None:
 
 
 def test_a_cut_answer_is_billed_for_what_came() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     failure = ModelFailed("cut", "The connection was cut.")
     usage = Usage(1_000, 1, 0, 0, 0)
     row = closed(lease, Ending("truncated", usage, received_tokens=400, failure=failure))
@@ -166,7 +166,7 @@ def test_a_cut_answer_is_billed_for_what_came() -> None:
 
 
 def test_a_cut_answer_costs_no_more_than_was_allowed_and_no_less_than_was_announced() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     most = stored_turns.ENVELOPE.max_tokens
     row = closed(lease, Ending("truncated", Usage(1_000, 1, 0, 0, 0), received_tokens=most + 7))
     full = closed(lease, Ending("complete", Usage(1_000, most, 0, 0, 0), "end_turn"))
@@ -177,7 +177,7 @@ def test_a_cut_answer_costs_no_more_than_was_allowed_and_no_less_than_was_announ
 
 
 def test_a_cut_call_that_said_nothing_of_its_input_costs_what_was_estimated() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     row = closed(lease, Ending("truncated", Usage(0, 0, 0, 0, 0), received_tokens=30))
     asked = row.call.estimated_tokens
     full = closed(lease, Ending("complete", Usage(asked, 30, 0, 0, 0), "end_turn"))
@@ -186,7 +186,7 @@ def test_a_cut_call_that_said_nothing_of_its_input_costs_what_was_estimated() ->
 
 
 def test_a_cut_answer_that_told_its_iterations_is_billed_for_what_came_too() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     rows = [
         {"type": "compaction", "input_tokens": 500, "output_tokens": 30},
         {"type": "message", "input_tokens": 1_000, "output_tokens": 1},
@@ -200,12 +200,12 @@ def test_a_cut_answer_that_told_its_iterations_is_billed_for_what_came_too() -> 
 
 def test_a_call_of_which_nothing_came_is_free() -> None:
     late = ModelFailed("timeout", "The API did not answer in time.", may_retry=True)
-    row = closed(people_and_turns.begun(), Ending("error", failure=late))
+    row = closed(people_and_turns.started_turn(), Ending("error", failure=late))
     assert (row.cost_micros, row.cost_basis) == (0, "none")
 
 
 def test_a_stopped_answer_keeps_its_text_and_its_estimated_bill() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     ending = Ending(
         "stopped", Usage(1_000, 1, 0, 0, 0), blocks=(people_and_turns.ANSWER,), received_tokens=9
     )
@@ -216,17 +216,17 @@ def test_a_stopped_answer_keeps_its_text_and_its_estimated_bill() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_failure_while_an_answer_is_stored_leaves_nothing_of_it() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     people_and_turns.limited(people_and_turns.turn_of(lease).conversation.owner, 50_000_000)
     sent = people_and_turns.opened(lease)
     before = people_and_turns.everything()
     with pytest.raises(IntegrityError):
-        stored_turns.close(lease, sent.call, people_and_turns.asks("t1", "t1"))
+        stored_turns.close(lease, sent.call, people_and_turns.tool_call_ending("t1", "t1"))
     assert people_and_turns.everything() == before
 
 
 def test_a_draft_lives_as_long_as_its_call_is_open() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     drafts.save_draft(lease=lease, text="too early", thinking="")
     assert not Draft.objects.exists()
     sent = people_and_turns.opened(lease)
@@ -234,14 +234,14 @@ def test_a_draft_lives_as_long_as_its_call_is_open() -> None:
     drafts.save_draft(lease=lease, text="Here you", thinking="hm")
     draft = Draft.objects.get()
     assert (draft.text, draft.thinking, draft.call_id) == ("Here you", "hm", sent.call)
-    stored_turns.close(lease, sent.call, people_and_turns.asks("t1"))
+    stored_turns.close(lease, sent.call, people_and_turns.tool_call_ending("t1"))
     assert not Draft.objects.exists()
     drafts.save_draft(lease=lease, text="too late", thinking="")
     assert not Draft.objects.exists()
 
 
 def test_a_summary_leaves_the_draft_of_the_answer_alone() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     messages = wire.encode([{"role": "user", "content": [{"type": "text", "text": "x"}]}])
     summary = Sending("summary", stored_turns.ENVELOPE, messages, 100, None, 1)
     aside = calls.open_call(lease=lease, sending=summary)
@@ -256,7 +256,7 @@ def test_a_summary_leaves_the_draft_of_the_answer_alone() -> None:
 def test_a_round_costs_the_same_queries_however_long_the_turn_is() -> None:
     user = people_and_turns.person()
     people_and_turns.limited(user, 500_000_000)
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     round_queries(lease, "zeroth")  # it makes the window
     first = round_queries(lease, "first")
     for at in range(10):
@@ -271,7 +271,7 @@ def round_queries(lease: Lease, id: str) -> list[int]:
     with CaptureQueriesContext(connection) as opening:
         sent = calls.open_call(lease=lease, sending=asked)
     with CaptureQueriesContext(connection) as closing:
-        stored_turns.close(lease, sent.call, people_and_turns.asks(id))
+        stored_turns.close(lease, sent.call, people_and_turns.tool_call_ending(id))
     with CaptureQueriesContext(connection) as starting:
         tool_calls.start_tool(lease=lease, tool_use_id=id)
     with CaptureQueriesContext(connection) as finishing:

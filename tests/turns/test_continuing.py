@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 
 def cut(finish: Finish, *blocks: str) -> Conversation:
-    lease = people_and_turns.begun(people_and_turns.person(), "Tell me all")
+    lease = people_and_turns.started_turn(people_and_turns.person(), "Tell me all")
     ending = Ending(
         "complete", people_and_turns.USAGE, "max_tokens", blocks or (people_and_turns.ANSWER,)
     )
@@ -65,8 +65,10 @@ def test_a_cut_answer_goes_on_behind_a_message_that_quotes_its_end(finish: Finis
 
 
 def test_an_answer_that_was_cut_behind_its_tools_goes_on_without_a_quote() -> None:
-    lease = people_and_turns.begun()
-    stored_turns.close(lease, people_and_turns.opened(lease).call, people_and_turns.asks("t1"))
+    lease = people_and_turns.started_turn()
+    stored_turns.close(
+        lease, people_and_turns.opened(lease).call, people_and_turns.tool_call_ending("t1")
+    )
     turns.finish_turn(lease=lease, finish=Finish("interrupted", "crash"))
     new = continue_turn(turn=people_and_turns.turn_of(lease))
     assert wire.decode(new.messages.get().content)[0]["text"] == BROKEN_OFF

@@ -39,7 +39,7 @@ def send(
 
 def running(*texts: str) -> tuple[Lease, Conversation]:
     """Give a turn that runs, with messages that wait behind it."""
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     conversation = people_and_turns.conversation_of(lease)
     for text in texts:
         assert is_waiting(send(conversation, text))
@@ -56,7 +56,7 @@ def waiting(conversation: Conversation) -> list[str]:
     return [row.text for row in read_queue(conversation).rows]
 
 
-def said(turn: Turn | None) -> str:
+def prompt_text(turn: Turn | None) -> str:
     assert turn is not None
     return str(wire.decode(turn.messages.get(kind="prompt").content)[0]["text"])
 
@@ -73,7 +73,7 @@ def test_the_end_of_an_answer_sends_the_first_and_then_the_next() -> None:
     lease, _ = running("one", "two")
     for number, text in ((2, "one"), (3, "two")):
         following = finish(lease)
-        assert said(following) == text
+        assert prompt_text(following) == text
         assert following is not None
         assert (following.number, following.parent, following.state) == (
             number,
@@ -123,11 +123,11 @@ def test_after_an_end_that_was_not_good_they_wait_until_they_are_sent(
     assert waiting(conversation) == ["one", "two"]
     assert not read_queue(conversation).is_live
     turn = send_next_prompt(conversation=conversation)
-    assert said(turn) == "one"
+    assert prompt_text(turn) == "one"
     with refused("busy"):
         send_next_prompt(conversation=conversation)
     assert turn is not None
-    assert said(finish(people_and_turns.claimed(turn))) == "two"
+    assert prompt_text(finish(people_and_turns.claimed(turn))) == "two"
     assert send_next_prompt(conversation=conversation) is None
 
 
@@ -146,7 +146,7 @@ def test_what_is_written_meanwhile_is_sent_at_once_and_then_the_others() -> None
     finish(lease, "failed", "")
     turn = send(conversation, "First this")
     assert not is_waiting(turn)
-    assert said(finish(people_and_turns.claimed(turn))) == "one"
+    assert prompt_text(finish(people_and_turns.claimed(turn))) == "one"
 
 
 def test_a_message_is_taken_back_once() -> None:

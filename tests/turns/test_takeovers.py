@@ -23,9 +23,9 @@ from tests.support import people_and_turns, stored_turns
 pytestmark = pytest.mark.django_db
 
 
-def asking(*names: str, effect: str = "read") -> Lease:
+def turn_with_calls(*names: str, effect: str = "read") -> Lease:
     """Give a turn whose answer calls these tools, each under its name."""
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     answers(lease, *names, effect=effect)
     return lease
 
@@ -34,19 +34,19 @@ def answers(lease: Lease, *names: str, effect: str = "read") -> None:
     calls.close_call(
         lease=lease,
         call_id=people_and_turns.opened(lease).call,
-        ending=people_and_turns.asks(*names),
+        ending=people_and_turns.tool_call_ending(*names),
         timing=Timing(1, 2),
         effects={"list_files": effect},
     )
 
 
-def died(lease: Lease) -> Turn:
+def let_lease_end(lease: Lease) -> Turn:
     turn = takeovers.take_over_turn(turn_id=lease.turn_id, everything=True)
     assert turn is not None
     return turn
 
 
-def gone_on(lease: Lease) -> Lease:
+def taken_over(lease: Lease) -> Lease:
     assert takeovers.list_claimable_turns() == [lease.turn_id]
     found = claim_turn(turn_id=lease.turn_id, owner="another")
     assert found is not None
@@ -55,10 +55,10 @@ def gone_on(lease: Lease) -> Lease:
 
 
 def test_a_turn_between_two_calls_is_claimed_again_under_a_new_generation() -> None:
-    lease = asking("t1")
-    turn = died(lease)
+    lease = turn_with_calls("t1")
+    turn = let_lease_end(lease)
     assert (turn.state, turn.lease_until, turn.lease_owner) == ("tool_wait", None, "")
-    again = gone_on(lease)
+    again = taken_over(lease)
     assert again.generation > lease.generation
     assert people_and_turns.turn_of(lease).state == "tool_wait"
     with pytest.raises(Stopped):
@@ -67,57 +67,57 @@ def test_a_turn_between_two_calls_is_claimed_again_under_a_new_generation() -> N
 
 
 def test_a_turn_whose_results_are_stored_goes_on_without_its_tools() -> None:
-    lease = asking("t1")
+    lease = turn_with_calls("t1")
     tool_calls.finish_tool(lease=lease, tool_use_id="t1", done=ToolDone('"x"', "ok"))
     append.store_results(lease=lease, content=people_and_turns.results("t1"), estimate=1)
-    assert died(lease).state == "running"
-    gone_on(lease)
+    assert let_lease_end(lease).state == "running"
+    taken_over(lease)
     found = load_progress(lease.turn_id)
     assert found.open is None
     assert (found.first, found.rounds, found.tool_calls, found.ids) == (1, 1, 1, {"t1"})
 
 
 def test_a_turn_that_waits_to_ask_again_goes_on_at_once() -> None:
-    lease = asking("t1")
+    lease = turn_with_calls("t1")
     append.store_results(lease=lease, content=people_and_turns.results("t1"), estimate=1)
     leases.start_backoff(lease=lease, attempt=2, seconds=50)
-    turn = died(lease)
+    turn = let_lease_end(lease)
     assert (turn.state, turn.retry_at) == ("running", None)
 
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_turn_that_died_while_it_showed_an_answer_is_interrupted(is_first: bool) -> None:
-    lease = people_and_turns.begun() if is_first else asking("t1")
+    lease = people_and_turns.started_turn() if is_first else turn_with_calls("t1")
     if not is_first:
         append.store_results(lease=lease, content=people_and_turns.results("t1"), estimate=1)
     people_and_turns.opened(lease)
     drafts.save_draft(lease=lease, text="Here", thinking="")
-    assert died(lease).state == "interrupted"
+    assert let_lease_end(lease).state == "interrupted"
     assert takeovers.list_claimable_turns() == []
 
 
 def test_a_turn_that_died_before_its_first_answer_is_interrupted() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     people_and_turns.opened(lease)
-    assert died(lease).state == "interrupted"
+    assert let_lease_end(lease).state == "interrupted"
 
 
 def test_a_turn_asks_again_behind_its_tools_where_nothing_of_the_answer_was_shown() -> None:
-    lease = asking("t1")
+    lease = turn_with_calls("t1")
     append.store_results(lease=lease, content=people_and_turns.results("t1"), estimate=1)
     sent = people_and_turns.opened(lease)
-    assert died(lease).state == "running"
+    assert let_lease_end(lease).state == "running"
     assert ApiResult.objects.get(call_id=sent.call).status == "lost"
-    people_and_turns.opened(gone_on(lease))
+    people_and_turns.opened(taken_over(lease))
 
 
 def test_what_is_known_of_each_call_is_known_to_the_next_worker() -> None:
-    lease = asking("done", "cut", "later", effect="write")
+    lease = turn_with_calls("done", "cut", "later", effect="write")
     for name in ("done", "cut"):
         tool_calls.start_tool(lease=lease, tool_use_id=name)
     done = ToolDone('"no such"', "error", {"code": "bad_input"}, is_wrong=True)
     tool_calls.finish_tool(lease=lease, tool_use_id="done", done=done)
-    died(lease)
+    let_lease_end(lease)
     found = load_progress(lease.turn_id).open
     assert found is not None
     assert [use.id for use in found.uses] == ["done", "cut", "later"]
@@ -126,7 +126,7 @@ def test_what_is_known_of_each_call_is_known_to_the_next_worker() -> None:
 
 
 def test_an_unread_input_stays_unread_for_the_next_worker() -> None:
-    lease = asking("t1")
+    lease = turn_with_calls("t1")
     ToolCall.objects.update(flaw="not an object")
     found = load_progress(lease.turn_id).open
     assert found is not None
@@ -134,7 +134,7 @@ def test_an_unread_input_stays_unread_for_the_next_worker() -> None:
 
 
 def test_wrong_rounds_in_a_row_are_counted_over_a_takeover() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     for at, code in enumerate(("bad_input", "timeout", "unknown_tool", "bad_input")):
         answers(lease, f"t{at}")
         failed = ToolDone('"no"', "error", {"code": code})
@@ -150,10 +150,10 @@ def test_a_turn_that_nobody_has_run_has_done_nothing() -> None:
 
 @pytest.mark.parametrize("effect", ["read", "keyed", "write"])
 def test_a_call_leaves_twice_only_where_that_changes_nothing(effect: str) -> None:
-    lease = asking("t1", effect=effect)
+    lease = turn_with_calls("t1", effect=effect)
     key = tool_calls.start_tool(lease=lease, tool_use_id="t1")
-    died(lease)
-    again = gone_on(lease)
+    let_lease_end(lease)
+    again = taken_over(lease)
     if effect == "write":
         with pytest.raises(Stopped):
             tool_calls.start_tool(lease=again, tool_use_id="t1")
@@ -162,9 +162,9 @@ def test_a_call_leaves_twice_only_where_that_changes_nothing(effect: str) -> Non
 
 
 def test_a_key_names_one_call_of_one_turn() -> None:
-    one = asking("t1", "t2")
+    one = turn_with_calls("t1", "t2")
     keys = {tool_calls.start_tool(lease=one, tool_use_id=name) for name in ("t1", "t2")}
-    other = people_and_turns.begun(people_and_turns.person("eve"))
+    other = people_and_turns.started_turn(people_and_turns.person("eve"))
     answers(other, "t1")
     keys.add(tool_calls.start_tool(lease=other, tool_use_id="t1"))
     assert len(keys) == 3
@@ -172,11 +172,11 @@ def test_a_key_names_one_call_of_one_turn() -> None:
 
 
 def test_a_turn_that_its_workers_die_of_is_given_up() -> None:
-    lease = asking("t1")
+    lease = turn_with_calls("t1")
     for _ in range(takeovers.MOST_TAKEOVERS):
-        died(lease)
-        lease = gone_on(lease)
-    turn = died(lease)
+        let_lease_end(lease)
+        lease = taken_over(lease)
+    turn = let_lease_end(lease)
     assert (turn.state, turn.finish_reason, turn.error_code) == ("failed", "poison", "poison")
     assert takeovers.list_claimable_turns() == []
     (call,) = ToolCall.objects.select_related("output")
@@ -189,45 +189,45 @@ def test_a_turn_that_its_workers_die_of_is_given_up() -> None:
 
 
 def test_the_time_of_dead_workers_counts_and_the_time_between_does_not() -> None:
-    lease = asking("t1")
+    lease = turn_with_calls("t1")
     claimed_at = timezone.now() - timedelta(hours=2)
     last_heartbeat = claimed_at + timedelta(seconds=100)
     Turn.objects.update(
         claimed_at=claimed_at, lease_until=last_heartbeat + leases.read_lease_duration()
     )
-    died(lease)
-    again = gone_on(lease)
+    let_lease_end(lease)
+    again = taken_over(lease)
     assert again.ran_seconds == pytest.approx(100, abs=0.01)
-    died(again)
-    assert 100 <= gone_on(lease).ran_seconds < 130
+    let_lease_end(again)
+    assert 100 <= taken_over(lease).ran_seconds < 130
 
 
 def test_a_late_draft_is_not_shown_beside_the_answer_that_was_stored() -> None:
-    lease = asking("t1")
+    lease = turn_with_calls("t1")
     Draft.objects.create(turn_id=lease.turn_id, text="Let me look.")
-    died(lease)
+    let_lease_end(lease)
     assert not Draft.objects.exists()
 
 
 def test_a_turn_that_waits_for_a_worker_is_not_taken_over_again() -> None:
-    lease = asking("t1")
-    died(lease)
+    lease = turn_with_calls("t1")
+    let_lease_end(lease)
     assert takeovers.list_expired_turns(everything=True) == []
     assert takeovers.take_over_turn(turn_id=lease.turn_id, everything=True) is None
 
 
 @pytest.mark.django_db(transaction=True)
 def test_of_many_workers_one_goes_on_with_a_turn() -> None:
-    lease = asking("t1")
-    died(lease)
+    lease = turn_with_calls("t1")
+    let_lease_end(lease)
     found = people_and_turns.crowd(8, lambda at: claim_turn(turn_id=lease.turn_id, owner=f"w{at}"))
     assert people_and_turns.failures(found) == []
     assert sum(one is not None for one in found) == 1
 
 
 def test_a_worker_that_gave_its_turn_up_writes_no_more() -> None:
-    lease = asking("t1")
-    died(lease)
+    lease = turn_with_calls("t1")
+    let_lease_end(lease)
     with pytest.raises(Stopped):
         drafts.save_draft(lease=lease, text="late", thinking="")
     with pytest.raises(Stopped):

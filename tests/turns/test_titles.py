@@ -57,7 +57,7 @@ def _on(settings: Any) -> None:
 
 
 def answered(text: str = "How do I bake bread?") -> Lease:
-    lease = people_and_turns.begun(text=text)
+    lease = people_and_turns.started_turn(text=text)
     people_and_turns.answered(lease)
     return lease
 
@@ -137,7 +137,7 @@ def test_the_first_answered_turn_is_what_a_title_is_made_from() -> None:
 
 
 def test_a_turn_that_failed_or_was_refused_gives_no_title_and_the_next_one_does() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     turns.finish_turn(lease=lease, finish=Finish("failed", "", "upstream", "The API failed."))
     assert find_opening(lease.turn_id) is None
     declined = people_and_turns.next_turn(people_and_turns.conversation_of(lease), "Something bad")
@@ -177,7 +177,7 @@ def test_a_model_that_cannot_be_used_leaves_the_title_to_the_conversations_own()
 def test_the_call_is_its_own_in_the_record_and_in_the_books() -> None:
     user = people_and_turns.person()
     window = people_and_turns.limited(user, 50_000_000)
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     people_and_turns.answered(lease)
     before = BudgetWindow.objects.get(budget=window).spent
     sent = opened(lease)
@@ -211,7 +211,7 @@ def test_a_second_call_is_never_made() -> None:
 
 def test_a_call_is_not_made_for_who_was_shut_out_or_has_no_budget_left() -> None:
     user = people_and_turns.person()
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     people_and_turns.answered(lease)
     people_and_turns.limited(user, 5)
     with pytest.raises(Refused) as refused:
@@ -246,7 +246,7 @@ def test_a_name_given_meanwhile_wins() -> None:
 def test_a_lost_call_is_closed_once_and_what_it_held_stays_spent() -> None:
     user = people_and_turns.person()
     people_and_turns.limited(user, 50_000_000)
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     people_and_turns.answered(lease)
     sent = opened(lease)
     held = BudgetWindow.objects.get().held
@@ -286,7 +286,7 @@ def test_a_conversation_is_erased_when_its_title_is_settled() -> None:
 
 def test_a_version_chosen_while_the_title_is_settled_waits_for_nobody() -> None:
     for at in range(6):
-        lease = people_and_turns.begun(people_and_turns.person(f"person {at}"))
+        lease = people_and_turns.started_turn(people_and_turns.person(f"person {at}"))
         people_and_turns.answered(lease)
         sent, turn = opened(lease), people_and_turns.turn_of(lease)
 

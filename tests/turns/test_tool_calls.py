@@ -16,11 +16,11 @@ pytestmark = pytest.mark.django_db
 
 
 def planned(*ids: str, name: str = "list_files", effect: str = "read") -> Lease:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     calls.close_call(
         lease=lease,
         call_id=people_and_turns.opened(lease).call,
-        ending=people_and_turns.asks(*ids, name=name),
+        ending=people_and_turns.tool_call_ending(*ids, name=name),
         timing=Timing(1, 2),
         effects={"list_files": effect},
     )
@@ -99,7 +99,7 @@ def test_equal_results_are_kept_once() -> None:
 
 def test_a_worker_cannot_end_the_call_of_another_turn() -> None:
     planned("a")
-    other = people_and_turns.begun(people_and_turns.person("eve"))
+    other = people_and_turns.started_turn(people_and_turns.person("eve"))
     tool_calls.finish_tool(lease=other, tool_use_id="a", done=ToolDone('"mine"', "ok"))
     assert call("a").state == "planned"
     with pytest.raises(Stopped):

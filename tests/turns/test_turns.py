@@ -37,7 +37,7 @@ def refused(code: str) -> Any:
 
 def ended() -> Conversation:
     """Give a conversation whose first turn is done."""
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     people_and_turns.answered(lease)
     return people_and_turns.conversation_of(lease)
 
@@ -208,7 +208,7 @@ def test_the_cap_on_live_turns_holds_in_parallel(settings: Any) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_sends_do_not_disturb_the_worker_of_the_turn_they_wait_for() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     conversation = people_and_turns.conversation_of(lease)
 
     def play(at: int) -> None:
@@ -217,7 +217,9 @@ def test_sends_do_not_disturb_the_worker_of_the_turn_they_wait_for() -> None:
             return
         for turn in range(6):
             stored_turns.close(
-                lease, people_and_turns.opened(lease).call, people_and_turns.asks(f"t{turn}")
+                lease,
+                people_and_turns.opened(lease).call,
+                people_and_turns.tool_call_ending(f"t{turn}"),
             )
             append.store_results(
                 lease=lease, content=people_and_turns.results(f"t{turn}"), estimate=1
@@ -243,7 +245,7 @@ def test_a_turn_that_nobody_started_is_cancelled_at_once() -> None:
 
 
 def test_a_running_turn_is_asked_and_the_first_moment_stands() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     turns.request_stop(turn=people_and_turns.turn_of(lease))
     first = people_and_turns.turn_of(lease)
     assert first.state == "running"
@@ -263,7 +265,7 @@ def test_stopping_what_has_ended_changes_nothing() -> None:
 
 
 def test_an_ended_turn_says_how() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     people_and_turns.opened(lease)
     drafts.save_draft(lease=lease, text="x", thinking="")
     finish = Finish("failed", "budget", "budget", "No more.\nUntil December.")
@@ -279,14 +281,14 @@ def test_an_ended_turn_says_how() -> None:
 
 
 def test_a_crash_before_the_first_call_leaves_the_prompt() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     crash(lease)
     assert [kind for kind, _ in contents(lease)] == ["prompt"]
     still_valid(lease)
 
 
 def test_a_crash_in_mid_answer_keeps_what_was_shown_and_marks_the_call_lost() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     people_and_turns.limited(people_and_turns.turn_of(lease).conversation.owner, 50_000_000)
     call = people_and_turns.opened(lease).call
     drafts.save_draft(lease=lease, text="The first half\ud800", thinking="hm")
@@ -299,11 +301,11 @@ def test_a_crash_in_mid_answer_keeps_what_was_shown_and_marks_the_call_lost() ->
 
 
 def test_an_end_while_tools_run_answers_every_call() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     stored_turns.close(
         lease,
         people_and_turns.opened(lease).call,
-        people_and_turns.asks("done", "failed", "cut", "later"),
+        people_and_turns.tool_call_ending("done", "failed", "cut", "later"),
     )
     for name in ("done", "failed", "cut"):
         tool_calls.start_tool(lease=lease, tool_use_id=name)
@@ -325,7 +327,7 @@ def test_an_end_while_tools_run_answers_every_call() -> None:
 
 @pytest.mark.parametrize("state", ["queued", "approval_wait", "done", "failed", "cancelled"])
 def test_a_turn_that_no_worker_has_is_not_interrupted(state: str) -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     Turn.objects.update(state=state, lease_until=timezone.now() - timedelta(hours=1))
     before = people_and_turns.everything()
     assert takeovers.take_over_turn(turn_id=lease.turn_id, everything=True) is None
@@ -334,7 +336,7 @@ def test_a_turn_that_no_worker_has_is_not_interrupted(state: str) -> None:
 
 
 def test_a_turn_is_interrupted_only_when_its_lease_is_over() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     assert takeovers.list_expired_turns() == []
     assert takeovers.take_over_turn(turn_id=lease.turn_id) is None
     Turn.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
@@ -345,7 +347,7 @@ def test_a_turn_is_interrupted_only_when_its_lease_is_over() -> None:
 
 @pytest.mark.parametrize("hours", [-2, 2])
 def test_leases_follow_the_clock_of_the_database(hours: int, monkeypatch: Any) -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     shifted = timezone.now() + timedelta(hours=hours)
     monkeypatch.setattr(timezone, "now", lambda: shifted)
     assert takeovers.list_expired_turns() == []
@@ -354,7 +356,7 @@ def test_leases_follow_the_clock_of_the_database(hours: int, monkeypatch: Any) -
 
 @pytest.mark.django_db(transaction=True)
 def test_many_sweeps_interrupt_a_turn_once() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     people_and_turns.opened(lease)
     drafts.save_draft(lease=lease, text="half", thinking="")
     found = people_and_turns.crowd(

@@ -80,7 +80,7 @@ def test_a_limit_that_is_none_is_refused_in_words(
 def test_what_a_member_holds_is_not_shown_as_spent() -> None:
     user = budget_rows.member("Research")
     budget = budget_rows.group("Research", 9 * MILLION)
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     spent = budget_rows.play(lease)
     window = BudgetWindow.objects.get()
     BudgetWindow.objects.update(held=MILLION, limit=9 * MILLION)
@@ -104,7 +104,7 @@ def test_who_may_see_people_but_no_budgets_sees_none_on_their_page() -> None:
 
 def test_a_window_begins_and_ends_in_the_time_zone_of_its_budget(root: Client) -> None:
     budget_rows.site(9 * MILLION, kind="pool", period="month", time_zone="Europe/Vienna")
-    budget_rows.play(people_and_turns.begun(people_and_turns.person()))
+    budget_rows.play(people_and_turns.started_turn(people_and_turns.person()))
     window = BudgetWindow.objects.get()
     page = words(listed(root, BudgetWindow))
     for at in (window.starts_at, window.ends_at):

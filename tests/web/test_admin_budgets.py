@@ -77,7 +77,7 @@ def test_the_one_who_used_most_stands_for_all_members(root: Client) -> None:
         user = budget_rows.member("Research", name=name)
         if not spent:
             budget_rows.group("Research", 9 * MILLION)
-        lease = people_and_turns.begun(user)
+        lease = people_and_turns.started_turn(user)
         spent.append(sum(budget_rows.play(lease) for _ in range(1 + len(spent))))
     budget = Budget.objects.get()
     page = words(listed(root, Budget))
@@ -153,7 +153,7 @@ def test_a_persons_page_says_which_budgets_count_and_where_they_are_from(root: C
     ada = budget_rows.member("Research")
     budget_rows.site(900 * MILLION, kind="pool", period="day")
     budget_rows.group("Research", 7 * MILLION, time_zone="Europe/Vienna")
-    cost = budget_rows.play(people_and_turns.begun(ada))
+    cost = budget_rows.play(people_and_turns.started_turn(ada))
     page = words(root.get(url(ada)))
     for shown in (
         "from group Research", "shared by everybody", f"{dollars(cost)} spent of $7.00",

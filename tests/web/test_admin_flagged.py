@@ -35,7 +35,7 @@ def settled(usage: dict[str, Any] | None) -> ApiResult:
     """Play a call that is billed so, under a budget."""
     user = people_and_turns.person()
     people_and_turns.limited(user, budget_rows.PLENTY)
-    lease = people_and_turns.begun(user)
+    lease = people_and_turns.started_turn(user)
     sent = people_and_turns.opened(lease)
     said = read_usage(usage) if usage is not None else None
     stored_turns.close(lease, sent.call, people_and_turns.complete(usage=said))
@@ -71,7 +71,7 @@ def test_a_whole_answer_without_figures_is_not_free_and_is_flagged(bare: Any) ->
 
 
 def test_what_is_flagged_is_counted_on_the_overview_and_found_in_the_list() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     stored_turns.close(
         lease,
         people_and_turns.opened(lease).call,

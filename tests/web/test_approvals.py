@@ -14,7 +14,7 @@ from conversations.log.leases import Lease
 from conversations.models import Approval, Conversation, Decision, Turn, User
 from conversations.runtime import dispatch
 from tests.support import people_and_turns, toy_tools
-from tests.support.asked_turns import FIRE, POST, asked
+from tests.support.approval_turns import FIRE, POST, waiting_turn
 
 pytestmark = pytest.mark.django_db
 
@@ -51,7 +51,7 @@ def post(client: Client, question: Approval, *, htmx: bool = True, **fields: Any
 
 def test_the_page_shows_the_question_with_its_exact_arguments() -> None:
     hostile = '</pre><script>alert(1)</script>\u202e"'
-    lease, (question,) = asked(("p", "post", {"to": "a@b.example", "text": hostile}))
+    lease, (question,) = waiting_turn(("p", "post", {"to": "a@b.example", "text": hostile}))
     page = owner(lease).get(reverse("chat", args=[question.conversation.public_id]))
     html = page.content.decode()
     assert f'id="question-{question.pk}"' in html
@@ -62,7 +62,7 @@ def test_the_page_shows_the_question_with_its_exact_arguments() -> None:
 
 
 def test_a_decision_wakes_the_turn(woken: list[int]) -> None:
-    lease, (question,) = asked(POST)
+    lease, (question,) = waiting_turn(POST)
     assert post(owner(lease), question).status_code == 200
     assert woken == [lease.turn_id]
     decision = Decision.objects.get()
@@ -70,13 +70,13 @@ def test_a_decision_wakes_the_turn(woken: list[int]) -> None:
 
 
 def test_without_a_script_the_page_comes_back() -> None:
-    lease, (question,) = asked(FIRE)
+    lease, (question,) = waiting_turn(FIRE)
     answer = post(owner(lease), question, htmx=False, verdict="denied")
     assert answer.headers["Location"] == reverse("chat", args=[question.conversation.public_id])
 
 
 def test_a_turn_that_waits_for_another_decision_is_not_woken(woken: list[int]) -> None:
-    lease, (question, _) = asked(FIRE, POST)
+    lease, (question, _) = waiting_turn(FIRE, POST)
     post(owner(lease), question)
     assert woken == []
 
@@ -97,7 +97,7 @@ def test_a_turn_that_waits_for_another_decision_is_not_woken(woken: list[int]) -
 def test_what_was_not_asked_is_refused(
     fields: dict[str, Any], status: int, woken: list[int]
 ) -> None:
-    lease, (question,) = asked(FIRE)
+    lease, (question,) = waiting_turn(FIRE)
     assert post(owner(lease), question, **fields).status_code == status
     assert not Decision.objects.exists()
     assert woken == []
@@ -105,7 +105,7 @@ def test_what_was_not_asked_is_refused(
 
 
 def test_a_second_decision_is_refused_with_a_reason() -> None:
-    lease, (question,) = asked(FIRE)
+    lease, (question,) = waiting_turn(FIRE)
     client = owner(lease)
     post(client, question, verdict="denied")
     again = post(client, question)
@@ -115,7 +115,7 @@ def test_a_second_decision_is_refused_with_a_reason() -> None:
 
 
 def test_nobody_else_decides() -> None:
-    lease, (question,) = asked(FIRE)
+    lease, (question,) = waiting_turn(FIRE)
     eve, admin = (
         people_and_turns.person("eve"),
         people_and_turns.person("root", is_staff=True, is_superuser=True),
@@ -131,7 +131,7 @@ def test_nobody_else_decides() -> None:
 
 
 def test_a_decision_needs_the_token_of_the_page() -> None:
-    lease, (question,) = asked(FIRE)
+    lease, (question,) = waiting_turn(FIRE)
     client = Client(enforce_csrf_checks=True)
     client.force_login(question.conversation.owner)
     assert post(client, question).status_code == 403

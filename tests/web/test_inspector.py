@@ -99,7 +99,7 @@ def test_the_timeline_tells_each_call_and_what_was_changed_between(played: Playe
 
 
 def test_nothing_reduced_yet_says_what_will_come() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     people_and_turns.answered(lease)
     conversation = people_and_turns.conversation_of(lease)
     client = visitor(conversation.owner)
@@ -123,7 +123,7 @@ def test_the_page_of_a_call_costs_the_same_queries_however_long_the_path_is() ->
             assert client.get(url).status_code == 200
         return len(found)
 
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     people_and_turns.answered(lease)
     for _ in range(2):
         lease = people_and_turns.next_turn(people_and_turns.conversation_of(lease))

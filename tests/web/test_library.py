@@ -245,7 +245,7 @@ def test_a_link_to_a_message_shows_its_page_with_ways_on(monkeypatch: pytest.Mon
     from conversations.transcript import transcript
 
     monkeypatch.setattr(transcript, "PAGE", 4)
-    lease = people_and_turns.begun(text="Question 1")
+    lease = people_and_turns.started_turn(text="Question 1")
     people_and_turns.answered(lease)
     for at in range(2, 13):
         lease = people_and_turns.next_turn(

@@ -46,7 +46,7 @@ def test_a_file_that_cannot_be_read_is_a_note_in_a_whole_archive() -> None:
 
 
 def test_erasing_is_said_when_it_is_done_and_not_before() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     conversation = people_and_turns.conversation_of(lease)
     client, path = client_of(conversation.owner), f"/trash/{conversation.public_id}/erase/"
     client.post(f"/c/{conversation.public_id}/menu/delete/")

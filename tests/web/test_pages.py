@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db
 
 
 def talk(size: int, name: str = "ada") -> Conversation:
-    lease = people_and_turns.begun(people_and_turns.person(name), "Question 1")
+    lease = people_and_turns.started_turn(people_and_turns.person(name), "Question 1")
     people_and_turns.answered(lease)
     for at in range(2, size + 1):
         lease = people_and_turns.next_turn(
@@ -104,7 +104,7 @@ def test_a_page_that_is_not_there_is_no_error() -> None:
 
 
 def test_a_running_turn_is_in_the_live_part() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     conversation = people_and_turns.conversation_of(lease)
     path = f"/c/{conversation.public_id}/"
     html = client_of(conversation.owner).get(path).content.decode()
@@ -151,7 +151,7 @@ def test_a_budget_that_is_used_up_is_said_on_the_page() -> None:
 
 
 def test_an_interrupted_turn_offers_to_try_again() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     takeovers.take_over_turn(turn_id=lease.turn_id, everything=True)
     conversation = people_and_turns.conversation_of(lease)
     html = client_of(conversation.owner).get(f"/c/{conversation.public_id}/").content

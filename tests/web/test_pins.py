@@ -131,7 +131,7 @@ def test_the_page_of_an_original_says_how_it_stands(client: Client, played: Play
 
 
 def test_what_was_dropped_is_said_and_comes_back(client: Client) -> None:
-    lease = people_and_turns.begun(people_and_turns.person("bob"), "First")
+    lease = people_and_turns.started_turn(people_and_turns.person("bob"), "First")
     people_and_turns.answered(lease)
     for at in range(3):
         lease = people_and_turns.next_turn(

@@ -123,7 +123,7 @@ def test_shortcuts_are_switched_off_on_the_page_and_in_the_dialog(
 def test_thinking_is_open_on_the_page_and_by_the_socket_where_that_was_chosen(
     client: Client, ada: User
 ) -> None:
-    lease = people_and_turns.begun(ada)
+    lease = people_and_turns.started_turn(ada)
     opened = 'data-key="think-1-1" open'
     assert opened not in render_events(lease.conversation_id, RoundOpened(1, 1))
     save_preferences(user_id=ada.pk, changes={"thinking": "open"})
@@ -240,7 +240,7 @@ def test_what_comes_by_the_socket_is_in_the_language_of_its_reader(
     ada: User, settings: Any, chosen: str, browser: str, spoken: str
 ) -> None:
     settings.LANGUAGES = [("en", "English"), ("de", "Deutsch")]
-    lease = people_and_turns.begun(ada)
+    lease = people_and_turns.started_turn(ada)
     people_and_turns.answered(lease)
     save_preferences(user_id=ada.pk, changes={"language": chosen})
     date = {"en": r">[A-Z]\w+\.? \d+, 2\d{3}", "de": r">\d+\. [A-Z]\w+ 2\d{3}"}[spoken]

@@ -28,7 +28,7 @@ from conversations.toolbox.tool_list import ToolRow
 from conversations.transcript.prompt_editor import EditablePrompt, PromptPart
 from conversations.web.policy_lab import Row
 from tests.web import samples
-from tests.web.shelves import SHELVES
+from tests.web.library_contexts import SHELVES
 from tests.web.tags import acting, attributes, elements
 
 TEMPLATES = Path(settings.BASE_DIR) / "templates"

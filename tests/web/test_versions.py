@@ -160,7 +160,7 @@ def test_an_edit_to_nothing_is_refused_in_words(text: str) -> None:
 
 
 def test_a_cut_answer_is_continued_and_shown_as_that() -> None:
-    lease = people_and_turns.begun(people_and_turns.person(), "Tell me all")
+    lease = people_and_turns.started_turn(people_and_turns.person(), "Tell me all")
     stored_turns.close(lease, people_and_turns.opened(lease).call, people_and_turns.complete())
     turns.finish_turn(lease=lease, finish=Finish("done", "max_tokens"))
     conversation = people_and_turns.conversation_of(lease)
@@ -177,7 +177,7 @@ def test_a_cut_answer_is_continued_and_shown_as_that() -> None:
 
 
 def test_waiting_messages_are_shown_and_taken_back() -> None:
-    lease = people_and_turns.begun(people_and_turns.person())
+    lease = people_and_turns.started_turn(people_and_turns.person())
     conversation = people_and_turns.conversation_of(lease)
     name = str(uuid4())
     post(conversation, "send/", text="Later <b>please</b>", client_id=name)
@@ -195,7 +195,7 @@ def test_waiting_messages_are_shown_and_taken_back() -> None:
 
 
 def test_a_waiting_message_is_sent_now() -> None:
-    lease = people_and_turns.begun(people_and_turns.person())
+    lease = people_and_turns.started_turn(people_and_turns.person())
     conversation = people_and_turns.conversation_of(lease)
     post(conversation, "send/", text="Later")
     assert post(conversation, "queue/send/").status_code == 409

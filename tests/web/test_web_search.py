@@ -85,7 +85,7 @@ def test_nobody_chooses_for_another(played: Played) -> None:
 def answered(*blocks: dict[str, Any]) -> Played:
     """Play a turn whose answer has these blocks."""
     played = stored_turns.played("bea")
-    lease = people_and_turns.begun(played.user, "Search")
+    lease = people_and_turns.started_turn(played.user, "Search")
     stored_turns.reply(lease, tuple(map(wire.encode, blocks)), "end_turn")
     return Played(played.user, lease_conversation(lease), played.turn, lease)
 
@@ -104,7 +104,7 @@ def citation(url: str, title: str | None, quote: str = "said") -> dict[str, Any]
     }
 
 
-def said(text: str, *citations: dict[str, Any]) -> dict[str, Any]:
+def text_block(text: str, *citations: dict[str, Any]) -> dict[str, Any]:
     return {"type": "text", "text": text} | ({"citations": list(citations)} if citations else {})
 
 
@@ -123,8 +123,8 @@ def test_hostile_titles_queries_and_addresses_are_text() -> None:
     played = answered(
         CALL | {"input": {"query": EVIL}},
         {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [page]},
-        said("It is so.", citation("javascript:alert(1)", EVIL, EVIL)),
-        said(" And so.", citation("https://a.example/?q=<b>", EVIL)),
+        text_block("It is so.", citation("javascript:alert(1)", EVIL, EVIL)),
+        text_block(" And so.", citation("https://a.example/?q=<b>", EVIL)),
     )
     client = Client()
     client.force_login(played.user)
@@ -141,26 +141,26 @@ def test_hostile_titles_queries_and_addresses_are_text() -> None:
 
 def test_pieces_of_one_sentence_stay_one_and_get_the_numbers_of_their_sources() -> None:
     a, b = citation("https://a.example/", "A"), citation("https://b.example/", None, "x" * 900)
-    told = join_cited_text(
+    cited = join_cited_text(
         [
-            said("Tea is "),
-            said("green", a),
-            said(" and "),
-            said("black\n", b, a, a),
+            text_block("Tea is "),
+            text_block("green", a),
+            text_block(" and "),
+            text_block("black\n", b, a, a),
             {"type": "thinking", "thinking": "", "signature": "s"},
-            said("Next."),
+            text_block("Next."),
         ]
     )
-    assert told.text == "Tea is green \\[1\\] and black \\[2\\]\\[1\\]\n\n\nNext."
-    assert [(each.number, each.title, each.host) for each in told.sources] == [
+    assert cited.text == "Tea is green \\[1\\] and black \\[2\\]\\[1\\]\n\n\nNext."
+    assert [(each.number, each.title, each.host) for each in cited.sources] == [
         (1, "A", "a.example"),
         (2, "https://b.example/", "b.example"),
     ]
-    assert len(told.sources[1].quote) == 300
+    assert len(cited.sources[1].quote) == 300
 
 
 def test_text_without_citations_is_joined_as_ever() -> None:
-    assert join_cited_text([said("One."), said("Two.")]).text == "One.\n\nTwo."
+    assert join_cited_text([text_block("One."), text_block("Two.")]).text == "One.\n\nTwo."
 
 
 @pytest.mark.parametrize(
@@ -270,17 +270,23 @@ def passage(kind: str, **fields: Any) -> dict[str, Any]:
 def test_a_citation_of_every_kind_is_a_footnote(
     cited: dict[str, Any], title: str, place: str, url: str
 ) -> None:
-    told = join_cited_text([said("So it is.", cited)])
-    assert told.text == "So it is. \\[1\\]"
-    (source,) = told.sources
+    cited = join_cited_text([text_block("So it is.", cited)])
+    assert cited.text == "So it is. \\[1\\]"
+    (source,) = cited.sources
     assert (source.title, source.place, source.url) == (title, place, url)
 
 
 def test_each_passage_of_a_document_has_its_own_footnote_and_whitespace_stays_between() -> None:
     one = passage("char_location", document_title="A", start_char_index=0)
     two = one | {"cited_text": "more", "start_char_index": 9}
-    told = join_cited_text(
-        [said("A.", one), said(" "), said("B.", two), said("\n\n"), said("C.", one)]
+    cited = join_cited_text(
+        [
+            text_block("A.", one),
+            text_block(" "),
+            text_block("B.", two),
+            text_block("\n\n"),
+            text_block("C.", one),
+        ]
     )
-    assert told.text == "A. \\[1\\] B. \\[2\\]\n\nC. \\[1\\]"
-    assert [source.quote for source in told.sources] == ["said", "more"]
+    assert cited.text == "A. \\[1\\] B. \\[2\\]\n\nC. \\[1\\]"
+    assert [source.quote for source in cited.sources] == ["said", "more"]

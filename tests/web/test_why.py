@@ -22,7 +22,7 @@ PAYS = Decision("pays", 12_345, 1_234, 30_000, 25, 60)
 
 
 def reduced(decision: Decision | None) -> Transformation:
-    lease = people_and_turns.begun(text="words " * 400)
+    lease = people_and_turns.started_turn(text="words " * 400)
     view = stored_turns.loaded(lease).view
     short = wire.encode({"type": "text", "text": "words"})
     edit = edits.SpliceBlocks(view.messages[0].seq, 0, 1, (short,))
@@ -33,7 +33,7 @@ def reduced(decision: Decision | None) -> Transformation:
     )
 
 
-def said(decision: Decision) -> str:
+def decision_text(decision: Decision) -> str:
     row = reduced(decision)
     return " ".join(": ".join(pair) for pair in describe_decision(row.decision))
 
@@ -68,7 +68,7 @@ def test_what_it_saves_and_costs_is_said_to_owner_and_reviewer() -> None:
     ],
 )
 def test_each_reason_has_its_words(change: dict[str, Any], words: str) -> None:
-    text = said(replace(PAYS, **change))
+    text = decision_text(replace(PAYS, **change))
     assert words in text
     assert ("Costs" in text) is ("saved_each" not in change)
 

@@ -1,7 +1,7 @@
 """Processes that are killed while they write or migrate, forked from one that has imported it all.
 
-`python -m tests.faults.killing write SEED KILLS`, `migrate SEED KILLS`, `steps SEED LEAST`: after
-each kill what was acknowledged is looked for, and at the end the whole record is verified.
+`python -m tests.faults.killed_processes write SEED KILLS`, `migrate SEED KILLS`, `steps SEED
+LEAST`: after each kill everything acknowledged is looked up; at the end the record is verified.
 """
 
 from __future__ import annotations

@@ -19,23 +19,23 @@ from tests.support import people_and_turns
 from tools.framework.registry import TOOLS
 from tools.framework.toolset import Toolset
 
-Given = tuple[str, str, dict[str, Any]]
-FIRE: Given = ("f", "fire", {})
-POST: Given = ("p", "post", {"to": "a@b.example", "text": "Hello"})
-VISIT: Given = ("v", "visit", {"host": "evil.example:443"})
-DIARY: Given = ("d", "read_diary", {})
+CallSpec = tuple[str, str, dict[str, Any]]
+FIRE: CallSpec = ("f", "fire", {})
+POST: CallSpec = ("p", "post", {"to": "a@b.example", "text": "Hello"})
+VISIT: CallSpec = ("v", "visit", {"host": "evil.example:443"})
+DIARY: CallSpec = ("d", "read_diary", {})
 
 
-def uses(*given: Given) -> tuple[ToolUse, ...]:
-    return tuple(ToolUse(key, name, wire.encode(value)) for key, name, value in given)
+def uses(*specs: CallSpec) -> tuple[ToolUse, ...]:
+    return tuple(ToolUse(key, name, wire.encode(value)) for key, name, value in specs)
 
 
-def calling(lease: Lease, *given: Given) -> tuple[ToolUse, ...]:
+def calling(lease: Lease, *specs: CallSpec) -> tuple[ToolUse, ...]:
     """Store an answer that makes these calls."""
-    found = uses(*given)
+    found = uses(*specs)
     blocks = tuple(
         wire.encode({"type": "tool_use", "id": key, "name": name, "input": value})
-        for key, name, value in given
+        for key, name, value in specs
     )
     calls.close_call(
         lease=lease,
@@ -59,14 +59,14 @@ def done(lease: Lease, *names: str, is_private: bool = False) -> None:
     append.store_results(lease=lease, content=people_and_turns.results(*names), estimate=1)
 
 
-def asked(*given: Given, text: str = "Hello") -> tuple[Lease, list[Approval]]:
+def waiting_turn(*specs: CallSpec, text: str = "Hello") -> tuple[Lease, list[Approval]]:
     """Give a turn that waits for a person."""
-    lease = people_and_turns.begun(text=text)
-    return lease, ask(lease, *given)
+    lease = people_and_turns.started_turn(text=text)
+    return lease, ask(lease, *specs)
 
 
-def ask(lease: Lease, *given: Given) -> list[Approval]:
-    found = judge(lease, calling(lease, *given))
+def ask(lease: Lease, *specs: CallSpec) -> list[Approval]:
+    found = judge(lease, calling(lease, *specs))
     approvals.ask_person(
         lease=lease, questions=[one for one in found.values() if isinstance(one, ApprovalQuestion)]
     )

@@ -71,10 +71,10 @@ def sessions() -> int:
 def answers(conversation: str) -> list[str]:
     """Give the text of the answers of each turn of a conversation."""
     from conversations.models import Turn
-    from tests.support.running_turns import said
+    from tests.support.running_turns import answer_text
 
     rows = Turn.objects.filter(conversation__public_id=conversation)
-    return [said(row) for row in rows.order_by("number")]
+    return [answer_text(row) for row in rows.order_by("number")]
 
 
 def draft(conversation: str) -> str:
@@ -99,7 +99,7 @@ def count_summaries() -> int:
     return Transformation.objects.filter(kind="summary", outcome="applied").count()
 
 
-def asking() -> list[str]:
+def waiting_turns() -> list[str]:
     """Give the pages of the turns that wait for a person's answer."""
     from conversations.models import Turn
 

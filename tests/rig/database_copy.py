@@ -16,7 +16,7 @@ _FILES = ("agentweb.sqlite3", "agentweb.sqlite3-wal", "agentweb.sqlite3-shm")
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class DatabaseCopy:
     """One place for a copy."""
 
     rig: Rig
@@ -24,7 +24,7 @@ class Shelf:
     async def keep(self) -> None:
         """Kill everything, copy, and start again."""
         # Not in between: the anchors would know of what the copy does not.
-        await self.rig.acall("tests.rig.hands:anchor")
+        await self.rig.acall("tests.rig.site_actions:anchor")
         await asyncio.to_thread(self._between, self._kept_postgres, self._kept_sqlite)
 
     async def put_back(self) -> None:
