@@ -15,7 +15,13 @@ from conversations.context.steps.action_list import HEADER, read_actions
 from conversations.context.steps.by_hand import build_working_view, drop_turns_by_hand
 from conversations.context.steps.kinds import OURS
 from conversations.context.steps.protocol import SummaryReply
-from conversations.context.steps.removed_lists import HEADERS, strip_lists, write_lists
+from conversations.context.steps.removed_lists import (
+    HEADERS,
+    has_only_lists,
+    list_shown_lines,
+    strip_lists,
+    write_lists,
+)
 from conversations.context.view import wire
 from conversations.context.view.edits import apply, dump_edits, load_edits
 from conversations.context.view.view import Block, Message, View
@@ -68,6 +74,20 @@ def test_what_was_done_is_worded_by_its_tool() -> None:
         '"msg_4/input": sent mail to p1@e.org, all@e.org: Order 1',
         '"msg_6/input": requested e.org',
     ]
+
+
+def test_people_are_shown_the_lines_of_both_lists() -> None:
+    said = [*round_of("a", "Created", name="write_file", path="a.md"), *mail("b", 1)]
+    view = view_of(prompt("go"), *said)
+    words = write_lists(view, view.messages[1:], [], POLICY, 12_000)
+    assert has_only_lists(words)
+    assert not has_only_lists(f"A summary.\n\n{words}")
+    lines = list_shown_lines([Block(wire.encode(text(f"A summary.\n\n{words}")), "summary")])
+    assert lines[:2] == (
+        '"msg_2/input": wrote a.md', '"msg_4/input": sent mail to p1@e.org, all@e.org: Order 1'
+    )  # fmt: skip
+    assert set(lines[2:]) <= set(words.splitlines())
+    assert list_shown_lines([]) == ()
 
 
 def test_the_same_again_shares_a_line_with_its_count_at_the_newest_place() -> None:

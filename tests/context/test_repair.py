@@ -319,6 +319,16 @@ def test_the_pipeline_repairs_what_cannot_even_be_read() -> None:
     assert shell.kinds == ["repair applied"]
 
 
+def test_the_pipeline_repairs_what_stands_behind_a_search_that_came_to_nothing() -> None:
+    search: Any = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
+    view = view_of(prompt("a"), answer("b", search), prompt("c"), answer("d"))
+    view = view.append(Message(5, "prompt", '["?', 5))
+    shell = Shell()
+    done = shell.prepare(view, situation(), Policy())
+    assert shell.kinds == ["repair applied"]
+    assert "web_search" not in done.view.body
+
+
 def test_the_pipeline_repairs_before_its_steps_and_says_why() -> None:
     shell = Shell(vetoes=("repair",))
     with pytest.raises(RuleError):
