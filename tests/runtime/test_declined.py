@@ -25,7 +25,7 @@ from conversations.transcript.shapes import Fallback
 from conversations.transfer.exports import EXPORT_FORMATS
 from conversations.turns.resume import load_progress
 from tests.support import stored_turns
-from tests.support.running_turns import accounted, ended, is_valid, queue, supervising
+from tests.support.running_turns import accounted, answer_text, ended, is_valid, queue, supervising
 from tests.web.pages import client_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
