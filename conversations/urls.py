@@ -62,6 +62,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
         name="rebuild_summary",
     ),
     path("c/<uuid:public_id>/compact/preview/", reductions.preview, name="compact"),
+    path("c/<uuid:public_id>/compact/now/", reductions.compact, name="compact_now"),
+    path("c/<uuid:public_id>/in-full/", reductions.choose_full, name="choose_full"),
     path("c/<uuid:public_id>/compact/ask/", reductions.ask, name="ask_summary"),
     path("c/<uuid:public_id>/compact/discard/", reductions.discard, name="discard_summary"),
     path("c/<uuid:public_id>/exclude/", reductions.exclude, name="exclude"),

@@ -108,18 +108,24 @@ def _read_context(conversation: Conversation, event: Event, preferences: Prefere
     if Shows.BUDGETS in shows:
         if "has_live" not in context:
             context["has_live"] = find_live_turn(conversation) is not None
-        context |= _read_figures(conversation, preferences, has_meter=Shows.METER in shows)
+        has_next = not context["has_live"]
+        has_meter = Shows.METER in shows
+        context |= _read_figures(conversation, preferences, has_meter=has_meter, has_next=has_next)
     return context
 
 
 def _read_figures(
-    conversation: Conversation, preferences: Preferences, *, has_meter: bool = True
+    conversation: Conversation,
+    preferences: Preferences,
+    *,
+    has_meter: bool = True,
+    has_next: bool = False,
 ) -> Context:
     """Read how full the context is, and what is said of budgets, which goes by it."""
     away = preferences.put_away
     if not has_meter:
         return {"limits": find_conversation_limits(conversation, put_away=away)}
-    meter = read_meter(conversation)
+    meter = read_meter(conversation, has_next=has_next)
     limits = find_conversation_limits(conversation, tokens=lambda: meter.tokens, put_away=away)
     return {"meter": meter, "limits": limits}
 
@@ -173,7 +179,9 @@ def _render_snapshot(
         "turns": turns,
         "queue": queue.read_queue(conversation),
         "choice": read_choice_of(conversation),
-        **_read_figures(conversation, preferences),
+        **_read_figures(
+            conversation, preferences, has_next=not any(turn.is_live for turn in turns)
+        ),
     }
     html = render_to_string("conversations/events/snapshot.html", context)
     running = next((turn for turn in turns if turn.is_live), None)

@@ -80,6 +80,8 @@ class ContextFigures:
     context: int = 0
     cached: int = 0
     moved: int = 0
+    #: What that reply wrote.
+    written: int = 0
     #: The size is estimated: what was reported is a sum over rounds.
     is_sum: bool = False
 
@@ -109,6 +111,7 @@ def read_figures(conversation: Conversation) -> ContextFigures:
         context,
         from_cache,
         moved,
+        written,
         is_sum=size is not None,
     )
 

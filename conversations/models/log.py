@@ -74,6 +74,9 @@ class Conversation(models.Model):
     #: How much the model thinks and writes; "": as the site says.
     effort = models.CharField(max_length=6, choices=Effort, default="", db_default="", blank=True)
     policy = models.JSONField(default=dict, blank=True)
+    #: Whether every turn is sent in full, and the number of the one turn that is (0: none).
+    in_full_always = models.BooleanField(default=False, db_default=False)
+    in_full_turn = models.PositiveIntegerField(default=0, db_default=0)
     web_search = models.CharField(
         max_length=6, choices=WebSearch, default=WebSearch.OFF, blank=True
     )

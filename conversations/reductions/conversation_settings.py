@@ -18,12 +18,14 @@ from conversations.context.errors import ContextError
 from conversations.context.policy.continuation import Continuation
 from conversations.context.policy.policy import Policy
 from conversations.context.view import wire
+from conversations.context.view.cost_decision import Rates
 from conversations.context.view.view import Message
 from conversations.log.chain import lock_conversation
 from conversations.log.page_version import raise_locked
 from conversations.log.path import read_path
 from conversations.log.texts import make_storable
 from conversations.models import ApiModel, Conversation, EffortRule
+from conversations.reductions.in_full import apply_wish
 from conversations.reductions.pins import demand_pin_room, list_pins
 from conversations.reductions.policy import effective_policy
 from conversations.toolbox.toolset import build_toolset, list_known_tools
@@ -53,8 +55,19 @@ class JobFacts:
     #: The same for the model that goes on when this one declines.
     fallback: JobFacts | None = None
 
+    @property
+    def rates(self) -> Rates | None:
+        """The prices that the engine decides by."""
+        return choose_rates(self.prices)
 
-def read_job_facts(conversation_id: int) -> JobFacts:
+
+def choose_rates(prices: PriceList) -> Rates | None:
+    """Return the prices that the engine decides by: without the long cache where it is off."""
+    rates = prices.rates
+    return rates if rates is None or conf.long_cache else replace(rates, cache_write_1h=0)
+
+
+def read_job_facts(conversation_id: int, turn: int = 0) -> JobFacts:
     """Read what a turn runs with; raises ModelUnknown or PolicyError with a text for people."""
     conversation = Conversation.objects.select_related("owner").get(pk=conversation_id)
     model = ApiModel.objects.filter(pk=conversation.model, is_enabled=True).first()
@@ -64,23 +77,25 @@ def read_job_facts(conversation_id: int) -> JobFacts:
             " an administrator can change that."
         )
     known = list_known_tools(conversation)
-    facts = _read_facts(conversation, model, known)
+    facts = _read_facts(conversation, model, known, turn)
     other = ApiModel.objects.filter(pk=conf.refusal_model, is_enabled=True).exclude(pk=model.pk)
     if not conf.refusal_model or (fallback := other.first()) is None:
         return facts
     # As if it were chosen: which tools there are depends on the model, too.
     conversation.model = fallback.pk
-    return replace(facts, fallback=_read_facts(conversation, fallback, known))
+    return replace(facts, fallback=_read_facts(conversation, fallback, known, turn))
 
 
-def _read_facts(conversation: Conversation, model: ApiModel, known: Supply) -> JobFacts:
+def _read_facts(
+    conversation: Conversation, model: ApiModel, known: Supply, turn: int
+) -> JobFacts:
     """Read what a turn of this model runs with, which `conversation` names, stored or not."""
     return JobFacts(
         model.pk,
         model.window,
         model.max_output,
         model.thinking,
-        effective_policy(conversation, known.tools),
+        apply_wish(effective_policy(conversation, known.tools), conversation, turn),
         load_price_list(model.pk, timezone.now()),
         conversation.instructions,
         find_effort(conversation, model.pk),

@@ -43,17 +43,23 @@ _MOVED = "The conversation went on since then, so this can no longer be taken ba
 
 @transaction.atomic
 def compact_now(
-    *, conversation_id: int, actor_id: int, wanted: Literal["results", "turns"], digest: str
+    *,
+    conversation_id: int,
+    actor_id: int,
+    wanted: Literal["results", "turns"],
+    digest: str | None,
 ) -> Transformation:
-    """Compact now, exactly as previewed; raises ManualChangeError."""
+    """Compact now, exactly as previewed, or by one click (None); raises ManualChangeError."""
     conversation = lock_conversation(conversation_id)
     demand_idle(conversation)
     change = _STEPS[wanted](build_desk(conversation, demand_policy(conversation)))
     if change is None:
+        code = "moved" if digest is not None else "nothing"
         raise ManualChangeError(
-            "moved", "The conversation went on; there is nothing to reduce any more."
+            code, "The conversation went on; there is nothing to reduce any more."
         )
-    demand_same_body(change, digest)
+    if digest is not None:
+        demand_same_body(change, digest)
     return record_change(conversation, change, actor_id)
 
 

@@ -18,6 +18,11 @@ def dollars(micros: int | None) -> str:
     return f"{sign}${whole:,}.{rest:0{places}d}"
 
 
+def cents(micros: int) -> str:
+    """Format an estimated price: whole cents."""
+    return f"${(micros + 5_000) // 10_000 / 100:,.2f}"
+
+
 def budget_name(period: str) -> str:
     """Return the name of the budget of a period."""
     names = {

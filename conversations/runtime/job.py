@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from conversations.agent.job import Caps, Job
 from conversations.agent.thinking import choose_quiet_call
 from conversations.conf import conf
-from conversations.context.view.cost_decision import Rates
 from conversations.context.view.envelope import Envelope, build_envelope
 from conversations.reductions.conversation_settings import JobFacts
 
@@ -46,7 +43,7 @@ def build_job(facts: JobFacts) -> Job:
         summary,
         _build_caps(facts),
         facts.max_output,
-        _choose_rates(facts),
+        facts.rates,
         facts.clears,
         facts.compacts,
         facts.continuation,
@@ -63,12 +60,6 @@ def _build_caps(facts: JobFacts) -> Caps:
         conf.max_backoff_seconds,
         seconds=facts.caps.seconds,
     )
-
-
-def _choose_rates(facts: JobFacts) -> Rates | None:
-    """Return the prices that the engine decides by: without the long cache where it is off."""
-    rates = facts.prices.rates
-    return rates if rates is None or conf.long_cache else replace(rates, cache_write_1h=0)
 
 
 def build_quiet_envelope(*, model: str, max_tokens: int, system: str) -> Envelope:

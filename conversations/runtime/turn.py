@@ -94,7 +94,7 @@ class TurnRun:
     async def _finish(self) -> Finish:
         lease, switch, stage = self._lease, self.switch, self._stage
         try:
-            facts = await run_db(read_job_facts, lease.conversation_id)
+            facts = await run_db(read_job_facts, lease.conversation_id, lease.number)
             work, calls = build_job(facts), TurnCalls(lease, self._claude, facts.tools)
             ports = Ports(
                 log=TurnLog(lease, work.model),

@@ -24,6 +24,7 @@ from tools.framework.registry import icon_of
 register = template.Library()
 
 for _filter in (
+    numbers.cents,
     numbers.dollars,
     numbers.budget_name,
     numbers.tokens,

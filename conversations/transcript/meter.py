@@ -10,11 +10,14 @@ from conversations.log.context_size import estimate_tokens, read_figures
 from conversations.models import Conversation
 from conversations.reductions.forecast import build_forecast
 from conversations.reductions.policy import effective_numbers
+from conversations.transcript.next_message import foresee_next
 from conversations.transcript.shapes import Meter, Tick
 
 
-def read_meter(conversation: Conversation) -> Meter:
+def read_meter(conversation: Conversation, *, has_next: bool = False) -> Meter:
     """Return how full the context is and what the conversation has cost; two queries at most.
+
+    `has_next`: also what the next message will cost.
 
     The figure is that of the last reply, moved by what was appended and reduced since. Where no
     call has measured anything (imported, or at the first answer) it is estimated.
@@ -31,8 +34,9 @@ def read_meter(conversation: Conversation) -> Meter:
         cached = found.cached * 100 // found.context if found.context else None
     percent = min(100, tokens * 100 // window)
     ticks = _list_ticks(conversation, window)
-    paid = {"cost_micros": found.cost_micros, "calls": found.calls}
-    return Meter(tokens, window, percent, source, cached, ticks, **paid)
+    following = foresee_next(conversation, found, tokens) if has_next else None
+    paid = found.cost_micros, found.calls
+    return Meter(tokens, window, percent, source, cached, ticks, *paid, next=following)
 
 
 def _list_ticks(conversation: Conversation, window: int) -> tuple[Tick, ...]:

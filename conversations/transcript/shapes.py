@@ -8,6 +8,7 @@ from datetime import datetime
 from conversations.files.attachment_display import Attached
 from conversations.log.tree import VersionPosition
 from conversations.reductions.shapes import PinState
+from conversations.transcript.next_message import NextMessage
 from conversations.transcript.questions import Question
 
 
@@ -228,6 +229,8 @@ class Meter:
     ticks: tuple[Tick, ...] = ()
     cost_micros: int = 0
     calls: int = 0
+    #: None while an answer is on its way, and where it cannot be known.
+    next: NextMessage | None = None
 
 
 @dataclass(frozen=True, slots=True)

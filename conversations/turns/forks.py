@@ -51,6 +51,7 @@ def fork_conversation(*, turn: Turn) -> Conversation:
         instructions=row.instructions,
         effort=row.effort,
         policy=row.policy,
+        in_full_always=row.in_full_always,
         head=end,
         tip=end,
         leaf=turn.number,

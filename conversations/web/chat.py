@@ -98,7 +98,7 @@ def _build_page(
         else transcript.read_transcript(conversation)
     )
     ended, running, bookmark = paging.split_running(conversation, page)
-    meter = meters.read_meter(conversation)
+    meter = meters.read_meter(conversation, has_next=not any(turn.is_live for turn in running))
     return context | {
         "transcript": ended,
         "live_turns": running,

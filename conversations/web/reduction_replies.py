@@ -56,6 +56,22 @@ def answer_change(
     return render(request, f"conversations/_partials/{part}.html", context)
 
 
+def answer_click(request: HttpRequest, conversation: Conversation) -> HttpResponse:
+    """Respond to a click whose effect arrives by the socket; without htmx show the page again."""
+    if request.htmx:  # type: ignore[attr-defined]
+        return HttpResponse(status=204)
+    return redirect(read_next_page(request, conversation))
+
+
+def redirect_post(request: HttpRequest, url: str) -> HttpResponse:
+    """Send the browser to another page, with and without htmx."""
+    if not request.htmx:  # type: ignore[attr-defined]
+        return redirect(url)
+    response = HttpResponse(status=204)
+    response["HX-Redirect"] = url
+    return response
+
+
 def answer_original_change(
     request: HttpRequest,
     public_id: UUID,

@@ -17,14 +17,17 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from conversations.library.access import load_owned_conversation
 from conversations.reductions import manual_changes, proposals
+from conversations.reductions.in_full import CHOICES, choose_in_full
 from conversations.reductions.preview import WANTED, build_offer
 from conversations.reductions.record_change import ManualChangeError
 from conversations.reductions.reduction_page import read_reduction
 from conversations.reductions.shapes import PinState
 from conversations.runtime import dispatch
 from conversations.web.reduction_replies import (
+    answer_click,
     answer_original_change,
     publish_change,
+    redirect_post,
     refuse_change,
 )
 from conversations.web.responses import require_user
@@ -60,6 +63,40 @@ def preview(request: HttpRequest, public_id: UUID) -> HttpResponse:
         return _render_preview(request, conversation, wanted, error.text)
     publish_change(conversation, row)
     return redirect("reduction", conversation.public_id, row.seq)
+
+
+@login_required
+@require_POST
+def compact(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Shorten old tool results by one click; where none is left, offer a summary."""
+    user = require_user(request)
+    conversation = load_owned_conversation(user, public_id)
+    try:
+        row = manual_changes.compact_now(
+            conversation_id=conversation.pk, actor_id=user.pk, wanted="results", digest=None
+        )
+    except ManualChangeError as error:
+        if error.code == "nothing":
+            return redirect_post(request, f"{reverse('compact', args=[public_id])}?want=summary")
+        return refuse_change(request, conversation, error)
+    publish_change(conversation, row)
+    return answer_click(request, conversation)
+
+
+@login_required
+@require_POST
+def choose_full(request: HttpRequest, public_id: UUID) -> HttpResponse:
+    """Send in full: the next message, every one, or none any more."""
+    user = require_user(request)
+    conversation = load_owned_conversation(user, public_id)
+    wanted = request.POST.get("choice")
+    choice = next((each for each in CHOICES if each == wanted), CHOICES[0])
+    try:
+        row = choose_in_full(conversation_id=conversation.pk, actor_id=user.pk, choice=choice)
+    except ManualChangeError as error:
+        return refuse_change(request, conversation, error)
+    publish_change(conversation, row)
+    return answer_click(request, conversation)
 
 
 def _render_preview(

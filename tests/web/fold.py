@@ -81,8 +81,8 @@ class Page:
     """The regions of a chat page; `missed` names the targets that were not there."""
 
     def __init__(self, html: str = "") -> None:
-        names = ("history", "live", "composer-state", "queue", "meter", "model-choice", "budget",
-                 "limits", "title", "restarting")  # fmt: skip
+        names = ("history", "live", "composer-state", "queue", "meter", "next-price",
+                 "model-choice", "budget", "limits", "title", "restarting")  # fmt: skip
         regions: list[Node | str] = [Node("div", {"id": name}) for name in names]
         self.root = parsed(html) if html else Node("page", {}, regions)
         self.missed: list[str] = []

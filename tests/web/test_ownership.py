@@ -22,6 +22,7 @@ UNKNOWN = "00000000-0000-4000-8000-000000000000"
 #: What a person does to the context, besides the preview and its confirmation.
 OF_HAND = {
     "ask_summary", "discard_summary", "edit_summary", "rebuild_summary", "exclude", "include",
+    "compact_now", "choose_full",
 }  # fmt: skip
 #: Views that change something, and those that anybody may read.
 POSTS = {

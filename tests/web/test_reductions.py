@@ -214,7 +214,7 @@ def test_the_why_card_says_where_each_number_came_from(client: Client, played: P
         people_and_turns.next_turn(Conversation.objects.get(pk=played.conversation.pk))
     )
     page = html_of(client, event(played, row))
-    for words in ("this chat", "preset ", "expected at the next call", "Saved since", "1 call"):
+    for words in ("this chat", "Balanced", "expected at the next call", "Saved since", "1 call"):
         assert words in page
 
 

@@ -78,10 +78,16 @@ def plan_reduction(
 ) -> Plan | None:
     """Plan a reduction, by a quick estimate first and then by what can really be freed.
 
-    `may_summarise`: whether a summary may be requested.
+    `may_summarise`: whether a summary may be requested. Decided by the context before the new
+    message, so that it is known before that is written; unless that message forces a reduction.
     """
+    whole, measured = view, gauge
+    view, gauge = _leave_out_message(view, gauge)
+    reason = _find_force(gauge, policy, situation)
+    if reason is None and (reason := _find_force(measured, policy, situation)):
+        view, gauge = whole, measured
     mark = _find_low_water(view, gauge, policy)
-    reason = _find_reason(gauge, policy, situation, mark)
+    reason = reason or _find_reason(gauge, policy, situation, mark)
     if reason is None or view.length < 2:
         return None
     calls = _expect_calls(view, situation, mark)
@@ -171,20 +177,37 @@ def _find_low_water(view: View, gauge: Gauge, policy: Policy) -> int:
     return min(wanted, max(recent, _LEAST_MARK))
 
 
-def _find_reason(
-    gauge: Gauge, policy: Policy, situation: Situation, mark: int
-) -> tuple[Why, Trigger] | None:
-    """Return why to reduce: what is forced, then above the promise a share or money."""
+def _leave_out_message(view: View, gauge: Gauge) -> tuple[View, Gauge]:
+    """Return the view without a prompt that has no answer yet, and its gauge."""
+    last = view.trail.messages[view.length - 1]
+    if last.kind != "prompt":
+        return view, gauge
+    tokens = max(0, gauge.tokens - last.tokens * gauge.permille // 1000)
+    size = view.size - last.size
+    before = replace(view, length=view.length - 1, tokens=view.tokens - last.tokens, size=size)
+    return before, replace(gauge, tokens=tokens)
+
+
+def _find_force(gauge: Gauge, policy: Policy, situation: Situation) -> tuple[Why, Trigger] | None:
+    """Return what demands a reduction at any cost: the room, or a price cliff."""
     over = gauge.passes(gauge.room, "window_reserve_tokens") if gauge.excess else None
     if over:
         return "room", over
-    if policy.is_in_full:
-        return None
-    rates, promise = situation.rates, policy.promise(gauge.window)
-    if rates and rates.cliff:
+    rates = situation.rates
+    if rates and rates.cliff and not policy.is_in_full:
         over = gauge.passes(rates.cliff * (100 - _CLEAR) // 100, "price_cliff")
         if over:
             return "cliff", over
+    return None
+
+
+def _find_reason(
+    gauge: Gauge, policy: Policy, situation: Situation, mark: int
+) -> tuple[Why, Trigger] | None:
+    """Return why to reduce above the promise: a share, or money."""
+    if policy.is_in_full:
+        return None
+    rates, promise = situation.rates, policy.promise(gauge.window)
     share = gauge.room * policy.compact_above_percent // 100
     over = gauge.passes(max(share, promise), "compact_above_percent")
     if over:

@@ -1,0 +1,77 @@
+"""What will be done before the next message of a conversation, by what is stored of it.
+
+Where the figures alone say that nothing is done, the conversation is not read. Else it is prepared
+as at the call, without sending anything: envelope, tools and prices are those of the last call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from conversations.agent.prices import PriceList
+from conversations.context.next_call import NextCall, find_quiet_limit, foresee_message
+from conversations.context.policy.policy import Policy
+from conversations.context.steps.protocol import Situation
+from conversations.log.context_size import ContextFigures
+from conversations.log.turn_state import load_state
+from conversations.models import ApiModel, Conversation
+from conversations.reductions.conversation_settings import choose_rates
+from conversations.reductions.in_full import apply_wish, find_next_turn
+from conversations.reductions.pins import list_pins
+from conversations.reductions.policy import effective_numbers, effective_policy
+from conversations.turns.call_counts import current_continuation
+
+#: More tokens than this behind the last call may be results that were never sent.
+_UNSENT = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the page has read already: figures, their sum in tokens, and prices."""
+
+    found: ContextFigures
+    tokens: int
+    prices: PriceList
+
+
+def foresee_calls(
+    conversation: Conversation, known: Known, has_cache: Sequence[bool]
+) -> list[NextCall]:
+    """Return what is done with and without a warm cache, as requested; raises ContextError."""
+    turn, tokens = find_next_turn(conversation), known.tokens
+    numbers = apply_wish(effective_numbers(conversation), conversation, turn)
+    if _is_quiet(numbers, known):
+        return [NextCall((), tokens, tokens, tokens) for _ in has_cache]
+    policy = apply_wish(effective_policy(conversation), conversation, turn)
+    state = load_state(conversation, conversation.model)
+    model = ApiModel.objects.get(pk=conversation.model)
+    situation = Situation(
+        model=model.pk,
+        window=model.window,
+        overhead=state.report.overhead if state.report else 0,
+        report=state.report,
+        bound_to=state.bound_to,
+        binding=state.bound_to,
+        rejected=state.rejected,
+        rates=choose_rates(known.prices),
+        cache_lifetime=state.cache_lifetime,
+        pauses=state.pauses,
+        calls=state.calls,
+        continuation=current_continuation(),
+        rejected_at=state.rejected_at,
+        clears=model.clears,
+        compacts=model.compacts,
+        compacted_by=state.compacted_by,
+        pins=list_pins(conversation),
+    )
+    ages = (0 if each else state.cache_lifetime for each in has_cache)
+    return [foresee_message(state.view, replace(situation, cache_age=a), policy) for a in ages]
+
+
+def _is_quiet(policy: Policy, known: Known) -> bool:
+    """Whether the figures say that nothing is done, and all results were sent."""
+    found = known.found
+    if found.reported is None or found.window is None or found.moved > _UNSENT:
+        return False
+    return known.tokens <= find_quiet_limit(policy, found.window, choose_rates(known.prices))

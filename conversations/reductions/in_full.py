@@ -1,0 +1,68 @@
+"""Sending in full: a person asks that nothing but the window reduces a chat, once or always.
+
+Each request is an entry of the log without edits, with its actor. *Once* holds for the turn of the
+next number, whatever becomes of it; nothing has to be taken back after it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from django.db import transaction
+from django.db.models import Max
+
+from conversations.context.policy.policy import Policy, keep_whole
+from conversations.context.view.edits import Transformation as Change
+from conversations.context.view.edits import Trigger
+from conversations.log.chain import lock_conversation
+from conversations.log.turn_state import load_state
+from conversations.models import Conversation, Transformation
+from conversations.reductions.record_change import demand_idle, record_change
+
+#: Also the setting that the entry names.
+FullChoice = Literal["full_once", "full_always", "full_never"]
+_NOTES: dict[FullChoice, str] = {
+    "full_once": "The next message is sent in full",
+    "full_always": "From here on every message is sent in full",
+    "full_never": "From here on the context is reduced as the policy says",
+}
+CHOICES: tuple[FullChoice, ...] = tuple(_NOTES)
+
+
+def find_next_turn(conversation: Conversation) -> int:
+    """Return the number that the next turn will have."""
+    last: int | None = conversation.turns.aggregate(last=Max("number"))["last"]
+    return (last or 0) + 1
+
+
+def is_in_full(conversation: Conversation, turn: int) -> bool:
+    """Return whether a person asked that this turn be sent in full."""
+    return conversation.in_full_always or (turn > 0 and conversation.in_full_turn == turn)
+
+
+def apply_wish(policy: Policy, conversation: Conversation, turn: int) -> Policy:
+    """Return the policy of a turn, with what a person asked for it."""
+    return keep_whole(policy) if is_in_full(conversation, turn) else policy
+
+
+@transaction.atomic
+def choose_in_full(
+    *, conversation_id: int, actor_id: int, choice: FullChoice
+) -> Transformation | None:
+    """Record and remember the choice; None when it is so already. Raises ManualChangeError."""
+    conversation = lock_conversation(conversation_id)
+    demand_idle(conversation)
+    before = conversation.in_full_always, conversation.in_full_turn
+    following = find_next_turn(conversation)
+    always = choice == "full_always"
+    after = always, following if choice == "full_once" else 0
+    if after == before or (choice == "full_never" and before[1] < following and not before[0]):
+        return None
+    view = load_state(conversation, conversation.model).view
+    size = (view.tokens, view.tokens, view.size, view.size)
+    change = Change("restore", Trigger(1, 0, "counted", choice), (), *size, _NOTES[choice])
+    row = record_change(conversation, change, actor_id)
+    Conversation.objects.filter(pk=conversation.pk).update(
+        in_full_always=after[0], in_full_turn=after[1]
+    )
+    return row

@@ -1,0 +1,132 @@
+"""What the next message will cost and what is done before it, for the composer and the meter.
+
+Twice where the prompt cache is still warm: as it is now, and as it is once the cache has expired.
+The price is that of the first call, with an answer as long as the last one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.utils import timezone
+
+from conversations.agent.prices import PriceList, PriceMissing
+from conversations.agent.usage import Usage, read_usage
+from conversations.budgets.prices import load_price_list
+from conversations.context.errors import ContextError
+from conversations.context.next_call import Action, NextCall
+from conversations.context.view import wire
+from conversations.context.view.cache_breakpoints import SECONDS
+from conversations.log.context_size import ContextFigures
+from conversations.models import ApiModel, ApiResult, Conversation
+from conversations.reductions.foresight import Known, foresee_calls
+from conversations.reductions.in_full import find_next_turn
+
+#: A price above so many micro-dollars, a cent, is worth saying.
+_CENT = 10_000
+#: Tokens of an answer where none was given yet, and the fewest that one is priced at.
+_USUAL_ANSWER, _LEAST_ANSWER = 500, 100
+#: Tokens that a summary has, about.
+_SUMMARY = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What is done before the next message, and its price in micro-dollars, None where unknown.
+
+    `reduced` is the price with what is done, `full` the price without it.
+    """
+
+    action: Action
+    is_certain: bool
+    full: int | None
+    reduced: int | None
+
+    @property
+    def is_dear(self) -> bool:
+        """Whether it costs more than a cent."""
+        return (self.reduced or 0) > _CENT
+
+    @property
+    def is_reduced(self) -> bool:
+        return self.action in ("compact", "trim", "rebuild")
+
+
+@dataclass(frozen=True, slots=True)
+class NextMessage:
+    """The outlook now and, while the prompt cache is warm, the one after `until`."""
+
+    now: Outlook
+    later: Outlook | None
+    until: datetime | None
+    is_always_full: bool
+    is_full_once: bool
+
+    @property
+    def left(self) -> int:
+        """Seconds until the cache has expired."""
+        return int((self.until - timezone.now()).total_seconds()) if self.until else 0
+
+    @property
+    def is_full(self) -> bool:
+        return self.is_always_full or self.is_full_once
+
+
+def foresee_next(
+    conversation: Conversation, found: ContextFigures, tokens: int
+) -> NextMessage | None:
+    """Return the outlook of a conversation of so many tokens; None where it cannot be known."""
+    prices = load_price_list(conversation.model, timezone.now())
+    until, kept = _read_cache(conversation)
+    has_cache = [True, False] if until is not None else [False]
+    try:
+        calls = foresee_calls(conversation, Known(found, tokens, prices), has_cache)
+    except (ContextError, ApiModel.DoesNotExist):
+        return None
+    outlooks = [
+        _build_outlook(call, found if is_warm else None, prices, kept, found.written)
+        for call, is_warm in zip(calls, has_cache, strict=True)
+    ]
+    return NextMessage(
+        outlooks[0],
+        outlooks[1] if until is not None else None,
+        until,
+        conversation.in_full_always,
+        conversation.in_full_turn == find_next_turn(conversation),
+    )
+
+
+def _read_cache(conversation: Conversation) -> tuple[datetime | None, int]:
+    """Return when what is cached expires, None where nothing is, and the lifetime in seconds."""
+    rows = ApiResult.objects.filter(
+        call__conversation=conversation, call__purpose="reply", call__model=conversation.model
+    )
+    row = rows.order_by("-call_id").values_list("call__sent_at", "usage").first()
+    if row is None:
+        return None, SECONDS["5m"]
+    kept = SECONDS["1h" if read_usage(wire.decode(row[1])).cache_write_1h else "5m"]
+    until = row[0] + timedelta(seconds=kept)
+    return (until if until > timezone.now() else None), kept
+
+
+def _build_outlook(
+    call: NextCall, warm: ContextFigures | None, prices: PriceList, kept: int, written: int
+) -> Outlook:
+    cached = warm.context if warm is not None else 0
+    answer = max(_LEAST_ANSWER, written or _USUAL_ANSWER)
+    try:
+        full = _price(prices, call.tokens, min(cached, call.tokens), answer, kept)
+        reduced = _price(prices, call.tokens_after, min(cached, call.kept), answer, kept)
+        if call.summary_input:
+            reduced += prices.cost(Usage(call.summary_input, _SUMMARY, 0, 0, 0))
+    except PriceMissing:
+        return Outlook(call.action, call.is_certain, None, None)
+    return Outlook(call.action, call.is_certain, full, reduced)
+
+
+def _price(prices: PriceList, tokens: int, cached: int, answer: int, kept: int) -> int:
+    fresh = tokens - cached
+    is_long = kept == SECONDS["1h"]
+    short, long = (0, fresh) if is_long else (fresh, 0)
+    return prices.cost(Usage(0, answer, cached, short, long))

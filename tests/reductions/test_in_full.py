@@ -1,0 +1,84 @@
+"""Sending in full is a person's choice: on record, remembered, and ended by itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from conversations.context.view import wire
+from conversations.models import Conversation
+from conversations.reductions.conversation_settings import read_job_facts
+from conversations.reductions.in_full import FullChoice, choose_in_full
+from conversations.reductions.manual_changes import compact_now
+from conversations.reductions.record_change import ManualChangeError
+from conversations.turns.forks import fork_conversation
+from tests.support import people_and_turns, stored_turns
+from tests.support.reduced_conversations import clean, digest, now, talk, who
+from tests.support.stored_turns import Played
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def played() -> Played:
+    return stored_turns.played()
+
+
+def choose(played: Played, choice: FullChoice) -> bool:
+    return choose_in_full(choice=choice, **who(played)) is not None
+
+
+def is_full(played: Played, turn: int) -> bool:
+    return read_job_facts(played.conversation.pk, turn).policy.is_in_full
+
+
+def test_once_holds_for_the_next_turn_alone(played: Played) -> None:
+    before = digest(played)
+    assert choose(played, "full_once")
+    assert not choose(played, "full_once")
+    assert [is_full(played, turn) for turn in (0, 1, 2, 3)] == [False, False, True, False]
+    # What a request would carry is the same: only what may be done to it has changed.
+    assert digest(played) == before
+    people_and_turns.answered(people_and_turns.next_turn(now(played)))
+    assert not is_full(played, 3)
+    assert not choose(played, "full_never")
+
+
+def test_always_is_remembered_switched_off_and_goes_with_a_fork(played: Played) -> None:
+    assert choose(played, "full_always")
+    assert [is_full(played, turn) for turn in (2, 3, 9)] == [True, True, True]
+    copy = fork_conversation(turn=played.turn)
+    assert copy.in_full_always
+    assert choose(played, "full_never")
+    assert not choose(played, "full_never")
+    assert not is_full(played, 2)
+
+
+def test_each_choice_is_an_entry_of_the_log_with_its_actor(played: Played) -> None:
+    for choice in ("full_once", "full_always", "full_never"):
+        choose(played, choice)  # type: ignore[arg-type]
+    rows = played.conversation.transformations.exclude(actor=None).order_by("seq")
+    assert [row.setting for row in rows] == ["full_once", "full_always", "full_never"]
+    assert {row.actor_id for row in rows} == {played.user.pk}
+    assert {(row.edits, row.tokens_before - row.tokens_after) for row in rows} == {("[]", 0)}
+    assert rows[0].note == "The next message is sent in full"
+
+
+def test_while_an_answer_is_on_its_way_nothing_is_chosen(played: Played) -> None:
+    people_and_turns.next_turn(now(played))
+    with pytest.raises(ManualChangeError, match="on its way"):
+        choose(played, "full_always")
+    assert not Conversation.objects.get().in_full_always
+
+
+def test_what_was_chosen_is_in_the_record_of_the_policy(played: Played) -> None:
+    choose(played, "full_always")
+    choose(played, "full_never")
+    talk(played)
+    row = compact_now(wanted="results", digest=None, **who(played))
+    assert row.actor_id == played.user.pk
+    assert wire.decode(row.policy)["is_in_full"] is False
+    with pytest.raises(ManualChangeError) as refused:
+        compact_now(wanted="results", digest=None, **who(played))
+    assert refused.value.code == "nothing"
+    talk(played, 1)
+    assert clean()

@@ -1,0 +1,113 @@
+"""What the composer says of the next message is what its turn then does and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from agentweb.emulator import server
+from agentweb.emulator.server import EmulatorServer
+from conversations.context.steps.kinds import ASKS_MODEL
+from conversations.db import run_db
+from conversations.models import ApiResult, Conversation, Turn
+from conversations.reductions.in_full import choose_in_full
+from conversations.runtime.supervisor import Supervisor
+from conversations.transcript.meter import read_meter
+from conversations.transcript.next_message import NextMessage
+from tests.support.running_turns import run, supervising
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+LONG = "Say hello. " + "These words only fill the room. " * 120
+#: The settings of a policy, and what it does before the first message under it.
+POLICIES = {
+    "rebuild": (
+        {"POLICY": "rebuild", "COMPACTION_THRESHOLD_TOKENS": 6_000, "SUMMARY_MAX_TOKENS": 512},
+        "rebuild",
+    ),
+    "gated-trim": (
+        {"POLICY": "gated-trim", "MAX_CONVERSATION_BYTES": 20_000, "TRIM_THRESHOLD_PERCENT": 0},
+        "trim",
+    ),
+    "adaptive": ({"POLICY": "adaptive"}, "nothing"),
+}
+ACTIONS = {"compaction": "compact", "shrink": "compact", "trim": "trim"}
+
+
+@pytest.fixture
+def emulator(settings: Any) -> Iterator[EmulatorServer]:
+    with server.start(pace=0, record=True) as running:
+        settings.ANTHROPIC_BASE_URL = running.url
+        yield running
+
+
+def foreseen(turn: Turn) -> NextMessage:
+    conversation = Conversation.objects.get(pk=turn.conversation_id)
+    found = read_meter(conversation, has_next=True).next
+    assert found is not None
+    return found
+
+
+def done(turn: Turn) -> str:
+    """Give the first thing done to the context in a turn."""
+    rows = turn.transformations.filter(actor=None).order_by("seq").values_list("kind", flat=True)
+    kinds = [kind for kind in rows if kind in ACTIONS or kind in ASKS_MODEL]
+    if any(kind in ASKS_MODEL for kind in kinds):
+        return "rebuild"
+    return ACTIONS[kinds[0]] if kinds else "nothing"
+
+
+def paid(turn: Turn) -> int:
+    results = ApiResult.objects.filter(call__turn=turn, call__purpose="reply").order_by("pk")
+    return sum(results.values_list("cost_micros", flat=True)[:1])
+
+
+async def prepared(supervisor: Supervisor, settings: Any, name: str) -> Turn:
+    """Talk at length while nothing is reduced; only then the policy comes into force."""
+    settings.AGENTWEB_POLICY = "off"
+    turn = await run(supervisor, LONG)
+    for _ in range(6):
+        turn = await run(supervisor, LONG, turn.conversation)
+    for number, value in POLICIES[name][0].items():
+        setattr(settings, f"AGENTWEB_{number}", value)
+    return turn
+
+
+@pytest.mark.parametrize("name", POLICIES)
+async def test_what_was_said_before_each_message_is_what_its_turn_did(
+    emulator: EmulatorServer, settings: Any, name: str
+) -> None:
+    met: list[str] = []
+    first: Turn | None = None
+    async with supervising() as supervisor:
+        turn = await prepared(supervisor, settings, name)
+        for _ in range(4):
+            said = await run_db(foreseen, turn)
+            turn = await run(supervisor, "Say hello.", turn.conversation)
+            assert turn.state == "done"
+            first = first or turn
+            met.append(said.now.action)
+            if said.now.is_certain:
+                assert await run_db(done, turn) == said.now.action
+            if said.now.action == "nothing":
+                cost = await run_db(paid, turn)
+                assert said.now.full == said.now.reduced
+                assert abs((said.now.full or 0) - cost) * 4 <= cost
+    assert met[0] == await run_db(done, first or turn) == POLICIES[name][1]
+    assert "nothing" in met
+
+
+async def test_in_full_this_once_nothing_is_reduced_and_then_again(
+    emulator: EmulatorServer, settings: Any
+) -> None:
+    async with supervising() as supervisor:
+        turn = await prepared(supervisor, settings, "gated-trim")
+        assert (await run_db(foreseen, turn)).now.action == "trim"
+        chosen = {"conversation_id": turn.conversation_id, "actor_id": turn.conversation.owner_id}
+        await run_db(choose_in_full, choice="full_once", **chosen)
+        said = await run_db(foreseen, turn)
+        assert (said.now.action, said.is_full_once) == ("nothing", True)
+        for expected in ("nothing", "trim"):
+            turn = await run(supervisor, "Say hello.", turn.conversation)
+            assert await run_db(done, turn) == expected

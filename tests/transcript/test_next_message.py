@@ -1,0 +1,123 @@
+"""The price of the next message: from the figures of the meter, to the micro-dollar."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from conversations.agent.ports import Finish
+from conversations.agent.usage import Usage
+from conversations.budgets.prices import load_price_list
+from conversations.context.view import wire
+from conversations.models import ApiModel, Conversation, ModelPrice, Turn
+from conversations.transcript.meter import read_meter
+from conversations.transcript.next_message import NextMessage
+from conversations.turns import turns
+from tests.support import people_and_turns, stored_turns
+
+pytestmark = pytest.mark.django_db
+
+
+def talked(usage: Usage) -> Conversation:
+    """Give a chat of one turn whose answer reported this."""
+    lease = people_and_turns.begun()
+    stored_turns.close(
+        lease, people_and_turns.opened(lease).call, people_and_turns.complete(usage=usage)
+    )
+    turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
+    return people_and_turns.conversation_of(lease)
+
+
+def foreseen(conversation: Conversation) -> NextMessage:
+    found = read_meter(conversation, has_next=True).next
+    assert found is not None
+    return found
+
+
+def at_price(reads: int, writes: int, output: int, kind: str = "cache_write_5m") -> int:
+    prices = load_price_list(stored_turns.MODEL, timezone.now())
+    counts = {"cache_read": reads, kind: writes, "output": output}
+    return -(-sum(prices.rate(name, reads + writes) * n for name, n in counts.items()) // 1_000_000)
+
+
+def test_with_a_warm_cache_what_was_sent_is_read_and_the_answer_written() -> None:
+    found = foreseen(talked(Usage(1_000, 500, 8_000, 21_000, 0)))
+    assert (found.now.action, found.now.is_certain) == ("nothing", True)
+    assert found.now.full == found.now.reduced == at_price(30_000, 500, 500)
+    assert found.later is not None
+    assert found.later.full == at_price(0, 30_500, 500)
+    assert 0 < found.left <= 300
+    assert (found.now.is_dear, found.later.is_dear) == (
+        at_price(30_000, 500, 500) > 10_000, at_price(0, 30_500, 500) > 10_000
+    )  # fmt: skip
+
+
+def test_what_is_kept_for_an_hour_is_written_at_that_price(monkeypatch: Any) -> None:
+    raw = {
+        "input_tokens": 1_000,
+        "output_tokens": 500,
+        "cache_read_input_tokens": 8_000,
+        "cache_creation_input_tokens": 21_000,
+        "cache_creation": {"ephemeral_1h_input_tokens": 21_000},
+    }
+    conversation = talked(Usage(1_000, 500, 8_000, 0, 21_000, wire.encode(raw)))
+    found = foreseen(conversation)
+    assert 3_500 < found.left <= 3_600
+    assert found.later is not None
+    assert found.later.full == at_price(0, 30_500, 500, "cache_write_1h")
+    later = timezone.now() + timedelta(hours=2)
+    monkeypatch.setattr(timezone, "now", lambda: later)
+    cold = foreseen(conversation)
+    assert (cold.later, cold.until) == (None, None)
+    assert cold.now.full == found.later.full
+
+
+def test_a_long_chat_costs_no_more_queries_than_a_short_one() -> None:
+    conversation = talked(Usage(1_000, 500, 8_000, 21_000, 0))
+
+    def count() -> int:
+        fresh = Conversation.objects.select_related("owner").get(pk=conversation.pk)
+        with CaptureQueriesContext(connection) as found:
+            read_meter(fresh, has_next=True)
+        assert not [one for one in found.captured_queries if '"content"' in one["sql"]]
+        return len(found)
+
+    before = count()
+    for _ in range(6):
+        people_and_turns.answered(people_and_turns.next_turn(conversation))
+    assert count() == before <= 6
+
+
+def test_without_a_price_or_a_model_nothing_is_made_up() -> None:
+    conversation = talked(Usage(1_000, 500, 8_000, 21_000, 0))
+    ModelPrice.objects.filter(kind="output").delete()
+    found = foreseen(conversation)
+    assert (found.now.action, found.now.full, found.now.is_dear) == ("nothing", None, False)
+    Conversation.objects.update(policy={"input_token_budget": "many"})
+    assert read_meter(fresh(conversation), has_next=True).next is None
+    Conversation.objects.update(policy={}, model="gone")
+    assert read_meter(fresh(conversation), has_next=True).next is None
+
+
+def test_a_chat_of_nothing_but_a_question_is_foreseen_too() -> None:
+    lease = people_and_turns.begun()
+    turns.finish_turn(lease=lease, finish=Finish("failed"))
+    found = foreseen(people_and_turns.conversation_of(lease))
+    assert (found.now.action, found.until) == ("nothing", None)
+
+
+def test_what_does_not_fit_the_model_is_said_before() -> None:
+    conversation = talked(Usage(1_000, 500, 8_000, 91_000, 0))
+    ApiModel.objects.filter(pk=conversation.model).update(window=64_000)
+    Conversation.objects.update(policy={"preset": "off"})
+    assert foreseen(fresh(conversation)).now.action == "refuse"
+    assert Turn.objects.count() == 1
+
+
+def fresh(conversation: Conversation) -> Conversation:
+    return Conversation.objects.get(pk=conversation.pk)
