@@ -10,6 +10,8 @@ from django.db.models import F
 from django.test import Client
 
 from conversations.models import Conversation, ModelPrice, Transformation
+from conversations.rendering.numbers import cents
+from conversations.transcript.meter import read_meter
 from tests.support import people_and_turns, stored_turns
 from tests.support.open_pages import opened, shown
 from tests.support.reduced_conversations import now, talk
@@ -58,10 +60,10 @@ def test_where_something_is_reduced_both_prices_are_said(client: Client, played:
     said = words(page)
     assert "older parts are reduced first. In full it would be $" in said
     assert "Old tool results are shortened before it." in page
-    reduced, full = (
-        float(each.replace(",", "")) for each in re.findall(r"\$([\d.,]+\d)", said)[:2]
-    )
-    assert reduced < full
+    found = read_meter(now(played), has_next=True).next
+    assert found is not None
+    prices = [found.now.reduced, found.now.full]
+    assert re.findall(r"\$[\d.]+\d", said)[:2] == [cents(each or 0) for each in prices]
 
 
 @pytest.mark.django_db(transaction=True)
