@@ -86,9 +86,7 @@ def read_job_facts(conversation_id: int, turn: int = 0) -> JobFacts:
     return replace(facts, fallback=_read_facts(conversation, fallback, known, turn))
 
 
-def _read_facts(
-    conversation: Conversation, model: ApiModel, known: Supply, turn: int
-) -> JobFacts:
+def _read_facts(conversation: Conversation, model: ApiModel, known: Supply, turn: int) -> JobFacts:
     """Read what a turn of this model runs with, which `conversation` names, stored or not."""
     return JobFacts(
         model.pk,
