@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from conversations.agent.prices import PriceList
-from conversations.context.next_call import NextCall, find_quiet_limit, foresee_message
 from conversations.context.policy.policy import Policy
+from conversations.context.steps.next_call import NextCall, find_quiet_limit, foresee_message
 from conversations.context.steps.protocol import Situation
 from conversations.log.context_size import ContextFigures
 from conversations.log.turn_state import load_state

@@ -15,7 +15,7 @@ from conversations.agent.prices import PriceList, PriceMissing
 from conversations.agent.usage import Usage, read_usage
 from conversations.budgets.prices import load_price_list
 from conversations.context.errors import ContextError
-from conversations.context.next_call import Action, NextCall
+from conversations.context.steps.next_call import Action, NextCall
 from conversations.context.view import wire
 from conversations.context.view.cache_breakpoints import SECONDS
 from conversations.log.context_size import ContextFigures

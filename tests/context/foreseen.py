@@ -13,11 +13,11 @@ from functools import partial
 from random import Random
 
 from conversations.context.errors import WindowError
-from conversations.context.next_call import LONG, NextCall, find_quiet_limit, foresee_message
 from conversations.context.policy.continuation import Continuation
 from conversations.context.policy.gauge import Report, measure_context
 from conversations.context.policy.policy import PRESETS, build_policy, keep_whole
 from conversations.context.steps.kinds import ASKS_MODEL, KINDS
+from conversations.context.steps.next_call import LONG, NextCall, find_quiet_limit, foresee_message
 from conversations.context.steps.protocol import SummaryReply, SummaryWanted
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import View

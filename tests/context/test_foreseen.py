@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from conversations.context.next_call import foresee_call, foresee_message
 from conversations.context.policy.policy import build_policy, keep_whole
+from conversations.context.steps.next_call import foresee_call, foresee_message
 from conversations.context.view.cost_decision import Rates
 from conversations.context.view.view import View
 from tests.context.foreseen import play
