@@ -199,3 +199,12 @@ def test_the_emulator_writes_parts_and_fails_one() -> None:
     summarised(view_of(prompt("go"), *said, answer("so"), prompt("now")), shell)
     assert shell.records[0].outcome == "applied"
     assert "the call gave no answer" in shell.records[0].note
+
+
+def test_a_second_attempt_at_a_summary_is_not_counted_as_another_part() -> None:
+    def attempt() -> Any:
+        first = SummaryWanted("s", "the text", 100)
+        yield first
+        yield SummaryWanted("s", "the text\n\nIt was rejected.", 100)
+
+    assert [one.text for one in list_summary_requests(attempt())] == ["the text"]
