@@ -20,6 +20,8 @@ def dollars(micros: int | None) -> str:
 
 def cents(micros: int) -> str:
     """Format an estimated price: whole cents."""
+    if micros < 10_000:
+        return "<$0.01"
     return f"${(micros + 5_000) // 10_000 / 100:,.2f}"
 
 
