@@ -10,9 +10,9 @@ import pytest
 from conversations.context.policy.policy import build_policy, keep_whole
 from conversations.context.steps.next_call import foresee_call, foresee_message
 from conversations.context.view.cost_decision import Rates
-from conversations.context.view.view import View
+from conversations.context.view.view import Message, View
 from tests.context.foreseen import play
-from tests.context.samples import Shell, answer, prompt, round_of, situation, use, view_of
+from tests.context.samples import Shell, answer, content, prompt, round_of, situation, use, view_of
 from tests.context.test_adaptive import HAIKU, SONNET
 from tests.context.test_defects import grown
 
@@ -115,3 +115,11 @@ def test_a_repair_is_no_reduction_and_is_not_foreseen_as_one() -> None:
     view = view_of(prompt("a"), answer(use("t1")), prompt("b"))
     found = foresee_call(view, situation(), build_policy("adaptive"))
     assert (found.action, found.kinds) == ("nothing", ())
+
+
+def test_a_message_that_forces_a_reduction_is_decided_with_it() -> None:
+    policy = build_policy("adaptive", {"compaction_enabled": False})
+    view = long_chat(60_000).append(Message.parse(10_000, "prompt", content(["word " * 90_000])))
+    found = foresee_call(view, situation(view, view.tokens, window=140_000), policy)
+    assert found.action == "trim"
+    assert found.tokens_after < found.tokens

@@ -157,8 +157,8 @@ class Command(BaseCommand):
         environment = {"COVERAGE_FILE": str(data / "coverage")}
         tool = (*PYTHON, "coverage")
         run_check(Check("combine", (*tool, "combine", "--quiet", str(data)), environment), data)
-        report = (*tool, "report", f"--include={FULLY_COVERED}", "--fail-under=99")
-        result = run_check(Check("coverage of the core 99 %", report, environment), data)
+        report = (*tool, "report", f"--include={FULLY_COVERED}", "--fail-under=100")
+        result = run_check(Check("coverage of the core 100 %", report, environment), data)
         self._show(result)
         return result.is_good
 
