@@ -105,7 +105,8 @@ def prepare(lock: Path) -> None:
             stop(f"{output}\n\nThe folder .venv could not be made.")
     STAMP.unlink(missing_ok=True)
     pip = (PYTHON, "-m", "pip", "install", "--no-input", "--disable-pip-version-check")
-    installed, output = call(*pip, "--require-hashes", "-r", lock)
+    # The lock has everything. pip would look for newer versions of what is needed with an extra.
+    installed, output = call(*pip, "--no-deps", "--require-hashes", "-r", lock)
     if not installed:
         unreached = any(sign in output for sign in NO_NETWORK)
         why = " The package index was not reached: is there a network?" if unreached else ""
@@ -121,7 +122,8 @@ def call(*command: str | Path) -> tuple[bool, str]:
 
 
 def stop(sentence: str) -> NoReturn:
-    sys.exit(f"{sentence}\nAn environment of your own works too: pip install -r requirements.lock")
+    own = "pip install --no-deps -r requirements.lock"
+    sys.exit(f"{sentence}\nAn environment of your own works too: {own}")
 
 
 if __name__ == "__main__":

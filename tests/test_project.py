@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib import metadata
 from importlib.metadata import packages_distributions
 from itertools import chain
 from pathlib import Path
@@ -154,6 +155,31 @@ def test_a_lock_has_digests_and_no_address(lock: str) -> None:
 
 def test_the_locks_hold_what_pyproject_asks_for() -> None:
     assert find_complaints(ROOT) == []
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-dev.lock"])
+def test_a_lock_needs_nothing_beside_itself(lock: str) -> None:
+    """So it is installed without a look at what its packages ask for."""
+    pins = read_pins(ROOT / lock)
+    todo, seen = [(name, "") for name in pins], set[tuple[str, str]]()
+    while todo:
+        name, extra = found = todo.pop()
+        if found in seen or not _is_installed(name):
+            continue
+        seen.add(found)
+        for one in map(Requirement, metadata.requires(name) or []):
+            if one.marker is None or one.marker.evaluate({"extra": extra}):
+                key = canonicalize_name(one.name)
+                assert any(one.specifier.filter(pins.get(key, ()), prereleases=True)), (name, one)
+                todo += [(key, each) for each in one.extras]
+    assert len({name for name, _ in seen}) > len(pins) / 2
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return bool(metadata.version(name))
+    except metadata.PackageNotFoundError:
+        return False
 
 
 @cache

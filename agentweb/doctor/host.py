@@ -47,7 +47,7 @@ def check_packages() -> Iterator[Line]:
     )  # fmt: skip
     if other:
         text = f"{len(other)} are not of the lock: {', '.join(other[:5])}"
-        yield warn("packages", text, f"pip install --require-hashes -r {LOCK}")
+        yield warn("packages", text, f"pip install --no-deps --require-hashes -r {LOCK}")
     else:
         yield ok("packages", f"{len(wanted)} pinned, none of another version")
 

@@ -91,7 +91,7 @@ def check_sdk_version(**_: Any) -> list[CheckMessage]:
         return []
     return [Error(
         f"The anthropic SDK {version} is not one this version was tried with.",
-        hint=f"Install the lock: pip install --require-hashes -r requirements.lock"
+        hint=f"Install the lock: pip install --no-deps --require-hashes -r requirements.lock"
         f" (anthropic {SDK_MAJOR}.x).",
         id="agentweb.E014",
     )]  # fmt: skip
