@@ -1,10 +1,10 @@
 """The tool `recall`: any original of the conversation, found by its words or read by its id.
 
-Without an id it searches: the texts of the conversation, results of tools, and what the model wrote
-into its calls. With one it reads: in full, in ranges, or the lines that contain a text. `start` is
-always an offset in the original, also when looking for lines, so one number continues both ways of
-reading. A matching line that is too long is shown around its match: JSON of megabytes on one line
-is common. Lines are found by searches for a plain text, linear in the original's length.
+Without an id it searches the texts of the conversation, results of tools and arguments of calls.
+With an id it reads the original: in full, in ranges, or the lines that contain a text. `start` is
+always an offset in the original, also when searching for lines, so one number continues both ways
+of reading. A matching line that is too long is shown around its match: JSON of megabytes on one
+line is common. Lines are found by plain-text search, linear in the original's length.
 """
 
 from __future__ import annotations

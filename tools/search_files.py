@@ -1,8 +1,8 @@
 """The tool `search_files`: lines that contain a text, in the files of the workspace.
 
-The query is plain text, searched in time linear in the file's length, and a glob for names that is
-short and read once, so no query can be slow. Time is bounded: text files come first, documents that
-have to be unpacked last, and the answer says how many files were not reached.
+The query is plain text, searched in time linear in the file's length, and a short glob for names,
+compiled once, so no query can be slow. Time is bounded: text files are searched first, documents
+that have to be unpacked last, and the answer says how many files were not reached.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _search_order(entry: Entry) -> tuple[bool, str]:
 
 
 def _read_glob(names: str) -> Callable[[str], bool]:
-    """Return a test of a path, or its file name, by *, ? and [...]; a run of * counts as one."""
+    """Return a predicate for a path or its file name: *, ? and [...]; a run of * counts as one."""
     if not names:
         return lambda path: True
     pattern = re.compile(translate(re.sub(r"\*+", "*", names.lower())))

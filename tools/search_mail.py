@@ -1,7 +1,7 @@
 """The tool `search_mail`: find mail in a folder, or list it.
 
-The query is structured, so the model never writes the protocol's own language. The mailbox stays as
-it was: nothing is marked as read.
+The query is structured, so the model never writes IMAP syntax. The mailbox is not changed: nothing
+is marked as read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tool `send_mail`: hand a mail over for sending, after the person has allowed it.
+"""The tool `send_mail`: send a mail after the person has approved it.
 
 The message has an id that is fixed for the call. It is only sent when no message of that id is in
 the folder of sent mail, so a repeated call sends nothing twice.

@@ -1,4 +1,4 @@
-"""The kind of a document: by its first bytes, and by name or type only where bytes do not tell."""
+"""The kind of a document: from its first bytes; from name or content type if these are unclear."""
 
 from __future__ import annotations
 

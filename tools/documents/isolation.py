@@ -1,4 +1,4 @@
-"""A child process for one document: bytes in, parts out, and no harm when it is lost.
+"""A child process for one document: bytes in, parts out; a crash of it affects nothing else.
 
 The child limits itself before it parses (child.py); here are the deadline, the number of children
 at once and the cap on their output.
@@ -24,7 +24,7 @@ from tools.framework.errors import FileRefusedError, InputError, WorkspaceBusyEr
 DEADLINE = 30.0
 #: seconds to wait until another child ends
 PATIENCE = 20.0
-#: JSON needs up to six bytes for a character, and twelve beyond the first plane
+#: JSON needs up to six bytes for a character, and twelve outside the Basic Multilingual Plane
 MOST_BYTES = 12 * MOST_CHARACTERS + 1_000_000
 ROOT = str(Path(__file__).resolve().parents[2])
 START = (
@@ -71,13 +71,13 @@ def _run_child(request: bytes) -> tuple[bytes, int]:
     timer = threading.Timer(DEADLINE, child.kill)
     timer.start()
     try:
-        with suppress(BrokenPipeError):  # it has ended: its code is reported below
+        with suppress(BrokenPipeError):  # the child has exited: its exit code is reported below
             child.stdin.write(request)
             child.stdin.close()
         answer = child.stdout.read(MOST_BYTES + 1)
     finally:
         timer.cancel()
-        child.stdout.close()  # a child that writes more ends here
+        child.stdout.close()  # ends a child that still writes: its next write fails
         code = child.wait(timeout=DEADLINE)
     return answer, code
 

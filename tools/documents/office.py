@@ -1,8 +1,8 @@
 """Office files: the archive is checked before anything is unpacked.
 
-Sizes, counts and ratios are read from its directory, which unpacking is held to. No part may have a
-document type, so there are no entities to expand or to fetch; what is packed inside, such as
-pictures or other archives, is never opened.
+Sizes, counts and compression ratios are read from the archive's directory; unpacking never exceeds
+the sizes stated there. No XML part may have a DOCTYPE, so there are no entities to expand or fetch.
+Embedded files, such as pictures or other archives, are never opened.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tools.documents.parts import Part, RefusedError
 DIRECTORY_ENTRY = b"PK\x01\x02"
 MOST_ENTRIES = 5_000
 MOST_UNPACKED = 120_000_000
-#: most times its packed size that a part of more than a megabyte may have
+#: highest compression ratio of a part larger than `SMALL` bytes
 MOST_RATIO = 200
 SMALL = 1_000_000
 
@@ -71,7 +71,7 @@ def _check_entry(entry: ZipInfo) -> None:
 
 
 def _check_xml(archive: ZipFile, names: frozenset[str]) -> None:
-    """Refuse a part with a document type, which can only stand before the first element."""
+    """Refuse an XML part with a DOCTYPE; it can only precede the first element."""
     for name in sorted(names):
         if name.lower().endswith((".xml", ".rels", ".vml")):
             with archive.open(name) as part:

@@ -1,4 +1,4 @@
-"""Bytes that should be text, decoded; what is not text is refused as binary."""
+"""Decoding of text files; binary files are refused."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def decode_text_file(data: bytes, name: str, other: str = "") -> str:
-    """Decode a text file: UTF-16 by its mark, or UTF-8, or the `other` charset where it is not.
+    """Decode UTF-16 with a byte order mark, or UTF-8, or else the charset `other`.
 
-    Without another charset stray bytes become U+FFFD, and many of them a refusal.
+    Without `other`, invalid bytes become U+FFFD. Raises FileRefusedError for a binary file.
     """
     if data.startswith(WIDE):
         return _decode_utf16(data, name)

@@ -21,7 +21,7 @@ HEADING = re.compile(r"(?:heading|überschrift|titre|titolo|título)\s*([1-9])",
 NUMBERED = re.compile(r"list\s*number", re.IGNORECASE)
 LISTED = re.compile(r"list\s*(bullet|paragraph|number)", re.IGNORECASE)
 DEEPEST = 6
-#: A copy of the same text, for older programs.
+#: Holds a second copy of the text, for older programs; skipped.
 FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 
 

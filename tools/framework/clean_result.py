@@ -29,7 +29,7 @@ MOST_BLOCKS, DEEPEST = 200, 40
 #: Bytes of the details, which only people see.
 MOST_DETAILS = 50_000
 _LARGEST = 1 << 63
-#: Most parts of a value, and the least bytes that each of them has.
+#: Most parts of a JSON value, and the fewest bytes that each of them takes.
 MOST_PARTS, _PART = 200_000, 2
 
 
@@ -109,7 +109,7 @@ def _read_text(text: str, most: int) -> _Text:
 
 
 def _bound_blocks(blocks: list[Any], most: int) -> Content:
-    """Keep the blocks that fit, in order; a notice stands in the place of each other one."""
+    """Keep the blocks that fit, in order; replace each other block by a notice."""
     kept: list[dict[str, Any]] = []
     for block in blocks[:MOST_BLOCKS]:
         one, size = _bound_block(block, max(most, 0))

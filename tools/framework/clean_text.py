@@ -1,4 +1,4 @@
-"""Text that every store and wire takes: no lone surrogates and no NUL."""
+"""Text that can be stored and sent everywhere: without lone surrogates and NUL."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def clean_text(text: str) -> str:
-    """Replace what neither UTF-8 nor PostgreSQL can hold by U+FFFD."""
+    """Replace lone surrogates and NUL, which UTF-8 or PostgreSQL cannot hold, by U+FFFD."""
     return UNSTORABLE.sub("\ufffd", text)
 
 

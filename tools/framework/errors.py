@@ -1,8 +1,8 @@
 """Errors that the model reads.
 
-The text of a ToolError is shown to the model as it is: it says what was wrong and what would be
-right, and never holds a path of this machine, an address behind a name, or a secret. Any other
-exception is a bug: the model is given its class, the log the traceback.
+The text of a ToolError is sent to the model unchanged: it says what was wrong and how to correct
+it, and never holds a path of this machine, an address that a name resolved to, or a secret. Any
+other exception is a bug: the model gets its class, the log gets the traceback.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from tools.framework.validation import check_lengths
 
 logger = logging.getLogger("tools")
 
-#: Seconds in which a cancelled call must end.
+#: Seconds that a cancelled call has to end before it is abandoned.
 GRACE = 1.0
 #: Cancelled calls that still run; the event loop holds tasks only weakly.
 _abandoned: set[asyncio.Task[Any]] = set()
@@ -70,7 +70,7 @@ async def _cancel(call: asyncio.Task[Any], tool: Tool) -> None:
 
 
 def _log_late_error(call: asyncio.Task[Any]) -> None:
-    """Log the error of a call that is not waited for any more."""
+    """Log the error of an abandoned call."""
     _abandoned.discard(call)
     if not call.cancelled() and call.exception() is not None:
         logger.warning("a call that was told to end failed", exc_info=call.exception())

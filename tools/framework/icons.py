@@ -1,7 +1,7 @@
 """The icons that tools may have: names of symbols in `templates/_icons.html`.
 
-A closed set, so that a tool without a picture is an error when its module is imported; a test
-compares the set with the template.
+The set is closed, so a tool without an icon is an error at import; a test compares the set with the
+template.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Icon = Literal[
     "trash", "tune",
 ]  # fmt: skip
 ICONS: frozenset[str] = frozenset(get_args(Icon))
-#: Tools that the API itself runs, by the name they have in answers.
+#: Icons of the tools that the API itself runs, by their names in answers.
 API_TOOL_ICONS: dict[str, Icon] = {"web_search": "find"}
-#: Tools of MCP servers, and tools of old conversations that are no longer there.
+#: The icon of MCP tools, and of removed tools in old conversations.
 GENERAL_ICON: Icon = "tool"

@@ -1,8 +1,7 @@
-"""What the tools may reach outside, as one value.
+"""The network access of the tools, as one value.
 
-Public addresses on web ports, and nothing else unless it is named as host:port. The resolver and
-the trust store are parts of the value, so that a test, or a site with its own, changes data and not
-code.
+Public addresses on web ports are allowed; any other must be named as host:port. The resolver and
+the trust store are fields, so a test, or a site with its own, changes data and not code.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class WebAccess:
     #: refuse redirects to another host, because something private was read before
     is_held_to_host: bool = False
     resolve: Resolve = resolve_by_system
-    #: gives the person's own cache of pages when it is needed; None for no cache
+    #: returns the person's cache of pages; None for no cache
     find_pages: Callable[[], PageCache] | None = None
     #: None for the trust store of the machine
     tls: ssl.SSLContext | None = None

@@ -1,4 +1,4 @@
-"""Every tool there is: the modules of `tools/` are the registry.
+"""The registry of tools: the modules of `tools/`.
 
 Each module of `tools/` itself is imported once (the packages below it are helpers), and every value
 in it that `@tool` made is a tool, so a new tool is one new file. They are sorted by name: the
@@ -32,7 +32,7 @@ def discover_tools(folders: Iterable[str]) -> dict[str, Tool]:
 
 TOOLS: dict[str, Tool] = discover_tools(tools.__path__)
 
-#: What calls of the API's own tools leave, as `Tool.action` says it.
+#: `Tool.action` of the tools that the API itself runs; "" records nothing.
 API_TOOL_ACTIONS = {"web_search": ""}
 
 

@@ -1,10 +1,10 @@
 """What a tool is: one typed async function, and what `@tool` declares of it.
 
-Its signature becomes the schema the model is given, its first paragraph the description. `icon` is
-its picture, `effect` is what a crash or an approval must know, `results` what the context engine
-may do with its results, `action` what is kept in mind of a call when its messages are removed. A
-tool gets everything it may touch from its context: it takes no user, no root folder and no key from
-its input, so no input can name another's.
+The signature becomes the input schema, the first paragraph of the docstring the description.
+`effect` decides what happens after a crash and whether a person must approve, `results` what the
+context engine may do with the results, `action` what the record of actions keeps of a call when its
+messages are removed. A tool gets the user, the root folder and the key from its context and never
+from its input, so no input can name those of another person.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class ToolContext:
     web: WebAccess
     now: Callable[[], datetime]
     cancelled: Callable[[], bool]
-    #: names this call to a keyed tool, so that repeating the call changes nothing more
+    #: idempotency key of the call, for keyed tools
     key: str = ""
-    #: shows people how far a long call is: a text, or a share from 0 to 1; it is not stored
+    #: shows people the progress of a long call: a text, or a share from 0 to 1; not stored
     progress: Callable[[str | float], None] = ignore_progress
     #: the mail accounts of the user
     mail: Mailboxes = field(default_factory=NoMailboxes)
@@ -76,7 +76,7 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """Content for the model, and details for people, which the model is never given."""
+    """Content for the model, and details for people, which are never sent to the model."""
 
     content: Content
     is_error: bool = False
@@ -97,18 +97,18 @@ class Tool:
     max_bytes: int
     #: its results are the person's own: mail, files
     is_private: bool
-    #: who learns something from a call with these arguments ("host:port", "mail:a@b",
-    #: "mcp:name"); None if nobody does
+    #: names who receives data by a call with these arguments ("host:port", "mail:a@b",
+    #: "mcp:name"); None for a tool that sends nothing
     destination: Callable[[dict[str, Any]], str] | None
     run: Callable[[ToolContext, dict[str, Any]], Awaitable[ToolResult]]
     #: returns the arguments of a call, checked against the schema; raises InputError
     check: Callable[[object, dict[str, Any]], dict[str, Any]] = validate_arguments
-    #: what a person must have set up, such as "mail": a name that the application looks up
+    #: what a person must have set up first, such as "mail"; the application checks it
     needs: str = ""
-    #: names of arguments that hold whole texts, every other text is short; None: all may be long
+    #: names of the arguments that may hold long texts; None: all of them
     long_arguments: frozenset[str] | None = frozenset()
-    #: what a call did, naming inputs in braces (`sent mail to {to}`; `{url:host}`: a URL's host),
-    #: for the record that outlives the call; "": it leaves nothing; None: named by its input
+    #: what a call did, for the record of actions, with inputs in braces (`sent mail to {to}`;
+    #: `{url:host}`: the host of a URL); "": nothing is recorded; None: the call's input is
     action: str | None = None
 
 

@@ -1,8 +1,8 @@
-"""The tools of one conversation's agent: as the model is given them and as they are run.
+"""The tools of one conversation's agent: their definitions, and how they are run.
 
-Read once for a turn, so a call is judged by the very list the model was given. A tool that exists
-but may not be used here is known with its reason: a call of it is answered with that reason and not
-with "no such tool", because the model may remember it from before.
+Read once for each turn, so a call is checked against the same list that was sent to the model. A
+tool that exists but may not be used here is kept with the reason: a call of it gets that reason and
+not "no such tool", because the model may have used it earlier in the conversation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tools.framework.tool import Tool, ToolContext, ToolResult
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """Tools of a source, and the reasons why others of it are missing, by name."""
+    """The tools of one source, and by name the reasons why others of it are missing."""
 
     tools: tuple[Tool, ...] = ()
     #: the reason for the model, one sentence, as in `Toolset.refused`

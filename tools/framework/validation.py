@@ -1,8 +1,8 @@
-"""Arguments of a call are checked strictly, and refusals teach.
+"""Strict validation of a call's arguments; errors say how to correct them.
 
 Covers the subset of JSON Schema that schema.py writes. A bool is not an integer, 5.0 is not an
 integer, a number must be finite, and nothing is coerced: a guess would hide the model's mistake
-from the model. All problems of one call are named together, so that one more try can do.
+from the model. All problems of a call are listed together, so one more attempt is enough.
 
 Written here after trying libraries. With pydantic-core (2.50) the check of a good call takes 0.5 to
 1.0 µs instead of 1.2 to 3.4, of a bad one 4 to 5 instead of 2 to 2.5, and the import 9 ms and 2.8
@@ -24,8 +24,8 @@ from tools.framework.errors import InputError
 MOST_PROBLEMS = 8
 BIGGEST = 2**63 - 1
 DEEPEST = 64
-#: Characters of a text in the arguments, and of one that may be a whole file or mail: what a tool
-#: does with them takes time that follows from their length.
+#: Most characters of a text argument, and of one that may be a whole file or mail: the time a tool
+#: takes depends on their length.
 MOST_CHARACTERS, MOST_OF_LONG = 4_000, 2_000_000
 ARTICLES = {
     "string": "a string",
@@ -60,9 +60,7 @@ def check_finite(value: object) -> dict[str, Any]:
 
 
 def check_lengths(arguments: dict[str, Any], long: frozenset[str] | None) -> None:
-    """Raise InputError where a text is too long; `long` names those that may be whole texts, None
-    all of them.
-    """
+    """Raise InputError where a text is too long; `long` is as in `Tool.long_arguments`."""
     for name, value in arguments.items():
         most = MOST_OF_LONG if long is None or name in long else MOST_CHARACTERS
         if (count := _find_longest(value)) > most:

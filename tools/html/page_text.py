@@ -1,4 +1,4 @@
-"""The text of a page while it is written: finished blocks, the open line, open lists and tables.
+"""The text of a page under construction: finished blocks, the open line, open lists and tables.
 
 A line becomes a block when a block element starts or ends; inside a table cell it becomes a space
 only. A link is written around its words when it closes, or around its first words when a block ends

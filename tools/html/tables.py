@@ -1,4 +1,4 @@
-"""Tables as Markdown, and what an HTML table collects until it is one.
+"""Tables as Markdown, and the state of an HTML table while it is read.
 
 A table with another inside, or of one column, is layout: its cells are plain paragraphs. Rows are
 not padded to one width, so a page cannot make a large table out of a small one.
@@ -24,7 +24,7 @@ class Table:
         self.rows[-1].append(text)
 
     def take_paragraphs(self) -> list[str]:
-        """Remove the rows so far and return them as plain text."""
+        """Remove the rows read so far and return them as plain text."""
         rows, self.rows = self.rows, []
         return [line for row in rows if (line := " ".join(filter(None, row)))]
 

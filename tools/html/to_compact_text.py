@@ -1,8 +1,8 @@
-"""A page as compact text, one line for each block: what the context engine shortens.
+"""A page as compact text, one line for each block: the form that the context engine shortens.
 
-Links are kept as they stand in the page, in front of their words; table cells are separated by
-bars. No Markdown and no empty lines, since each character of a shortened result is scarce. Pages
-that the model fetches become Markdown instead (`to_markdown`).
+Links are kept as the page writes them, in front of their words; table cells are separated by bars.
+No Markdown and no empty lines, since the characters of a shortened result are few. Pages that the
+model fetches become Markdown instead (`to_markdown`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def is_html(text: str) -> bool:
 
 
 def html_to_compact_text(page: str) -> str:
-    """Return the text of a page in linear time, cut or broken as the page may be."""
+    """Return the text of a page, which may be cut off or malformed, in linear time."""
     parts: list[str] = []
     silent = ""
     for token in islice(scan_html(page), MOST_TOKENS):

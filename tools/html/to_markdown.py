@@ -19,7 +19,7 @@ INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNOREC
 REFRESH = re.compile(r"\s*(?:\d+\s*)?[;,]\s*url\s*=\s*[\"']?([^\"']+)", re.IGNORECASE)
 HEADINGS = {f"h{level}": "#" * level + " " for level in range(1, 7)}
 SKIPPED = frozenset({"nav", "template", "svg", "math", "noscript", "object", "select", "button"})
-#: Elements with an end tag of their own: only these can be skipped when they are hidden.
+#: Elements that always have an end tag: only these can be skipped when they are hidden.
 CLOSED = frozenset({"div", "span", "section", "article", "aside", "ul", "ol", "table", "a", "form"})
 BLOCKS = frozenset(
     {"address", "article", "aside", "blockquote", "body", "caption", "center", "dd", "details"}
@@ -115,7 +115,7 @@ class Reader:
                 self.read_attributes(name, attributes)
 
     def read_attributes(self, name: str, attributes: dict[str, str]) -> None:
-        """Use the attributes of elements without content."""
+        """Write what the attributes of elements without content say."""
         page = self.page
         match name:
             case "title":

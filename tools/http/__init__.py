@@ -1,1 +1,1 @@
-"""Requests to the outside: resolved, checked, pinned and bounded."""
+"""Outgoing HTTP requests: resolved, checked, pinned to an address and bounded."""

@@ -2,7 +2,7 @@
 
 `ipaddress` calls carrier NAT, cloud metadata, multicast and every way of writing an IPv4 address
 inside an IPv6 one "not private". So an IPv4 address inside an IPv6 one is unwrapped; then IPv4 must
-be outside the special-purpose registry of IANA, and IPv6 inside 2000::/3 and outside its own.
+be outside IANA's special-purpose registry, and IPv6 inside 2000::/3 and outside the IPv6 registry.
 Addresses of this machine are refused even when they are public.
 """
 
@@ -28,7 +28,7 @@ NOT_PUBLIC = _parse_networks(
 GLOBAL_UNICAST = IPv6Network("2000::/3")
 NAT64 = IPv6Network("64:ff9b::/96")
 
-#: What `allowed_private` can open; link-local and cloud metadata addresses are never in it.
+#: Networks that `allowed_private` can allow; never link-local or cloud metadata addresses.
 PRIVATE = _parse_networks(
     "127.0.0.0/8 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 ::1/128 fc00::/7"
 )
@@ -66,7 +66,7 @@ def is_within(address: Address, networks: tuple[Network, ...]) -> bool:
 
 
 def is_own(text: str) -> bool:
-    """Tell whether an address belongs to this machine: only such an address can be bound."""
+    """Tell whether an address belongs to this machine, by binding a socket to it."""
     return _can_bind(text) and not _can_bind(TEST_ADDRESS)
 
 

@@ -1,8 +1,8 @@
 """The body of an answer, read in pieces and counted twice: as received and as decoded.
 
-Only gzip is requested and only one layer of it is opened, with zlib told how much room is left, so
-a bomb costs what the cap allows and no more. A body over the cap is refused rather than cut, since
-half a page of unknown length is worse than a clear error.
+Only gzip is requested and only one layer of it is decoded, with the remaining bytes as the limit of
+zlib, so a decompression bomb costs no more than the cap. A body over the cap is refused rather than
+cut, since half a page of unknown length is worse than a clear error.
 """
 
 from __future__ import annotations

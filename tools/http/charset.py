@@ -1,7 +1,7 @@
-"""Bytes to text, by the charset that was named if pages are written in it.
+"""Bytes to text, by the declared charset if it is one of those that pages use.
 
 Python has codecs that are not charsets or are slow on crafted input (punycode, unicode_escape), so
-a name is only used when it is on a list. What cannot be decoded becomes U+FFFD.
+only names on a list are used. Bytes that cannot be decoded become U+FFFD.
 """
 
 from __future__ import annotations

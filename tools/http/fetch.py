@@ -1,9 +1,9 @@
 """Full answers from the web: `fetch_page` follows redirects, `send_request` does not.
 
 Both use the guarded transport hop by hop, so there are no cookies, and each redirect is checked.
-One deadline covers names, hops and body, so a server that drips costs that much once. What is sent
-with a password or a body is never repeated at another address: `send_request` returns a redirect as
-the answer it is.
+One deadline covers name lookups, hops and body, so a slow server cannot hold a call for longer. A
+request with a password or a body is never repeated at another address: `send_request` returns a
+redirect as the answer.
 """
 
 from __future__ import annotations

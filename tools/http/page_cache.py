@@ -1,11 +1,11 @@
-"""A cache of pages, so that one that is read in parts, or requested twice, is loaded once.
+"""A cache of pages: a page that is read in parts, or requested twice, is loaded once.
 
-Each person has a cache of their own: what one was shown never reaches another. It is bounded in
-bytes and age, is held in the memory of one process and ends with it; a turn that continues in
-another process loads the page again, which costs a request and nothing else. Only the text is
-stored, of answers to requests without a password. The site's headers count: `no-store` is not
-cached, `no-cache` is revalidated each time, as is an answer without a lifetime. Reading on (from a
-later character) uses the copy that was begun.
+Each person has their own cache, so nothing one person fetched reaches another. It is bounded in
+bytes and age and held in the memory of one process; a turn that continues in another process loads
+the page again, which costs only a request. Only the text is stored, and only of answers to requests
+without a password. The site's headers are obeyed: `no-store` is not cached; `no-cache` and answers
+without a lifetime are revalidated each time. Reading on (from a later character) always uses the
+copy that the earlier parts came from.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DIRECTIVE = re.compile(r'([a-z-]+)\s*(?:=\s*"?([^",]*)"?)?', re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """A page as it was read: its text and the facts of its answer."""
+    """The text of a page and the facts of its HTTP answer."""
 
     url: str
     status: int
@@ -44,7 +44,7 @@ class CachedPage:
     since: datetime
     #: until then the copy is used without a request
     fresh_until: datetime
-    #: headers of a later request: If-None-Match or If-Modified-Since
+    #: headers for revalidation: If-None-Match or If-Modified-Since
     conditions: Mapping[str, str]
     #: bytes it takes in a cache
     size: int
@@ -60,7 +60,7 @@ def cache_page(reading: PageText, headers: Mapping[str, str], now: datetime) -> 
         "If-None-Match": headers.get("etag", ""),
         "If-Modified-Since": headers.get("last-modified", ""),
     }
-    # A redirect may lead elsewhere next time: its conditions would be those of another page.
+    # A redirect may lead to another page next time, for which these conditions would be wrong.
     conditions = (
         {} if reading.hops else {name: value for name, value in validators.items() if value}
     )
@@ -105,7 +105,7 @@ class PageCache:
 
 @dataclass(slots=True)
 class PageCaches:
-    """The caches of the people who last read pages in this process."""
+    """The caches of the people who most recently read pages in this process."""
 
     _caches: OrderedDict[str, PageCache] = field(default_factory=OrderedDict)
 

@@ -1,4 +1,4 @@
-"""A URL becomes a target: its host name and the checked addresses it may be requested from.
+"""The target of a URL: its host name and the checked addresses it may be requested from.
 
 There is one parser and one lookup. The connection goes to an address of this lookup and to nothing
 else, so a name that resolves differently between check and connect changes nothing. If any address
@@ -59,7 +59,7 @@ async def resolve_target(url: httpx2.URL, access: WebAccess) -> Target:
 
 
 def parse_url(text: str, base: httpx2.URL | None = None) -> httpx2.URL:
-    """Parse a URL as it will be used; refuse what other parsers might read differently."""
+    """Parse a URL; refuse one that other parsers might read differently."""
     if len(text) > LONGEST_URL:
         raise AddressRefusedError(f"The URL is longer than {LONGEST_URL:,} characters.")
     if "\\" in text:

@@ -1,17 +1,17 @@
-"""The transport under every request the app sends, but those of the API client.
+"""The transport under every request of the app, except those of the API client.
 
-A transport and not a client, so that whatever speaks HTTP through httpx2 can use it, and the guard
-is below its redirects, retries and sign-ins:
+A transport and not a client, so any user of httpx2 can have it, and its redirects, retries and
+sign-ins are checked too:
 
     httpx2.AsyncClient(transport=GuardedTransport(access), trust_env=False)
 
 Each request is resolved and checked anew (`targets`): the URL that is connected to holds a checked
 address; the Host header and TLS hold the name. A connection is used once, so no name is ever sent
 over a connection that was opened and verified for another name of the same address. Proxies and
-passwords from the environment are not used. An answer has at most `MOST_HEADERS` headers and a body
-that is unzipped and counted here (`body`), so a client above decodes nothing itself. Redirects are
-answers like any other: following one is a new request through this transport. The deadline is the
-caller's.
+passwords from the environment are not used. An answer has at most `MOST_HEADERS` headers, and its
+body is decompressed and counted here (`body`), so a client above decodes nothing itself. Redirects
+are not followed: following one is a new request through this transport. The caller sets the
+deadline.
 
 Refusals are ToolErrors (AddressRefusedError, BodyRefusedError, FetchError); network errors are
 those of httpx2.

@@ -1,7 +1,7 @@
-"""A mail account as the tools are given it, and the port they are given it by.
+"""A mail account as a value for the tools, and the port that provides it.
 
-The secret is a field of the value and nothing else: it is not shown, compared or put into errors,
-and an account is opened for one call only.
+The secret is only a field of that value: it is not shown, compared or put into errors, and an
+account is opened for one call only.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class Account:
     address: str
     login: str
     imap: Server
-    #: None for an account that only reads
+    #: None for an account that cannot send
     smtp: Server | None = None
     auth: Auth = "password"
     provider: Provider | None = None
-    #: the folder that is used when a call names none
+    #: the folder to use when a call names none
     folder: str = "INBOX"
     secret: str = field(default="", repr=False, compare=False)
 
@@ -72,12 +72,12 @@ class MailAccess:
 
     @property
     def web(self) -> WebAccess:
-        """The access to providers of tokens."""
+        """Network access to the providers of tokens."""
         return WebAccess(allowed_private=self.allowed_private, max_bytes=100_000, tls=self.tls)
 
     @property
     def reach(self) -> WebAccess:
-        """The guard of web requests, with the ports of mail."""
+        """The rules of web requests, with the ports of mail."""
         return WebAccess(
             allowed_private=self.allowed_private,
             ports=IMAP_PORTS | SMTP_PORTS,

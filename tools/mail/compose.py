@@ -1,7 +1,7 @@
-"""An outgoing message: checked addresses, a fixed id for each call, plain text.
+"""An outgoing message: checked addresses, a Message-ID fixed for the call, plain text.
 
-The id is derived from what must not happen twice, so a repeated call makes the same message and can
-find the one that an earlier attempt stored.
+The id is derived from the key of the call, so a repeated call makes the same message and can find
+the one that an earlier attempt stored.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MESSAGE_ID = re.compile(r"<[!-;=?-~]{1,300}>")
 class Composed:
     message_id: str
     recipients: tuple[str, ...]
-    #: the message with CR LF line ends, and one at its end
+    #: the message with CR LF line ends, the last line included
     data: bytes
 
 

@@ -2,9 +2,9 @@
 
 The name is resolved once and checked like a web address, and the connection goes to an address of
 that lookup. TLS is mandatory and its certificate is always verified. With STARTTLS, the lines
-before it are read from the bare socket by separate code: whatever a server (or somebody between)
-sent after its consent is refused and never taken for something sent under TLS. Lines, literals and
-the bytes of a connection have caps, and one deadline covers everything.
+before it are read from the plain socket by separate code: bytes that a server (or an attacker)
+sends after agreeing to TLS are refused and never taken for bytes sent under TLS. Lines, literals
+and the bytes of a connection have caps, and one deadline covers everything.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SLACK = 8_000_000
 
 
 class PlainConnection:
-    """The lines before TLS."""
+    """The connection before TLS, read line by line."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket, self._buffer, self._lines = sock, bytearray(), 0
@@ -81,7 +81,7 @@ class TlsConnection:
         return found[:-1].rstrip(b"\r")
 
     async def take(self, size: int) -> bytes:
-        """Read so many bytes, within the cap of the connection."""
+        """Read exactly `size` bytes, within the cap of the connection."""
         self._count(size)
         return await self._reader.readexactly(size)
 

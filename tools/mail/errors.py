@@ -1,7 +1,7 @@
-"""Errors of mail, in words for the model and for the page of mail accounts.
+"""Errors of mail, worded for the model and for the page of mail accounts.
 
-Words of a server are quoted short, and never its answer to a log-in: some servers repeat the
-command they refuse, password included.
+Of a server's message only a short piece is quoted, and nothing of its answer to a log-in: some
+servers repeat the command they refuse, password included.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a reader of a mail would not see, and a model would.
+"""Text of a mail that a person would not see but the model would.
 
 Invisible characters are removed and counted: Unicode's tag characters can spell sentences, and
 direction marks display another text than they hold. Text that HTML styles to be invisible stays,
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 
-#: Tags, joiners outside words, directions, variation selectors and other invisible characters.
+#: Tag characters, joiners outside words, direction marks, variation selectors and the like.
 INVISIBLE_CHARACTERS = re.compile(
     "[\U000e0000-\U000e0fff\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
     "\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb]"
 )
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f\u0080-\u009f]")
-#: Comments other than the conditions for a mail program.
+#: Comments other than the conditional comments for a mail program.
 COMMENT = re.compile(r"<!--(?!\[if|<!|\s{0,9}-->)")
 _END = r"\s*(?=[;\"'!}])"
 UNSEEN = re.compile(

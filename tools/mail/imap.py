@@ -1,4 +1,4 @@
-"""IMAP, as much as reading mail needs.
+"""An IMAP client with the commands that reading mail needs.
 
 Used instead of imaplib, which takes literals of any size, keeps every line a server sends and can
 announce only one literal in a command. Here a command is a list of words encoded by
@@ -66,7 +66,7 @@ class Imap:
             else:
                 raise LoginError("The mail server offers no way to log in with a password.")
         except MailRefusedError:
-            # Without its cause: the answer may repeat the command.
+            # Raised without the cause: the answer may repeat the command, password included.
             raise LoginError(
                 "The mail server refused the user name or the password. Many servers want an app"
                 " password, made for this purpose."
@@ -95,7 +95,7 @@ class Imap:
     async def _read_until(self, tag: bytes, answers: list[Answer]) -> None:
         while not (pieces := await self._read_line())[0].startswith(tag + b" "):
             if pieces[0][:1] == b"+":
-                # The details of a refused token; the server waits for an empty line.
+                # Details of a refused token: the server waits for an empty line in reply.
                 await self._line.send(b"\r\n")
                 self._add_answer([b"* OK"], answers)
             else:
@@ -109,7 +109,7 @@ class Imap:
             raise MailError("The mail server ended the connection.")
         if len(answers) >= MOST_ANSWERS:
             raise MailError("The mail server's answer does not end.")
-        # The text of a status may have any form.
+        # The text of a status line is free-form, so it is not parsed.
         is_status = pieces[0][2:].split(b" ")[0].upper() in (b"OK", b"NO", b"BAD", b"PREAUTH")
         if is_status:
             answers.append([])
@@ -157,6 +157,6 @@ async def _request_tls(plain: PlainConnection) -> None:
 
 
 def _check_greeting(line: bytes) -> None:
-    # PREAUTH would be a session that somebody else has logged in.
+    # A PREAUTH greeting is refused: that session would be logged in as somebody else.
     if not line.upper().startswith(b"* OK"):
         raise MailError("The server did not greet as a mail server does.")

@@ -1,8 +1,8 @@
 """The words of an IMAP command: every argument is quoted, counted or refused.
 
 A command is a list of words, and only this module makes words of foreign text. Text with a line
-break, a NUL or another control character is refused, since no folder, name or search has one and
-each of them could begin a second command. The rest is sent as a quoted string when it is ASCII, and
+break, a NUL or another control character is refused, since no folder, name or search has one and a
+line break could begin a second command. Other text is sent as a quoted string when it is ASCII, and
 else as a literal with its length, so nothing in it is read as part of the protocol.
 """
 
@@ -85,7 +85,7 @@ def encode_utf7(name: str) -> str:
 
 
 def decode_utf7(name: str) -> str:
-    """Decode such a name; malformed parts stay as they are."""
+    """Decode a name in modified UTF-7; malformed parts stay as they are."""
 
     def unshifted(found: re.Match[str]) -> str:
         encoded = found[1].replace(",", "/")

@@ -34,7 +34,7 @@ class Query:
     is_unread: bool = False
 
     def words(self) -> list[Word]:
-        """Return it as encoded search keys."""
+        """Return the query as encoded IMAP search keys."""
         words: list[Word] = []
         for key, value, what in (
             (b"FROM", self.sender, "The sender"),

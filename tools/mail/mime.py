@@ -2,8 +2,8 @@
 
 Used instead of the email package's parser, which compares every line with every open boundary, so
 that a thousand nested parts take minutes. Here a line that begins with two dashes is looked up
-among the open boundaries, so the cost is linear in the bytes, however many parts there are. Their
-number and depth are bounded; what is beyond is not opened, and a note says so.
+among the open boundaries, so the cost is linear in the bytes, however many parts there are. The
+number and depth of parts are bounded; those beyond are not opened, and a note says so.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Part:
         try:
             return (self.header.kind.get_filename("") or "").strip()[:255]
         except ValueError:
-            # The charset is not one: idna, undefined, or with a NUL in its name.
+            # The declared charset is none: idna, undefined, or a name with a NUL.
             return UNREADABLE
 
     @property
@@ -145,7 +145,7 @@ def _find_boundary(head: Header) -> bytes:
     try:
         value = head.kind.get_boundary("")
     except ValueError:
-        # The charset is not one.
+        # The declared charset is unknown.
         return b""
     return str(value).rstrip().encode("latin-1", errors="replace")[:200]
 

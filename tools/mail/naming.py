@@ -13,7 +13,7 @@ LONGEST = 120
 
 
 def attachment_path(uid: int, attachment: Attachment) -> str:
-    """Return mail/<uid>/<number>-<name>, without the name if no file may have it."""
+    """Return mail/<uid>/<number>-<name>, without the name if it is not allowed for a file."""
     name = re.split(r"[/\\]", attachment.name)[-1]
     name = UNFIT.sub("_", name).strip(" .")
     stem, dot, ending = name.rpartition(".")

@@ -1,4 +1,4 @@
-"""Sending by SMTP: one message over one connection, and no part of it before TLS.
+"""Sending by SMTP: one message over one connection, always under TLS.
 
 The addresses were checked (compose.py), so no line of the dialogue can hold a second command. A
 message counts as sent when the server accepts it and not before: when the connection breaks after
@@ -61,7 +61,7 @@ class Smtp:
         await self.send_line(f"AUTH {how} {base64.b64encode(credentials.encode()).decode('ascii')}")
         code, _ = await self.read_reply()
         if code == 334:
-            # The details of a refused token; the server waits for an empty line.
+            # Details of a refused token: the server waits for an empty line in reply.
             await self.send_line("")
             code, _ = await self.read_reply()
         if code != 235:
@@ -82,7 +82,7 @@ class Smtp:
         _check_code(code, lines, 250)
 
     async def quit(self) -> None:
-        """Send QUIT; it does not matter whether the server has closed the connection before."""
+        """Send QUIT; ignore a connection that the server has already closed."""
         with suppress(OSError):
             await self.send_line("QUIT")
 
@@ -90,7 +90,7 @@ class Smtp:
 async def submit_message(
     account: Account, access: MailAccess, recipients: Sequence[str], message: bytes
 ) -> None:
-    """Send a message, which ends with a line break, to all of its recipients or to none."""
+    """Send a message to all of its recipients or to none; `message` must end with a line break."""
     smtp: Smtp | None = None
     try:
         async with _connect_smtp(account, access) as smtp:
@@ -105,7 +105,7 @@ async def submit_message(
 
 
 async def check_log_in(account: Account, access: MailAccess) -> None:
-    """Log in and do nothing else; raises MailError if that fails."""
+    """Log in and quit; raises MailError if that fails."""
     async with _connect_smtp(account, access):
         pass
 

@@ -1,4 +1,4 @@
-"""A trial of an account: log in, open its usual folder, log in to the server for sending."""
+"""A trial of an account: log in, open its default folder, log in to the server for sending."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tools of MCP servers: connected to, listed, called and never trusted.
+"""Tools of MCP servers: connecting, listing and calling; servers are never trusted.
 
-A server is another party. What it lists is given to the model only as an administrator approved it,
-what it returns is bounded before it is read, and what it asks for itself is refused.
+A server is a third party. Only tool definitions that an administrator approved are sent to the
+model, results are bounded before they are read, and requests of the server are refused.
 """

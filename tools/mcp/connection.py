@@ -1,8 +1,8 @@
 """The connection to one server, held by one task, because the client's scopes belong to a task.
 
 Callers use the session from their own tasks, so a call that is cancelled or never ends disturbs no
-other. When the connection is lost, open calls fail at once and the task connects again: at once
-after a connection that lasted, with growing delays after those that did not. After each connect and
+other. When the connection is lost, open calls fail at once and the task reconnects: immediately
+after a connection that lasted, else with growing delays. After each connect and
 at intervals the list of tools is read and reported; a call is only made when the tool's listed
 definition is the approved one.
 """
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from tools.mcp.definitions import Listed
 
 logger = logging.getLogger("tools")
-#: Seconds to connect and to read the list of tools; least seconds between two readings of it.
+#: Seconds to connect and to read the list of tools; fewest seconds between two reads of the list.
 PATIENCE, LEAST_INTERVAL = 30.0, 5.0
-#: Seconds after which a connection counts as one that lasted; the longest delay of the next.
+#: Seconds after which a connection counts as one that lasted; the longest delay of a reconnect.
 LASTED, LONGEST_DELAY = 30.0, 60.0
-#: Seconds to end a child process by all means, and a little more.
+#: Seconds to end a child process, SIGKILL included, with a margin.
 ENDING = 10.0
 #: Seconds of silence after the deadline of a call until its connection is closed.
 SLACK = 15.0
@@ -58,14 +58,14 @@ class Listener(Protocol):
 
 
 class Connection:
-    """The task of a server and what is known of the server."""
+    """The task that holds the connection to one server, and the server's state."""
 
     def __init__(self, server: Server, listener: Listener) -> None:
         self.server, self._listener = server, listener
         self.status = ServerStatus("connecting")
         self._session: ClientSession | None = None
         self._digests: dict[str, str] = {}
-        #: connecting has ended; a check of the list is requested; the connection must end
+        #: a connection attempt has ended; a check of the list is requested; the task must end
         self._settled, self._check_requested, self._must_end = (asyncio.Event() for _ in range(3))
         self._lost_because = ""
         self._is_ending, self._since = False, math.inf
@@ -82,7 +82,7 @@ class Connection:
         self._is_ending = True
         self._must_end.set()
         if self._patience is not None and not self._patience.expired():
-            # The answer of a server that does not answer is not waited for.
+            # Do not wait for a server that does not answer.
             self._patience.reschedule(0)
         _, late = await asyncio.wait([self._task], timeout=ENDING)
         if late:
@@ -126,7 +126,7 @@ class Connection:
         return self._session
 
     def _drop(self, why: str, session: ClientSession | None = None) -> None:
-        """Make the task connect again; calls meanwhile wait for the outcome."""
+        """Make the task reconnect; calls made meanwhile wait for the outcome."""
         if session is not self._session and session is not None:
             return
         self._lost_because = self._lost_because or why
@@ -169,7 +169,7 @@ class Connection:
             raise
         except Exception as error:
             cause = find_first_error(error)
-            # Most errors follow from the loss; a broken rule is its cause.
+            # Most errors are consequences of the lost connection; a ServerError is its cause.
             is_rule = isinstance(cause, ServerError)
             if is_rule or not self._lost_because:
                 return self.server.redact(describe_error(cause))
@@ -230,7 +230,7 @@ class Connection:
         return connect_stdio(endpoint, self._on_lost)
 
     def _on_lost(self, why: str, wrote: str) -> None:
-        # What a server wrote after it worked may hold data of people.
+        # What a server writes once it has been used may hold personal data.
         has_worked = self._session is not None
         if not has_worked and wrote:
             why = f"{why} It wrote: {self.server.redact(wrote)}"
@@ -246,7 +246,7 @@ async def _notify(report: Awaitable[None]) -> None:
 
 
 async def _wait_for_any(seconds: float, *events: asyncio.Event) -> None:
-    """Wait until one of the events is set, at most so many seconds."""
+    """Wait until one of the events is set, or for `seconds`."""
     waiting = [asyncio.create_task(event.wait()) for event in events]
     try:
         await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

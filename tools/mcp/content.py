@@ -1,8 +1,8 @@
 """The result of a call as content for the model: bounded, typed by its bytes, and never fetched.
 
-Text stays text, an image that the API takes is an image, a link becomes a sentence. What cannot be
-passed on (audio, other files, invalid images) is replaced by a notice, so the model knows that
-something was there. An error result keeps its text only, because the API takes nothing else in one.
+Text and images of the API's types are passed on, a link becomes a sentence. What cannot be passed
+on (audio, other files, invalid images) is replaced by a notice, so the model knows that something
+was there. An error result keeps its text only, because the API takes nothing else in it.
 The size of a result is limited as for every tool (clean_result.py).
 """
 
@@ -31,7 +31,7 @@ Block = dict[str, Any]
 
 
 def convert_result(server: str, result: CallToolResult, image_type: ImageType) -> ToolResult:
-    """Convert the result of a server to that of a tool."""
+    """Convert the result of a server's tool to a ToolResult."""
     blocks = list(_convert_blocks(result, image_type))
     if result.is_error:
         blocks = [
@@ -61,7 +61,7 @@ def _is_repeated(result: CallToolResult) -> bool:
     structured = result.structured_content
     texts = [each.text for each in result.content[:MOST_BLOCKS] if each.type == "text"]
     if isinstance(structured, dict) and list(structured) == ["result"]:
-        # How a library wraps what is not an object: the one text, or the blocks themselves.
+        # Libraries wrap a value that is not an object so: the one text, or the blocks.
         inner = structured["result"]
         kinds = [each.get("type") for each in inner] if _is_list_of_objects(inner) else None
         if inner in texts or kinds == [each.type for each in result.content]:

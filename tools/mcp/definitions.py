@@ -1,9 +1,9 @@
 """The definition of a tool as text: what is approved, compared and shown.
 
 The text keeps the order the server wrote; the digest does not depend on it, because a server that
-builds its schemas at each start may order them differently. What no model reads and no decision
-depends on (icons, metadata) is in neither. A definition with a flaw can be shown and never
-approved.
+builds its schemas at each start may order them differently. Icons and metadata are in neither: the
+model does not read them and no decision depends on them. A definition with a flaw can be shown but
+not approved.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tools.mcp.schemas import find_flaw
 MOST_BYTES = 64_000
 LONGEST_NAME = 200
 LONGEST_CALL_NAME = 128
-#: What the model reads and what decisions depend on, by the names of the protocol.
+#: The fields that the model reads or decisions depend on, by their names in the protocol.
 PARTS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 OTHER = re.compile(r"[^a-zA-Z0-9_-]")
 
@@ -41,7 +41,7 @@ class Listed:
 
 
 def read_definitions(server: str, tools: Iterable[dict[str, Any]]) -> tuple[Listed, ...]:
-    """Read a full list; two tools that would have one name for the model are both flawed."""
+    """Read a full list; two tools that would get the same name for the model are both flawed."""
     found = [_read_definition(server, tool) for tool in tools]
     names = Counter(each.call_name for each in found)
     shared = "Another tool of this server has the same name, as the model would call it."

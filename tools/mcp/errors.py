@@ -1,4 +1,4 @@
-"""Errors of a server, in words for the model and for administrators.
+"""Errors of a server, worded for the model and for administrators.
 
 They name the server and what happened, never an address, a header or what it wrote to its log.
 """
@@ -19,7 +19,7 @@ class ServerOffError(ServerError):
 
 
 class DefinitionChangedError(ServerError):
-    """What the server lists is not what an administrator approved."""
+    """The listed definition is not the one that an administrator approved."""
 
     code = "mcp_changed"
 

@@ -13,7 +13,7 @@ from tools.mcp.content import MOST_BYTES, ImageType, convert_result
 from tools.mcp.pool import Pool
 from tools.mcp.rewritten_schemas import restore_arguments, rewrite_schema
 
-#: Seconds besides the call: a server that was just switched on must be connected to first.
+#: Seconds added to the deadline of a call, to connect to a server that was just switched on.
 REACH = 5.0
 
 
@@ -59,6 +59,6 @@ def make_tool(approved: Approved, pool: Pool, image_type: ImageType) -> Tool:
 
 
 def _choose_action(effect: Effect, annotations: object) -> str | None:
-    """Return "" for a tool that only reads, by its approval or by what its server says of it."""
+    """Return "" for a tool that only reads, by its approved effect or its server's annotations."""
     hints = annotations if isinstance(annotations, dict) else {}
     return "" if effect == "read" or hints.get("readOnlyHint") is True else None

@@ -1,8 +1,8 @@
 """The servers of this process, each with its connection.
 
-`keep` is called with all servers whenever the settings may have changed; a call names its server
-only, so a turn that began before a server was switched off or changed uses the present state. A
-process that runs turns has a pool of its own.
+`keep` is called with all servers whenever the settings may have changed. A call only names its
+server, so a turn that began before a server was switched off or changed uses the current state.
+Each process that runs turns has its own pool.
 """
 
 from __future__ import annotations

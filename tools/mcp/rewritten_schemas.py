@@ -1,9 +1,9 @@
-"""Rewrites input schemas that the API refuses into ones that it takes and that mean the same.
+"""Rewrites input schemas that the API refuses into equivalent ones that it accepts.
 
-Names of properties that the API does not take are replaced, and put back in the arguments before
-the server gets them. A combination at the top level is merged where the merged object accepts the
-same arguments; what cannot be merged is left as it is, and refused for its reason (`schemas.py`).
-What a schema becomes depends on it alone, so nothing but the approved definition has to be kept.
+Names of properties that the API does not accept are replaced, and restored in the arguments before
+the server gets them. A combination (anyOf and the like) at the top level is merged where the merged
+object accepts the same arguments; one that cannot be merged stays, and `schemas.py` refuses it with
+the reason. The result depends on the schema alone, so only the approved definition is stored.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from tools.mcp.schemas import DEEPEST, IN_PLACE_MANY, PROPERTY_KEY, REFERENCES
 
 _LONGEST = 64
 _OTHER = re.compile(r"[^a-zA-Z0-9_.-]")
-#: What a merged part may say; anything else may mean something else in another place.
+#: Keywords that a merged part may have; others could change their meaning when moved.
 _PLAIN = frozenset({"type", "properties", "required", "title", "description"})
-#: What speaks of properties by their names, or of all that are not named beside it.
+#: Keywords that refer to properties by name.
 _BY_NAME = ("patternProperties", "propertyNames", "dependentRequired", "dependentSchemas",
             "dependencies")  # fmt: skip
 _OF_THE_REST = ("additionalProperties", "unevaluatedProperties", "patternProperties")
@@ -36,7 +36,7 @@ class Rewritten:
 
 
 def rewrite_schema(schema: Any) -> Rewritten:
-    """Return the schema as it is sent; without changes when there is nothing to change."""
+    """Return the schema to send, and the list of changes, which may be empty."""
     if not isinstance(schema, dict) or _is_deep(schema):
         return Rewritten(schema)
     made, changes = deepcopy(schema), list[str]()
@@ -51,10 +51,7 @@ def rewrite_schema(schema: Any) -> Rewritten:
 
 
 def restore_arguments(arguments: dict[str, Any], schema: Any) -> dict[str, Any]:
-    """Return the arguments of a call under the server's own names of properties.
-
-    `schema` is the server's own.
-    """
+    """Return the arguments of a call under the property names of `schema`, the server's own."""
     if not isinstance(schema, dict) or _is_deep(schema):
         return arguments
     made = deepcopy(schema)
@@ -65,7 +62,7 @@ def restore_arguments(arguments: dict[str, Any], schema: Any) -> dict[str, Any]:
 
 
 def _merge(schema: dict[str, Any], word: str) -> dict[str, Any] | None:
-    """Return the schema with a combination merged into it; None where that is not the same."""
+    """Return the schema with a combination merged into it; None if that is not equivalent."""
     parts = schema[word]
     rest = {key: value for key, value in schema.items() if key != word}
     is_closed = any(rest.get(key, True) is not True for key in _OF_THE_REST)
@@ -89,7 +86,7 @@ def _is_plain(part: dict[str, Any]) -> bool:
 
 
 def _join(parts: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return one object for objects that all have to hold; None where two differ on a property."""
+    """Merge schemas that must all hold (allOf); None where two differ on a property."""
     made = {key: value for key, value in parts[0].items() if key not in ("properties", "required")}
     properties: dict[str, Any] = {}
     required: list[Any] = []
@@ -106,10 +103,10 @@ def _join(parts: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def _unite(parts: list[dict[str, Any]], word: str) -> dict[str, Any] | None:
-    """Return one object for alternatives that differ in the schema of one property at most."""
+    """Merge alternatives that differ in the schema of at most one property; None otherwise."""
     bare = [{key: part[key] for key in part.keys() & {"properties", "required"}} for part in parts]
     if word == "anyOf" and any(not any(part.values()) for part in bare):
-        # One alternative takes everything.
+        # One alternative accepts every value.
         return {}
     first = bare[0].get("properties", {})
     names = [name for name in first if any(_read(part, name) != first[name] for part in bare)]
@@ -122,7 +119,7 @@ def _unite(parts: list[dict[str, Any]], word: str) -> dict[str, Any] | None:
     if not is_alike or len(names) != 1:
         return None
     if word == "oneOf" and names[0] not in bare[0].get("required", []):
-        # Without the property each of them would hold, and not exactly one.
+        # Without the property every alternative would match, but oneOf needs exactly one.
         return None
     found = [_read(part, names[0]) for part in bare]
     return bare[0] | {"properties": first | {names[0]: {word: found}}}
@@ -133,7 +130,7 @@ def _read(part: dict[str, Any], name: str) -> Any:
 
 
 def _is_free(schema: dict[str, Any]) -> bool:
-    """Return whether no reference leads to what is merged or renamed."""
+    """Return whether no reference points to a part that is merged or renamed."""
     targets = [each[word] for each in _walk(schema) for word in REFERENCES if word in each]
     return all(str(target).startswith(("#/$defs/", "#/definitions/")) for target in targets)
 
@@ -164,7 +161,7 @@ def _list_inner(value: Any) -> list[Any]:
 
 
 def _choose_names(schema: dict[str, Any]) -> dict[str, str]:
-    """Return the names for the model of the properties that need others, by their own."""
+    """Map the names that the API does not accept to the names that the model gets."""
     properties = schema.get("properties")
     if not isinstance(properties, dict) or any(word in schema for word in _BY_NAME):
         return {}
@@ -184,7 +181,7 @@ def _choose_names(schema: dict[str, Any]) -> dict[str, str]:
 
 
 def _rename_all(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Rename within a schema, in what is reached by properties and items; yield the names."""
+    """Rename the properties in a schema, through properties and items; yield old and new names."""
     names = _choose_names(schema)
     properties = schema.get("properties")
     if isinstance(properties, dict):

@@ -1,10 +1,10 @@
 """Which input schemas may go to the model, and what is checked of a call before it is sent.
 
 A schema that the API refuses would fail every call of every conversation that has the tool, so it
-is flagged when it is listed. Arguments are checked for what no server should be sent (no object, no
-finite numbers, deep nesting) and for missing ones; the rest is the server's to check, because
-running another party's patterns over text would let it stop the process. For the same reason each
-part of a schema is visited once, whatever refers to it.
+is flagged when it is listed. Arguments must be an object of finite numbers and bounded nesting with
+no required one missing; the server checks the rest, because evaluating a third party's patterns
+could block the process. For the same reason each part of a schema is visited once, whatever refers
+to it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def find_flaw(schema: Any) -> str:
 
 
 def find_known_flaw(schema: Any) -> str:
-    """Return what `find_flaw` does; a schema that was seen before costs no second look."""
+    """Return the result of `find_flaw`, from a cache for a schema that was checked before."""
     return _find_flaw_of(json.dumps(schema))
 
 
@@ -81,7 +81,7 @@ def _find_flaw_of(text: str) -> str:
 
 
 def _find_bad_key(schema: dict[str, Any]) -> str | None:
-    """Return the first name of a property that the API refuses; data in a schema has none."""
+    """Return the first property name that the API refuses; data such as defaults is skipped."""
     pending: list[Any] = [schema]
     while pending:
         each = pending.pop()
@@ -136,7 +136,7 @@ def _walk_objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _resolve_reference(root: Any, anchors: dict[str, Any], target: str) -> Any:
-    """Follow a reference within the document; None if it leads nowhere or out of it."""
+    """Resolve a reference within the document; None for one that is broken or external."""
     if not target.startswith("#"):
         return None
     if target != "#" and not target.startswith("#/"):

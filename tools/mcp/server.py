@@ -28,7 +28,7 @@ class Address:
     access: WebAccess
 
 
-#: Shorter values are words that any text may have.
+#: Shorter values are not redacted: any text may contain them.
 SHORTEST_SECRET = 6
 
 
@@ -38,11 +38,11 @@ class Server:
     endpoint: Command | Address
     #: seconds a call may take
     deadline: float = 60.0
-    #: seconds between two readings of its list of tools
+    #: seconds between two reads of its list of tools
     check_seconds: float = 300.0
 
     def redact(self, text: str) -> str:
-        """Replace the secrets that the server was given, which servers often repeat."""
+        """Replace the secrets of the server's settings, which servers often repeat."""
         at = self.endpoint
         pairs = at.headers if isinstance(at, Address) else at.environment
         parts = {part for _, value in pairs for part in (value, *value.split())}

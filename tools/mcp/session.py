@@ -2,8 +2,8 @@
 refused.
 
 The library's own `call_tool` would check results against the server's output schema, whose patterns
-the server chooses and which could stop the process; here a result is read as it is. Requests of the
-server (sampling, elicitation, roots) get the library's refusals, because no callback is set.
+the server chooses and which could block the process; here a result is read as it is. Requests of
+the server (sampling, elicitation, roots) get the library's refusals, because no callback is set.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from tools.mcp.errors import ListingError, ServerError
 from tools.mcp.server import MOST_MESSAGE, Server
 
 MOST_TOOLS, MOST_PAGES = 1_000, 50
-#: Most characters of a full list of tools as JSON, and most objects in the definitions that are
-#: checked: each costs time.
+#: Most characters of a full list of tools as JSON, and most objects in its definitions: checking
+#: them takes time.
 MOST_LISTED, MOST_OBJECTS = MOST_MESSAGE, 50_000
 LONGEST_MESSAGE = 500
 _ADAPTER: TypeAdapter[types.CallToolResult | types.InputRequiredResult] = TypeAdapter(
@@ -69,7 +69,7 @@ async def read_listing(server: Server, session: ClientSession) -> tuple[Listed, 
                 raise ListingError("Its list of tools is too large.")
         cursor = page.next_cursor
         if cursor is None:
-            # In a thread, so that a list of another party cannot delay the turns of this process.
+            # In a thread, so that a third party's list cannot delay the turns of this process.
             return await asyncio.to_thread(read_definitions, server.name, found)
     raise ListingError(f"Its list of tools has more than {MOST_PAGES} pages.")
 
@@ -90,7 +90,7 @@ async def call_tool(
 
 
 def describe_server(session: ClientSession) -> str:
-    """Return the name a server gives itself, and the version of the protocol."""
+    """Return the server's name for itself and its protocol version."""
     info, version = session.server_info, session.protocol_version or ""
     named = f"{info.name} {info.version}".strip() if info else "no name"
     return clean_text(f"{quote(named)}, protocol {version}")[:200]

@@ -1,10 +1,9 @@
-"""A server as a child process: no shell, no environment but its own, bounded in all it writes.
+"""A server as a child process: no shell, only its configured environment, bounded output.
 
 Written here and not taken from the library, whose transport passes on part of our environment,
 reads lines of any length and lets the child write to our log. The child leads a process group, and
 the group ends with the connection: first its input is closed, then it gets SIGTERM, then SIGKILL.
-Its error output is read and dropped but for the end, which tells an administrator why a server did
-not start.
+Only the end of its error output is kept: it tells an administrator why a server did not start.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class _Child:
         self._times: deque[float] = deque(maxlen=MOST_MESSAGES)
 
     async def receive_messages(self, send: Any) -> None:
-        """Pass on what it writes, one message a line, until it ends or breaks a rule."""
+        """Pass on its messages, one a line, until it ends or breaks a rule."""
         assert self.process.stdout is not None  # noqa: S101 - it is a pipe
         async with send:
             try:
@@ -73,7 +72,7 @@ class _Child:
                     self.process.stdin.write(text.encode() + b"\n")
                     await self.process.stdin.drain()
             except OSError:
-                # That the process has ended says more than that it cannot be written to.
+                # The exit of the process explains more than the failed write.
                 ended, tail = await self._describe_end()
                 is_there = self.process.returncode is None
                 self._lost("It does not read any more." if is_there else ended, tail)
@@ -109,7 +108,7 @@ class _Child:
             await asyncio.sleep(0.01)
 
     def _signal(self, sent: signal.Signals) -> None:
-        # A server in a namespace or of another user may not be signalled.
+        # Signals to a server in another namespace or of another user may be forbidden.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, sent)
 
@@ -133,7 +132,7 @@ def _parse_message(line: bytes) -> SessionMessage | Exception:
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError:
-        # Without the line: it may hold data of people.
+        # The line is not quoted: it may hold personal data.
         return ServerError("It wrote a line that is no message.")
 
 

@@ -1,7 +1,7 @@
-"""Lower case that keeps every character at its place, for searches that ignore case.
+"""Lower case that keeps the offset of every character, for searches that ignore case.
 
-With both sides in this form a literal search is `str.find`: linear in the text, whatever the
-pattern, and its offsets are those of the original.
+With query and text in this form a search is `str.find`: linear in the text, whatever the query, and
+its offsets are those of the original.
 """
 
 from __future__ import annotations

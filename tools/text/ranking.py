@@ -1,16 +1,15 @@
-"""Rank texts by the words of a query, and show where in a text they stand.
+"""Rank texts by the words of a query, and find the best passage of each.
 
-BM25 over whole texts with the squared weight of rare words, because what an agent looks for is most
-often an identifier, a path or a number among common words; plus a share for the best passage, so
-that a page that has all words in one place comes before one in which they are scattered. Length
-counts little: an original is long or short for reasons that say nothing of what it holds. Words are
-counted where they begin, as parts of longer words too, without splitting the texts: the cost is
-that of a few linear searches in C for each text, whatever its language. A text is read once and
-only its counts and its best passage are kept.
+BM25 over whole texts with the squared weight of rare words, because an agent most often looks for
+an identifier, a path or a number among common words; plus a share for the best passage, so that a
+text with all words in one place ranks above one in which they are scattered. Length counts little:
+it says nothing about relevance here. Words are also counted as the beginning of longer words,
+without splitting the texts: the cost is a few linear searches in C for each text, whatever its
+language. A text is read once; only its counts and its best passage are kept.
 
-Of 146 facts of recorded sessions that only stood far back, the original is among the first three
-for 129 where the query is what the agent then wrote, and for 106 where the fact itself is left out
-of it; rank-bm25 0.2.2 finds 94 and 83.
+Of 146 facts of recorded sessions that occurred only far back, the original is among the first three
+for 129 when the query is what the agent wrote next, and for 106 when the fact itself is left out of
+the query; rank-bm25 0.2.2 finds 94 and 83.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ from tools.text.lower_case import lower_text
 
 #: Words of a query that are used, and characters of it that are read.
 MOST_WORDS, MOST_CHARS = 24, 1_000
-#: The usual parameters of BM25: how soon repetition counts no more, and how much length does.
+#: The parameters k1 and b of BM25: saturation of repeated words, and the weight of length.
 _SATURATION, _LENGTH = 1.2, 0.2
 #: Characters of a passage, and places at which a passage is tried for each word.
 _PASSAGE, _PLACES = 400, 40
-#: How much the best passage counts beside the whole text.
+#: The weight of the best passage relative to the whole text.
 _PASSAGE_SHARE = 0.3
 _TOKEN = re.compile(r"[^\s\"'`(){}\[\]<>,;]+")
 _WORD = re.compile(r"[^\W_]+")
 #: Scripts without spaces between words: Thai, kana, Han, Hangul.
 _SPACELESS = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
-#: Words that say nothing of what is looked for.
+#: Stop words.
 _COMMON = frozenset(
     _WORD.findall(
         "a an and are as at be but by can did do for from had has have how i in is it its me my not"
@@ -68,7 +67,7 @@ class _Counted:
 
 
 class Ranking:
-    """The ranking of the texts that it is given, by one query."""
+    """The ranking of added texts by one query."""
 
     def __init__(self, query: str) -> None:
         self.words = read_words(query)
@@ -116,7 +115,7 @@ class Ranking:
 
 
 def read_words(query: str) -> tuple[str, ...]:
-    """Return what is looked for: tokens as they are written, and the words in them."""
+    """Return the search terms of a query: tokens as they are written, and the words in them."""
     found: dict[str, None] = {}
     for token in _TOKEN.findall(lower_text(query[:MOST_CHARS])):
         stripped = token.strip(".:!?…/\\")
@@ -129,7 +128,7 @@ def read_words(query: str) -> tuple[str, ...]:
 
 
 def _split_spaceless(word: str) -> Iterable[str]:
-    """Return pairs of characters where a script has no spaces, which are about its words."""
+    """Return pairs of characters for a script without spaces: an approximation of its words."""
     if not _SPACELESS.search(word) or len(word) < 3:
         return (word,)
     return (word[at : at + 2] for at in range(len(word) - 1))
@@ -157,6 +156,6 @@ def _find_passage(lowered: str, words: tuple[str, ...]) -> tuple[int, frozenset[
             first += 1
         if len(inside) > best:
             best, start, words_there = len(inside), places[first][0], frozenset(inside)
-    # A little of what stands before it, from the beginning of a line or a word.
+    # Include a little text before it, from the beginning of a line or a word.
     before = max(0, start - _PASSAGE // 5)
     return (lowered.find(" ", before, start) + 1 or before, words_there)

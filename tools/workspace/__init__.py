@@ -1,1 +1,1 @@
-"""Files of a workspace as the tools see them: paths, directories, lines, the port."""
+"""The files of a workspace for the tools: paths, directories, lines, the port."""

@@ -1,9 +1,9 @@
 """Directories as open descriptors, walked name by name.
 
 A path string is never resolved after it was checked: each name is opened relative to the descriptor
-of its directory with O_NOFOLLOW, and what was opened is what is examined. So a directory that is
-swapped for a link between two steps is refused at the step, not followed. Used instead of
-resolve-and-compare, which races, and of openat2, which Python cannot call.
+of its directory with O_NOFOLLOW, and the opened descriptor is examined. So a directory that is
+replaced by a link between two steps is refused, not followed. Used instead of resolve-and-compare,
+which has a race, and of openat2, which Python cannot call.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def is_ordinary_file(found: os.stat_result, device: int) -> bool:
     """Tell whether this is an ordinary file with one name, on the workspace's file system."""
-    # A file without a name was replaced after it was opened.
+    # st_nlink is 0 for a file that was replaced after it was opened.
     return stat.S_ISREG(found.st_mode) and found.st_nlink <= 1 and found.st_dev == device
 
 
 @contextmanager
 def open_folder(root: int, names: Names, *, create: bool = False) -> Iterator[int]:
-    """Open a folder below an open root; `create` makes what is missing."""
+    """Open a folder below an open root; `create` makes missing folders."""
     folder = os.dup(root)
     try:
         for depth, name in enumerate(names, start=1):

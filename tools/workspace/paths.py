@@ -17,7 +17,7 @@ from tools.framework.errors import PathRefusedError
 LONGEST_PATH = 1_024
 LONGEST_NAME = 255
 DEEPEST = 16
-#: Prefix of our own unfinished files; tools neither see nor make them.
+#: Prefix of our own unfinished files, hidden from tools.
 UNFINISHED = ".agentweb-"
 RESERVED = re.compile(r"(CON|PRN|AUX|NUL|COM[0-9¹²³]|LPT[0-9¹²³])(\.|$)", re.IGNORECASE)
 INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})

@@ -1,10 +1,10 @@
-"""The port of a workspace, and the rule of what may be stored where.
+"""The port of a workspace, and the rules of what may be stored where.
 
-A workspace is an index of paths over stored bytes. The index is the truth: folders are what the
-paths of files imply and cost nothing, a move changes a path and no bytes, and what lies beside the
-stored bytes on some disk is not part of it. Used instead of the disk as the index, which an object
-store cannot be and which others could fill. `conversations/files/workspace` keeps the index; here
-are its form and `check_placement`, which it calls before each change.
+A workspace is an index of paths over stored bytes. The index is authoritative: folders are implied
+by the paths of files, a move changes a path and no bytes, and other files on the disk of the store
+are not part of it. Used instead of directories on a disk, which an object store does not have and
+which other programs could write to. `conversations/files/workspace` stores the index; here are its
+form and `check_placement`, which it calls before each change.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Entry:
 class Workspace(Protocol):
     """The files of one person. Blocking: call it in a thread.
 
-    `key` names the call of a tool: a change that was made under a key is not made again.
+    `key` is the idempotency key of a tool call: a change made under a key is not repeated.
     """
 
     def entries(self, path: str = "") -> list[Entry]:
