@@ -24,7 +24,7 @@ class AgentwebConfig(AppConfig):
         from conversations.turns.metrics import count_transformation
 
         host.leave_no_core()
-        # Without the extra a check says so.
+        # Without the extra `tracing` a system check reports it.
         with contextlib.suppress(ImportError):
             if settings.METRICS:
                 metrics.switch_on()

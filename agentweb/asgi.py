@@ -30,13 +30,13 @@ from conversations.conf import conf  # noqa: E402
 from conversations.live.socket_access import has_token  # noqa: E402
 from conversations.routing import websocket_urlpatterns  # noqa: E402
 
-# Frameworks disagree on the type of a scope; here it is whatever the server made.
+# Frameworks type a scope differently; here it is any mapping that the server made.
 Scope = Any
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 def require_same_origin(application: Application) -> Application:
-    """Deny sockets whose Origin is not the site they are opened to."""
+    """Deny sockets whose Origin is not that of the site itself."""
 
     async def call_with_token(scope: Scope, receive: Any, send: Any) -> None:
         if is_same_origin(scope):
@@ -59,7 +59,7 @@ def is_same_origin(scope: Scope) -> bool:
 
 
 def apply_proxy_headers(application: Application) -> Application:
-    """Drop what a client may not say; take from our own proxies who it is."""
+    """Drop forwarding headers of clients; apply those of trusted proxies."""
 
     async def call_with_proxy_headers(scope: Scope, receive: Any, send: Any) -> None:
         if "headers" in scope:
@@ -70,7 +70,7 @@ def apply_proxy_headers(application: Application) -> Application:
 
 
 def require_socket_token(application: Application) -> Application:
-    """Deny sockets that no page of their session opened."""
+    """Deny sockets without a token of a page of their session."""
 
     async def call_with_token(scope: Scope, receive: Any, send: Any) -> None:
         if has_token(scope["query_string"], scope["session"].session_key):
@@ -81,7 +81,7 @@ def require_socket_token(application: Application) -> Application:
     return call_with_token
 
 
-# Who opens a socket is looked up with what it is opened on, by the socket itself.
+# The socket itself looks up its person together with what it is opened on.
 sockets: Any = SessionMiddlewareStack(require_socket_token(URLRouter(websocket_urlpatterns)))
 pages = queue_by_visitor(django_application)
 router: Any = ProtocolTypeRouter({"http": pages, "websocket": require_same_origin(sockets)})

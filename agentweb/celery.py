@@ -16,7 +16,7 @@ from celery.signals import worker_init, worker_ready, worker_shutdown, worker_sh
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentweb.settings")
 
 app = Celery("agentweb")
-# Otherwise only this thread would know it, and the others sent to a broker that nobody has.
+# Without this only this thread would use the app; others would use a default without a broker.
 app.set_default()
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
@@ -30,7 +30,7 @@ def _begin(sender: Any = None, **_: Any) -> None:
     try:
         loop.start()
     except Exception as error:
-        # Celery would log it and go on, with a worker that never looks for what waits.
+        # Celery would log the error and continue with a worker that never looks for queued turns.
         sys.exit(f"the worker could not start: {error}")
 
 

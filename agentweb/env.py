@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.translation import get_language_info, to_language
 
-#: Digits of a number that means anything.
+#: Most digits of a meaningful number.
 _MOST_DIGITS = 18
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
@@ -49,7 +49,7 @@ def number(name: str, default: int = 0) -> int:
 
 
 def choice(name: str, choices: tuple[str, ...]) -> str:
-    """Read one of some words; the first is the default."""
+    """Read one of the given words; the first is the default."""
     value = text(name).strip() or choices[0]
     if value in choices:
         return value
@@ -63,14 +63,14 @@ def words(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 
 def list_languages(folder: Path) -> list[tuple[str, str]]:
-    """Give the languages that have a catalogue in the folder, English first, by their own names."""
+    """Return code and own name of the languages with a catalogue in the folder, English first."""
     found = sorted(path.parent.parent.name for path in folder.glob("*/LC_MESSAGES/django.mo"))
     codes = [to_language(name) for name in found]
     return [(code, get_language_info(code)["name_local"]) for code in dict.fromkeys(["en", *codes])]
 
 
 def typed(name: str, default: Any) -> Any:
-    """Read a value of the default's type."""
+    """Read a value of the type of the default."""
     readers: dict[type, Callable[[str, Any], Any]] = {
         bool: flag,
         int: number,
@@ -81,12 +81,12 @@ def typed(name: str, default: Any) -> Any:
 
 
 def database(url: str, *, pool: int = 16) -> dict[str, Any]:
-    """Turn DATABASE_URL into Django's form; SQLite with WAL and IMMEDIATE, PostgreSQL pooled."""
+    """Convert DATABASE_URL to Django's form; SQLite with WAL and IMMEDIATE, PostgreSQL pooled."""
     try:
         parts = urlsplit(url)
         host, _, path = parts.hostname or "", parts.port, unquote(parts.path)
     except ValueError:
-        # Not in Python's words, nor with them as the cause: they quote what may be the password.
+        # Neither Python's message nor its cause: they may quote the password.
         raise ImproperlyConfigured(
             "DATABASE_URL: it is no URL; in user and password write / as %2F, : as %3A, @ as %40"
         ) from None
@@ -102,7 +102,7 @@ def database(url: str, *, pool: int = 16) -> dict[str, Any]:
 
 
 def owner_database(url: str) -> dict[str, Any]:
-    """Give the connection of the tables' owner: PostgreSQL without a pool, for one command."""
+    """Return the connection of the tables' owner: PostgreSQL without a pool, for one command."""
     found = database(url)
     if found["ENGINE"] != "django.db.backends.postgresql":
         raise ImproperlyConfigured("AGENTWEB_MIGRATE_DATABASE_URL: it is for PostgreSQL alone")
@@ -161,7 +161,7 @@ def storage(name: str) -> dict[str, Any]:
 
 
 def sqlite(path: Path) -> dict[str, Any]:
-    """Give the one SQLite configuration: deferred transactions would fail under writers."""
+    """Return the only SQLite configuration: deferred transactions fail under several writers."""
     return {
         "ENGINE": "agentweb.sqlite",
         "NAME": path,
@@ -175,7 +175,7 @@ def sqlite(path: Path) -> dict[str, Any]:
 
 
 def describe_unwritable(folder: Path, error: OSError) -> str:
-    """Say that the data folder cannot be used."""
+    """Return the error text for a data folder that cannot be used."""
     return (
         f"nothing can be written to {folder}: {error.strerror or error}; set AGENTWEB_DATA_DIR to a"
         " folder that this user may write to"
@@ -183,10 +183,10 @@ def describe_unwritable(folder: Path, error: OSError) -> str:
 
 
 def make_namespace(redis_url: str, secret: str) -> str:
-    """Name what the processes of one installation say to each other on a Redis.
+    """Return the prefix for the Redis channels of one installation.
 
-    What is published is heard in all databases of a server, so without a name of its own an
-    installation would hear the words of others that use the same one.
+    Redis delivers a published message in all databases of a server, so without a prefix an
+    installation would receive the messages of others on the same server.
     """
     number = urlsplit(redis_url).path.strip("/") or "0"
     return f"agentweb.{number}.{sha256(f'relay:{secret}'.encode()).hexdigest()[:16]}."

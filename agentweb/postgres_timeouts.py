@@ -14,18 +14,19 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
-#: Seconds the server gives a statement, a wait for a lock, and an open transaction nobody uses.
+#: Server timeouts in seconds: of a statement, a wait for a lock, an idle open transaction.
 STATEMENT_SECONDS, LOCK_SECONDS, IDLE_SECONDS = 10, 5, 15
-#: Seconds the client waits for an answer: longer than the server gives the statement.
+#: Seconds that the client waits for a response: longer than the server's statement timeout.
 ANSWER_SECONDS = STATEMENT_SECONDS + 2.0
-#: Requests that may wait for a connection of the pool, and their seconds; others fail at once.
+#: Most requests that wait for a connection of the pool, and for how many seconds; more fail at
+#: once.
 MOST_WAITING, WAITING_SECONDS = 100, 5.0
 
 
 class Connection(psycopg.Connection[Any]):
     """A connection that is closed when the server does not answer in time."""
 
-    #: None: as long as it takes, for a migration.
+    #: None: no limit, for a migration.
     patience: float | None = ANSWER_SECONDS
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
@@ -39,7 +40,7 @@ class Connection(psycopg.Connection[Any]):
 
 
 def make_options() -> dict[str, Any]:
-    """Give what every connection is opened with."""
+    """Return the options of every connection."""
     limits = {
         "statement_timeout": STATEMENT_SECONDS,
         "lock_timeout": LOCK_SECONDS,
@@ -47,7 +48,7 @@ def make_options() -> dict[str, Any]:
     }
     return {
         "connect_timeout": 3,
-        # A peer that is gone without a word: noticed in 25 seconds, in 10 with data on its way.
+        # A peer that vanished is noticed after 25 seconds, after 10 with unacknowledged data.
         "keepalives": 1,
         "keepalives_idle": 10,
         "keepalives_interval": 5,
@@ -58,7 +59,7 @@ def make_options() -> dict[str, Any]:
 
 
 def make_pool(size: int) -> dict[str, Any]:
-    """Give the pool of a process."""
+    """Return the options of a process's pool."""
     return {
         "min_size": 1,
         "max_size": size,
@@ -70,7 +71,7 @@ def make_pool(size: int) -> dict[str, Any]:
 
 @contextmanager
 def lift_timeouts(database: Any) -> Iterator[None]:
-    """Let statements of Django's connection take as long as they need, as a migration may."""
+    """Remove the timeouts of Django's connection, for a migration."""
     if database.vendor != "postgresql":
         yield
         return

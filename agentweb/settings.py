@@ -158,7 +158,7 @@ SERVESTATIC_USE_FINDERS = True
 SERVESTATIC_AUTOREFRESH = DEBUG
 SERVESTATIC_ALLOW_ALL_ORIGINS = False
 
-# One dict, so that Django 6's own policy can take it over as it is.
+# One dict, so that Django 6's own policy setting can use it unchanged.
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [NONE],
@@ -184,7 +184,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS
 if HTTPS:
     # A neighbouring host cannot set cookies of these names for us.
     SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
-# What asks for health asks the process itself, without TLS.
+# Health checks call the process itself, without TLS.
 SECURE_REDIRECT_EXEMPT = [r"^healthz/", r"^metrics$"]
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
@@ -197,7 +197,7 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 500
 #: `redis://host:6379/0` (`rediss://` for TLS): what processes tell each other, and the broker of
 #: workers. Installations that share a server take a number each.
 REDIS_URL = env.redis("REDIS_URL")
-# A Redis that does not answer must not delay publishing: pages find out by themselves.
+# A Redis that does not answer must not delay publishing: pages then notice changes themselves.
 CHANNEL_LAYERS = (
     {
         "default": {
@@ -214,7 +214,7 @@ CHANNEL_LAYERS = (
 CELERY_BROKER_URL = REDIS_URL or "memory://"
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 5, "socket_connect_timeout": 2}
 CELERY_TASK_IGNORE_RESULT = True
-# A task is the id of a turn; the database says whether it is still to be run, and who runs it.
+# A task is the id of a turn; the database says whether it still has to run, and on which worker.
 CELERY_TASK_DEFAULT_QUEUE = "agentweb"
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = CELERY_WORKER_REDIRECT_STDOUTS = False
@@ -226,7 +226,7 @@ CELERY_BEAT_SCHEDULE = {
     "verify": {"task": "conversations.verify", "schedule": 86_400.0},
 }
 
-# Every AGENTWEB_ setting that the environment gives; conf.py and policy.py hold the defaults.
+# Every AGENTWEB_ setting of the environment; conf.py and policy.py hold the defaults.
 for _name, _default in list_defaults().items():
     if env.text(PREFIX + _name.upper()):
         globals()[PREFIX + _name.upper()] = env.typed(PREFIX + _name.upper(), _default)
@@ -263,7 +263,8 @@ LOGGING = {
         "httpcore2": {"level": "WARNING"},
         # Its lines quote what servers write, which may be what people wrote.
         "mcp": {"level": "CRITICAL"},
-        # A Redis that is away is told by the relay, once, not by each try with a traceback.
+        # The relay reports an unreachable Redis once; this logger would log a traceback for each
+        # attempt.
         "channels_redis": {"level": "CRITICAL"},
         "django.request": {"level": "ERROR"},
         "django.security.DisallowedHost": {"level": "CRITICAL"},

@@ -31,19 +31,19 @@ from conversations.turns.calls import Timing
 
 _LIMIT = 10**14
 _BLOCK = '{"type":"text","text":"Here you are."}'
-#: Budgets by case: how many groups the person is in, each with a pool and an allowance a period.
+#: Budgets by case: the number of the person's groups, each with a pool and an allowance per period.
 CASES = {"none": None, "one": 0, "many": 3}
 
 
-#: Milliseconds on the clock and of the processor.
+#: Milliseconds of wall-clock time and of processor time.
 Time: TypeAlias = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Medians in milliseconds; `ratio` says how many floors the opening of a call takes.
+    """Medians in milliseconds; `ratio` is the opening of a call divided by the floor.
 
-    `added` is what budgets add to the opening, `added_processor` the part of it that is computed.
+    `added` is what budgets add to the opening, `added_processor` the processor time of it.
     """
 
     case: str
@@ -65,7 +65,7 @@ def measure(runs: int) -> list[Row]:
     """Measure every case on the present database."""
     with connection.cursor() as cursor:
         cursor.execute("CREATE TABLE bench_floor (id integer, number integer)")
-    # Side by side, so that the machine is the same for all of them.
+    # Interleaved, so that the load of the machine is the same for all cases.
     people = {
         case: _limited(make_person(f"bench-{case}"), groups) for case, groups in CASES.items()
     }
@@ -96,7 +96,7 @@ def measure(runs: int) -> list[Row]:
 
 
 def _added(times: list[Time], without: list[Time]) -> Time:
-    """Give the median of what came on top of the call without budgets that was made beside it."""
+    """Return the median difference to the paired calls without budgets."""
     pairs = list(zip(times, without, strict=True))
     clock, processor = (median(one[at] - other[at] for one, other in pairs) for at in (0, 1))
     return clock, processor

@@ -29,19 +29,19 @@ MODEL = "claude-sonnet-5-5"
 _ROOT = Path(__file__).resolve().parents[2]
 _END = b"event: message_stop"
 _TICKS = os.sysconf("SC_CLK_TCK")
-#: The quicker side reads so many times as much, since the kernel counts in ticks.
+#: The faster side reads this many times as much, since the kernel counts time in ticks.
 _MORE = 5
 _CALM = Deadlines(first_event=60, silence=60, attempt=600)
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """One side of the comparison."""
+    """The rate of one side of the comparison."""
 
     streams: int
     events: int
     seconds: float
-    #: Of the side that is measured, not of the other.
+    #: Processor time of the measured side only.
     processor_seconds: float
 
     @property
@@ -60,7 +60,7 @@ class Measured:
 
     @property
     def ratio(self) -> float:
-        """How many times the application the emulator could keep busy, by the clock."""
+        """Return how many such applications the emulator could serve, by wall-clock time."""
         return self.emulator.events_per_second / self.application.events_per_second
 
     @property
@@ -73,7 +73,7 @@ class Measured:
 
 
 def measure(*, streams: int, at_once: int, words: int = 3_000) -> Measured:
-    """Read so many streams on either side, so many at once."""
+    """Read `streams` streams on each side, `at_once` of them at a time."""
     body = _body(words)
     with _emulator() as (url, process):
         host, _, port = url.removeprefix("http://").partition(":")
@@ -110,7 +110,7 @@ async def _many(read: Callable[[], Coroutine[Any, Any, int]], count: int, at_onc
 
 
 async def _read_raw(host: str, port: int, body: str) -> int:
-    """Read a stream to its end and look at nothing in it; gives its bytes."""
+    """Read a stream to its end without parsing it; return its bytes."""
     data = body.encode()
     head = (
         f"POST /v1/messages HTTP/1.1\r\nhost: {host}\r\nx-api-key: k\r\n"
@@ -131,7 +131,7 @@ async def _read_raw(host: str, port: int, body: str) -> int:
 
 
 async def _read_as_application(url: str, body: str) -> int:
-    """Read a stream as a turn does; gives the number of its events."""
+    """Read a stream as a turn does; return the number of its events."""
     claude, answer, events = Claude(api_key="k", base_url=url, deadlines=_CALM), Answer(), 0
     async with aclosing(claude.stream(body)) as items:
         async for item in items:
@@ -163,7 +163,7 @@ def _emulator() -> Iterator[tuple[str, subprocess.Popen[str]]]:
 
 
 def _processor_seconds(process: subprocess.Popen[str]) -> float:
-    """What a process has spent, as the kernel tells it."""
+    """Return the processor time of a process, as the kernel reports it."""
     stat = Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii")
     fields = stat.rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS

@@ -14,13 +14,13 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-#: Any value will do, as long as cookie and header carry the same.
+#: Any value works if cookie and header have the same.
 TOKEN = "b" * 32
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response; header names are lower case, cookies those it sets."""
+    """A response; header names are lower case, `cookies` are those it sets."""
 
     status: int
     headers: dict[str, str]
@@ -29,7 +29,7 @@ class Answer:
 
 
 def open_client(seconds: float | None = None) -> aiohttp.ClientSession:
-    """Return a client that keeps no cookie and no connection; `seconds` are for one request."""
+    """Return a client that keeps no cookies and connections; `seconds` limit one request."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, force_close=True),
         cookie_jar=aiohttp.DummyCookieJar(),
@@ -45,9 +45,9 @@ async def send_request(
     headers: Mapping[str, str],
     body: bytes | None = None,
 ) -> Answer:
-    """Make a request and read its answer; raises OSError or TimeoutError.
+    """Send a request and read the response; raises OSError or TimeoutError.
 
-    A redirect is an answer like any other.
+    Redirects are not followed.
     """
     try:
         async with client.request(
@@ -62,7 +62,7 @@ async def send_request(
 
 
 async def post_form(client: aiohttp.ClientSession, url: str, session: str, **fields: str) -> int:
-    """Post a form as the page's script does, and return the status once the head is there."""
+    """Post a form as the page's script does; return the status once the head has arrived."""
     parts = urlsplit(url)
     headers = {
         "Origin": f"{parts.scheme}://{parts.netloc}",
@@ -78,6 +78,6 @@ async def post_form(client: aiohttp.ClientSession, url: str, session: str, **fie
 async def open_stream(
     client: aiohttp.ClientSession, url: str, body: bytes
 ) -> AsyncIterator[AsyncIterator[bytes]]:
-    """Post a text and give the answer's body, piece by piece as it comes."""
+    """Post a text and yield the chunks of the response body as they arrive."""
     async with client.post(url, data=body) as response:
         yield response.content.iter_any()

@@ -13,15 +13,15 @@ from agentweb.bench.measured_job import run_job
 from agentweb.bench.site_under_test import EMBEDDED, SCALED, Site, run_emulator, run_site
 from agentweb.bench.streaming import RATE, make_job, make_question
 
-#: Sockets of one person, who may have twenty.
+#: Sockets opened for one person; the site allows twenty.
 _SOCKETS = 10
-#: Seconds of the answers that are under way at a restart: one in two ends before its process.
+#: Seconds of the answers that run at a restart: every other one ends before its process does.
 _LENGTHS = (8.0, 30.0)
 _Row = dict[str, Any]
 
 
 def measure_idle(tested: Site, mode: str, count: int, seconds: float) -> _Row:
-    """Hold so many sockets that nobody says anything to."""
+    """Hold `count` sockets without traffic."""
     chats = tested.people(-(-count // _SOCKETS)) * _SOCKETS
     done = run_job(tested, {"kind": "idle", "chats": chats[:count], "seconds": seconds})
     return {
@@ -35,7 +35,7 @@ def measure_idle(tested: Site, mode: str, count: int, seconds: float) -> _Row:
 
 
 def measure_acks(tested: Site, mode: str, people: int, rate: float, seconds: float) -> _Row:
-    """Send messages at a rate, from so many people who are answered meanwhile."""
+    """Send messages at a fixed rate from `people` people while they are answered."""
     job = {"kind": "acks", "chats": tested.people(people), "text": "Answer in 60 words"}
     done = run_job(tested, job | {"rate": rate, "seconds": seconds})
     refused = done.found["sent"] - done.found["statuses"].get("200", 0)
@@ -45,7 +45,7 @@ def measure_acks(tested: Site, mode: str, people: int, rate: float, seconds: flo
 
 
 def measure_frames(tested: Site, mode: str, answers: int, readers: int, seconds: float) -> _Row:
-    """Have many tabs look at a few answers, and count the frames that reach them."""
+    """Have `readers` tabs on each of a few answers, and count the frames that reach them."""
     chats = tested.people(answers)
     looking = [chat | {"asks": not again} for again in range(readers) for chat in chats]
     looking.sort(key=lambda chat: not chat["asks"])
@@ -64,7 +64,7 @@ def measure_frames(tested: Site, mode: str, answers: int, readers: int, seconds:
 
 
 def measure_restart(tested: Site, mode: str, count: int, answers: int) -> _Row:
-    """Stop the web process and start it again under so many clients, in the middle of answers."""
+    """Restart the web process under `count` clients, in the middle of answers."""
     chats = (tested.people(-(-count // _SOCKETS)) * _SOCKETS)[:count]
     for at in range(answers):
         chats[at] = chats[at] | {"text": make_question(_LENGTHS[at % len(_LENGTHS)])}
@@ -88,7 +88,7 @@ def measure_restart(tested: Site, mode: str, count: int, answers: int) -> _Row:
 
 
 def measure_neighbour(tested: Site, mode: str, people: int, rate: float, seconds: float) -> _Row:
-    """Measure people by themselves, then beside one who always asks for more than there is."""
+    """Measure people alone, then beside one who always sends more than the limits allow."""
     found: dict[str, dict[str, float]] = {}
     for name in ("alone", "beside"):
         rude = tested.people(1, 8) if name == "beside" else []
@@ -106,7 +106,7 @@ def measure_neighbour(tested: Site, mode: str, people: int, rate: float, seconds
 
 
 Subject = Callable[[Site, str, bool], list[_Row]]
-#: What there is, each with a short form.
+#: Subjects by name; each has a full and a quick form.
 SUBJECTS: dict[str, Subject] = {
     "idle": lambda tested, mode, is_quick: [
         measure_idle(tested, mode, count, 5 if is_quick else 15)
@@ -131,7 +131,7 @@ SUBJECTS: dict[str, Subject] = {
         else measure_neighbour(tested, mode, 5, 4, 15)
     ],
 }
-#: Modes in which each is measured; idle sockets are the web process' alone.
+#: Modes in which each subject is measured; idle sockets only concern the web process.
 MODES = {
     "idle": (EMBEDDED,),
     "ack": (EMBEDDED, SCALED),
@@ -144,7 +144,7 @@ MODES = {
 def measure(
     names: list[str], modes: tuple[str, ...], report: Callable[[str, _Row], None], *, is_quick: bool
 ) -> dict[str, list[_Row]]:
-    """Measure subjects, one fresh site for each mode of each; told row by row."""
+    """Measure subjects, one fresh site for each mode of each; report row by row."""
     found: dict[str, list[_Row]] = {}
     with run_emulator(RATE) as api:
         for name in names:
@@ -158,6 +158,6 @@ def measure(
 
 
 def format_line(name: str, row: _Row) -> str:
-    """Say a row on one line."""
+    """Format a row as one line."""
     facts = (f"{key.replace('_', ' ')} {value}" for key, value in row.items() if key != "mode")
     return f"{name:9} {row['mode']:10} " + ", ".join(facts)

@@ -29,7 +29,7 @@ So $x_{n} = \\frac{1}{n}$ follows from what was said.
 
 """
 
-#: Answers by their shape: what is repeated, after what.
+#: Answers by shape: the repeated text and the text before it.
 SHAPES = {
     "markdown": ("", _PART),
     "one code block": ("```python\n", "value = [1, 2, 3]  # a line of code {n}\n"),
@@ -41,7 +41,7 @@ SHAPES = {
 
 
 def make_answer(length: int, shape: str = "markdown") -> str:
-    """Give an answer of so many characters."""
+    """Return an answer of `length` characters."""
     opening, part = SHAPES[shape]
     pieces, size = [opening], len(opening)
     for number in count():
@@ -53,7 +53,7 @@ def make_answer(length: int, shape: str = "markdown") -> str:
 
 
 def make_record(name: str, turns: int, rounds: int = 0) -> dict[str, Any]:
-    """Give a conversation as the importer takes it: so many turns of so many tool rounds."""
+    """Return a conversation in the importer's format; `rounds` is the tool rounds of a turn."""
     messages: list[dict[str, Any]] = []
     for turn in range(turns):
         messages.append({"role": "user", "content": f"Question {turn} of {name}, about walnuts"})

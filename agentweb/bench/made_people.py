@@ -13,7 +13,7 @@ from typing import Any
 
 
 def make_people(count: int, chats: int = 1) -> list[dict[str, str]]:
-    """Make so many people, each logged in and with so many empty conversations."""
+    """Create people, each logged in and with `chats` empty conversations."""
     from uuid import uuid4
 
     from django.conf import settings

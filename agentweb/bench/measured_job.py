@@ -10,20 +10,20 @@ from typing import Any
 from agentweb.bench.processes import ClientProcess
 from agentweb.bench.site_under_test import Site
 
-#: Seconds that connecting may take, and that a job may take longer than it was given.
+#: Seconds to connect, and seconds that a job may take beyond its own.
 _CONNECTING, _LATE = 180.0, 90.0
-#: Seconds that answers which are late may take to their ends, and that comparing them may take.
+#: Seconds for late answers to end, and for the comparison.
 _ENDING, _COMPARING = 300.0, 180.0
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What the client found, and the site's processes by name."""
+    """The client's findings, and figures of the site's processes by name."""
 
     found: dict[str, Any]
     #: Sockets that were open when the job began.
     opened: int
-    #: Seconds of the processor while it lasted.
+    #: Seconds of processor time during the job.
     spent: dict[str, float]
     #: Bytes without a socket, with all of them open, and at the end.
     empty: dict[str, int]
@@ -31,7 +31,7 @@ class Run:
     memory: dict[str, int]
 
     def per_socket(self, part: str = "web") -> float:
-        """Say how many kilobytes an open socket takes."""
+        """Return the kilobytes of memory that an open socket takes."""
         if part not in self.full or not self.opened:
             return 0.0
         return round((self.full[part] - self.empty[part]) / 1e3 / self.opened, 1)
@@ -44,9 +44,10 @@ def run_job(
     *,
     is_compared: bool = False,
 ) -> Run:
-    """Have the client do a job; `meanwhile` happens when it has begun.
+    """Have the client do a job; call `meanwhile` once it has begun.
 
-    What it shows is compared with what is stored when all answers have ended, behind the measure.
+    With `is_compared`, what the tabs show is compared with what is stored once all answers have
+    ended, after the measurement.
     """
     client = ClientProcess("agentweb.bench.reader_process")
     try:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def use_empty_database() -> Iterator[None]:
-    """Make an empty database, use it, and take it away again."""
+    """Create an empty database, use it, and drop it at the end."""
     with tempfile.TemporaryDirectory(prefix="agentweb-bench-") as folder:
         if connection.vendor == "sqlite":
-            # A file, as it is in use; other threads see no database in memory.
+            # A file, as in production; threads do not share a database in memory.
             connection.settings_dict["TEST"]["NAME"] = str(Path(folder) / "bench.sqlite3")
         usual = str(connection.settings_dict["NAME"])
         connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
@@ -31,12 +31,12 @@ def use_empty_database() -> Iterator[None]:
 
 
 def make_person(name: str) -> User:
-    """Give somebody who has nothing yet; nobody can log in as them."""
+    """Create a person without any data, who cannot log in."""
     return get_user_model().objects.create(username=name)
 
 
 class Queries:
-    """Counts the statements that this thread's connection runs meanwhile."""
+    """Counts the statements of this thread's connection inside `counting`."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One page or service: milliseconds by the clock and of this process, statements, bytes.
+    """One page or service: milliseconds of wall-clock and of processor time, statements, bytes.
 
-    `floor` are the milliseconds of this process for the shortest of the same.
+    `floor` is the processor time, in milliseconds, for the shortest conversation or list.
     """
 
     name: str
@@ -57,13 +57,13 @@ class Page:
 
 
 def import_long_conversation(user: User, turns: int, rounds: int = 0) -> Conversation:
-    """Import a conversation of so many turns, each of so many tool rounds."""
+    """Import a conversation of `turns` turns, each of `rounds` tool rounds."""
     recording = parse_recording(make_record(f"talk {uuid4()}", turns, rounds))
     return import_recording(user=user, recording=recording, model=conf.model)
 
 
 def make_reader(name: str) -> tuple[User, Client]:
-    """Give somebody with a browser that is logged in."""
+    """Create a person and a logged-in test client."""
     user = make_person(name)
     host = next((host for host in settings.ALLOWED_HOSTS if host[:1] not in "*.["), "localhost")
     client = Client(SERVER_NAME=host, raise_request_exception=True)
@@ -72,7 +72,7 @@ def make_reader(name: str) -> tuple[User, Client]:
 
 
 def measure_conversation_pages(turns: int, rounds: int, runs: int) -> list[Page]:
-    """Measure what is done with one conversation of this length, and with one of one turn."""
+    """Measure the pages of one conversation of this length, with one of one turn as the floor."""
     user, client = make_reader(f"reader {uuid4()}")
     short, long = (
         import_long_conversation(user, 1, rounds),
@@ -89,7 +89,7 @@ def _beside(floors: list[Page], pages: list[Page]) -> list[Page]:
 def _pages(client: Client, conversation: Conversation, runs: int) -> list[Page]:
     address = reverse("chat", args=[conversation.public_id])
     last = conversation.leaf
-    # As htmx asks for a fragment.
+    # As htmx requests a fragment.
     part = {"headers": {"hx-request": "true"}}
 
     def send() -> str:
@@ -119,7 +119,7 @@ def _snapshot(conversation: Conversation, after: int) -> str:
 
 
 def measure_list_pages(conversations: int, runs: int) -> list[Page]:
-    """Measure the lists of somebody with so many conversations, and of somebody with one."""
+    """Measure the lists of a person with `conversations` conversations, with one as the floor."""
     addresses = {
         "new chat": reverse("new_chat"),
         "list": reverse("list"),

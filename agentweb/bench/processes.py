@@ -24,12 +24,12 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _LIBC = ctypes.CDLL(None)
 _PARENT_DEATH = 1
 _PAGE = os.sysconf("SC_PAGE_SIZE")
-#: What a process under test must not take over from whoever measures it.
+#: Variables that a process under test must not inherit from the measuring process.
 _OWN = ("DATABASE_URL", "REDIS_URL", "ANTHROPIC_", "AGENTWEB_", "DJANGO_SETTINGS_MODULE")
 
 
 class NotStarted(RuntimeError):
-    """A process of the run did not come up; the text ends with what it said."""
+    """A process of the run did not start; the text ends with its output."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Process:
     name: str
     popen: subprocess.Popen[bytes]
     log: Path
-    #: Where its own part of the log begins; a process of this name may have been there before.
+    #: Where its own part of the log begins: the file may hold the output of an earlier process.
     log_start: int = 0
 
     @property
@@ -57,7 +57,7 @@ class Process:
         return len(list(Path(f"/proc/{self.popen.pid}/fd").iterdir()))
 
     def read_output(self) -> str:
-        """Give what it printed."""
+        """Return its output."""
         return self.log.read_bytes()[self.log_start :].decode(errors="replace")
 
     def stop(self, seconds: float = 30) -> None:
@@ -73,7 +73,7 @@ class Process:
 def start_process(
     name: str, command: Sequence[str], folder: Path, environment: Mapping[str, str] | None = None
 ) -> Process:
-    """Start a command of this Python; what it prints goes to a log in the folder."""
+    """Start a command of this Python; its output goes to a log file in the folder."""
     log = folder / f"{name}.log"
     log_start = log.stat().st_size if log.exists() else 0
     with log.open("ab") as output:
@@ -91,7 +91,7 @@ def start_process(
 
 
 def wait_for_output(process: Process, word: str, seconds: float = 240) -> str:
-    """Wait until the process printed a word, and give the line."""
+    """Wait until the process has printed a word; return that line."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and process.popen.poll() is None:
         for line in process.read_output().splitlines():
@@ -103,7 +103,7 @@ def wait_for_output(process: Process, word: str, seconds: float = 240) -> str:
 
 
 class ClientProcess:
-    """A process that is told one JSON line after another and answers each with one."""
+    """A process that answers each JSON line on its stdin with one on its stdout."""
 
     def __init__(self, module: str) -> None:
         self._popen = subprocess.Popen(
@@ -116,12 +116,12 @@ class ClientProcess:
         )
 
     def write_line(self, line: str) -> None:
-        assert self._popen.stdin is not None  # noqa: S101  (a pipe was asked for)
+        assert self._popen.stdin is not None  # noqa: S101  (stdin is a pipe)
         self._popen.stdin.write(line.encode() + b"\n")
         self._popen.stdin.flush()
 
     def read_line(self, seconds: float) -> str:
-        """Give the next line; a client that says nothing for so long is lost."""
+        """Return the next line; raises NotStarted after `seconds` of silence or at the end."""
         assert self._popen.stdout is not None  # noqa: S101
         if not select.select([self._popen.stdout], [], [], seconds)[0]:
             raise NotStarted("the measuring client did not answer in time")
@@ -136,7 +136,7 @@ class ClientProcess:
 
 
 def clean_environment(**extra: str) -> dict[str, str]:
-    """Give the environment of a process that knows nothing of the one which started it."""
+    """Return an environment without the settings of the process that starts another."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_OWN)}
     return kept | extra
 
@@ -149,7 +149,7 @@ def find_free_port() -> int:
 
 
 def describe_machine() -> dict[str, Any]:
-    """Say what the machine was like meanwhile, without naming it."""
+    """Describe the machine and its load, without naming it."""
     return {
         "cores": os.cpu_count(),
         "load": round(os.getloadavg()[0], 2),
@@ -159,7 +159,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def _end_with_parent() -> None:
-    """Have the kernel end a child whose parent was killed; elsewhere than on Linux it lives on."""
+    """On Linux, have the kernel end a child whose parent was killed."""
     if sys.platform.startswith("linux"):
         _LIBC.prctl(_PARENT_DEATH, int(signal.SIGTERM))
 
@@ -184,7 +184,7 @@ def _read_seconds(pid: int) -> float:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii")
     except OSError:
         return 0.0
-    # Own time and that of children which were waited for, user and system.
+    # utime, stime, cutime and cstime: its own time and that of its waited-for children.
     return sum(map(int, stat.rpartition(")")[2].split()[11:15])) / _TICKS
 
 

@@ -22,18 +22,18 @@ from agentweb.bench.readers import Reader, compute_quantiles, read_relay
 from agentweb.bench.shown_and_stored import compare_relay, compare_tabs, count_unequal
 from agentweb.bench.tabs import Tab
 
-#: Tabs that are opened at the same time before a measure begins.
+#: Tabs that are opened concurrently before a measurement begins.
 _AT_ONCE = 32
-#: Seconds that a tab may take until it shows something, and between two looks at all of them.
+#: Seconds that a tab may take until it shows something, and between two polls of all tabs.
 _OPENING, _LOOK = 90.0, 0.1
 
 Job = dict[str, Any]
-#: What keeps tabs and streams open, for as long as the process lives.
+#: Keeps references to the tasks of tabs and streams, for as long as the process lives.
 _following: list[asyncio.Task[None]] = []
 
 
 async def measure_stream(job: Job, client: ClientSession) -> Job:
-    """Ask for an answer in every conversation, a moment apart, and read them all to their ends."""
+    """Send a prompt in every conversation, spread over the ramp, and read all answers."""
     readers = [Reader(job["deltas"]) for _ in job["chats"]]
     is_relay = job["kind"] == "relay"
     tabs = [] if is_relay else await _open_all(job, [reader.take for reader in readers])
@@ -73,14 +73,14 @@ async def measure_stream(job: Job, client: ClientSession) -> Job:
 
 
 def _sends_message(job: Job, at: int) -> bool:
-    """Say whether a reader asks; the others of its conversation only look."""
+    """Return whether a reader sends a prompt; the others of its conversation only read."""
     return bool(job["chats"][at].get("asks", True))
 
 
 async def _ask(
     job: Job, client: ClientSession, at: int, reader: Reader, began: float
 ) -> float | None:
-    """Ask when it is this reader's turn; gives the milliseconds until the message was stored."""
+    """Send the prompt when this reader is due; return the milliseconds until it was stored."""
     if not _sends_message(job, at):
         return None
     wait = began + job["ramp"] * at / len(job["chats"]) - time.time()
@@ -103,7 +103,7 @@ async def _send(job: Job, client: ClientSession, chat: Job) -> int:
 
 
 async def _send_noise(job: Job, client: ClientSession) -> None:
-    """Be the neighbour who always asks for more than there is."""
+    """Act as the neighbour who always sends more than the limits allow."""
     chats = job.get("noise", [])
     while chats:
         with contextlib.suppress(ClientError, OSError):
@@ -112,7 +112,7 @@ async def _send_noise(job: Job, client: ClientSession) -> None:
 
 
 async def measure_acks(job: Job, client: ClientSession) -> Job:
-    """Send messages at a fixed rate, whoever is answered, and time until each is stored."""
+    """Send messages at a fixed rate, and measure the time until each is stored."""
     tabs = await _open_all(job)
     await _wait_for_start(len(tabs))
     latencies: list[float] = []
@@ -121,7 +121,7 @@ async def measure_acks(job: Job, client: ClientSession) -> Job:
     async def one(at: int, due: float) -> None:
         await asyncio.sleep(max(0.0, due - time.time()))
         status = await _send(job, client, job["chats"][at % len(job["chats"])])
-        # From when it was due: a sender that is late has waited as well.
+        # Measured from the due time: a sender that is late has waited too.
         latencies.append((time.time() - due) * 1e3)
         statuses[str(status)] = statuses.get(str(status), 0) + 1
 
@@ -144,7 +144,7 @@ async def hold_idle(job: Job, client: ClientSession) -> Job:
 
 
 async def measure_restart(job: Job, client: ClientSession) -> Job:
-    """Hold tabs on answers under way through a restart, and compare what they show at the end."""
+    """Hold tabs on running answers through a restart, and compare what they show at the end."""
     tabs = await _open_all(job)
     senders = [tab for tab in tabs if "text" in tab.chat]
     for status in await asyncio.gather(*(_send(job, client, tab.chat) for tab in senders)):
@@ -169,7 +169,7 @@ async def measure_restart(job: Job, client: ClientSession) -> Job:
 
 
 async def _open_all(job: Job, handlers: Sequence[Callable[[str], None]] | None = None) -> list[Tab]:
-    """Open a tab on each conversation, some at a time, and wait for their snapshots."""
+    """Open a tab on each conversation, `_AT_ONCE` at a time, and wait for their snapshots."""
     gate = asyncio.Semaphore(_AT_ONCE)
     takers: Sequence[Callable[[str], None] | None] = handlers or [None] * len(job["chats"])
     tabs = [Tab(job["url"], chat, taker) for chat, taker in zip(job["chats"], takers, strict=True)]
@@ -185,13 +185,13 @@ async def _open_all(job: Job, handlers: Sequence[Callable[[str], None]] | None =
 
 
 async def _wait_for_start(ready: int) -> None:
-    """Say that all is connected, and wait for the word."""
+    """Report that all tabs are connected, and wait for the start line."""
     _print({"ready": ready})
     await asyncio.to_thread(sys.stdin.readline)
 
 
 async def _ask_stored(found: Job) -> dict[str, list[str]]:
-    """Say what was measured, and hear what is stored by then, by conversation."""
+    """Report the findings; return the stored stamps by conversation."""
     _print(found)
     stored: dict[str, list[str]] = json.loads(await asyncio.to_thread(sys.stdin.readline))
     return stored

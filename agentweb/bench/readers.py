@@ -17,13 +17,13 @@ from agentweb.bench.http_client import open_stream
 from agentweb.bench.shown_page import STAMP
 
 _STAMP_BYTES = re.compile(rb"t([0-9A-Z]{10})")
-#: Characters of a stamp; so much less one may be the beginning of one.
+#: Characters of a stamp; a shorter rest may be the beginning of one.
 _LENGTH = 11
 
 
 @dataclass(slots=True)
 class Reader:
-    """What one reader has seen; with `wanted` deltas it is done."""
+    """What one reader has received; done after `wanted` deltas."""
 
     wanted: int
     asked_at: float = 0.0
@@ -37,13 +37,13 @@ class Reader:
         self.count(STAMP.findall(text))
 
     def count(self, stamps: Sequence[str | bytes]) -> None:
-        """Count those that are new; they are written in order."""
+        """Count the new stamps; they are in ascending order."""
         now, fresh, last, earliest = time.time(), 0, self.last, 1 << 62
         for found in reversed(stamps):
             stamp = int(found, 36)
             if stamp <= last:
                 break
-            # Two frames in one message show the same tail twice.
+            # Two frames in one message repeat the same tail.
             if stamp < earliest:
                 earliest, fresh = stamp, fresh + 1
                 self.latencies.append(now * 1e3 - stamp / 1e3)
@@ -56,7 +56,7 @@ class Reader:
 
 
 async def read_relay(client: ClientSession, url: str, text: str, reader: Reader) -> None:
-    """Ask the relay and read its events to their end; a stamp may be cut between two reads."""
+    """Request an answer of the relay and read it to its end; reads may split a stamp."""
     rest = b""
     async with open_stream(client, url, text.encode()) as pieces:
         async for piece in pieces:
@@ -67,7 +67,7 @@ async def read_relay(client: ClientSession, url: str, text: str, reader: Reader)
 
 
 def compute_quantiles(values: Iterable[float]) -> dict[str, float]:
-    """Give p50, p95, p99 and the greatest; nothing for no values."""
+    """Return p50, p95, p99 and the maximum; an empty dict without values."""
     found = sorted(values)
     if not found:
         return {}

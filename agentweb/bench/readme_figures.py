@@ -19,9 +19,9 @@ from agentweb.marked_text import replace_marked
 
 RESULTS = Path(__file__).parent / "results"
 README = Path(__file__).with_name("README.md")
-#: The name of the README's marks around them.
+#: The name of the README's marks around the figures.
 MARKS = "figures"
-#: How much worse a figure may become before a comparison fails.
+#: Largest relative loss of a figure before a comparison fails.
 MOST_LOSS = 0.2
 
 Data = dict[str, Any]
@@ -29,7 +29,7 @@ Data = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """A figure that a run must keep; `is_least`: it is the least, not the most."""
+    """A bound on a figure: a minimum with `is_least`, else a maximum."""
 
     name: str
     value: Callable[[Data], float]
@@ -41,26 +41,26 @@ class Floor:
         return value >= self.limit if self.is_least else value <= self.limit
 
     def loss(self, before: Data, now: Data) -> float:
-        """Say by which part the figure became worse; below 0 it became better."""
+        """Return the relative loss of the figure; negative if it improved."""
         old, new = self.value(before), self.value(now)
         change = (old - new) if self.is_least else (new - old)
         return change / old if old else float(change > 0)
 
 
 def find_stream_row(data: Data, side: str, count: int) -> Data:
-    """Give the row of a side at a number of conversations."""
+    """Return the row of a side at a number of conversations."""
     rows = data["stream"]
     row: Data = next(r for r in rows if (r["side"], r["conversations"]) == (side, count))
     return row
 
 
 def _list_delta_rows(data: Data) -> list[Data]:
-    """Give every row that counts deltas."""
+    """Return every row that counts deltas."""
     return [*data["stream"], *data["load"].get("frames", [])]
 
 
 def find_load_row(data: Data, name: str, mode: str) -> Data:
-    """Give the row of a subject in a mode."""
+    """Return the row of a subject in a mode."""
     return next(row for row in data["load"][name] if row["mode"] == mode)
 
 
@@ -98,7 +98,7 @@ FLOORS = (
 
 
 def list_runs(folder: Path = RESULTS) -> list[Path]:
-    """Name the accepted runs, the newest last."""
+    """List the accepted runs, newest last."""
     return sorted(folder.glob("*.json"))
 
 
@@ -115,7 +115,7 @@ def write_run(data: Data, folder: Path = RESULTS) -> Path:
 
 
 def render_figures(data: Data) -> str:
-    """Write the README's tables of a run."""
+    """Render the README's tables of a run."""
     return "\n".join(_render_lines(data))
 
 
@@ -172,12 +172,12 @@ _SENTENCES = {
 
 
 def quote_run(data: Data, readme: Path = README) -> bool:
-    """Put the figures between the README's marks; False when it has none."""
+    """Write the figures between the README's marks; return False when it has none."""
     return replace_marked(readme, MARKS, render_figures(data))
 
 
 def find_losses(before: Data, now: Data) -> list[str]:
-    """Say what became worse by more than is allowed."""
+    """List the figures that became worse by more than `MOST_LOSS`."""
     return [
         f"{floor.name}: {floor.value(before):g} before, {floor.value(now):g} now"
         for floor in FLOORS

@@ -31,9 +31,9 @@ from conversations.turns import turns
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one answer: seconds of the processor to make its frames, and bytes for one tab.
+    """The cost of one answer: processor seconds to make its frames, and bytes for one tab.
 
-    `tab_seconds` are those of one tab more.
+    `tab_seconds` is the cost of one additional tab.
     """
 
     seconds: float
@@ -48,7 +48,7 @@ class Streamed:
     length: int
     ours: Cost
     relay: Cost
-    #: Characters given to the parser: the work, without a clock.
+    #: Characters passed to the parser: a measure of the work without a clock.
     parsed: int
 
     @property
@@ -71,7 +71,7 @@ class Streamed:
 
 
 async def measure(shape: str, length: int, step: int, tabs: int) -> Streamed:
-    """Stream one answer of a shape, or thinking, to so many tabs: by our stage and by the relay."""
+    """Stream one answer of a shape to `tabs` tabs, by our live stage and by the relay."""
     is_thought = shape == "thinking"
     text = make_answer(length, "markdown" if is_thought else shape)
     pieces = [text[at : at + step] for at in range(0, length, step)]
@@ -112,7 +112,7 @@ async def _measure_relay(pieces: list[str], tabs: int) -> Cost:
 
 
 class Tabs:
-    """The consumers of some tabs on one conversation, without a network behind them."""
+    """The consumers of some tabs on one conversation, without a network."""
 
     def __init__(self, conversation_id: int, count: int) -> None:
         self._id, self._sent, self._frames, self._seconds = conversation_id, 0, 0, 0.0
@@ -124,7 +124,7 @@ class Tabs:
         self.rewind()
 
     def rewind(self) -> None:
-        """Count from here."""
+        """Reset the counts."""
         for _, reader in self._tabs:
             reader.begin(self.topic.version)
         self._sent, self._frames, self._seconds = 0, 0, 0.0
@@ -149,7 +149,7 @@ class Tabs:
 
 
 def _lease_turn() -> Lease:
-    """Begin a turn and take it, as a worker does."""
+    """Start a turn and claim it, as a worker does."""
     turn = turns.start_conversation(
         owner_id=make_person(f"reader {uuid4()}").pk,
         model=conf.model,

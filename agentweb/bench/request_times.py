@@ -22,12 +22,12 @@ from conversations.log.turn_state import load_state, load_turn_state
 from conversations.models import Conversation
 from conversations.turns import turns
 
-#: Entries of the short conversation, and those that the long one keeps in view.
+#: Entries of the short conversation, and of the long one's view.
 SHORT = 12
 
 
 def measure_requests(entries: int, runs: int) -> list[Page]:
-    """Measure a conversation of so many entries with the short one as its floor."""
+    """Measure a conversation of `entries` entries, with the short one as its floor."""
     user, _ = make_reader(f"reader {uuid4()}")
     short, long = (import_long_conversation(user, max(1, count // 2)) for count in (SHORT, entries))
     _remove_all_but_last(long)
@@ -42,7 +42,7 @@ def _begin_turn(conversation: Conversation) -> Lease:
     fresh = Conversation.objects.get(pk=conversation.pk)
     turn = turns.send_prompt(conversation=fresh, text="And then?", client_id=uuid4())
     lease = claim_turn(turn_id=turn.pk, owner="bench")
-    assert lease is not None  # noqa: S101 - nobody else is here
+    assert lease is not None  # noqa: S101 - nobody else claims it
     return lease
 
 

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 from agentweb.bench.readers import Reader
 from agentweb.bench.tabs import Tab
 
-#: Seconds for what is stored to be shown, and between two looks at what is not there yet.
+#: Seconds until stored deltas must be shown, and between two polls.
 PATIENCE, _LOOK = 60.0, 0.5
-#: Differences that are told in full.
+#: Differences that are reported in full.
 _MOST = 5
 
 Stored = dict[str, list[str]]
@@ -27,7 +27,7 @@ T = TypeVar("T")
 async def compare_tabs(
     tabs: Sequence[Tab], stored: Stored, job: dict[str, Any], in_time: Sequence[int]
 ) -> dict[str, int]:
-    """Count the deltas of tabs, each of which had shown so many in time."""
+    """Count late, missing and unstored deltas; `in_time`: those each tab had shown in time."""
 
     def is_whole(tab: Tab) -> bool:
         return set(stored[tab.chat["chat"]]) <= set(tab.shown.stamps)
@@ -43,7 +43,7 @@ async def compare_tabs(
 
 
 async def compare_relay(readers: Sequence[Reader], job: dict[str, Any]) -> dict[str, int]:
-    """Count the deltas of readers of the relay, which stores nothing."""
+    """Count the deltas that readers of the relay, which stores nothing, got late or never."""
     before = sum(reader.seen for reader in readers)
     await _wait_until(readers, lambda reader: reader.is_done.is_set())
     seen = sum(reader.seen for reader in readers)
@@ -52,7 +52,7 @@ async def compare_relay(readers: Sequence[Reader], job: dict[str, Any]) -> dict[
 
 
 async def count_unequal(tabs: Sequence[Tab], stored: Stored) -> dict[str, int]:
-    """Count the tabs that show in the end what is stored: all of it, in order, nothing twice."""
+    """Count the tabs that at the end do not show exactly the stored deltas, in order and once."""
 
     def is_equal(tab: Tab) -> bool:
         is_here = tab.is_here.is_set() and not tab.shown.missed
@@ -65,7 +65,7 @@ async def count_unequal(tabs: Sequence[Tab], stored: Stored) -> dict[str, int]:
 
 
 def _report_unequal(unequal: Sequence[Tab], stored: Stored) -> None:
-    """Say of the first tabs that are not as they should be what is known of them."""
+    """Report details of the first tabs that differ."""
     for tab in unequal[:_MOST]:
         shown, kept = tab.shown.stamps, stored[tab.chat["chat"]]
         sys.stderr.write(
@@ -77,7 +77,7 @@ def _report_unequal(unequal: Sequence[Tab], stored: Stored) -> None:
 
 
 async def _wait_until(every: Sequence[T], is_good: Callable[[T], bool]) -> list[T]:
-    """Wait until all are good, and give those that are not after a while."""
+    """Wait until all are good; return those that are not by the deadline."""
     deadline = time.monotonic() + PATIENCE
     left = [one for one in every if not is_good(one)]
     while left and time.monotonic() < deadline:

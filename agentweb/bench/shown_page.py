@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-#: Microseconds to the base 36, as the emulator writes them.
+#: Microseconds in base 36, as the emulator writes them.
 STAMP = re.compile(r"t([0-9A-Z]{10})")
-#: What a finished answer carries for copying: its text again, which nobody sees.
+#: The hidden copy of its text that a finished answer carries for the copy button.
 _SOURCE = re.compile(r'<template class="source">.*?</template>', re.DOTALL)
 _SWAP = re.compile(r'<\w+ [^>]*?hx-swap-oob="([^"]*)"[^>]*>')
 _ID = re.compile(r' id="([^"]*)"')
@@ -19,7 +19,7 @@ _REGION = re.compile(r' id="(turn-\d+(?:-[\w-]+)?)"')
 _MARKED = re.compile(r' data-after="(\d+)" data-mark="(\w*)"')
 _PARTS = ("", "thinking", "done", "tail")
 
-#: Stamps by the ids of the elements that they are in.
+#: Stamps by the ids of the elements that contain them.
 Regions = dict[str, list[str]]
 
 
@@ -31,7 +31,7 @@ class Shown:
         self._live: Regions = {}
         self._bookmark = ("0", "")
         self._heard: list[str] = []
-        #: Elements that frames were for, and that are not there.
+        #: Elements that frames addressed but that do not exist.
         self._missed: list[str] = []
 
     def take_message(self, message: str) -> None:
@@ -39,7 +39,7 @@ class Shown:
 
     @property
     def stamps(self) -> list[str]:
-        """Give the stamps as a reader sees them, from the top of the page to its end."""
+        """Return the stamps in the order of the page."""
         self._fold()
         parts = (sorted(part.items(), key=_sort_key) for part in (self._history, self._live))
         return [stamp for part in parts for _, stamps in part for stamp in stamps]
@@ -79,14 +79,14 @@ class Shown:
             if part is None:
                 self._missed.append(name)
             elif _REGION.search(html):
-                # Our script replaces what an addition brings a second time.
+                # Our script replaces an element that an insertion brings a second time.
                 self._put(part, html)
             else:
                 before = part[name] if how == "beforeend" else []
                 part[name] = before + STAMP.findall(html)
 
     def _put(self, part: Regions, html: str) -> None:
-        """Put elements in the place of those of the same ids, and of all that was in them."""
+        """Replace elements by those of the same ids, with all elements inside them."""
         fresh = _read_regions(html)
         outer = next(iter(fresh), "")
         for name in [name for name in part if name == outer or name.startswith(f"{outer}-")]:
@@ -100,7 +100,7 @@ def _read_regions(html: str) -> Regions:
 
 
 def _sort_key(item: tuple[str, list[str]]) -> tuple[int, int, int]:
-    """Say where an element is on its page: by its turn, its round, and its part of the round."""
+    """Return the position of an element on its page: turn, round, part of the round."""
     _, turn, *rest = item[0].split("-")
     round_ = int(rest.pop(0)[1:]) if rest and rest[0][1:].isdigit() else 0
     part = rest[0] if rest else ""

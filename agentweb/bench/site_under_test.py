@@ -35,7 +35,7 @@ MODEL = "claude-sonnet-5-5"
 
 @dataclass(slots=True)
 class Site:
-    """A running site; `parts` are its processes, `roots` those it did not start itself."""
+    """A running site; `parts` are its processes, `roots` those that it did not start itself."""
 
     url: str
     environment: dict[str, str]
@@ -51,12 +51,12 @@ class Site:
         return {name: part.memory for name, part in self.parts.items()}
 
     def stop(self) -> None:
-        """End the processes, those that were started last first."""
+        """End the processes in reverse order of their start."""
         for part in reversed(list(self.parts.values())):
             part.stop()
 
     def people(self, count: int, chats: int = 1) -> list[dict[str, Any]]:
-        """Make people with sessions in the site's database; gives their conversations."""
+        """Create people with sessions in the site's database; return their conversations."""
         done = subprocess.run(
             [sys.executable, "-m", "agentweb.bench.made_people", str(count), str(chats)],
             check=True, cwd=ROOT, env=self.environment, stdout=subprocess.PIPE, timeout=300,
@@ -65,7 +65,7 @@ class Site:
         return found
 
     def stored(self, chats: list[str], seconds: float) -> dict[str, list[str]]:
-        """Give the stamps that are stored by conversation, once its answers have ended."""
+        """Return the stored stamps by conversation, once its answers have ended."""
         done = subprocess.run(
             [sys.executable, "-m", "agentweb.bench.stored_answers", str(seconds)],
             check=True, cwd=ROOT, env=self.environment, stdout=subprocess.PIPE,
@@ -81,7 +81,7 @@ class Site:
         self.url = f"http://127.0.0.1:{port}"
         self.parts[name] = start_process(name, command, self.folder, self.environment)
         wait_for_output(self.parts[name], "is running at")
-        # The log-in page: the first request of a process pays for what is made once.
+        # Requests the log-in page: the first request of a process pays for what is made once.
         with urllib.request.urlopen(self.url, timeout=120):  # noqa: S310 - of this machine
             pass
         return self.parts[name]
@@ -89,7 +89,7 @@ class Site:
 
 @contextmanager
 def run_emulator(rate: float) -> Iterator[str]:
-    """Run the emulator in a process of its own, at a rate that no reader slows."""
+    """Run the emulator in its own process, at a rate that no slow reader reduces."""
     with tempfile.TemporaryDirectory(prefix="agentweb-bench-") as name:
         command = ["-m", "agentweb.emulator", "--port", "0", "--pace", "0", "--rate", str(rate)]
         process = start_process("emulator", command, Path(name))
@@ -118,7 +118,7 @@ def run_relay(api: str) -> Iterator[Site]:
 
 @contextmanager
 def run_site(mode: str, api: str, **more: str) -> Iterator[Site]:
-    """Run the product; `more` are settings of its environment."""
+    """Run the product; `more` are additional environment variables."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="agentweb-bench-")))
         settings = {

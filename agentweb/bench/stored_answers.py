@@ -14,12 +14,12 @@ from collections.abc import Sequence
 
 from agentweb.bench.shown_page import STAMP
 
-#: Seconds between two looks.
+#: Seconds between two polls.
 _PAUSE = 0.5
 
 
 def read_stored_stamps(chats: Sequence[str], seconds: float) -> dict[str, list[str]]:
-    """Give the stamps of the answers by conversation, once they have ended."""
+    """Return the stamps of the answers by conversation, once the answers have ended."""
     from conversations.models import LIVE, Message, Turn
     from conversations.transcript.rounds import join_text
 

@@ -20,11 +20,11 @@ RELAY = "relay"
 SIDES = (RELAY, EMBEDDED, SCALED)
 COUNTS = (1, 10, 50, 100, 200)
 RATE = 40
-#: Words of a delta; the far end cuts answers into pieces of so many.
+#: Words of a delta: the emulator cuts answers into pieces of this many.
 _WORDS = 2
-#: Seconds between two questions (four a second: as many as 50 people who ask every 12 seconds),
-#: the part of an answer within which all have asked, so that all are answered at once, and seconds
-#: for which a queue may be read to its end.
+#: Seconds between two prompts (four a second: as many as 50 people who each send one every 12
+#: seconds), the part of an answer within which all have been sent, so that all are answered at the
+#: same time, and the longest time, in seconds, to read a queue to its end.
 _APART, _WITHIN, _PATIENCE = 0.25, 0.6, 45.0
 
 
@@ -37,16 +37,16 @@ class Row:
     latency: dict[str, float]
     first: dict[str, float]
     per_second: float
-    #: Per 1,000 deltas, all processes of the product, and each of them.
+    #: Per 1,000 deltas: of all processes of the product, and of each.
     processor: float
     parts: dict[str, float]
-    #: And of the process that reads, which is no part of the product.
+    #: And of the reading process, which is not part of the product.
     readers: float
     #: Megabytes at the end, and kilobytes of the web process for each open socket.
     megabytes: dict[str, float]
     per_socket: float
-    #: Deltas that came behind the time of the row, that are stored and never were shown, and that
-    #: no answer has.
+    #: Deltas that arrived after the time of the row, that are stored but were never shown, and that
+    #: are in no stored answer.
     late: int
     missing: int
     unstored: int
@@ -59,7 +59,7 @@ class Row:
 def measure(
     counts: Sequence[int], sides: Sequence[str], seconds: float, report: Callable[[Row], None]
 ) -> list[dict[str, Any]]:
-    """Measure each side at each number of conversations, told one by one; gives rows of data."""
+    """Measure each side at each number of conversations; report each row and return all as data."""
     rows: list[Row] = []
     with run_emulator(RATE) as api:
         for side in sides:
@@ -78,7 +78,7 @@ def _run_side(side: str, api: str) -> Iterator[Site]:
 
 
 def make_job(chats: list[dict[str, Any]], seconds: float, kind: str = "stream") -> dict[str, Any]:
-    """Describe answers of so many seconds for the client."""
+    """Describe answers of `seconds` seconds for the client."""
     ramp = min(_APART * (len(chats) - 1), _WITHIN * seconds)
     return {
         "kind": kind,
@@ -91,7 +91,7 @@ def make_job(chats: list[dict[str, Any]], seconds: float, kind: str = "stream") 
 
 
 def make_question(seconds: float) -> str:
-    """Ask for an answer of so many seconds."""
+    """Return a prompt for an answer of `seconds` seconds."""
     return f"Answer in {round(seconds * RATE) * _WORDS} words of Markdown"
 
 
@@ -120,7 +120,7 @@ def _measure_row(tested: Site, side: str, count: int, seconds: float) -> Row:
 
 
 def add_ratios(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Add to each row how many times the relay's processor time it takes; None without a relay."""
+    """Add to each row its processor time relative to the relay's; None without a relay."""
     floors = {row["conversations"]: row["processor"] for row in rows if row["side"] == RELAY}
     for row in rows:
         floor = floors.get(row["conversations"])
@@ -138,7 +138,7 @@ LINE = (
 
 
 def format_line(row: Row) -> str:
-    """Say a row on one line."""
+    """Format a row as one line."""
     parts = ", ".join(f"{name} {spent:.2f}" for name, spent in row.parts.items())
     shown = {name: row.latency.get(name, float("nan")) for name in ("p50", "p95", "p99", "max")}
     first = row.first.get("p50", float("nan"))

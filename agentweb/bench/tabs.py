@@ -18,10 +18,12 @@ from urllib.parse import urlencode
 from agentweb.bench.shown_page import Shown
 from agentweb.bench.websocket_client import ABNORMAL, Closed, Socket, connect
 
-#: Seconds: the longest pause, handshake and silence, and how long a good connection has held.
+#: Seconds: the longest pause, handshake and silence, and the age of a connection that counts as
+#: good.
 PAUSE, HANDSHAKE, SILENCE, GOOD = 10.0, 15.0, 30.0, 10.0
 BEAT = "<!-- alive -->"
-#: The page asks for the log-in, or says that its conversation is gone or has too many tabs.
+#: Close codes after which a page does not reconnect: log-in needed, conversation gone, too many
+#: tabs.
 FOR_GOOD = (4401, 4404, 4429)
 TOO_SLOW = (4008, 4408)
 _SNAPSHOT = '<div id="live" hx-swap-oob="outerHTML">'
@@ -29,19 +31,19 @@ _LEAVES = re.compile(r'<div id="restarting" hidden data-within="(\d+)"')
 
 
 class Tab:
-    """One tab; `follow` keeps it open until it is cancelled or told to end."""
+    """One tab; `follow` keeps it open until it is cancelled or closed for good."""
 
     def __init__(
         self, url: str, chat: dict[str, Any], handle_message: Callable[[str], None] | None = None
     ) -> None:
         self.chat, self.shown = chat, Shown()
-        #: Whether the present socket has brought its snapshot, and when the last one did.
+        #: Set while the current socket has delivered its snapshot; `came`: when the last one did.
         self.is_here = asyncio.Event()
         self.came = 0.0
-        #: When its socket was lost for the first time; 0: never.
+        #: Time at which its socket was first lost; 0: never.
         self.lost = 0.0
         self.opened = self.messages = 0
-        #: What became of handshakes that failed, and of sockets that fell silent.
+        #: Counts of failed handshakes and of sockets that fell silent, by reason.
         self.failed: Counter[str] = Counter()
         self._url, self._handle_message = url.replace("http", "ws", 1), handle_message
         self._heard = self._within = 0.0
@@ -57,7 +59,7 @@ class Tab:
             except OSError as error:
                 self.failed[type(error).__name__ + f" {error}".rstrip()] += 1
                 if opened:
-                    # Silence: the page connects again at once.
+                    # Silence: the page reconnects at once.
                     continue
             finally:
                 self.is_here.clear()
@@ -84,7 +86,7 @@ class Tab:
         return made
 
     async def _ended(self, socket: Socket) -> Closed:
-        """Wait for the end; raises TimeoutError when the server says nothing any more."""
+        """Wait for the end; raises TimeoutError when the server is silent for too long."""
         self._heard = time.time()
         try:
             while True:

@@ -26,13 +26,13 @@ from websockets.protocol import State
 from websockets.uri import parse_uri
 
 TEXT, BINARY, CLOSE, PING, PONG = Opcode.TEXT, Opcode.BINARY, Opcode.CLOSE, Opcode.PING, Opcode.PONG
-#: What `Closed.code` says when the connection ended without a closing frame.
+#: `Closed.code` of a connection that ended without a closing frame.
 ABNORMAL = 1006
 _DATA = (Opcode.TEXT, Opcode.CONT, Opcode.BINARY)
 
 
 class Refused(ConnectionError):
-    """The handshake was answered, but not by 101."""
+    """The handshake got another status than 101."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"HTTP {status}")
@@ -40,7 +40,7 @@ class Refused(ConnectionError):
 
 
 class Closed(ConnectionError):
-    """The socket is over."""
+    """The socket is closed."""
 
     def __init__(self, code: int, reason: str = "") -> None:
         super().__init__(f"{code} {reason}".strip())
@@ -48,7 +48,7 @@ class Closed(ConnectionError):
 
 
 class Socket(asyncio.Protocol):
-    """An open socket; `connect` makes it."""
+    """An open socket, made by `connect`."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Socket(asyncio.Protocol):
         headers: Mapping[str, str],
         take: Callable[[str], None] | None,
     ) -> None:
-        #: What ended it; None while it is open.
+        #: Why it ended; None while it is open.
         self.closed: Closed | None = None
         self.messages = 0
         self.transport: asyncio.Transport
@@ -76,14 +76,14 @@ class Socket(asyncio.Protocol):
         return self._waiting.popleft()
 
     async def wait_closed(self, seconds: float = 30) -> Closed:
-        """Wait for the end and return what it was; raises TimeoutError."""
+        """Wait for the end and return its reason; raises TimeoutError."""
         async with asyncio.timeout(seconds):
             while self.closed is None:
                 await self._wait()
         return self.closed
 
     async def wait_opened(self) -> None:
-        """Wait for the answer to the handshake; raises Refused, or Closed."""
+        """Wait for the response to the handshake; raises Refused or Closed."""
         while self._response is None:
             if self.closed is not None:
                 raise self.closed
@@ -96,12 +96,12 @@ class Socket(asyncio.Protocol):
         self.send_frame(TEXT, text.encode())
 
     def send_frame(self, kind: int, data: bytes = b"", *, is_last: bool = True) -> None:
-        """Send any frame, a fragment or one that no browser would send, whatever the state."""
+        """Send any frame, also a fragment or one that no browser would send, in any state."""
         frame = Frame(Opcode(kind), data, fin=is_last)
         self.transport.write(frame.serialize(mask=True))
 
     async def close(self, code: int = 1000) -> None:
-        """End it as a page does that is left."""
+        """Close as a page does when it is left."""
         if self.closed is None:
             self.transport.resume_reading()
             if self._protocol.state is State.OPEN:
@@ -113,11 +113,11 @@ class Socket(asyncio.Protocol):
                 self.abort()
 
     def abort(self) -> None:
-        """End it as a machine does that falls off the network: a reset, no closing frame."""
+        """End as a machine does that loses its network: a reset without a closing frame."""
         self.transport.abort()
 
     def stop_reading(self) -> None:
-        """Be a slow reader: what comes fills the buffers of both machines."""
+        """Stop reading, as a slow client: incoming data fills the buffers of both sides."""
         self.transport.pause_reading()
 
     def resume_reading(self) -> None:
@@ -127,7 +127,7 @@ class Socket(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", transport)
         request = self._protocol.connect()
         for name, value in self._headers.items():
-            # Instead of the protocol's own: a client may say who it is not.
+            # Replaces the protocol's own header: a client may omit who it is.
             request.headers.pop(name, None)
             request.headers[name] = value
         self._protocol.send_request(request)
@@ -157,7 +157,7 @@ class Socket(asyncio.Protocol):
         await self._changed.wait()
 
     def _flush(self) -> None:
-        """Send what the protocol has to say: the request, pongs, the answer to a closing frame."""
+        """Send what the protocol has queued: the request, pongs, the answer to a closing frame."""
         for data in self._protocol.data_to_send():
             if data:
                 self.transport.write(data)
@@ -187,8 +187,8 @@ async def connect(
 ) -> Socket:
     """Open a socket at ws://host:port/path; raises Refused, Closed, OSError or TimeoutError.
 
-    Messages go to `take`, or wait for `read`. `origin` is the page's own unless another is given;
-    None sends none. A small `receive_buffer` makes one that stops reading felt sooner.
+    Messages go to `take`, or are queued for `read`. `origin` defaults to that of the URL; None
+    sends none. A small `receive_buffer` makes a client that stops reading noticeable sooner.
     """
     parts = urlsplit(url)
     sent = dict(headers or {})

@@ -16,22 +16,22 @@ from agentweb.demo.openings import Opening, list_openings
 from agentweb.demo.prose import Prose
 
 SENDER = "alerts@jobs.example"
-#: When the first of them was sent.
+#: When the first alert was sent.
 FIRST = datetime(2026, 11, 20, 7, 0, tzinfo=UTC)
 
 
 def rate_company(company: str) -> int:
-    """How those who worked there rate a company, 1 to 5."""
+    """Return the rating of a company by its employees, 1 to 5."""
     return Random(f"rating {company}").randint(1, 5)  # noqa: S311 - a story, not a secret
 
 
 def is_open(opening: Opening) -> bool:
-    """Whether an opening still takes applications: about one in five does not."""
+    """Return whether an opening still takes applications; about one in five does not."""
     return Random(f"status {opening.reference}").random() < 0.8  # noqa: S311
 
 
 def render_alert(page: int, base: str, recipient: str) -> EmailMessage:
-    """The mail that announces the openings of a list page, with the addresses of their pages."""
+    """Return the mail that announces the openings of a list page, with their addresses."""
     mail = EmailMessage()
     mail["From"] = f"Job alerts <{SENDER}>"
     mail["To"] = recipient

@@ -22,7 +22,7 @@ async def application(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def find_page(path: str, query: str) -> str | None:
-    """The HTML behind a path; None if there is none."""
+    """Return the HTML of a path; None if there is none."""
     if path in {"/", "/jobs"}:
         number = parse_qs(query).get("page", ["1"])[0]
         return (

@@ -118,7 +118,7 @@ class Opening:
 
 
 def make_opening(page: int, number: int) -> Opening:
-    """One opening by its place in the lists."""
+    """Return the opening at a place in the lists."""
     die = Random(f"opening {page} {number}")  # noqa: S311 - a story, not a secret
     place = (page - 1) * PER_PAGE + number - 1
     domain, company = _DOMAINS[place % len(_DOMAINS)], _COMPANIES[place * 5 % len(_COMPANIES)]

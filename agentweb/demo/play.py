@@ -21,10 +21,10 @@ NAME = "demo"
 
 
 def prepare(list_url: str) -> tuple[int, str]:
-    """Make the demonstration's user with its workspace; give its id and a fresh password."""
+    """Create the demo's user with its workspace; return its id and a new password."""
     password = secrets.token_urlsafe(9)
     user = people.save_administrator(username=NAME, password=password)
-    # Nobody sits before it to allow each address after the prompt file was read.
+    # Nobody is present to allow each address after the prompt file was read.
     ApprovalRule.objects.update_or_create(tool="fetch_url", defaults={"rule": "allow"})
     workspace = workspace_for(user.pk)
     for name, text in list_workspace_files(list_url).items():
@@ -33,7 +33,7 @@ def prepare(list_url: str) -> tuple[int, str]:
 
 
 async def play(user_id: int, prompts: tuple[str, ...], show: Callable[[str], None]) -> None:
-    """Send each prompt when the turn before it has ended; `told` is given each line to show."""
+    """Send each prompt when the turn before it has ended; `show` gets each line of output."""
     first = await run_db(
         turns.start_conversation,
         owner_id=user_id,

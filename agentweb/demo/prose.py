@@ -183,7 +183,7 @@ _LEGAL = (
 
 
 class Prose:
-    """Draws the sections of one page."""
+    """Generates the sections of one page."""
 
     def __init__(self, opening: Opening) -> None:
         self._opening = opening

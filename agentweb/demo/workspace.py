@@ -40,7 +40,7 @@ Before scoring
 
 
 def make_search_prompt(list_url: str) -> str:
-    """The text of `search-prompt.txt` with the address of the list page filled in."""
+    """Return the text of `search-prompt.txt` with the address of the list page filled in."""
     return _PROMPT.format(
         start=f"Start from this list page:\nList page: {list_url}",
         collect="Fetch the list page and collect the link of every job on it.",
@@ -50,7 +50,7 @@ def make_search_prompt(list_url: str) -> str:
 
 
 def make_alerts_prompt(sender: str) -> str:
-    """The same search from the alert mails of a sender, checked with two servers of tools."""
+    """Return the prompt for a search in a sender's alert mails, checked with two MCP servers."""
     return _PROMPT.format(
         start=f"Start from the mailbox:\nAlert mails: from {sender}, one for each page",
         collect="Read the alert mails and collect the link of every job in them.",
@@ -60,7 +60,7 @@ def make_alerts_prompt(sender: str) -> str:
 
 
 def list_workspace_files(list_url: str) -> dict[str, str]:
-    """Name and text of every file to put into a fresh workspace."""
+    """Return name and text of every file for a new workspace."""
     return {
         PROMPT_NAME: make_search_prompt(list_url),
         "README.txt": (

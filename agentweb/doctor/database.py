@@ -16,7 +16,7 @@ from agentweb.serving import startup
 from conversations.log.triggers import find_missing_guards
 from conversations.turns.worker_queue import read_database_time
 
-#: Seconds the clocks may differ.
+#: Seconds by which the clocks may differ: for no remark, and for no failure.
 NEAR, FAR = 2.0, 30.0
 
 

@@ -17,7 +17,7 @@ from agentweb.doctor.lock_files import read_pins
 from agentweb.doctor.report_lines import Line, failed, ok, warn
 from agentweb.serving.host import find_file_system, is_on_network
 
-#: Bytes below which a disk is nearly, or as good as, full.
+#: Free bytes below which a disk is nearly full, and full.
 LITTLE, HARDLY_ANY = 1_000_000_000, 100_000_000
 OLDEST = (3, 11)
 LOCK = "requirements.lock"

@@ -13,7 +13,7 @@ _PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^ ;\\]+)", re.MULTI
 
 
 def find_complaints(root: Path) -> list[str]:
-    """Say what the locks lack, or have in a version that was not asked for."""
+    """List what the lock files lack, or have in a version outside the declared range."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     wanted = project["project"]["dependencies"]
     runtime, dev = read_pins(root / "requirements.lock"), read_pins(root / "requirements-dev.lock")
@@ -26,7 +26,7 @@ def find_complaints(root: Path) -> list[str]:
 
 
 def read_pins(lock: Path) -> dict[str, set[str]]:
-    """Read the versions of each package; markers may choose between several."""
+    """Return the pinned versions of each package; markers may select between several."""
     versions: dict[str, set[str]] = {}
     for pin in _PIN.finditer(lock.read_text(encoding="utf-8")):
         versions.setdefault(canonicalize_name(pin["name"]), set()).add(pin["version"])

@@ -12,7 +12,7 @@ from conversations.agent.ports import ModelFailed
 from conversations.budgets.prices import find_unpriced_models, list_enabled_models
 from conversations.conf import conf
 
-#: Seconds the API may take to name its models.
+#: Seconds that the API may take to list its models.
 PATIENCE = 15
 
 
@@ -48,7 +48,7 @@ def check_catalogue() -> Iterator[Line]:
 
 
 def check_online() -> Iterator[Line]:
-    """Ask the API for its models, which costs nothing."""
+    """Request the API's list of models, which is free."""
     if not settings.ANTHROPIC_API_KEY:
         yield warn("API", "not asked: there is no key", "Set ANTHROPIC_API_KEY.")
         return

@@ -45,12 +45,12 @@ def failed(name: str, text: str, hint: str) -> Line:
 
 
 def run_check(look: Look) -> list[Line]:
-    """Do a look; one that breaks is a finding too."""
+    """Run a check; an exception in it becomes a finding."""
     found: list[Line] = []
     try:
         found.extend(look())
     except Exception as error:
-        # By its type alone: the words of a driver may name users and addresses.
+        # Only its type: the text of a driver's error may name users and addresses.
         name = look.__name__.replace("_", " ")
         text = f"could not be looked at ({type(error).__name__})"
         found.append(failed(name, text, "Mend what failed above, or see the log, and try again."))
@@ -58,5 +58,5 @@ def run_check(look: Look) -> list[Line]:
 
 
 def exit_code(lines: Iterable[Line]) -> int:
-    """Give 1 when anything failed, else 0."""
+    """Return 1 if any line is a failure, else 0."""
     return max((_CODES[line.state] for line in lines), default=0)

@@ -11,7 +11,7 @@ from agentweb.doctor.report_lines import Line, failed, ok, warn
 from agentweb.serving.heartbeat import Sign, code_version, connect_redis, list_signs
 from conversations.conf import conf
 
-#: The oldest Redis that is tried.
+#: The oldest Redis version that is tested.
 LEAST = (6, 2)
 
 

@@ -18,7 +18,7 @@ _LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
 def check_start() -> Iterator[Line]:
-    """Say what a start would say."""
+    """Report what the start of the server would report."""
     found = checks.run_checks(include_deployment_checks=settings.HTTPS)
     for one in found:
         say = failed if one.level >= checks.ERROR else warn
@@ -36,7 +36,7 @@ def check_secret() -> Iterator[Line]:
 
 
 def check_address() -> Iterator[Line]:
-    """Compare hosts, origins and HTTPS, which only work together."""
+    """Check hosts, origins and HTTPS, which must be set together."""
     public = [host for host in settings.ALLOWED_HOSTS if host not in _LOCAL]
     if settings.DEBUG:
         yield warn("AGENTWEB_DEBUG", "on", "Unset it, unless this is a developer's machine.")

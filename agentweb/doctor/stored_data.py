@@ -16,13 +16,13 @@ from conversations.conf import conf
 from conversations.toolbox.mail_accounts import list_mail_providers
 from conversations.turns.worker_queue import count_stuck_turns
 
-#: After which a turn is stuck, and an anchor old.
+#: Ages after which a turn counts as waiting too long or stuck, and an anchor as old.
 WAITED, SILENT, ANCHORED = timedelta(minutes=5), timedelta(minutes=2), timedelta(hours=3)
 _PROBE = "doctor/probe"
 
 
 def check_storage() -> Iterator[Line]:
-    """Write, read and delete a file where those of people are kept."""
+    """Write, read and delete a file where uploaded files are stored."""
     store, words = storages["workspace"], b"agentweb"
     try:
         name = store.save(_PROBE, ContentFile(words))
@@ -32,7 +32,7 @@ def check_storage() -> Iterator[Line]:
         finally:
             store.delete(name)
     except Exception as error:
-        # Whatever a storage of somebody else's raises.
+        # Any exception of a third-party storage.
         text = f"files cannot be written ({type(error).__name__})"
         hint = "Check AGENTWEB_WORKSPACE_STORAGE, or the rights of the data folder."
         yield failed("storage", text, hint)

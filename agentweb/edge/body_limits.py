@@ -17,11 +17,11 @@ from conversations.conf import conf
 from conversations.context.tokens import media
 from conversations.web.library.workspace import MOST_UPLOADS
 
-#: What a form has around its fields and files: names, boundaries, the token.
+#: Bytes of a form besides its fields and files: names, boundaries, the token.
 AROUND = 200_000
-#: A body up to this size is always taken.
+#: A body up to this size is always accepted.
 SMALL = 64_000
-#: Bytes of larger bodies that may be on their way or being read at one time.
+#: Most bytes of larger bodies that a process holds at the same time.
 MOST_HELD = 200_000_000
 
 
@@ -33,7 +33,7 @@ def _of_page() -> int:
     return int(settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 
 
-#: The addresses that take files, by their names, and what they take.
+#: The views that accept files, by name, with the bytes each accepts.
 TAKERS: dict[str, Callable[[], int]] = {
     "start": _of_message,
     "send": _of_message,
@@ -46,7 +46,7 @@ TAKERS: dict[str, Callable[[], int]] = {
 
 
 def find_body_limit(path: bytes) -> int:
-    """Give the bytes that the body of a request to this address may have."""
+    """Return the most bytes that the body of a request to this path may have."""
     try:
         found = resolve(unquote(path.partition(b"?")[0].decode("ascii")))
     except (Resolver404, UnicodeDecodeError, ValueError):
@@ -55,13 +55,13 @@ def find_body_limit(path: bytes) -> int:
 
 
 class Held:
-    """The bytes of bodies that a process has taken and not yet let go."""
+    """The bytes of large bodies that a process holds."""
 
     def __init__(self) -> None:
         self.size = 0
 
     def take(self, size: int) -> bool:
-        """Say whether there is room for more, and take it."""
+        """Reserve `size` bytes; return False when there is no room."""
         if self.size + size > MOST_HELD:
             return False
         self.size += size

@@ -20,13 +20,13 @@ from agentweb.edge.request import Request
 
 _HTTPChannel: Any = HTTPChannel
 _LineReceiver: Any = LineReceiver
-#: Seconds for a whole head; for each part of a body; between two requests.
+#: Timeouts in seconds: for a request head; for each part of a body; between two requests.
 HEAD_SECONDS, PART_SECONDS, IDLE_SECONDS = 10, 10, 60
-#: Bytes of a body that count as progress.
+#: Bytes of a body after which its timeout starts again.
 PART = 16_384
-#: Seconds of an answer of which the peer takes nothing.
+#: Seconds after which a response is cut if the peer takes none of it.
 PATIENCE = 30.0
-#: Seconds that a refused connection is still read from.
+#: Seconds for which a refused connection is still read.
 LINGER_SECONDS = 2.0
 
 
@@ -52,14 +52,15 @@ class Channel(_HTTPChannel):  # type: ignore[misc]
         if self._is_idle:
             self._is_idle = False
             self.setTimeout(HEAD_SECONDS)
-        # Not the parent's, which takes every byte for a sign of life.
+        # Not the parent's method, which resets the timeout at every byte.
         _LineReceiver.dataReceived(self, data)
 
     def rawDataReceived(self, data: bytes) -> None:  # noqa: N802
         if self.is_refused:
             return
         super().rawDataReceived(data)
-        # While its answer waits for the peer Twisted would keep all that the peer sends meanwhile.
+        # While a response waits for the peer, Twisted would buffer all that the peer sends
+        # meanwhile.
         if (
             self._handlingRequest
             and sum(map(len, self._dataBuffer)) > self._optimisticEagerReadSize
@@ -82,7 +83,7 @@ class Channel(_HTTPChannel):  # type: ignore[misc]
             super().allContentReceived()
 
     def advance(self, size: int) -> None:
-        """Give a body more time: so many bytes of it have come."""
+        """Count `size` bytes of a body; start its timeout again after each `PART`."""
         self._part += size
         if self._part >= PART:
             self._part = 0
@@ -109,7 +110,7 @@ class Channel(_HTTPChannel):  # type: ignore[misc]
             self.loseConnection()
 
     def refuse(self, status: int) -> None:
-        """Answer by ourselves, and take nothing more from this connection."""
+        """Respond without the application, and read nothing more from this connection."""
         if self.is_refused:
             return
         self.is_refused = True

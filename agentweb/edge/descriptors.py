@@ -12,16 +12,16 @@ import resource
 import time
 
 logger = logging.getLogger("agentweb.edge")
-#: More than this is not asked for; some systems offer a thousand million.
+#: The limit is raised to this at most; some systems offer a thousand million.
 MOST = 65_536
-#: The most that is kept back.
+#: Most descriptors that are reserved for the process itself.
 MOST_KEPT = 1_024
-#: Seconds between two lines of the log about the same.
+#: Seconds between two equal log lines.
 QUIET_SECONDS = 30
 
 
 class Descriptors:
-    """The limit of this process, and when it was last complained of."""
+    """The descriptor limit of this process, and when it was last reported as reached."""
 
     def __init__(self) -> None:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -34,7 +34,7 @@ class Descriptors:
         self._warned_at = float("-inf")
 
     def has_room(self, number: int) -> bool:
-        """Say whether a visitor may have this descriptor."""
+        """Return whether a connection may have this descriptor; warn if not."""
         if number < self.most_for_visitors:
             return True
         if time.monotonic() - self._warned_at > QUIET_SECONDS:

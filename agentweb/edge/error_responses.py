@@ -10,7 +10,7 @@ from django.conf import settings
 
 @cache
 def make_headers() -> tuple[tuple[bytes, bytes], ...]:
-    """Give the headers of an answer that no application was asked for."""
+    """Return the headers of a response that no application made."""
     policy = settings.CONTENT_SECURITY_POLICY["DIRECTIVES"].items()
     found = {
         "Content-Type": "text/plain; charset=utf-8",
@@ -28,12 +28,12 @@ def make_headers() -> tuple[tuple[bytes, bytes], ...]:
 
 
 def describe_status(status: int) -> bytes:
-    """Say a status in words; nothing of the request is repeated."""
+    """Return the body for a status; it repeats nothing of the request."""
     return f"{status} {HTTPStatus(status).phrase}\n".encode()
 
 
 def make_refusal(status: int) -> bytes:
-    """Give a whole answer, after which the connection ends."""
+    """Return a complete response, after which the connection ends."""
     body = describe_status(status)
     lines = [
         b"HTTP/1.1 " + body.strip(),

@@ -15,7 +15,7 @@ import termios
 from collections.abc import Callable
 from typing import Any
 
-#: Seconds between two looks at whether a peer took something.
+#: Seconds between two checks of whether the peer took data.
 LOOK_SECONDS = 1.0
 
 
@@ -44,17 +44,17 @@ class Flow:
             self._timer = None
 
     def stopProducing(self) -> None:  # noqa: N802
-        """Let go of whoever waits: the connection is gone."""
+        """Release all waiting tasks: the connection is gone."""
         self._is_closing = False
         self.resumeProducing()
 
     def closing(self) -> None:
-        """Watch that what is left goes out; a peer could keep a closing connection for ever."""
+        """Watch the remaining data; else a peer could keep a closing connection open for ever."""
         self._is_closing = True
         self._watch()
 
     async def drained(self) -> None:
-        """Wait until everything has been taken, or the connection is gone."""
+        """Wait until the peer has taken everything, or the connection is gone."""
         while self._drained is not None:
             await self._drained.wait()
 
@@ -78,7 +78,7 @@ class Flow:
         self._timer = loop.call_later(LOOK_SECONDS, self._look)
 
     def _waiting(self) -> int:
-        """Count the bytes that wait here and in the kernel."""
+        """Return the bytes that wait here and in the kernel."""
         transport = self._transport
         held = len(transport.dataBuffer) - transport.offset + transport._tempDataLen
         packed = fcntl.ioctl(transport.fileno(), termios.TIOCOUTQ, bytes(4))

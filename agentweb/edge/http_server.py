@@ -24,11 +24,11 @@ from agentweb.edge.watchdog import Watchdog
 
 logger = logging.getLogger("agentweb.edge")
 _Server: Any = Server
-#: Bytes that the kernel holds for one connection; it doubles the number.
+#: Send buffer of one connection in the kernel, which doubles the number.
 SEND_BUFFER = 131_072
 #: Connections that wait to be accepted.
 BACKLOG = 1_024
-#: Messages that wait until the peer has taken what came before.
+#: Types of messages that are delayed until the peer has taken the earlier ones.
 _HEAVY = {"websocket.send", "http.response.body"}
 #: Seconds that connections have to end once the turns are drained.
 END_SECONDS = 3.0
@@ -68,30 +68,30 @@ class EdgeServer(_Server):  # type: ignore[misc]
     def listen_success(self, port: Any) -> None:
         super().listen_success(port)
         self._ports.append(port)
-        # Connections take it over from the socket that they are accepted on.
+        # Accepted connections inherit it from the listening socket.
         port.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
 
     def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
         inbox = protocol.inbox()
-        # An application that would rather not say something than wait looks at the flow itself.
+        # An application that prefers to drop a message rather than wait looks at the flow itself.
         scope |= {"asgi": {"version": "3.0"}, "flow": protocol.flow}
         running = self.application(scope, inbox.get, partial(self.handle_reply, protocol))
         self.connections[protocol]["application_instance"] = asyncio.ensure_future(running)
         return inbox
 
     def forget(self, protocol: Any) -> None:
-        """End the application of a socket that was never opened."""
+        """End the application of a socket whose handshake was never completed."""
         if (application := self.connections[protocol].get("application_instance")) is not None:
             application.cancel()
 
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
-        # Closing does not wait: what is behind it is watched as well.
+        # Closing does not wait: `Flow.closing` watches the data that is left.
         if protocol.flow.is_blocked and message["type"] in _HEAVY:
             await protocol.flow.drained()
         await super().handle_reply(protocol, message)
 
     def kill_all_applications(self) -> Any:
-        """End in order; the reactor waits for it."""
+        """Shut down in order; the reactor waits for it."""
         return defer.Deferred.fromFuture(asyncio.ensure_future(self._end()))
 
     async def _end(self) -> None:

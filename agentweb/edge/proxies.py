@@ -17,7 +17,7 @@ from django.core.exceptions import ImproperlyConfigured
 Headers = list[tuple[bytes, bytes]]
 Networks = tuple[IPv4Network | IPv6Network, ...]
 _FOR, _PROTO = b"x-forwarded-for", b"x-forwarded-proto"
-#: Headers that only a proxy may have written, and Daphne's own, which bends our links.
+#: Headers that only a proxy may set, and Daphne's own, which changes our links.
 _SAID = {
     _FOR, _PROTO, b"x-forwarded-host", b"x-forwarded-port", b"x-forwarded-server",
     b"x-forwarded-prefix", b"x-real-ip", b"forwarded", b"daphne-root-path",
@@ -26,7 +26,7 @@ _SAID = {
 
 @lru_cache(maxsize=8)
 def read_networks(words: tuple[str, ...]) -> Networks:
-    """Read addresses and networks; a bad one stops the start with its name."""
+    """Parse addresses and networks; raises ImproperlyConfigured, which stops the start."""
     try:
         return tuple(ip_network(word, strict=False) for word in words)
     except ValueError as error:
@@ -36,12 +36,12 @@ def read_networks(words: tuple[str, ...]) -> Networks:
 
 
 def apply_forwarded(scope: Any, trusted: Networks) -> Any:
-    """Give the scope as our own proxies tell it."""
+    """Return the scope with client and scheme as our own proxies report them."""
     peer = _address((scope.get("client") or ("",))[0])
     headers: Headers = scope["headers"]
     forwarded = [(name.lower(), value) for name, value in headers if name.lower() in _SAID]
     kept = [pair for pair in headers if pair[0].lower() not in _SAID] if forwarded else headers
-    # That something forwarded it is still known when what it said is gone.
+    # `is_forwarded` stays when the forwarding headers are dropped.
     found = {**scope, "headers": kept, "root_path": "", "is_forwarded": bool(forwarded)}
     if peer is None or not forwarded:
         return found
@@ -75,7 +75,7 @@ def _is_of(address: Any, trusted: Networks) -> bool:
 
 
 def _address(text: str) -> Any:
-    """Read an address, with a port or without; None for what is none."""
+    """Parse an address, with or without a port; None if it is not one."""
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:

@@ -20,22 +20,22 @@ from agentweb.edge.error_responses import describe_status, make_headers
 
 logger = logging.getLogger("agentweb.edge")
 _WebRequest: Any = WebRequest
-#: Bytes that the application is given at once.
+#: Bytes of a body that the application gets at a time.
 CHUNK = 65_536
-#: Parts that a body may come in, whatever their size; with more they must have so many bytes each,
-#: taken together: a part is work however small it is.
+#: Parts that a body may arrive in, whatever their size; with more parts their mean size must be at
+#: least `FEW` bytes, since each part costs work however small it is.
 MOST_PARTS, FEW = 2_000, 64
 
 
 class Inbox(asyncio.Queue[Any]):
-    """What an application receives: the body as it asks for it, then what happens."""
+    """The application's receive queue: the body in chunks on demand, then later messages."""
 
     def __init__(self, body: Any) -> None:
         super().__init__()
         self._body = body
 
     def put_nowait(self, item: Any) -> None:
-        # Daphne's own reading of the body, which was taken away from it.
+        # Daphne's own message of the (empty) body; `get` reads the real one.
         if item["type"] != "http.request":
             super().put_nowait(item)
 
@@ -78,7 +78,7 @@ class Request(_WebRequest):  # type: ignore[misc]
             self._keep(data)
 
     def _hold(self) -> bool:
-        """Take what came beyond a small body from the allowance of the process."""
+        """Reserve the bytes beyond a small body from the allowance of the process."""
         size = max(0, self._size - SMALL) - self._held
         if size and not held.take(size):
             return False
@@ -95,11 +95,11 @@ class Request(_WebRequest):  # type: ignore[misc]
             self.channel.advance(len(data))
 
     def process(self) -> Any:
-        # Daphne is given an empty body; ours is read through the inbox.
+        # Daphne gets an empty body; ours is read through the inbox.
         self.body, self.content = self.content, BytesIO()
         done = super().process()
         if self.transport is None:
-            # It became a socket, which has no body; nobody will finish this request.
+            # It became a WebSocket, which has no body; `finish` is never called for this request.
             self.forget()
         return done
 
@@ -108,7 +108,7 @@ class Request(_WebRequest):  # type: ignore[misc]
         return Inbox(self.body)
 
     def forget(self) -> None:
-        """Let go of the body."""
+        """Release the body."""
         held.give_back(self._held)
         self._held = 0
         for file in (self.body, self.content):
@@ -124,7 +124,7 @@ class Request(_WebRequest):  # type: ignore[misc]
         super().connectionLost(reason)
 
     def basic_error(self, status: int, status_text: bytes, body: str) -> None:
-        """Say what went wrong without an application, as far as it can still be said."""
+        """Respond with an error without the application, or abort a response that has begun."""
         if self._response_started:
             if self.channel is not None and not self.finished:
                 self.channel.transport.abortConnection()

@@ -18,7 +18,7 @@ from typing import Any
 from django.conf import settings
 from django.http import parse_cookie
 
-#: Requests of one visitor at a time, and the seconds that another waits for one of them to end.
+#: Concurrent requests of one visitor, and the seconds that another waits for one of them to end.
 AT_ONCE, PATIENCE = 1, 1.0
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
@@ -26,14 +26,14 @@ Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 @dataclass
 class _Line:
-    """One visitor's requests; one that nobody stands in is forgotten."""
+    """The queue of one visitor's requests; deleted when it is empty."""
 
     free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
     holders: int = 0
 
 
 class _Place:
-    """One request's place in its visitor's line."""
+    """One request's place in its visitor's queue."""
 
     def __init__(self, line: _Line) -> None:
         self._line = line
@@ -53,7 +53,7 @@ class _Place:
 
 
 def queue_by_visitor(application: Application) -> Application:
-    """Have each visitor's requests wait for each other."""
+    """Limit the concurrent requests of each visitor."""
     lines: dict[str, _Line] = {}
 
     async def call_in_turn(scope: Any, receive: Any, send: Any) -> None:
@@ -85,7 +85,7 @@ def queue_by_visitor(application: Application) -> Application:
 
 
 def name_visitor(scope: Any) -> str:
-    """Name who asks: a session, or an address."""
+    """Return the visitor's name: session or address."""
     cookies = b"; ".join(value for name, value in scope["headers"] if name.lower() == b"cookie")
     session = parse_cookie(cookies.decode("latin1")).get(settings.SESSION_COOKIE_NAME)
     return f"session {session}" if session else f"address {(scope.get('client') or ('',))[0]}"

@@ -18,15 +18,15 @@ from agentweb.edge.error_responses import make_refusal
 from agentweb.edge.flow import Flow
 
 _WebSocketProtocol: Any = WebSocketProtocol
-#: Bytes of the longest frame or message that a socket takes from a browser.
+#: Most bytes of a frame or message that a socket accepts from a browser.
 MOST_FRAME = 131_072
-#: Seconds of a period; frames of every kind and bytes that one may bring.
+#: Seconds of a period; most frames, of every kind, and bytes within one.
 PERIOD, MOST_FRAMES, MOST_BYTES = 5.0, 400, 1_048_576
-#: Frames that one message may be cut into.
+#: Most fragments of one message.
 MOST_PARTS = 64
-#: Messages that may wait for an application that is busy.
+#: Most messages that wait for a busy application.
 MOST_WAITING = 256
-#: Seconds that data may wait for a peer that takes none of it.
+#: Seconds after which a connection is cut if the peer takes none of the data.
 PATIENCE = 5.0
 #: Codes of RFC 6455, and our own for a peer that does not read.
 NORMAL, NOT_TEXT, TOO_MUCH, TOO_BIG, RESTARTING, NOT_READ = 1000, 1003, 1008, 1009, 1012, 4008
@@ -43,7 +43,7 @@ class Socket(_WebSocketProtocol):  # type: ignore[misc]
 
     def connectionMade(self) -> None:  # noqa: N802 - Autobahn's names, here and below
         self.flow = Flow(self.transport, PATIENCE, self._cut)
-        # In the place of the HTTP channel that this connection began as.
+        # Replaces the HTTP channel that this connection began with.
         self.transport.unregisterProducer()
         self.transport.registerProducer(self.flow, True)
         super().connectionMade()
@@ -64,7 +64,7 @@ class Socket(_WebSocketProtocol):  # type: ignore[misc]
             self._fail_connection(TOO_MUCH, "too many frames")
 
     def _is_new_period(self) -> bool:
-        """Say whether a period is over, and begin the next."""
+        """Return whether a period is over; if so, begin the next."""
         now = time.monotonic()
         if now - self._period_began < PERIOD:
             return False
@@ -90,7 +90,7 @@ class Socket(_WebSocketProtocol):  # type: ignore[misc]
             self._fail_connection(TOO_MUCH, "too many messages")
 
     def _fail_connection(self, code: int = TOO_MUCH, reason: str = "") -> None:
-        """Say why, and read no more; what has come already is thrown away."""
+        """Send a close frame with the reason, read no more and discard what has arrived."""
         if self.state != self.STATE_OPEN:
             self.dropConnection(abort=True)
             return
@@ -99,12 +99,12 @@ class Socket(_WebSocketProtocol):  # type: ignore[misc]
         self.transport.pauseProducing()
 
     def serverSend(self, content: Any, binary: bool = False) -> None:  # noqa: N802
-        # A page that leaves while it is told something is no error.
+        # A page that leaves during a send is not an error.
         if self.state not in (self.STATE_CLOSING, self.STATE_CLOSED):
             super().serverSend(content, binary)
 
     def sendMessage(self, *args: Any, **options: Any) -> None:  # noqa: N802
-        # The limit is for what comes in, not for a long turn.
+        # The limit is for incoming messages, not for a long answer.
         most, self.maxMessagePayloadSize = self.maxMessagePayloadSize, 0
         try:
             super().sendMessage(*args, **options)
@@ -115,11 +115,11 @@ class Socket(_WebSocketProtocol):  # type: ignore[misc]
         self.sendData(make_refusal(code))
 
     def serverClose(self, code: int | None = None) -> None:  # noqa: N802
-        # The library leaves codes below 3000 to itself, and would raise; 1011 is ours to say.
+        # The library reserves codes below 3000 and would raise; we send 1011 ourselves.
         self.sendCloseFrame(code=code or NORMAL)
 
     def leave(self) -> None:
-        """Tell the page that the server restarts, so that it comes back by itself."""
+        """Close with the code for a restart, so that the page reconnects by itself."""
         if self.state == self.STATE_OPEN:
             self.sendCloseFrame(code=RESTARTING)
 
@@ -137,11 +137,11 @@ class Socket(_WebSocketProtocol):  # type: ignore[misc]
         super().connectionLost(reason)
 
     def onClose(self, wasClean: bool, code: int, reason: str) -> None:  # noqa: N802, N803
-        # Without a server the handshake failed before any application was asked.
+        # Without a server the handshake failed before an application was called.
         if hasattr(self, "server"):
             super().onClose(wasClean, self._cut_with or code, reason)
             if hasattr(self, "handshake_deferred"):
-                # Nobody waits for the answer any more: in a storm there are others to be answered.
+                # Nobody waits for this response any more; under load others do.
                 self.server.forget(self)
 
     def inbox(self) -> asyncio.Queue[Any]:

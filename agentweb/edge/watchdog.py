@@ -10,14 +10,14 @@ import time
 import traceback
 
 logger = logging.getLogger("agentweb.edge")
-#: Seconds that the loop may be busy with one thing.
+#: Seconds for which the event loop may be blocked.
 MOST_BUSY = 2.0
-#: Seconds between two signs of life.
+#: Seconds between two beats.
 BEAT = 0.5
 
 
 class Watchdog(threading.Thread):
-    """Looks at the loop of the thread that made it; one line and one stack for each long wait."""
+    """Watches the event loop of the creating thread; logs one stack for each long block."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(name="watchdog", daemon=True)

@@ -27,9 +27,9 @@ ROOT = Path(settings.BASE_DIR)
 #: Sources of settings: those of the project, of the application and of the context policy.
 PROJECT_SETTINGS = ROOT / "agentweb/settings.py"
 CONF, POLICY = ROOT / "conversations/conf.py", ROOT / "conversations/context/policy/policy.py"
-#: What begins the sentence at the end of a comment that says a default which is no literal.
+#: The sentence at the end of a comment that states a default which is not a literal begins so.
 _DEFAULT = "Default: "
-#: Packages whose commands are documented, in this order; and Django's own, which need no row.
+#: Packages whose commands are documented, in this order; and Django's commands without a row.
 _OURS, _OF_DJANGO = ("agentweb", "conversations"), frozenset({"migrate"})
 #: Options that Django gives every command.
 _DJANGO = frozenset({
@@ -40,7 +40,7 @@ _DJANGO = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One row of the table: its name, its default as a reader writes it, what it means."""
+    """One row of the table: a setting's name, its default as text, its meaning."""
 
     name: str
     default: str
@@ -49,7 +49,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A generated table: the README, the name of its marks, and what makes it."""
+    """A generated table: the README, the name of its marks, and the function that renders it."""
 
     file: str
     name: str
@@ -135,7 +135,7 @@ def _project_settings() -> Iterator[Setting]:
 
 
 def _variable(call: ast.Call) -> str:
-    """Return the variable that a call of the reader `env` reads by a literal name, or ""."""
+    """Return the variable that a call of `env` reads by a literal name, or ""."""
     match call:
         case ast.Call(
             func=ast.Attribute(value=ast.Name(id="env")), args=[ast.Constant(value=str(name)), *_]
@@ -160,7 +160,7 @@ def _literal_default(call: ast.Call) -> str:
 def _application_settings() -> Iterator[Setting]:
     comments = _field_comments(POLICY, "Policy") | _field_comments(CONF, Conf.__name__)
     for name, value in list_defaults().items():
-        # A number of the policy has a text for its form; a comment is longer where there is one.
+        # A policy number has a text for its form; a comment, where there is one, is longer.
         meaning = comments[name] or POLICY_WORDS[name]
         yield Setting(PREFIX + name.upper(), show_default(value), meaning)
 
@@ -191,7 +191,7 @@ def _comment_above(source: str, node: ast.stmt) -> str:
 
 
 def show_default(value: Any) -> str:
-    """Write a default as it stands in the environment."""
+    """Format a default as it would be written in the environment."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -238,7 +238,7 @@ def _usage(name: str, parser: argparse.ArgumentParser) -> str:
 
 
 def _argument(action: argparse.Action) -> str:
-    """Write one argument in the form of a usage line."""
+    """Format one argument as in a usage line."""
     choices = "|".join(map(str, action.choices)) if action.choices else ""
     value = action.metavar or choices or action.dest.upper()
     value = " ".join(value) if isinstance(value, tuple) else str(value)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from conversations.telemetry.ids import list_log_ids
 
-#: What would begin another line, or move a terminal.
+#: Characters that would begin another line or control a terminal.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -35,7 +35,7 @@ class LineFormatter(_Formatter):
         more = [f"{name}={value}" for name, value in _read_fields(record).items()]
         message = _plain(" ".join([record.getMessage(), *more]))
         words = self.formatTime(record), record.levelname, record.name, *ids, message
-        # Set in: what an error says may look like a line of ours.
+        # Indented: the text of an error may look like one of our lines.
         trace = [f"  {_plain(line)}" for line in self.trace(record).split("\n") if line]
         return "\n".join((" ".join(words), *trace))
 
@@ -51,7 +51,7 @@ def _plain(text: str) -> str:
 
 
 class JsonFormatter(_Formatter):
-    """One object on one line: time, level, logger, message, ids, and `trace` for a traceback."""
+    """One JSON object a line: time, level, logger, message, ids, and `trace` for a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, object] = {

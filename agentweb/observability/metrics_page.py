@@ -25,7 +25,7 @@ from conversations.telemetry import metrics
 from conversations.turns.worker_queue import count_waiting_turns
 
 logger = logging.getLogger("agentweb.metrics")
-#: What only a proxy says; the edge drops most of it, and notes that it was there.
+#: Headers that only a proxy sets; the edge drops most of them and records that they were there.
 _PROXIED = ("X-Forwarded-For", "X-Forwarded-Proto", "Via")
 
 
@@ -62,11 +62,11 @@ def is_local(address: str) -> bool:
 
 
 def gather_figures() -> tuple[bytes, str]:
-    """Give the figures, those included that are read when they are asked for."""
+    """Return the figures, including those that are computed on request."""
     try:
         waiting = count_waiting_turns()
     except (DatabaseError, InterfaceError) as error:
-        # The figures that are left are those by which it is noticed.
+        # The other figures still show what is wrong.
         logger.warning("the queue could not be counted: %s", type(error).__name__)
         metrics.DATABASE_UP.set(0)
     else:
@@ -89,7 +89,7 @@ class _Handler(BaseHTTPRequestHandler):
         if settings.METRICS_TOKEN:
             is_allowed = is_bearer(self.headers.get("Authorization", ""))
         else:
-            # A page in a browser of this machine may have a name of its own lead here.
+            # A page in a local browser may resolve its own name to this machine (DNS rebinding).
             is_allowed = is_local(_host(self.headers.get("Host", "")))
         if self.path != "/metrics" or not is_allowed:
             self.send_error(404)
@@ -105,11 +105,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: each scrape would be a line."""
+        """Log nothing: each scrape would be a line."""
 
 
 def serve_figures() -> ThreadingHTTPServer | None:
-    """Serve the figures of a worker on its port, if it is to; without a token on loopback only."""
+    """Serve a worker's figures on its port, if one is set; without a token on loopback only."""
     if not metrics.is_on() or not settings.METRICS_PORT:
         return None
     host = "0.0.0.0" if settings.METRICS_TOKEN else "127.0.0.1"  # noqa: S104

@@ -53,7 +53,7 @@ def identify_requests(
 
 
 class WhoAsks(MiddlewareMixin):
-    """Name the person in the lines of the request, once the session has told who it is."""
+    """Add the person to the log lines of the request, once the session is read."""
 
     def process_request(self, request: HttpRequest) -> None:
         if request.user.is_authenticated:
@@ -61,7 +61,7 @@ class WhoAsks(MiddlewareMixin):
 
 
 class _Request:
-    """One request from its first line to its answer."""
+    """One request, from its first log line to its response."""
 
     def __init__(self, request: HttpRequest) -> None:
         self._request, self._began = request, time.monotonic()
@@ -97,7 +97,7 @@ class _Request:
 
 
 def find_request_id(request: HttpRequest) -> str:
-    """Give the id that a trusted proxy made, or make one."""
+    """Return the id that a trusted proxy set, or make one."""
     given = request.headers.get(HEADER, "")
     if settings.HTTPS and _SANE.fullmatch(given):
         return given

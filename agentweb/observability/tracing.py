@@ -22,7 +22,7 @@ def is_wanted() -> bool:
 def switch_on(exporter: Any = None) -> Any:
     """Trace to the exporter, by default to the OTLP endpoint; raises ImportError without the extra.
 
-    Gives the provider, whose `shutdown` sends what is left.
+    Returns the provider, whose `shutdown` sends what is left.
     """
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
@@ -41,7 +41,7 @@ def switch_on(exporter: Any = None) -> Any:
 
 
 def follow_tasks() -> None:
-    """Hand ids and trace on to the tasks that are sent, and take them up where they run."""
+    """Pass ids and trace context on to tasks that are sent, and restore them where these run."""
     from celery import signals
 
     signals.before_task_publish.connect(_send_on, dispatch_uid="agentweb-trace")
@@ -71,7 +71,7 @@ def _put_down(task: Any = None, **_: Any) -> None:
 
 
 def _headers(task: Any) -> dict[str, Any]:
-    # Where the protocol puts them depends on whether the message came by a broker.
+    # Where the protocol puts them depends on whether the message came through a broker.
     found = dict(getattr(task.request, "headers", None) or {})
     for name in (_REQUEST, "traceparent", "tracestate"):
         if (value := getattr(task.request, name, None)) is not None:

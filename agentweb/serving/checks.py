@@ -20,16 +20,16 @@ from agentweb.observability import tracing
 from agentweb.serving.host import find_file_system, is_on_network
 from conversations.conf import conf
 
-#: What a key must have to be one: characters, and different ones among them.
+#: Fewest characters of a secret key, and fewest different ones among them.
 KEY_LENGTH, KEY_VARIETY = 32, 8
 #: The major version of the SDK whose behaviour is known: its retry rules changed between majors.
 SDK_MAJOR = "2"
-#: Loggers whose lines would hold whole prompts or keys.
+#: Loggers whose lines would contain whole prompts or keys.
 TELLING = ("", "anthropic", "httpx2", "httpcore2", "django.db.backends")
 
 
 def is_weak(key: str) -> bool:
-    """Say whether a key could be guessed; the one that is made on the first start never is."""
+    """Return whether a key could be guessed; the key made at the first start never is."""
     is_short = len(key) < KEY_LENGTH or len(set(key)) < KEY_VARIETY
     return is_short or key.startswith("django-insecure-") or "change" in key.lower()
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import gc
 
-#: New objects behind which there is a collection, and how many of those until an older generation
-#: is looked at too. Python's own 700 are for scripts.
+#: Thresholds of the garbage collector: new objects before a collection, and collections before one
+#: of the next generation. Python's default of 700 is for scripts.
 THRESHOLDS = 10_000, 20, 20
 
 
 def freeze_memory() -> None:
-    """Keep all that is there for good; call it once, when the server is ready."""
+    """Exempt all present objects from collection; call it once, when the server is ready."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)

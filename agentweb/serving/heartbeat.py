@@ -28,7 +28,7 @@ from conversations.telemetry.event_loop_lag import pulse
 
 logger = logging.getLogger("agentweb.alive")
 Kind = Literal["web", "worker", "beat"]
-#: Seconds between two signs, and those after which a sign is none any more.
+#: Seconds between two heartbeats, and seconds after which one has expired.
 EVERY, LASTS = 10, 35
 _KEY = "agentweb:alive:"
 _CODE = ("agentweb", "conversations", "tools", "templates")
@@ -36,7 +36,7 @@ _CODE = ("agentweb", "conversations", "tools", "templates")
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """One process that lives."""
+    """One live process."""
 
     kind: str
     host: str
@@ -46,7 +46,7 @@ class Sign:
 
 @cache
 def code_version() -> str:
-    """Name the code of this process: equal where every file of it is."""
+    """Return a digest of the code of this process: equal where every file is equal."""
     digest = hashlib.sha256()
     for folder in _CODE:
         for path in sorted((Path(settings.BASE_DIR) / folder).rglob("*")):
@@ -57,13 +57,13 @@ def code_version() -> str:
 
 
 def find_sign_file(kind: Kind) -> Path | None:
-    """Say where a process gives its sign to its own container; None: nowhere."""
+    """Return the heartbeat file for the container's health check; None if there is none."""
     folder = settings.ALIVE_DIR
     return Path(folder) / f"agentweb-{kind}.alive" if folder else None
 
 
 class Signs:
-    """The signs that this process gives, from `begin` to its end."""
+    """The heartbeats of this process, from `begin` to its end."""
 
     def __init__(self, kind: Kind, *, every: float = EVERY) -> None:
         self._sign = Sign(kind, socket.gethostname(), os.getpid(), code_version())
@@ -87,12 +87,12 @@ class Signs:
             self._ended.wait(self._every)
 
     def give(self) -> None:
-        """Give one sign."""
+        """Send one heartbeat."""
         if self._file is not None:
             try:
                 self._file.write_text(str(time.time()), encoding="ascii")
             except OSError as error:
-                # A full disk is no reason to fall silent for ever: the next sign may have room.
+                # A full disk must not end the heartbeats: the next one may have room.
                 self._fail(error)
         text = json.dumps(asdict(self._sign))
         self._use_redis(lambda server: server.set(self._key, text, ex=LASTS))
@@ -119,7 +119,7 @@ class Signs:
 
 @contextmanager
 def give_signs(kind: Kind) -> Iterator[None]:
-    """Give signs for as long as a process works."""
+    """Send heartbeats for as long as a process works."""
     signs = Signs(kind)
     signs.begin()
     try:
@@ -133,7 +133,7 @@ def connect_redis(url: str) -> Any:
 
 
 def list_signs() -> list[Sign]:
-    """Give the processes that live; raises RedisError."""
+    """Return the live processes; raises RedisError."""
     with connect_redis(settings.REDIS_URL) as server:
         keys = sorted(server.scan_iter(f"{_KEY}*", count=500))
         found = [server.get(key) for key in keys]

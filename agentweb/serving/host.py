@@ -6,7 +6,7 @@ import re
 import resource
 from pathlib import Path
 
-#: Kinds on which SQLite's locks and shared memory do not hold.
+#: File systems on which SQLite's locks and shared memory do not work.
 NETWORK = frozenset({
     "nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ceph", "lustre", "beegfs", "glusterfs",
     "ocfs2", "gfs2", "davfs", "fuse.sshfs", "fuse.s3fs", "fuse.rclone", "fuse.glusterfs",
@@ -16,7 +16,7 @@ MOUNTS = Path("/proc/self/mountinfo")
 
 
 def find_file_system(path: Path, mounts: str | None = None) -> str:
-    """Name the kind of file system a path is on; "" where the machine does not say."""
+    """Return the type of the file system that a path is on; "" if unknown."""
     if mounts is None:
         try:
             mounts = MOUNTS.read_text(encoding="utf-8", errors="replace")
@@ -30,7 +30,7 @@ def find_file_system(path: Path, mounts: str | None = None) -> str:
             continue
         point = Path(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[4]))
         depth = len(point.parts)
-        # Of two on one folder the later hides the earlier.
+        # Of two mounts on one folder the later one hides the earlier.
         if depth >= found and path.resolve().is_relative_to(point):
             found, kind = depth, after.split()[0]
     return kind
@@ -41,5 +41,5 @@ def is_on_network(path: Path, mounts: str | None = None) -> bool:
 
 
 def leave_no_core() -> None:
-    """Have no crash of this process or its children write memory to the disk: keys are in it."""
+    """Disable core dumps of this process and its children: their memory holds keys."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

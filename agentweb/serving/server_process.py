@@ -30,7 +30,7 @@ def run_server(host: str, port: int, *, started: Callable[[str], None]) -> None:
     from conversations.conf import conf
 
     if conf.run_turns_in == "web":
-        import conversations.claude.client  # noqa: F401  (seconds that no first request should pay)
+        import conversations.claude.client  # noqa: F401  (imported now: its import takes seconds)
 
     _demand_free(host, port)
     process = _Process(lambda: started(format_site_url(host, port)))
@@ -44,12 +44,12 @@ def run_server(host: str, port: int, *, started: Callable[[str], None]) -> None:
 
 
 class _Process:
-    """The reactor's life: turns begin when it runs and are drained before it ends."""
+    """Start turns when the reactor runs, and drain them before it ends."""
 
     def __init__(self, started: Callable[[], None]) -> None:
         from twisted.internet import reactor
 
-        self._reactor: Any = reactor  # its type is that of whichever loop is installed
+        self._reactor: Any = reactor  # its type depends on the installed event loop
         self._started = started
         self.error: BaseException | None = None
 
@@ -83,7 +83,7 @@ def format_site_url(host: str, port: int) -> str:
 
 
 def _demand_free(host: str, port: int) -> None:
-    """Say plainly that an address cannot be listened on, before anything else starts."""
+    """Report an address that cannot be listened on before anything else starts."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:
@@ -98,7 +98,7 @@ def _demand_free(host: str, port: int) -> None:
 
 @contextlib.contextmanager
 def lock_data_folder() -> Iterator[None]:
-    """Hold the data folder's lock: the embedded database is for one server."""
+    """Hold the lock of the data folder: only one server may use the embedded database."""
     folder = Path(settings.DATA_DIR)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -17,12 +17,12 @@ from conversations.conf import conf
 from conversations.log.triggers import find_missing_guards
 from conversations.operations.db_damage import find_damage
 
-#: Connections of the server that are left to others: its own, backups, people with a shell.
+#: Connections of the database server left for others: its own, backups, people with a shell.
 SPARE_CONNECTIONS = 10
 
 
 def demand_fit_address(host: str) -> None:
-    """Refuse to listen on a public address with what is for a developer's machine."""
+    """Refuse to listen on a public address with development settings."""
     if is_loopback(host):
         return
     if settings.DEBUG:
@@ -39,7 +39,7 @@ def demand_fit_address(host: str) -> None:
 
 
 def demand_workers() -> None:
-    """Refuse to be a worker, or its clock, where turns run in the web process."""
+    """Refuse to start a worker or beat where turns run in the web process."""
     if conf.run_turns_in != "worker":
         raise CommandError(
             "turns run in the web process; to run them in workers set AGENTWEB_RUN_TURNS_IN=worker"
@@ -55,7 +55,7 @@ def is_loopback(host: str) -> bool:
 
 
 def demand_ready_database() -> None:
-    """Refuse a database that is not as this version needs it; for those who do not migrate it."""
+    """Refuse a database that does not match this version; for processes that do not migrate it."""
     missing = list_unapplied_migrations()
     if missing:
         raise CommandError(
@@ -81,7 +81,7 @@ def demand_guards() -> None:
 
 
 def demand_room() -> None:
-    """Refuse a pool that the server could not give."""
+    """Refuse a connection pool larger than the database server allows."""
     if connection.vendor != "postgresql":
         return
     most = read_max_connections()
@@ -100,7 +100,7 @@ def read_max_connections() -> int:
 
 
 def list_unapplied_migrations() -> list[str]:
-    """Name what is to be applied, in order; raises CommandError when there is no database."""
+    """Return the names of unapplied migrations in order; raises CommandError if unreachable."""
     from django.db.migrations.executor import MigrationExecutor
 
     try:

@@ -18,21 +18,21 @@ from conversations.conf import conf
 
 
 class WorkerLoop:
-    """The loop, from the start of the worker to its end."""
+    """The event loop of a worker, from its start to its end."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._draining: concurrent.futures.Future[None] | None = None
 
     def demand_threads(self, worker: Any) -> None:
-        """Refuse a pool that forks: each of its processes would be a worker without a loop."""
+        """Refuse a pool that forks: its child processes would have no loop."""
         pool = str(getattr(worker, "pool_cls", ""))
         if "thread" not in pool.lower():
             sys.exit("agentweb's workers are threads: start them with manage.py worker")
 
     def start(self) -> None:
-        """Begin to run turns; raises what keeps this process from it."""
-        import conversations.claude.client  # noqa: F401  (seconds that no first turn should pay)
+        """Begin to run turns; raises an error if this process cannot."""
+        import conversations.claude.client  # noqa: F401  (imported now: its import takes seconds)
         from conversations.runtime.process import process
 
         threading.Thread(target=self._loop.run_forever, name="turns", daemon=True).start()
@@ -49,7 +49,7 @@ class WorkerLoop:
         sys.stdout.flush()
 
     def leave(self) -> None:
-        """Begin to drain; comes back at once, for a signal waits."""
+        """Begin to drain; returns at once, since a signal handler calls it."""
         from conversations.runtime.process import process
 
         if self._draining is None:

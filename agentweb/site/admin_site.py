@@ -23,7 +23,7 @@ class ReviewSite(AdminSite):
     index_template = "admin/review.html"
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
-        # Tables are registered with this site, so they are imported after it.
+        # Tables are registered with this site, so their modules are imported after it.
         from conversations.admin import overview
 
         return [
@@ -42,7 +42,7 @@ class ReviewSite(AdminSite):
             try:
                 return view(request, *args, **kwargs)
             except (OverflowError, DataError) as error:
-                # A number or a text in the address that no column of the database takes.
+                # A number or text in the URL that does not fit any database column.
                 raise SuspiciousOperation("the address asks for what no column takes") from error
 
         return super().admin_view(call_view, cacheable)

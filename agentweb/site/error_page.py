@@ -17,12 +17,12 @@ from django.utils.translation import gettext as _
 from conversations.operations.db_damage import DatabaseDamaged
 from tools.framework.errors import is_of_full_disk
 
-#: Seconds after which a browser or a proxy may ask again.
+#: Seconds after which a browser or a proxy may retry.
 RETRY_SECONDS = 5
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Answer 400, or 413 with the reason where too much was sent; where it was typed if it was."""
+    """Respond with 400, or with 413 for a body over a limit: a fragment for htmx, else a page."""
     if not isinstance(exception, RequestDataTooBig):
         return render(request, "400.html", status=400)
     if request.headers.get("HX-Request"):
@@ -32,11 +32,11 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Answer 500, or 503 while the database does not answer; both name the request."""
+    """Respond with 500, or 503 while the database does not answer; both show the request's id."""
     error = sys.exc_info()[1]
     is_full = is_of_full_disk(error)
     is_down = is_full or isinstance(error, OperationalError | InterfaceError)
-    # Without the request's context: what failed may be what that would read.
+    # Rendered without the request's context: reading that may be what failed.
     html = loader.get_template("503.html" if is_down else "500.html").render(
         {
             "request_id": getattr(request, "request_id", ""),
@@ -51,6 +51,6 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _is_of_full_database(error: BaseException | None) -> bool:
-    """Read it from SQLite's words, or from PostgreSQL's code 53100."""
+    """Detect it by SQLite's message, or by PostgreSQL's code 53100."""
     code = getattr(getattr(error, "__cause__", None), "sqlstate", "")
     return "disk is full" in str(error) or code == "53100"

@@ -18,7 +18,7 @@ from conversations.accounts.preferences import read_preferences
 
 
 class NotStored(MiddlewareMixin):
-    """Let no browser or proxy keep what was made for one person; a file says itself what may be."""
+    """Forbid browsers and proxies to store personal pages; a file sets its own header."""
 
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase
@@ -28,9 +28,9 @@ class NotStored(MiddlewareMixin):
 
 
 class FormsInUtf8(MiddlewareMixin):
-    """Answer a form in another character set than UTF-8 by 415, before anything reads it.
+    """Respond to a form in another charset than UTF-8 with 415, before it is parsed.
 
-    Its reading fails wherever it is first needed, which may be while the page of an error is made.
+    Parsing would fail wherever it first happens, which may be while an error page is rendered.
     """
 
     def process_request(self, request: HttpRequest) -> HttpResponse | None:
@@ -38,7 +38,7 @@ class FormsInUtf8(MiddlewareMixin):
         if charset is None:
             return None
         if _is_utf8(charset):
-            # By the one of its names that Django takes.
+            # By the name of UTF-8 that Django accepts.
             request.encoding = "utf-8"
             return None
         return HttpResponse(loader.get_template("415.html").render(), status=415)
@@ -52,7 +52,7 @@ def _is_utf8(charset: str) -> bool:
 
 
 class PersonLanguage(MiddlewareMixin):
-    """Speak the language the person has chosen; without a choice it is the browser's."""
+    """Use the person's chosen language; without a choice that of the browser."""
 
     def process_request(self, request: HttpRequest) -> None:
         chosen = read_preferences(getattr(request.user, "preferences", None)).language
@@ -62,9 +62,9 @@ class PersonLanguage(MiddlewareMixin):
 
 
 class LogInFirst(MiddlewareMixin):
-    """Answer a fragment's request without a session by 401: its page asks for the log-in itself.
+    """Respond with 401 to a fragment's request without a session: its page shows the log-in.
 
-    The browser would follow a redirect unseen and take the log-in page for the fragment.
+    The browser would follow a redirect invisibly and take the log-in page for the fragment.
     """
 
     def process_response(
@@ -80,9 +80,9 @@ class LogInFirst(MiddlewareMixin):
 def run_in_one_thread(
     get_response: Callable[[HttpRequest], HttpResponseBase],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Have all middleware from the static files on run in the thread of the view, in one go.
+    """Run all middleware from the static files on in the thread of the view, in one call.
 
-    On a server each of them would go to that thread and come back by itself, before the view and
-    behind it. It is the last one: Django puts what is around it in the place where it is itself.
+    On a server each of them would switch to that thread and back by itself, before and after the
+    view. It must be the last middleware: Django adapts those around it to its own mode.
     """
     return get_response

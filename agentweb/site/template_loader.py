@@ -14,7 +14,7 @@ from django.template import Engine, base
 from django.template.loaders import cached, filesystem
 
 _MARKS = re.compile(r"""(</?[a-zA-Z]\w*|[>"']|\n[ \t]*)""")
-#: Elements that show their spaces: how one begins, and its end.
+#: Elements that preserve white space: start and end of their tags.
 _SHOWING = {"<pre": "</pre", "<textarea": "</textarea"}
 
 

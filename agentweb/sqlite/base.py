@@ -15,7 +15,7 @@ from typing import Any
 from django.db import OperationalError
 from django.db.backends.sqlite3 import base
 
-#: One for each database of this process.
+#: One lock for each database of this process.
 _locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
@@ -26,7 +26,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _start_transaction_under_autocommit(self) -> None:
         lock = _locks[str(self.settings_dict["NAME"])]
-        # As long as SQLite itself would wait, and with its words.
+        # Waits as long as SQLite itself would, and raises its message.
         if not lock.acquire(timeout=self.settings_dict["OPTIONS"].get("timeout", 5.0)):
             raise OperationalError("database is locked")
         self._held = lock
@@ -38,7 +38,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _commit(self) -> Any:
         done = super()._commit()  # type: ignore[misc]
-        # One that fails is rolled back next.
+        # A commit that fails is rolled back next.
         self._let_go()
         return done
 

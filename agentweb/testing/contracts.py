@@ -14,7 +14,7 @@ from importlinter import Contract, ContractCheck, fields, output
 
 
 class ClosedContract(Contract):
-    """`source_modules` import the standard library, each other and `allowed_modules`."""
+    """`source_modules` may import only the standard library, each other and `allowed_modules`."""
 
     source_modules = fields.ListField(subfield=fields.StringField())
     allowed_modules = fields.ListField(subfield=fields.StringField(), required=False, default=[])

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from django.conf import settings
 
-#: Commands beside those that the processors have time for: half of a test run is waiting.
+#: Commands beyond the number of processors: half of a test run is waiting.
 _EXTRA = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A command, and what is set in its environment."""
+    """A command and the variables added to its environment."""
 
     name: str
     words: tuple[str, ...]
@@ -28,7 +28,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a check."""
+    """The result of a check."""
 
     name: str
     is_good: bool
@@ -37,10 +37,10 @@ class Result:
 
 
 def run_check(check: Check, data: Path) -> Result:
-    """Run a check with a data folder of the test run's own."""
+    """Run a check with the test run's own data folder."""
     environment = os.environ | {"AGENTWEB_DATA_DIR": str(data), **check.environment}
     started = time.monotonic()
-    # A file: a process that outlives the command would keep a pipe open for ever.
+    # A file, not a pipe: a process that outlives the command would keep a pipe open for ever.
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace", dir=data) as output:
         done = subprocess.run(
             check.words, check=False, cwd=settings.BASE_DIR, env=environment,
@@ -52,7 +52,7 @@ def run_check(check: Check, data: Path) -> Result:
 
 
 def run_checks(checks: Iterable[Check], data: Path) -> Iterator[Result]:
-    """Run checks side by side, begun in their order; yield each result when it is there."""
+    """Run checks concurrently, started in order; yield each result when it is ready."""
     with ThreadPoolExecutor((os.cpu_count() or 1) + _EXTRA) as pool:
         for ended in as_completed([pool.submit(run_check, check, data) for check in checks]):
             yield ended.result()

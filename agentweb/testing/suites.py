@@ -34,9 +34,9 @@ PYTHON = (sys.executable, "-m")
 SETTINGS = "--ds=tests.settings"
 BROWSER = ("tests/e2e",)
 CORE = ("tests/context", "tests/agent")
-#: Long stories that reach no line which the core's other tests do not: not measured.
+#: Long tests that reach no line which the core's other tests do not: not measured for coverage.
 STORIES = ("tests/context/test_laws.py",)
-#: What people and attackers see, and what else depends on the database.
+#: Tests of pages and attacks, and of what else depends on the database.
 PAGES = ("tests/web", "tests/attacks", "tests/agentweb", "tests/bench", "tests/rendering")
 DOMAINS = tuple(
     f"tests/{room}"
@@ -46,37 +46,38 @@ DOMAINS = tuple(
     )
 )  # fmt: skip
 FAULTS = ("tests/faults",)
-#: What is around the app: its model's API, servers, tools; and whole processes, which mostly wait.
+#: Tests around the app: API client, servers, tools; and whole processes, which mostly wait.
 AROUND = ("tests/edge", "tests/emulator", "tests/scaled", "tests/tools")
 PROCESSES = ("tests/rig",)
-#: The programs of a run: pytest, and pytest watched for what it covers.
+#: The programs of a run: pytest, and pytest under coverage.
 PLAIN, MEASURED = ("pytest",), ("coverage", "run", "--parallel-mode", "-m", "pytest")
 #: Most failures of one run that are retried.
 MOST_RETRIED = 3
-#: Seconds after which a test that does not end is cut off; the runs share the processors.
+#: Seconds after which a stuck test is ended; runs share the processors, so it is long.
 _PATIENT = ("-o", "faulthandler_timeout=600")
 
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A run of pytest: folders, left-out folders, a database, a program."""
+    """A run of pytest: folders, excluded folders, a database, a program."""
 
     name: str
     folders: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     database: str = "sqlite"
-    #: "database": only tests that depend on it. Not "": without what the other run has.
+    #: "database": only tests that depend on the database. Not "": without those that another run
+    #: has.
     only: str = ""
-    #: Of the tests that another run has on its database, one in so many runs here, too.
+    #: Of the tests that another run has on its database, run one in `share` here too.
     share: int = 1
     program: tuple[str, ...] = PLAIN
 
     def tally_file(self, data: Path) -> Path:
-        """Name the file in which tests/conftest.py leaves the counts of the run."""
+        """Return the file in which tests/conftest.py leaves the counts of the run."""
         return data / f"{self.name.replace(' ', '-')}.json"
 
     def make_check(self, data: Path) -> Check:
-        """Return the command of the run."""
+        """Return the command of the run as a Check."""
         environment = {
             "AGENTWEB_TEST_DATABASE": self.database,
             "AGENTWEB_TEST_ONLY": self.only,
@@ -91,7 +92,7 @@ class Suite:
         return Check(self.name, (*PYTHON, *pytest), environment)
 
     def read_counts(self, data: Path) -> Counts:
-        """Return the counts of the run; one failure where it did not come to its end."""
+        """Return the counts of the run; one failure if it did not reach its end."""
         tally = self.tally_file(data)
         if tally.exists():
             row: dict[str, Any] = json.loads(tally.read_text(encoding="ascii"))
@@ -100,7 +101,7 @@ class Suite:
         return Counts(failed=1)
 
     def read_last_test(self, data: Path) -> str:
-        """Name the test in which a run ended early; "" for a run that came to its end."""
+        """Return the test in which a run ended early; "" if it reached its end."""
         tally = self.tally_file(data)
         last = tally.with_suffix(".at")
         return last.read_text(encoding="utf-8") if last.exists() and not tally.exists() else ""
@@ -108,7 +109,7 @@ class Suite:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Numbers of tests; `broken` names those that failed, `retried` those that a retry saved."""
+    """Numbers of tests; `broken` names failed ones, `retried` those that passed on a retry."""
 
     passed: int = 0
     failed: int = 0
@@ -123,7 +124,7 @@ class Counts:
         )  # fmt: skip
 
 
-#: The longest first, so that the last ones end at about the same time.
+#: Longest first, so that the last ones end at about the same time.
 SUITES = (
     Suite("processes", PROCESSES, only="sqlite"),
     Suite("browser", BROWSER),
@@ -142,7 +143,7 @@ SUITES = (
     Suite("faults on sqlite", FAULTS, only="sqlite", share=2),
     Suite("core", CORE, without=STORIES, program=MEASURED),
 )  # fmt: skip
-#: The quick subset: what says within two minutes whether a change broke the core or a domain.
+#: The quick subset: shows within two minutes whether a change broke the core or a domain.
 QUICK = (
     Suite("domains on sqlite", DOMAINS, only="sqlite"),
     Suite("core", CORE, without=STORIES),
@@ -152,9 +153,9 @@ QUICK = (
 def retry_failures(suite: Suite, data: Path) -> tuple[Result | None, Counts]:
     """Run the few failures of a run once more, with nothing beside them.
 
-    Returns the result, None where none or too many had failed, and the counts with those that
-    passed now as `retried`. A test that fails beside other runs and passes alone is flaky: the
-    runs share the processors. A test that fails alone is broken.
+    Returns the result, None where none or too many had failed, and the counts with those that pass
+    now as `retried`. A test that fails beside other runs and passes alone is flaky, since runs
+    share the processors. A test that fails alone is broken.
     """
     first = suite.read_counts(data)
     if not 0 < len(first.broken) <= MOST_RETRIED:
@@ -178,5 +179,5 @@ def add_counts(rows: Iterable[Counts]) -> Counts:
 
 
 def keep_present(paths: Iterable[str]) -> list[str]:
-    """Leave out folders that are not there; a test is named by its file and its own name."""
+    """Drop missing folders; a test is named by its file and its own name."""
     return [one for one in paths if (settings.BASE_DIR / one.partition("::")[0]).exists()]

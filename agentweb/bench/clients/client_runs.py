@@ -26,9 +26,9 @@ _INSTALL_SECONDS, _RUN_SECONDS = 600, 180
 @dataclass(frozen=True, slots=True)
 class Client:
     title: str
-    #: What is installed; the first names the version in the table.
+    #: Packages to install; the first gives the version in the table.
     packages: tuple[str, ...]
-    #: A program of `programs`, or the words of a command, `{bin}` standing for its folder.
+    #: A program of `programs`, or the words of a command; `{bin}` stands for its folder.
     program: str = ""
     command: tuple[str, ...] = ()
     is_npm: bool = False
@@ -37,7 +37,7 @@ class Client:
 @dataclass(frozen=True, slots=True)
 class Check:
     name: str
-    #: Empty when the check passed.
+    #: Empty if the check passed.
     error: str = ""
 
 
@@ -69,7 +69,7 @@ CLIENTS = (
 
 
 def run_clients(folder: Path, say: Callable[[str], None]) -> list[Run]:
-    """Run every client in environments below a folder; one that cannot be installed has failed."""
+    """Run every client in environments below a folder; one that cannot be installed fails."""
     runs = []
     with _start_emulator() as url:
         for client in CLIENTS:
@@ -82,7 +82,7 @@ def _run_client(client: Client, place: Path, url: str) -> Run:
     place.mkdir(parents=True, exist_ok=True)
     try:
         version = (_install_npm if client.is_npm else _install_pip)(client, place)
-        # A client must not meet the settings and keys of the person who runs this.
+        # A client must not read the settings and keys of the person who runs this.
         env = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         env |= {"HOME": str(place), "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "sk-emulator"}
         done = _execute(_words(client, place), place, _RUN_SECONDS, env)
@@ -97,7 +97,7 @@ def _words(client: Client, place: Path) -> list[str]:
     if client.command:
         return [word.replace("{bin}", str(place / "node_modules/.bin")) for word in client.command]
     if client.is_npm:
-        # Node looks for packages beside the program.
+        # Node resolves packages relative to the program.
         copied = place / client.program
         copied.write_bytes((PROGRAMS / client.program).read_bytes())
         return ["node", str(copied)]
@@ -105,7 +105,7 @@ def _words(client: Client, place: Path) -> list[str]:
 
 
 def read_checks(client: Client, status: int, output: str) -> tuple[Check, ...]:
-    """Read what a program wrote last; a program that died or wrote nothing has failed."""
+    """Parse the last line of a program; one that crashed or printed nothing counts as failed."""
     last = output.strip().rpartition("\n")[2]
     try:
         found = json.loads(last)
@@ -137,7 +137,7 @@ def _install_npm(client: Client, place: Path) -> str:
     _execute(words, place, _INSTALL_SECONDS).check_returncode()
     package = place / "node_modules" / client.packages[0]
     if (package / "install.cjs").exists():
-        # Newer npm leaves the package's own installation to its user.
+        # Newer versions of npm do not run the package's install script.
         _execute(["node", "install.cjs"], package, _INSTALL_SECONDS).check_returncode()
     return str(json.loads((package / "package.json").read_text(encoding="utf-8"))["version"])
 
@@ -165,7 +165,7 @@ def _start_emulator() -> Iterator[str]:
 
 
 def render_table(runs: Iterable[Run]) -> str:
-    """Return a README's table: what passed is counted, what did not is named with its error."""
+    """Return the README's table: passed checks are counted, failed ones named with their errors."""
     lines = ["| client | version | passed | did not pass |", "|---|---|---:|---|"]
     for run in runs:
         passed = sum(not check.error for check in run.checks)

@@ -64,6 +64,6 @@ def _start_again() -> NoReturn:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     environment = os.environ | {_MARK: "1", "AGENTWEB_DATA_DIR": str(folder)}
     environment.pop("DATABASE_URL", None)
-    # The preset that shows every step of the engine within minutes.
+    # The preset under which every step of the engine happens within minutes.
     environment.setdefault("AGENTWEB_POLICY", "classic")
     os.execve(sys.executable, [sys.executable, *sys.argv], environment)  # noqa: S606

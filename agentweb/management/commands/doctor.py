@@ -17,7 +17,7 @@ class Command(BaseCommand):
         "Look at everything that can be wrong with an installation, each line with what to change;"
         " exit code 1 when something failed."
     )
-    # It says itself what the checks say, and must come that far.
+    # The command reports the checks itself, so they must not stop it.
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:

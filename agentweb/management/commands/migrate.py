@@ -23,10 +23,10 @@ _LOCK = 0x61_67_77_6D
 
 
 class Executor(MigrationExecutor):
-    """Records what it applies in the transaction of it, indexes and foreign keys included.
+    """Records a migration in its own transaction, indexes and foreign keys included.
 
-    Django runs those at the end and records the migration behind its transaction: killed in
-    between, it would begin anew with tables that are there.
+    Django runs those at the end and records the migration after its transaction: killed in between,
+    it would start again with tables that already exist.
     """
 
     def apply_migration(
@@ -45,13 +45,13 @@ class Executor(MigrationExecutor):
         return state
 
 
-# The command has no other place for it.
+# The command has no other way to replace it.
 migrate.MigrationExecutor = Executor  # type: ignore[attr-defined]
 
 
 class Command(migrate.Command):
     def execute(self, *args: Any, **options: Any) -> Any:
-        # The checks before it ask the database too.
+        # The checks before the migration use the database too.
         with connect_as_owner():
             return super().execute(*args, **options)
 
@@ -68,7 +68,7 @@ def _alone() -> Iterator[None]:
     if connection.vendor != "postgresql":
         yield
         return
-    # Of the session, so the server gives it back when this process dies.
+    # A session lock: the server releases it when this process dies.
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = 0")
         cursor.execute("SELECT pg_advisory_lock(%s)", [_LOCK])

@@ -19,7 +19,7 @@ from conversations.web.setup import read_setup_token
 
 
 def port_number(text: str) -> int:
-    """Read a port; argparse shows the message to whoever typed it."""
+    """Parse a port; argparse shows the error."""
     if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 65_536:
         raise argparse.ArgumentTypeError(f"{text}: a port is a number from 1 to 65535")
     return int(text)
@@ -47,14 +47,14 @@ class Command(BaseCommand):
         self.stdout.write("Stopped.")
 
     def prepare(self) -> None:
-        """Bring the database to the present state; refuse one that cannot keep the log."""
+        """Migrate the database; refuse one that cannot keep the log."""
         demand_sound()
         call_command("migrate", interactive=False, verbosity=0)
         demand_guards()
         demand_room()
 
     def emulate(self) -> Any:
-        """Start the emulator when no key is set and no other address is given."""
+        """Start the emulator if neither a key nor another address is set."""
         if settings.ANTHROPIC_API_KEY or settings.ANTHROPIC_BASE_URL:
             return None
         from agentweb.emulator import start

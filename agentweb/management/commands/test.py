@@ -48,7 +48,7 @@ PRODUCTION = {
     "AGENTWEB_HOSTS": "chat.example.org",
     "SECRET_KEY": "long, random and only for this check: 7Hq2-vX9z_Lm4sTb8RcWd1KpYf6",
 }
-#: Long runs: the module that is run, and tests that then do all instead of a slice.
+#: Long runs: the module to run, and tests that then run in full instead of in part.
 LONG_RUNS: dict[str, tuple[str, tuple[str, ...]]] = {
     "--thorough": ("tests.context.thorough", ("tests/context/test_shortened.py",)),
     "--mutations": ("tests.mutations", ()),
@@ -83,7 +83,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Declare the arguments for the help; `run_from_argv` reads them itself."""
+        """Declare the arguments for the help; `run_from_argv` parses them itself."""
         parser.add_argument("--quick", action="store_true")
         parser.add_argument("--thorough", nargs="*", metavar=("COUNT", "FIRST"))
         parser.add_argument("--mutations", nargs="*", metavar="FILE")
@@ -91,7 +91,7 @@ class Command(BaseCommand):
         parser.add_argument("pytest", nargs="*", metavar="PYTEST_ARGUMENT")
 
     def run_from_argv(self, argv: list[str]) -> None:
-        """Leave the arguments to pytest, which would not pass Django's own reader."""
+        """Pass the arguments on to pytest; Django's own parser would reject them."""
         match argv[2:]:
             case ["--help" | "-h"]:
                 self.print_help(argv[0], argv[1])
@@ -134,7 +134,7 @@ class Command(BaseCommand):
         return self._close(add_counts(counts), failed, time.monotonic() - started)
 
     def _run_side_by_side(self, suites: tuple[Suite, ...], data: Path) -> list[str]:
-        """Show each run when it has ended, and name those that failed."""
+        """Show each run when it has ended; return the names of those that failed."""
         names = {suite.name: suite for suite in suites}
         failed = []
         checks = (*(suite.make_check(data) for suite in suites), *LINTERS)
@@ -153,7 +153,7 @@ class Command(BaseCommand):
         return counts
 
     def _is_covered(self, data: Path) -> bool:
-        """Hold the core to be covered fully, every branch of it."""
+        """Return whether the core is fully covered, every branch of it."""
         environment = {"COVERAGE_FILE": str(data / "coverage")}
         tool = (*PYTHON, "coverage")
         run_check(Check("combine", (*tool, "combine", "--quiet", str(data)), environment), data)
@@ -179,7 +179,7 @@ class Command(BaseCommand):
         if failed:
             self.stdout.write(f"not good: {', '.join(failed)}")
         self.stdout.write(f"{seconds:.0f} s in all")
-        # A run that is not good never closes on "0 failed", whatever it was that failed.
+        # A failed run never ends with "0 failed", whatever the reason.
         total = max(counts.failed, len(failed))
         closing = f"{counts.passed} passed, {total} failed"
         closing += f", {counts.skipped} skipped" if counts.skipped else ""

@@ -11,7 +11,7 @@ from agentweb.serving.heartbeat import give_signs
 from agentweb.serving.startup import demand_ready_database, demand_workers
 from conversations.conf import conf
 
-#: Threads for tasks that are no turns.
+#: Threads for tasks other than turns.
 OTHERS = 4
 
 

@@ -6,13 +6,13 @@ import json
 import sys
 from collections.abc import Callable
 
-#: A model that still takes a forced tool and a temperature, as clients send them.
+#: A model that still accepts a forced tool and a temperature, as clients send them.
 MODEL = "claude-sonnet-4-6"
 _found: list[dict[str, str]] = []
 
 
 def check(name: str) -> Callable[[Callable[[], None]], None]:
-    """Run the function now; an error is the check's result and ends nothing."""
+    """Run the function now; its error becomes the result of the check."""
 
     def run(function: Callable[[], None]) -> None:
         try:
@@ -26,5 +26,5 @@ def check(name: str) -> Callable[[Callable[[], None]], None]:
 
 
 def finish() -> None:
-    """Write what was found as the last line."""
+    """Print the results as the last line."""
     sys.stdout.write("\n" + json.dumps(_found) + "\n")
