@@ -18,11 +18,11 @@ _THOUGHT = "The request is clear; I answer it from what is in view."
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One content block: how it opens, what its deltas carry, what it is in the end."""
+    """One content block: its start event, the text of its deltas, its final form."""
 
     opening: json_codec.Object
     block: json_codec.Object
-    #: Text of the deltas; None for a block that arrives whole.
+    #: Text of the deltas; None for a block that arrives complete in its start.
     text: str | None
     tokens: int
     signature: str = ""
@@ -40,7 +40,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What the request lets the answer be."""
+    """What the request allows for the answer."""
 
     model: Model
     account: str
@@ -48,17 +48,17 @@ class Terms:
     #: Thinking is off, but narration between tool calls still comes as thinking.
     updates: bool
     display: str
-    #: Tokens the model thinks at least: more than a summary of its thinking shows.
+    #: Fewest tokens of thinking: more than a summary of the thinking shows.
     min_thinking: int
     max_tokens: int
-    #: Tokens left in the window; the smaller of the two limits stops the answer.
+    #: Tokens left in the context window; the smaller of the two limits stops the answer.
     room: int
     stop_sequences: tuple[str, ...]
     nonce: bytes
 
 
 def compose(reply: Reply, terms: Terms, chain: Chain) -> Answer:
-    """Lay out the reply within the terms; the chain takes in what is sent."""
+    """Build the content blocks of a reply within the terms; add them to the chain."""
     pieces: list[Piece] = []
     stop, sequence = reply.effective_stop, None
     limit = left = min(terms.max_tokens, terms.room)
@@ -67,7 +67,7 @@ def compose(reply: Reply, terms: Terms, chain: Chain) -> Answer:
         piece = _lay_out(shown_block, index, terms, chain)
         cut = _fit(piece, left, terms.model.tokenizer)
         if isinstance(shown_block, Think) and piece.tokens > left > 0:
-            # All that was left went into thinking, and nothing is said.
+            # All remaining tokens went into thinking, and no text follows.
             text = fit_text(shown_block.text, left, terms.model.tokenizer)
             cut = _think(replace(shown_block, text=text, least=left), terms, chain)
         if cut is not None:
@@ -104,7 +104,7 @@ _Part: TypeAlias = Text | ToolUse | Raw | Think | _ServerCall
 
 
 def _order(reply: Reply, terms: Terms) -> list[_Part]:
-    """Thinking comes first; narration joins it where the model has that habit."""
+    """Put thinking first; narration becomes thinking for models that do so."""
     ordered: list[_Part] = [*reply.results]
     places_itself = any(isinstance(block, Think) for block in reply.blocks)
     if terms.thinking and not places_itself and not reply.is_thoughtless:
@@ -157,7 +157,7 @@ def _lay_out(block: _Part, index: int, terms: Terms, chain: Chain) -> Piece:
             tokens = count_text(use.name + text, tokenizer) + CALL_TOKENS
             return Piece(head | {"input": {}}, head | {"input": use.input}, text, tokens)
         case Raw(raw):
-            # What a tool gave back or the server put in is nothing the model wrote.
+            # Results of tools and what the server inserted were not written by the model.
             written = raw["type"] not in _NOT_WRITTEN and not raw["type"].endswith("_tool_result")
             tokens = count_text(json_codec.encode(raw).decode(), tokenizer) if written else 0
             return Piece(raw, raw, None, tokens)
@@ -197,7 +197,7 @@ def _stop_at(block: _Part, sequences: tuple[str, ...]) -> tuple[_Part, str | Non
 
 
 def _fit(piece: Piece, left: int, tokenizer: Tokenizer) -> Piece | None:
-    """The piece as far as it fits; None when not even its start does."""
+    """Return the part of a piece that fits; None when not even its start does."""
     if piece.tokens <= left:
         return piece
     if left <= 0 or piece.text is None or piece.block["type"] == "thinking":
@@ -213,7 +213,7 @@ def _fit(piece: Piece, left: int, tokenizer: Tokenizer) -> Piece | None:
 
 
 def _read_complete_fields(partial: str) -> json_codec.Object:
-    """What can be read of a cut object: its complete fields."""
+    """Return the complete fields of a truncated JSON object."""
     for end in range(len(partial), max(0, len(partial) - 4_000), -1):
         if partial[end - 1] in '"]}':
             try:

@@ -40,7 +40,7 @@ class Account:
 
 
 def admit(headers: Mapping[str, str], bad_keys: Mapping[str, ApiError]) -> Account:
-    """The account behind the request's key, or the refusal it gets."""
+    """Return the account of the request's key; raises the ApiError of a key that is refused."""
     key = headers.get("x-api-key", "").strip()
     if not key:
         key = headers.get("authorization", "").removeprefix("Bearer ").strip()
@@ -57,7 +57,7 @@ def admit(headers: Mapping[str, str], bad_keys: Mapping[str, ApiError]) -> Accou
 
 
 def find_version(headers: Mapping[str, str]) -> Version:
-    """The version that a request names; raises the API's refusal of none or an unknown one."""
+    """Return the API version of a request; raises the API's error for a missing or unknown one."""
     version = headers.get("anthropic-version")
     if version is None:
         raise Invalid("anthropic-version: header is required")
@@ -67,7 +67,7 @@ def find_version(headers: Mapping[str, str]) -> Version:
 
 
 def betas(headers: Mapping[str, str]) -> frozenset[str]:
-    """The beta names asked for; unknown ones are accepted."""
+    """Return the requested beta names; unknown ones are accepted."""
     return frozenset(
         name.strip() for name in headers.get("anthropic-beta", "").split(",") if name.strip()
     )

@@ -22,7 +22,7 @@ from agentweb.emulator.scenes.scene import Scene
 from agentweb.emulator.script import Script
 from agentweb.emulator.state import Emulator
 
-#: Seconds between deltas when people watch.
+#: Seconds between deltas when people watch a demonstration.
 DEMO_PACE = 0.012
 MAX_BODY = 32 * 1_048_576
 
@@ -58,7 +58,7 @@ def create_app(
 ) -> EmulatorApp:
     """Build an emulator; `app.emulator` holds its bills, log and cache.
 
-    A script answers first, the scenes what it leaves.
+    A script answers first; the scenes answer what it does not.
     """
     if clock is not None:
         settings["clock"] = clock

@@ -15,7 +15,7 @@ Headers: TypeAlias = Iterable[tuple[str, str]]
 
 
 async def respond(send: Send, status: int, body: bytes, headers: Headers) -> None:
-    """Send a whole response."""
+    """Send a complete response."""
     await start(send, status, [*headers, ("content-length", str(len(body)))])
     await send({"type": "http.response.body", "body": body})
 
@@ -26,11 +26,11 @@ async def start(send: Send, status: int, headers: Headers) -> None:
 
 
 class Disconnected(Exception):
-    """The client went away before its request was read."""
+    """The client disconnected before its request was read."""
 
 
 async def read_body(receive: Receive, limit: int) -> bytes | None:
-    """Read the whole request body; None when it is larger than the limit."""
+    """Read the full request body; None when it is larger than the limit."""
     parts: list[bytes] = []
     size = 0
     while True:

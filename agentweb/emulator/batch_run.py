@@ -24,7 +24,7 @@ from agentweb.emulator.validation.call import validate_call
 
 
 def advance(batch: Batch, emulator: Emulator) -> None:
-    """End the batch if its time has come; a canceled one answers nothing more."""
+    """End the batch if its time has passed; a canceled one processes no more requests."""
     if batch.results or emulator.clock.now() < batch.ends:
         return
     for custom_id, params in batch.requests:

@@ -114,7 +114,7 @@ async def _send_results(exchange: HttpExchange, batch: Batch) -> None:
 
 
 def _page(exchange: HttpExchange, account: Account) -> json_codec.Object:
-    """The batches of a workspace, newest first."""
+    """Return a page of the batches of a workspace, newest first."""
     query = parse_qs(exchange.scope["query_string"].decode("latin-1"))
     limit = query.get("limit", ["20"])[0]
     if not limit.isdigit() or not 1 <= int(limit) <= 1000:

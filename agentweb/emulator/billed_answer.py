@@ -17,10 +17,10 @@ class Iteration:
 
     kind: str
     usage: Usage
-    #: The model that made it, where it is not the one asked.
+    #: The model that made it, if it is not the requested one.
     model: str = ""
     is_billed: bool = True
-    #: Index of the first block of the answer that it wrote.
+    #: Index of the answer's first block that it wrote.
     first_block: int = 0
 
     def as_json(self) -> json_codec.Object:
@@ -32,20 +32,20 @@ class BilledAnswer:
     answer: Answer
     #: The prompt of the message iteration; all zero if there was none.
     prompt: Usage
-    #: Compactions before it: billed, but not in the top-level figures.
+    #: Compactions before it: billed, but not in the top-level usage.
     compactions: tuple[Usage, ...]
-    #: The usage lists the iterations.
+    #: Whether the usage lists the iterations.
     is_listed: bool
-    #: The prompts of message iterations behind the first.
+    #: The prompts of the message iterations after the first.
     later: Usage = _NONE
-    #: Every iteration in its order, where there was more than one of the message.
+    #: All iterations in order, if there was more than one message iteration.
     rows: tuple[Iteration, ...] = ()
-    #: The model that went on where the one asked declined; empty if none did.
+    #: The model that continued after the requested one declined; empty if none did.
     served_by: str = ""
 
     @property
     def first(self) -> Usage:
-        """As known when the answer begins."""
+        """Return the usage known when the answer begins."""
         return replace(self.prompt, output=1) if self.prompt.prompt else self.prompt
 
     @property
@@ -62,7 +62,7 @@ class BilledAnswer:
         return (*self.compactions, last) if last.prompt else self.compactions
 
     def billed_until(self, blocks: int, output: int) -> tuple[Usage, ...]:
-        """What a cut answer costs: the rounds begun within so many blocks, and their output."""
+        """Return the billed usage of a cut answer: of the rounds begun in its first `blocks`."""
         if not self.rows or self.served_by:
             return self.billed(replace(self.first, output=max(self.first.output, output)))
         begun_rows = [row for row in self.rows if row.first_block < max(1, blocks)]
@@ -72,7 +72,7 @@ class BilledAnswer:
         return (*spent, *rounds[:-1], replace(rounds[-1], output=max(1, left)))
 
     def iterations(self) -> json_codec.Object:
-        """The `iterations` of a final usage, if the request is told of them."""
+        """Return the `iterations` of a final usage; empty if the usage does not list them."""
         if not self.is_listed:
             return {}
         if self.rows:

@@ -30,7 +30,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a request reads and what it will have written once its response begins."""
+    """What a request reads from the cache, and what it writes once its response begins."""
 
     usage: Usage
     started: float
@@ -52,8 +52,10 @@ class PromptCache:
         now: float,
         earlier: tuple[Plan, ...] = (),
     ) -> Plan:
-        """Split the prompt into read, written and fresh; `automatic` marks the last unit by
-        itself. What `earlier` rounds of the same request write can be read.
+        """Split the prompt into cached, written and uncached tokens.
+
+        `automatic` adds a breakpoint at the last unit. What `earlier` rounds of the same request
+        write can be read.
         """
         keys = _cumulative(line, salts)
         sizes = _sizes(line)
@@ -72,7 +74,7 @@ class PromptCache:
         return Plan(usage, now, writes, keys[hit] if hit >= 0 else None)
 
     def begin(self, plan: Plan) -> None:
-        """The response begins: what it wrote can be read from now on."""
+        """Store the plan's writes: they can be read once the response begins."""
         if len(self._entries) > _SWEEP_AT:
             alive = {k: e for k, e in self._entries.items() if e.expires > plan.started}
             self._entries = alive

@@ -17,7 +17,7 @@ from agentweb.emulator.state import Emulator
 
 
 def diagnose(call: Call, emulator: Emulator, plan: Plan, message_id: str) -> json_codec.Object:
-    """The `diagnostics` of a message, for a request that wants them; remembers the request."""
+    """Return the `diagnostics` of a message if the request wants them; remember the request."""
     requested = call.body.get("diagnostics")
     if requested is None:
         return {}

@@ -14,7 +14,7 @@ from agentweb.emulator.prices import Tariff
 from agentweb.emulator.prompt_units import Level, Lifetime
 from agentweb.emulator.scenes.view import Request
 
-#: The API's own choice is not known; this one is as good as any.
+#: The API's own choice is not known; any model will do.
 _DEFAULT_FALLBACK = "claude-sonnet-5-5"
 
 
@@ -37,7 +37,7 @@ class Call:
             return str(config["type"])
         if not self.model.thinks_by_default:
             return "disabled"
-        # Adaptive thinking skips what is easy: here, what has no system prompt.
+        # Adaptive thinking skips easy requests: here, those without a system prompt.
         is_easy = not self.body.get("system") and self.model.thinking > {"adaptive"}
         return "disabled" if is_easy else "adaptive"
 
@@ -61,7 +61,7 @@ class Call:
 
     @property
     def geo(self) -> str:
-        """Where the model runs: as asked for, or where the workspace keeps it."""
+        """Return where the model runs: as requested, or where the workspace keeps it."""
         if not self.model.regional:
             return "not_available"
         home = "us" if self.account.workspace == "us" else "global"
@@ -69,7 +69,7 @@ class Call:
 
     @property
     def tier(self) -> str:
-        """Priority is had by who bought it, and only where it was not declined."""
+        """Return the service tier; priority only for an organization that has and wants it."""
         if self.is_batched:
             return "batch"
         is_plain = self.body.get("service_tier") == "standard_only"
@@ -79,7 +79,7 @@ class Call:
 
     @property
     def speed(self) -> str:
-        """Empty where the request does not choose."""
+        """Return the speed; empty if the request does not choose."""
         asked = str(self.body.get("speed") or "")
         return "standard" if asked == "fast" and self.model.fast_rate == 1 else asked
 
@@ -93,7 +93,7 @@ class Call:
 
     @property
     def fallbacks(self) -> tuple[str, ...]:
-        """Models to go on with when this one declines."""
+        """Return the models that continue when this one declines."""
         hops = self.body.get("fallbacks") or ()
         names = (_DEFAULT_FALLBACK,) if hops == "default" else tuple(hop["model"] for hop in hops)
         return tuple(name for name in names if name != self.model.id)
@@ -104,7 +104,7 @@ def is_server_tool(kind: str) -> bool:
 
 
 def view_of(body: json_codec.Object) -> Request:
-    """What the scenes get to see."""
+    """Return the request as the scenes see it."""
     system = "\n".join(str(block.get("text", "")) for block in as_blocks(body.get("system") or []))
     return Request(
         model=body["model"],
@@ -121,7 +121,7 @@ def view_of(body: json_codec.Object) -> Request:
 
 
 def _find_forced_tool(body: json_codec.Object) -> json_codec.Object | None:
-    """The tool that must be called: the one named, or the first of the client's where any may."""
+    """Return the tool that must be called: the named one, or the client's first for `any`."""
     choice = body.get("tool_choice") or {}
     if choice.get("type") not in ("any", "tool"):
         return None
@@ -131,7 +131,7 @@ def _find_forced_tool(body: json_codec.Object) -> json_codec.Object | None:
 
 
 def cache_salts(call: Call) -> dict[Level, bytes]:
-    """What, besides the blocks themselves, a cached prefix depends on from each level down."""
+    """Return, for each level, what a cached prefix depends on besides its blocks."""
     body = call.body
     images = any(_has_image(block) for m in body["messages"] for block in as_blocks(m["content"]))
     toggles = {

@@ -10,12 +10,12 @@ _IGNORED = frozenset({"cache_control", "citations", "caller"})
 
 
 def essence(value: json_codec.Value) -> bytes:
-    """Canonical bytes of a block, a tool or a system prompt, without cache marks and shorthand."""
+    """Return canonical bytes of a block or system prompt, without cache marks and shorthand."""
     return json.dumps(_plain(value), sort_keys=True, separators=(",", ":")).encode()
 
 
 def tool_essence(tool: json_codec.Object) -> bytes:
-    """Canonical bytes of a tool; its schema is the caller's, so nothing inside it is dropped."""
+    """Return canonical bytes of a tool; its schema is the caller's, so nothing in it is dropped."""
     kept = {key: value for key, value in tool.items() if key != "cache_control"}
     return json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()
 
@@ -26,7 +26,7 @@ def _plain(value: json_codec.Value) -> json_codec.Value:
     if not isinstance(value, dict):
         return value
     if value.get("type") == "tool_use":
-        # The input is the caller's data: a key named like one of ours is not ours to drop.
+        # The input is the caller's data: a key named like one of ours must stay.
         return {"type": "tool_use", **{key: value.get(key) for key in ("id", "name", "input")}}
     plain = {key: _plain(item) for key, item in value.items() if key not in _IGNORED}
     if isinstance(plain.get("content"), str):
@@ -38,7 +38,7 @@ def _plain(value: json_codec.Value) -> json_codec.Value:
 
 
 def as_blocks(content: json_codec.Value) -> list[json_codec.Object]:
-    """Content as a list of blocks; a string is shorthand for one text block."""
+    """Return content as a list of blocks; a string is shorthand for one text block."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return list(content)

@@ -9,7 +9,7 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return seconds since the epoch."""
 
 
 class SystemClock:
@@ -18,7 +18,7 @@ class SystemClock:
 
 
 class VirtualClock:
-    """Stands still until told to move."""
+    """A clock that only moves when it is advanced."""
 
     def __init__(self, start: float = 1_795_219_200.0) -> None:
         self._now = start

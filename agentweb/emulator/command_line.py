@@ -16,11 +16,11 @@ from agentweb.emulator.trusted_hosts import LOOPBACK
 
 
 class CommandError(Exception):
-    """The command cannot be done as it is given; the text says why."""
+    """The command cannot be run with these options; the text says why."""
 
 
 def add_options(parser: argparse.ArgumentParser, *, port: int, pace: float) -> None:
-    """Declare the options, with these defaults."""
+    """Add the options, with these defaults."""
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on")
     parser.add_argument("--port", type=_port, default=port, help="0 picks a free one")
     parser.add_argument(
@@ -61,7 +61,7 @@ def add_options(parser: argparse.ArgumentParser, *, port: int, pace: float) -> N
 
 
 def compare_from(options: Mapping[str, Any], tell: Callable[[str], object]) -> bool:
-    """Make the comparison that the options describe; returns whether all is alike.
+    """Run the comparison that the options describe; return whether there are no differences.
 
     Raises CommandError.
     """

@@ -34,7 +34,7 @@ _FAILURES = {
 
 
 def skip_compacted(messages: list[json_codec.Object]) -> list[json_codec.Object]:
-    """The messages from the last compaction block that holds a summary on."""
+    """Return the messages from the last compaction block with a summary on."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index]["role"] != "assistant":
             continue
@@ -59,7 +59,7 @@ class Compacted:
 
 
 def order_in(call: Call) -> json_codec.Object | None:
-    """The automatic compaction a request asks for."""
+    """Return the automatic compaction that a request configures; None without one."""
     edits = (call.body.get("context_management") or {}).get("edits") or ()
     return next((edit for edit in edits if edit["type"] == "compact_20260112"), None)
 
@@ -70,7 +70,7 @@ def is_due(order: json_codec.Object, tokens: int) -> bool:
 
 
 def compact(call: Call, view: Request, chain: Chain, *, signed: bool) -> Compacted:
-    """Summarise what is in view into one block; on demand, fail in the ways compaction fails."""
+    """Summarise the view into one block; fault words make it fail as compaction fails."""
     fault = summary_fault_in(view.visible)
     if fault == "error":
         raise ApiError(529, "Overloaded", {"error_code": "compaction_unavailable"})
@@ -91,14 +91,14 @@ def compact(call: Call, view: Request, chain: Chain, *, signed: bool) -> Compact
 
 
 def _text(view: Request, fault: str) -> str:
-    """The summary, honest or as bad as it was asked to be."""
+    """Return the summary, or the bad one that a fault word orders."""
     bad = bad_summary(fault, view) if fault not in _FAILURES else None
     texts = [block.text for block in bad.blocks if isinstance(block, Text)] if bad else []
     return texts[0] if texts else extractive_summary(view, _SUMMARY_TOKENS)
 
 
 def view_after(view: Request, piece: Piece) -> Request:
-    """The summary, and the running turn it was made in."""
+    """Return the view with the summary and the messages of the running turn."""
     tail = view.messages[max(0, view.prompt_at) :]
     head = {"role": "assistant", "content": [piece.block]}
     return replace(view, messages=(head, *tail))

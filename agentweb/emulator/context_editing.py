@@ -22,7 +22,7 @@ _THOUGHT = frozenset({"thinking", "redacted_thinking"})
 @dataclass(frozen=True, slots=True)
 class Edited:
     body: json_codec.Object
-    #: What `context_management.applied_edits` says; None when nothing was asked for.
+    #: `context_management.applied_edits` of the response; None if no edits were configured.
     applied: list[json_codec.Object] | None
 
 

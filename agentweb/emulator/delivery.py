@@ -33,7 +33,7 @@ from agentweb.emulator.usage import Usage
 _PORTAL = (
     b"<!doctype html><html><body><h1>Welcome to the Wi-Fi</h1><p>Please log in.</p></body></html>"
 )
-#: Deltas that travel as one where neither a pace nor a fault tells them apart.
+#: Deltas that are sent as one frame when neither a pace nor a fault needs single ones.
 _TOGETHER = 24
 _ELSEWHERE = "http://127.0.0.1:9/v1/messages"
 
@@ -47,7 +47,7 @@ class Delivery:
     outcome: BilledAnswer
     fault: Fault | None
     nonce: bytes
-    #: `diagnostics`, if they were asked for.
+    #: `diagnostics`, if they were requested.
     diagnostics: json_codec.Object
 
     async def deliver(self) -> None:
@@ -104,7 +104,7 @@ class Delivery:
         async def send(message: Message) -> None:
             meter.take(message)
             if meter.is_closed:
-                # The client can see the end once it is sent, so the bill is made before.
+                # The client can see the end as soon as it is sent, so the bill is made before.
                 self._settle(meter)
             await exchange.send(message)
 
@@ -121,7 +121,7 @@ class Delivery:
             exchange.emulator.open_streams -= 1
 
     def _settle(self, meter: StreamMeter) -> None:
-        """Bill what is on the wire, unless it is a whole stream or the books were cleared."""
+        """Bill what was sent, unless the stream was complete or the bills were cleared."""
         books, request_id = self.exchange.emulator.bills, self.exchange.request_id
         if (self.fault is None and meter.is_closed) or request_id not in books:
             return
@@ -142,7 +142,7 @@ class Delivery:
         self._bill(outcome.billed(first), complete=False)
         yield sse_events.open_message(self._writer.begin(first))
         yield PING
-        dice = Random(self.nonce)  # noqa: S311 - chunk sizes, nothing secret
+        dice = Random(self.nonce)  # noqa: S311 - chunk sizes, not security
         cut = by_words if self.exchange.emulator.rate else sse_events.chunks
         for index, piece in enumerate(outcome.answer.pieces):
             yield from sse_events.piece_events(index, piece, dice, together, cut)
@@ -161,7 +161,7 @@ class Delivery:
 
 
 async def deliver_odd(exchange: HttpExchange, fault: Fault) -> bool:
-    """Answer in a way that is not the API's at all; False if the fault is none of these."""
+    """Answer in a way that the API never does; return False if the fault is not of this kind."""
     match fault.name:
         case "hang":
             async with watched(exchange.receive) as disconnected:

@@ -31,7 +31,7 @@ TYPES: Mapping[int, str] = MappingProxyType(
 class ApiError(Exception):
     status: int
     message: str
-    #: `error.details`, where the API gives a code to branch on.
+    #: `error.details`, for errors with a machine-readable code.
     details: json_codec.Object | None = None
     headers: tuple[tuple[str, str], ...] = ()
     type: str = field(default="")
@@ -55,7 +55,7 @@ class Invalid(ApiError):
 
 
 class TooLarge(ApiError):
-    """Answered by the edge in front of the API, so the body is a page and not JSON."""
+    """A refusal by the edge in front of the API: its body is a page and not JSON."""
 
     def __init__(self) -> None:
         super().__init__(413, "Request exceeds the maximum size")

@@ -20,7 +20,7 @@ class StoredFile:
     media_type: str
     content: bytes
     created: float
-    #: Made by a tool on the API's side; only such a file can be downloaded.
+    #: Made by a tool that ran on the API's side; only such files can be downloaded.
     is_made: bool = False
     expires: float | None = None
 
@@ -45,7 +45,7 @@ class FileStore:
         self._files[file.id] = file
 
     def find(self, file_id: str, account: Account, now: float) -> StoredFile:
-        """The file, if the workspace has it; ApiError 404 if not or not any more."""
+        """Return the workspace's file; raises ApiError 404 for one that is unknown or deleted."""
         file = self._files.get(file_id)
         if file is None or file.account != account:
             raise ApiError(404, f"File not found: {file_id}")
@@ -57,7 +57,7 @@ class FileStore:
         del self._files[file.id]
 
     def of(self, account: Account, now: float) -> list[StoredFile]:
-        """The files of a workspace, newest first."""
+        """Return the files of a workspace, newest first."""
         files = [f for f in self._files.values() if f.account == account]
         return [f for f in reversed(files) if f.expires is None or f.expires > now]
 
@@ -68,7 +68,7 @@ class FileStore:
 def fill_in(
     body: json_codec.Object, store: FileStore, account: Account, now: float
 ) -> json_codec.Object:
-    """The body with what the files hold in the place of their ids, as the model reads it."""
+    """Return the body with file ids replaced by the files' contents, as the model reads it."""
 
     def filled(block: json_codec.Object, where: str) -> json_codec.Object:
         if block["type"] == "container_upload":

@@ -53,7 +53,7 @@ async def handle(exchange: HttpExchange, account: Account, nonce: bytes) -> None
 
 
 def check_sources(exchange: HttpExchange, body: json_codec.Object) -> None:
-    """Without the Files API a source of type `file` is none."""
+    """Refuse sources of type `file` in a request without the Files API beta."""
     if is_offered(exchange):
         return
     for index, message in enumerate(body["messages"]):
@@ -102,7 +102,7 @@ def _lifetime(parts: list[Part]) -> int | None:
 
 
 def _page(exchange: HttpExchange, files: list[StoredFile]) -> json_codec.Object:
-    """A page by cursor, as the API gives it today, with the marks of the beta's pages beside it."""
+    """Return a cursor page as the API does today, with the fields of the beta's pages as well."""
     query = parse_qs(exchange.scope["query_string"].decode("latin-1"))
     wanted = {*query.get("ids", ()), *query.get("ids[]", ())}
     if wanted:

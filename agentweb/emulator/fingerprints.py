@@ -16,13 +16,13 @@ class Fingerprint:
     system: bytes
     messages: tuple[bytes, ...]
     choices: bytes
-    #: Tokens the cache held for it.
+    #: Tokens that the cache held for it.
     cached: int
 
 
 @dataclass(slots=True)
 class Fingerprints:
-    """The last so many requests that may be asked about."""
+    """The most recent requests that can be diagnosed."""
 
     _known: dict[tuple[str, str, str], Fingerprint] = field(default_factory=dict)
 

@@ -21,7 +21,7 @@ _LINGER_NONE = struct.pack("ii", 1, 0)
 
 
 class HttpConnection(H11Protocol):
-    """One client, over which requests come one after the other."""
+    """One client connection, for requests one after the other."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -29,8 +29,8 @@ class HttpConnection(H11Protocol):
         self.app = cast("Any", self._respond)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        # asyncio sets this only if the listener was made with an explicit protocol number. Without
-        # it the body of a response waits for the acknowledgement of its head, some 40 ms.
+        # asyncio sets TCP_NODELAY only if the listener was made with an explicit protocol number.
+        # Without it the body of a response waits for the acknowledgement of its head, some 40 ms.
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         super().connection_made(transport)
 
@@ -51,7 +51,7 @@ class HttpConnection(H11Protocol):
         try:
             await self._application(scope, receive, send_or_break)
         except asyncio.CancelledError:
-            self._cut()  # the server stops
+            self._cut()  # the server is stopping
             return
         except Exception:
             if not self.cycle.disconnected:

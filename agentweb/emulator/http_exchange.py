@@ -41,7 +41,7 @@ class HttpExchange:
         return str(self.scope["path"])
 
     def identify(self, body: bytes) -> bytes:
-        """Take the body in and derive the request id; returns the nonce all other ids come from."""
+        """Take the body and derive the request id; return the nonce for all other ids."""
         self.body = body
         nonce = self.emulator.nonce(self.path.encode(), body)
         self.request_id = make_id("req", nonce)
@@ -84,7 +84,7 @@ class HttpExchange:
         )
 
     def note(self, status: int) -> None:
-        """Remember the request, if the emulator records."""
+        """Record the request, if the emulator records."""
         self.status = status
         if self.emulator.record:
             method = str(self.scope["method"])

@@ -8,7 +8,7 @@ _ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
 def digest(*parts: bytes, size: int = 16) -> bytes:
-    """A hash in which no part can run into the next."""
+    """Hash the parts so that different splits of the same bytes differ."""
     total = blake2b(digest_size=size)
     for part in parts:
         total.update(len(part).to_bytes(8, "big"))

@@ -6,7 +6,7 @@ import json
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any, TypeAlias
 
-#: Any decoded JSON value; checked by `validation` before anyone relies on its shape.
+#: Any decoded JSON value; `validation` checks its shape before it is used.
 Value: TypeAlias = Any
 Object: TypeAlias = dict[str, Any]
 
@@ -33,7 +33,7 @@ def encode(value: Value) -> bytes:
 
 
 def quote(text: str) -> bytes:
-    """One JSON string; lone surrogates leave escaped, as they would from the API."""
+    """Encode one JSON string; lone surrogates stay escaped, as from the API."""
     try:
         return encode_basestring(text).encode()
     except UnicodeEncodeError:

@@ -18,7 +18,7 @@ _MOST = 10_000_000
 
 
 def decode(data: str) -> bytes | None:
-    """The bytes of strict base64; None when it is none."""
+    """Decode strict base64; None for invalid input."""
     try:
         return base64.b64decode(data, validate=True)
     except (ValueError, binascii.Error):
@@ -36,7 +36,7 @@ def image_type(raw: bytes) -> str:
 
 
 def image_size(raw: bytes) -> tuple[int, int] | None:
-    """Width and height in pixels."""
+    """Return width and height in pixels."""
     kind = image_type(raw)
     if kind == "image/png" and len(raw) >= 24:
         return struct.unpack(">II", raw[16:24])
@@ -61,7 +61,7 @@ def _webp_size(raw: bytes) -> tuple[int, int] | None:
 
 
 def pdf_pages(raw: bytes) -> int:
-    """Pages of a PDF, those in packed objects too; 1 at least."""
+    """Count the pages of a PDF, including those in compressed objects; at least 1."""
     return len(_PAGE.findall(raw)) + sum(len(_PAGE.findall(part)) for part in _unpacked(raw)) or 1
 
 
@@ -74,6 +74,6 @@ def _unpacked(raw: bytes) -> Iterator[bytes]:
 
 
 def is_inline(block: json_codec.Object) -> bool:
-    """Says whether an image or a document brings its data along."""
+    """Return whether an image or a document contains its data."""
     source = block.get("source") or {}
     return block["type"] in ("image", "document") and source.get("type") in ("base64", "text")

@@ -15,20 +15,20 @@ _CONTAINER_SECONDS = 300
 
 
 def transformations(call: Call, prepared: Prepared) -> json_codec.Object:
-    """What was taken out of the request, told to who asks for it."""
+    """Return the thinking that was dropped from the request, if the beta header asks for it."""
     if CONTROLS_BETA not in call.betas:
         return {}
     return {"input_transformations": [drop.as_json() for drop in prepared.dropped]}
 
 
 def where(call: Call) -> json_codec.Object:
-    """The part of the usage that is no count."""
+    """Return the fields of the usage that are not counts."""
     more = {"speed": call.speed} if call.speed else {}
     return {"service_tier": call.tier, "inference_geo": call.geo} | more
 
 
 def server_uses(answer: Answer) -> json_codec.Object:
-    """How often a tool ran on the API's side; nothing where none was asked for."""
+    """Return the counts of tools that ran on the API's side; empty if none did."""
     types = [piece.block["type"] for piece in answer.pieces]
     if not any(kind == "server_tool_use" or kind in SERVER_RESULTS for kind in types):
         return {}
@@ -40,7 +40,7 @@ def server_uses(answer: Answer) -> json_codec.Object:
 
 
 def searches(answer: Answer) -> int:
-    """Searches that are billed; one that ended in an error is not."""
+    """Return the number of billed searches; one that ended in an error is not billed."""
     return sum(is_search(piece.block) for piece in answer.pieces)
 
 
@@ -49,7 +49,7 @@ def is_search(block: json_codec.Object) -> bool:
 
 
 def container(call: Call, answer: Answer, nonce: bytes, now: float) -> json_codec.Object:
-    """The machine on which code ran: the one asked for, or a new one."""
+    """Return the container in which code ran: the requested one, or a new one."""
     kinds = [f"{p.block['type']} {p.block.get('name', '')}" for p in answer.pieces]
     if not any("code_execution" in kind for kind in kinds):
         return {}

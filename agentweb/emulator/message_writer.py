@@ -18,7 +18,7 @@ class MessageWriter:
     prepared: Prepared
     outcome: BilledAnswer
     nonce: bytes
-    #: `diagnostics`, if they were asked for.
+    #: `diagnostics`, if they were requested.
     diagnostics: json_codec.Object
     now: float
 
@@ -27,7 +27,7 @@ class MessageWriter:
         return self.outcome.served_by or self.call.model.id
 
     def begin(self, usage: Usage) -> json_codec.Object:
-        """The message of `message_start`."""
+        """Return the message of `message_start`."""
         message: json_codec.Object = {
             "id": make_id("msg", self.nonce),
             "type": "message",

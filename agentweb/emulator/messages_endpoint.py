@@ -25,7 +25,7 @@ async def create_message(exchange: HttpExchange, account: Account, nonce: bytes)
     emulator = exchange.emulator
     call = _read_call(exchange, account, counting=False)
     prepared = prepare(call, emulator)
-    # What is cached and for how long is settled as the request comes in, whatever holds it up.
+    # The cache plan is fixed when the request arrives, whatever delays the request.
     plan = plan_cache(prepared.line, call, emulator)
     fault = choose_fault(exchange, prepared.view, background=is_background(prepared.view))
     if fault is not None:
@@ -66,7 +66,7 @@ def _read_call(exchange: HttpExchange, account: Account, *, counting: bool) -> C
 
 
 def _keep_made_files(exchange: HttpExchange, account: Account, outcome: BilledAnswer) -> None:
-    """What code wrote can be downloaded."""
+    """Store the files that code wrote, so that they can be downloaded."""
     emulator = exchange.emulator
     for piece in outcome.answer.pieces:
         made = made_file(str(piece.block.get("input", {}).get("command", "")))

@@ -25,43 +25,43 @@ class Model:
     name: str
     line: str
     released: str
-    #: The day on which its end was made known, and the day of it; it is served here after that too.
+    #: The days on which it was deprecated and retired; it is served here after that too.
     deprecated: str | None
     retires: str | None
     window: int
     max_output: int
     min_cacheable: int
     thinking: frozenset[Thinking]
-    #: Thinks even when the request does not ask for it.
+    #: It thinks even when the request does not ask for it.
     thinks_by_default: bool
     display: Literal["summarized", "omitted"]
     efforts: tuple[str, ...]
     default_effort: str
-    #: Thinking may be switched off only up to this effort.
+    #: The highest effort at which thinking may be switched off.
     disable_up_to: str
     tokenizer: Tokenizer
     sampling: bool
     prefill: bool
     forced_tools: bool
-    #: Types of the API's own tools that it does not take.
+    #: Types of the API's own tools that it does not accept.
     lacks_tools: frozenset[str]
     system_messages: bool
-    #: Thinking is signed over everything before it.
+    #: Signatures of thinking cover everything before it.
     bound_prefix: bool
-    #: Thinking is signed for one organization.
+    #: Signatures of thinking are bound to one organization.
     bound_account: bool
     #: `error` is the default for every account, not only for new ones.
     strict_binding: bool
     keeps_thinking: bool
-    #: The other models that read its thinking.
+    #: The other models that can read its thinking.
     read_by: frozenset[str]
-    #: Text between tool calls comes as thinking.
+    #: Text between tool calls is sent as thinking.
     narrates_in_thinking: bool
     auto_compaction: bool
     on_demand_compaction: bool
-    #: Inference can be kept in one country, for a tenth more.
+    #: Inference can be kept in one country, for a surcharge of 10 %.
     regional: bool
-    #: What the tokens of a fast answer cost, in standard ones; 0: it has no fast mode.
+    #: Price of a token of a fast answer in standard tokens; 0: it has no fast mode.
     fast_rate: int
 
     @property
@@ -73,7 +73,7 @@ _SETS = frozenset({"thinking", "lacks_tools", "read_by"})
 
 
 def _read_models(path: Path) -> tuple[Model, ...]:
-    """Return a model for each id of the file; raises ValueError if a fact is told twice."""
+    """Return a model for each id of the file; raises ValueError if a fact is given twice."""
     told = json_codec.decode(path.read_bytes())
     rows: dict[str, json_codec.Object] = {name: {"id": name} for name in told["models"]}
     for row in told["facts"]:
@@ -101,11 +101,11 @@ _BY_ID: Mapping[str, Model] = {model.id: model for model in MODELS}
 
 
 def find_model(name: str) -> Model | None:
-    """The model of a name; `+fault` behind it asks for a fault and names no other model."""
+    """Return the model of a name; a suffix `+fault` orders a fault and is not part of the name."""
     plain, _, _ = name.partition("+")
     return _BY_ID.get(_ALIASES.get(plain, plain))
 
 
 def is_readable(model: Model, *, by: Model) -> bool:
-    """Whether the thinking of a model can be read by another."""
+    """Return whether another model can read the thinking of a model."""
     return model.id == by.id or by.id in model.read_by

@@ -31,7 +31,7 @@ def _page(query: dict[str, list[str]]) -> json_codec.Object:
     if after := query.get("after_id"):
         rows = rows[ids.index(after[0]) + 1 :] if after[0] in ids else []
     if before := query.get("before_id"):
-        # The page that ends where the other begins.
+        # The page before the cursor.
         rows = rows[: ids.index(before[0])] if before[0] in ids else []
         return _slice(rows[-size:], more=len(rows) > size)
     return _slice(rows[:size], more=len(rows) > size)

@@ -17,7 +17,7 @@ _TYPE = re.compile(r"^content-type:\s*([^;\r\n]+)", re.IGNORECASE | re.MULTILINE
 class Part:
     name: str
     filename: str
-    #: Empty where the part does not say it.
+    #: Empty if the part does not state it.
     media_type: str
     content: bytes
 

@@ -35,7 +35,7 @@ class Prepared:
 def plan_cache(
     line: list[Unit], call: Call, emulator: Emulator, earlier: tuple[Plan, ...] = ()
 ) -> Plan:
-    """How the prompt cache serves these units now, behind earlier rounds of the same request."""
+    """Plan how the prompt cache serves these units, after earlier rounds of the same request."""
     return emulator.cache.plan(
         line,
         model=call.model,
@@ -67,7 +67,7 @@ def prepare(call: Call, emulator: Emulator) -> Prepared:
 
 
 def _shown(messages: list[json_codec.Object]) -> list[json_codec.Object]:
-    """Without what is sent but never shown: fallback boundaries, system messages of past turns."""
+    """Drop what is sent but not read: fallback boundaries, system messages of past turns."""
     latest = max((i for i, m in enumerate(messages) if m["role"] == "user"), default=-1)
     return [
         message | {"content": [b for b in as_blocks(message["content"]) if b["type"] != "fallback"]}
@@ -95,7 +95,7 @@ def _without(body: json_codec.Object, dropped: list[Dropped]) -> json_codec.Obje
 
 
 def _last_turn_thinking(body: json_codec.Object) -> json_codec.Object:
-    """Older models read only the thinking of the running turn."""
+    """Keep only the thinking of the running turn, as older models do."""
     messages = body["messages"]
     spoke = [
         index

@@ -23,7 +23,7 @@ class Rates:
     read: int
 
     def charge(self, usage: Usage) -> int:
-        """Micro-dollars times a million."""
+        """Return the price in micro-dollars times a million."""
         return (
             usage.fresh * self.fresh
             + usage.read * self.read
@@ -36,7 +36,7 @@ class Rates:
 @dataclass(frozen=True, slots=True)
 class Price:
     base: Rates
-    #: Rates above this many prompt tokens, reads and writes counted.
+    #: Prompt tokens, reads and writes counted, above which these rates apply.
     above: int | None = None
     dear: Rates | None = None
 
@@ -83,21 +83,21 @@ PRICES: Mapping[str, Price] = {
 }
 
 
-#: A search of the web, on every model: ten dollars a thousand.
+#: A web search on every model: ten dollars a thousand.
 SEARCH = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tariff:
-    """What changes the price of the tokens; searches cost the same on every tariff."""
+    """Multipliers of the token price; searches cost the same on every tariff."""
 
     us_only: bool = False
-    #: Standard tokens that one costs.
+    #: Price of a token in standard tokens.
     fast_rate: int = 1
     is_batch: bool = False
 
     def apply(self, total: int, scale: int) -> tuple[int, int]:
-        """A tenth more in one country, a multiple when fast, half in a batch."""
+        """Add 10 % for one country, multiply for fast mode, halve for a batch."""
         if self.us_only:
             total, scale = total * 11, scale * 10
         total *= self.fast_rate
@@ -110,7 +110,7 @@ _PLAIN = Tariff()
 def cost_micros(
     model_id: str, iterations: Iterable[Usage], *, tariff: Tariff = _PLAIN, searches: int = 0
 ) -> int:
-    """The exact bill of one request: every iteration, compaction included, rounded up once."""
+    """Return the exact bill of a request: all iterations, compactions too, rounded up once."""
     price = PRICES[model_id]
     charged = sum(price.rates(usage.prompt).charge(usage) for usage in iterations)
     total, scale = tariff.apply(charged, 1_000_000)

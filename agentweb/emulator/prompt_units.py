@@ -22,18 +22,18 @@ class Unit:
     level: Level
     key: bytes
     tokens: int
-    #: The lifetime asked for by a cache mark on this unit.
+    #: The lifetime of a cache breakpoint on this unit.
     mark: Lifetime | None
 
 
 class TokenCounter:
-    """Counts units, and remembers what it counted."""
+    """Counts the tokens of units, with a cache."""
 
     def __init__(self) -> None:
         self._memo: dict[tuple[Tokenizer, bytes], int] = {}
 
     def count_units(self, body: json_codec.Object, tokenizer: Tokenizer) -> list[Unit]:
-        """Every unit of a validated request, in the order the model reads them."""
+        """Return every unit of a validated request, in the order in which the model reads them."""
         line = [self._unit("tools", b"", tool, tokenizer) for tool in body.get("tools") or ()]
         line += [
             self._unit("system", b"", block, tokenizer)
@@ -71,7 +71,7 @@ def total_tokens(line: list[Unit]) -> int:
 
 
 def count_block(block: json_codec.Object, tokenizer: Tokenizer) -> int:
-    """Tokens of one content block."""
+    """Return the tokens of one content block."""
     match block.get("type"):
         case "text":
             return tokens.count_text(block["text"], tokenizer)
@@ -97,7 +97,7 @@ def count_block(block: json_codec.Object, tokenizer: Tokenizer) -> int:
 
 
 def _count_server_result(content: json_codec.Value, tokenizer: Tokenizer) -> int:
-    """What a tool on the API's side gave; its id and its marks are nothing to read."""
+    """Count the result of a tool on the API's side, without its id and its marks."""
     if isinstance(content, dict) and content.get("type") == "web_fetch_result":
         address = tokens.count_text(str(content["url"]), tokenizer)
         return address + _count_document(content["content"], tokenizer)

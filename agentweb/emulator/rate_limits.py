@@ -23,7 +23,7 @@ _UNITS: dict[Kind, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Per minute, the start tier of the sheet."""
+    """Limits per minute: those of the documented start tier."""
 
     requests: int = 1_000
     input_tokens: int = 2_000_000
@@ -42,7 +42,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Buckets:
-    """What one organization has left."""
+    """The remaining allowance of one organization."""
 
     limits: Limits
     filled_at: float
@@ -56,7 +56,7 @@ class Buckets:
         self.left[kind] -= amount
 
     def admit(self, organization: str, input_tokens: int, now: float) -> None:
-        """Refuse a request that the buckets cannot pay for."""
+        """Raise the API's 429 for a request that exceeds the remaining allowance."""
         self._refill(now)
         needs: dict[Kind, int] = {"requests": 1, "input-tokens": input_tokens, "output-tokens": 1}
         for kind, need in needs.items():
@@ -107,5 +107,5 @@ class Buckets:
 
 
 def _rounded(tokens: float) -> int:
-    """Token figures are told to the nearest thousand."""
+    """Round token figures to the nearest thousand, as the headers show them."""
     return max(0, round(tokens / 1_000) * 1_000)

@@ -63,7 +63,7 @@ class Recorder:
         try:
             await self._app(scope, record_receive, record_send)
         finally:
-            # A stream that was cut is recorded as far as it came.
+            # A stream that was cut is recorded up to the cut.
             if head:
                 self._write(scope, bytes(request_body), head, bytes(response_body))
 
@@ -86,7 +86,7 @@ class Recorder:
 
 
 class Replayer:
-    """An ASGI app that answers recorded requests as recorded; others go on, or are refused."""
+    """An ASGI app that replays recorded responses; other requests are passed on, or refused."""
 
     def __init__(self, app: App, path: Path, *, is_strict: bool = False) -> None:
         self._app, self._path, self._is_strict = app, path, is_strict
@@ -161,7 +161,7 @@ def _key(method: str, path: str, request: json_codec.Value) -> bytes:
 
 
 def _sort(value: json_codec.Value) -> json_codec.Value:
-    """Put the names of objects in one order: clients need not keep theirs."""
+    """Sort the names of objects: clients need not keep their order."""
     match value:
         case dict():
             return {name: _sort(value[name]) for name in sorted(value)}
@@ -172,7 +172,7 @@ def _sort(value: json_codec.Value) -> json_codec.Value:
 
 
 def _value(body: bytes) -> json_codec.Value:
-    """Return a body's JSON value, its text when it is none, None when it is empty."""
+    """Return a body's JSON value; its text if it is not JSON, None if it is empty."""
     if not body:
         return None
     try:

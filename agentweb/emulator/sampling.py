@@ -24,7 +24,7 @@ from agentweb.emulator.usage import Usage
 _TOLD = ("compact-2026-01-12", "compact-2026-09-04", "server-side-fallback-")
 
 
-#: Tokens of thinking before the first word, by effort: more than the 60 a title needs, but at low.
+#: Fewest tokens of thinking by effort: more than the 60 of a title, except at low.
 _LEAST_THOUGHT = {"low": 20, "medium": 64, "high": 96, "xhigh": 160, "max": 256}
 
 
@@ -85,7 +85,7 @@ class Sampling:
     def _go_round(
         self, outcome: BilledAnswer, sample: _Sample, line: list[Unit], plan: Plan
     ) -> Sampled:
-        """Tell the iterations apart where there was more than one."""
+        """List the iterations separately where there was more than one."""
         if sample.served_by:
             return Sampled(_bill_fallback(outcome, sample), plan)
         terms = LoopTerms(
@@ -141,12 +141,12 @@ class Sampling:
 @dataclass(frozen=True, slots=True)
 class _Sample:
     answer: Answer
-    #: The model that went on where the one asked declined; empty if none did.
+    #: The model that continued after the requested one declined; empty if none did.
     served_by: str
 
 
 def _join_fallback(model: str, declined: Reply, served_by: str, reply: Reply) -> Reply:
-    """What was said before the refusal, the boundary, and the whole answer of the other model."""
+    """Join the blocks before the refusal, the boundary, and the full answer of the other model."""
     category = (declined.stop_details or {}).get("category")
     boundary = {
         "type": "fallback",
@@ -158,7 +158,7 @@ def _join_fallback(model: str, declined: Reply, served_by: str, reply: Reply) ->
 
 
 def _bill_fallback(outcome: BilledAnswer, sample: _Sample) -> BilledAnswer:
-    """The refusal is an iteration of its own, told but not billed."""
+    """Add the refusal as an iteration of its own, listed but not billed."""
     model = find_model(sample.served_by)
     served = model.id if model is not None else sample.served_by
     declined = Iteration("message", replace(outcome.prompt, output=0), is_billed=False)

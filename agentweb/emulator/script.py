@@ -46,7 +46,7 @@ _FIELD = re.compile(r"\{(\w+)\}")
 
 
 class ScriptError(Exception):
-    """A file that is no script; the text says why."""
+    """The file is not a valid script; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ Act: TypeAlias = Text | ToolUse | Think | Stop | Fail
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Acts, and when they are in place: the fields of a request that fits, None for another."""
+    """Acts and their condition: `fits` returns a matching request's fields, None for others."""
 
     fits: Callable[[Request], Fields | None]
     acts: tuple[Act, ...]
@@ -93,7 +93,7 @@ class Step:
 
 
 class Script:
-    """A scene made of steps; also says which fault a request shall meet."""
+    """A scene made of steps; it also chooses the fault of a request."""
 
     def __init__(self, steps: Sequence[Step | Scene]) -> None:
         self._steps = tuple(steps)
@@ -111,7 +111,7 @@ class Script:
         return None
 
     def fault(self, request: Request) -> str:
-        """The fault of the step that fits; empty if it has none."""
+        """Return the fault of the matching step; empty if it has none."""
         for step in self._steps:
             if isinstance(step, Step) and step.fits(request) is not None:
                 return _fault(step)
@@ -171,7 +171,7 @@ def always(*acts: Act, seen: Mapping[str, str] | None = None) -> Step:
 
 
 def read_script(path: Path) -> Script:
-    """The script in a file; raises ScriptError."""
+    """Read a script from a file; raises ScriptError."""
     try:
         steps = runpy.run_path(str(path)).get("SCRIPT")
     except OSError as error:
@@ -199,7 +199,7 @@ def _fields(request: Request, seen: Mapping[str, str], more: Fields) -> Fields |
 
 
 def _fill(value: json_codec.Value, fields: Fields) -> json_codec.Value:
-    """Put fields into every text of a value; what is no field stays as it is."""
+    """Insert the fields into every text of a value; unknown placeholders stay."""
     match value:
         case str():
             return _FIELD.sub(lambda found: fields.get(found[1], found[0]), value)

@@ -34,16 +34,16 @@ from agentweb.emulator.state import Emulator
 from agentweb.emulator.trusted_hosts import only_local
 
 _MAX_HEAD = 65_536
-#: Longer than clients keep an idle connection, so that no request meets a connection that closes.
+#: Longer than clients keep an idle connection, so that no request hits a connection that closes.
 _KEEP_ALIVE_SECONDS = 75
 
 
 class Server:
-    """A running server; `stop` ends it and every connection it holds."""
+    """A running server; `stop` ends it and closes all connections."""
 
     def __init__(self, app: App, *, host: str = "127.0.0.1", port: int = 0) -> None:
         self.app = app
-        #: What requests come to: the app, or what stands before it.
+        #: What receives the requests: the app, or a wrapper around it.
         self.front: App = app
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, port), family=family, backlog=1024)
@@ -55,7 +55,7 @@ class Server:
 
     @property
     def connections(self) -> int:
-        """How many clients are connected."""
+        """Return the number of connected clients."""
         return len(self._state.connections)
 
     @property
@@ -73,7 +73,7 @@ class Server:
             self._thread.join(timeout=5)
 
     def join(self) -> None:
-        """Wait until somebody stops it."""
+        """Wait until the server is stopped."""
         while self._thread.is_alive():
             self._thread.join(timeout=0.5)
 
@@ -116,7 +116,7 @@ class EmulatorServer(Server):
 
     @property
     def emulator(self) -> Emulator:
-        """Its bills, log and cache."""
+        """Return the emulator: its bills, log and cache."""
         return self.app.emulator
 
 
@@ -133,9 +133,9 @@ def start(
 ) -> EmulatorServer:
     """Serve the emulator; port 0 picks a free one, settings are those of `create_app`.
 
-    The pace is for people to watch: tests pass `pace=0`. Exchanges are added to the file
-    `recording`, requests of the file `replayed` answered from it (strict: all others refused);
-    raises RecordingError, OSError.
+    The default pace is for people who watch: tests pass `pace=0`. Exchanges are appended to the
+    file `recording`; requests of the file `replayed` are answered from it (strict: all others are
+    refused). Raises RecordingError, OSError.
     """
     served = app or create_app(pace=pace, **settings)
     front: App = served
@@ -149,7 +149,7 @@ def start(
 
 
 def _configure(app: App) -> Config:
-    """Return uvicorn's settings; they leave the process's logging as it is."""
+    """Return uvicorn's configuration; it leaves the process's logging unchanged."""
     config = Config(
         app,
         interface="asgi3",

@@ -20,7 +20,7 @@ from agentweb.emulator.model_catalogue import Tokenizer
 from agentweb.emulator.prompt_units import TokenCounter, Unit, total_tokens
 from agentweb.emulator.usage import Usage
 
-#: How the cache serves a prompt, given what the rounds before it wrote.
+#: Plans how the cache serves a prompt, given what the earlier rounds wrote.
 Planner = Callable[[list[Unit], tuple[Plan, ...]], Plan]
 
 
@@ -29,7 +29,7 @@ class LoopTerms:
     counter: TokenCounter
     tokenizer: Tokenizer
     plan: Planner
-    #: The automatic compaction the request asks for, and how one is made.
+    #: The automatic compaction of the request, and the function that makes one.
     order: json_codec.Object | None
     summary: Callable[[], Piece | None]
 
@@ -43,7 +43,7 @@ class _Loop:
     pieces: list[Piece] = field(default_factory=list)
 
     def read(self, pieces: Sequence[Piece]) -> None:
-        """Take what was written and what came back into the prompt of the next round."""
+        """Append what was written and the results to the prompt of the next round."""
         self.pieces += pieces
         body: json_codec.Object = {
             "messages": [{"role": "assistant", "content": [p.block for p in pieces]}]
@@ -52,7 +52,7 @@ class _Loop:
 
     def begin_round(self) -> None:
         plan = self.terms.plan(self.line, tuple(self.plans))
-        # The first begins with the message itself, whatever results stand before its words.
+        # The first round begins with the message itself, also if results precede its text.
         begins = len(self.pieces) if self.plans else 0
         self.plans.append(plan)
         self.rows.append(Iteration("message", plan.usage, first_block=begins))
@@ -78,9 +78,9 @@ class _Loop:
 def run_loop(
     outcome: BilledAnswer, line: list[Unit], plan: Plan, terms: LoopTerms
 ) -> tuple[BilledAnswer, Plan]:
-    """The answer with an iteration for each round, and all that its rounds have cached."""
+    """Return the answer with an iteration for each round, and the cache plan of all rounds."""
     answer = outcome.answer
-    # The summary before the first round is in its prompt already.
+    # A summary before the first round is already in its prompt.
     lead = [piece for piece in answer.pieces[:1] if piece.block["type"] == "compaction"]
     rounds = _rounds(answer.pieces[len(lead) :])
     if len(rounds) == 1 and not rounds[0][0]:
@@ -122,7 +122,7 @@ def _join(plans: Sequence[Plan]) -> Plan:
 
 
 def _rounds(pieces: Sequence[Piece]) -> list[tuple[list[Piece], list[Piece]]]:
-    """Each round as the results it read and what it wrote."""
+    """Return for each round the results it read and the blocks it wrote."""
     rounds: list[tuple[list[Piece], list[Piece]]] = [([], [])]
     for piece in pieces:
         results, written = rounds[-1]

@@ -23,7 +23,7 @@ _SECRET = b"agentweb emulator, not a secret"
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """What a signature vouches for."""
+    """What a signature covers."""
 
     model: str
     account: str
@@ -44,7 +44,7 @@ class Seal:
 
     @classmethod
     def decode(cls, signature: str) -> Self | None:
-        """The seal in a signature; None if it is not one of ours, whole."""
+        """Return the seal in a signature; None unless it is one of ours and unchanged."""
         try:
             raw = base64.b64decode(signature, validate=True)
         except (ValueError, binascii.Error):
@@ -63,18 +63,18 @@ def content_hash(text: str) -> str:
 
 
 class Chain:
-    """The running hash of one request, carried on through its answer."""
+    """The running hash of one request, continued through its answer."""
 
     def __init__(self, *, system: json_codec.Value, tools: list[json_codec.Object] | None) -> None:
         fixed = [tool for tool in tools or [] if not tool.get("defer_loading")]
         self.system = _short(essence({"role": "system", "content": system or []}))
         self.tools = _short(*(tool_essence(tool) for tool in fixed))
         self.state = _short(b"start")
-        #: Seal id of the last thinking block taken in; empty before the first.
+        #: Seal id of the last thinking block; empty before the first.
         self.previous = ""
 
     def absorb(self, role: str, block: json_codec.Object) -> None:
-        """Take in one block that is not thinking."""
+        """Add one block other than thinking to the hash."""
         if block["type"] == "fallback":
             return
         if block["type"] == "compaction":

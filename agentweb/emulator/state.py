@@ -23,20 +23,20 @@ from agentweb.emulator.usage import Usage
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What one request costs, priced."""
+    """The usage of one request with its cost."""
 
     request_id: str
     model: str
     #: Every sampling iteration, compaction included.
     iterations: tuple[Usage, ...]
     cost_micros: int
-    #: The final figures were announced, so the answer was not cut short.
+    #: The final usage was sent, so the answer was not cut short.
     complete: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """One request as it came in, and the status it got."""
+    """One request as it arrived, and the status of its response."""
 
     request_id: str
     method: str
@@ -50,19 +50,19 @@ class Recorded:
 @dataclass(kw_only=True)
 class Emulator:
     scenes: Sequence[Scene]
-    #: One of the scenes, asked for its faults too.
+    #: One of the scenes, which also chooses faults.
     script: Script | None = None
     clock: Clock = field(default_factory=SystemClock)
     seed: int = 0
     #: Seconds between two deltas.
     pace: float = 0.0
-    #: Deltas a second, whoever reads them, each stamped with its moment; 0: they go by the pace.
+    #: Deltas per second, independent of readers, each with a timestamp; 0: `pace` applies.
     rate: float = 0.0
     record: bool = False
     limits: Limits = field(default_factory=Limits)
-    #: What a changed prefix does when the request does not say; older accounts drop.
+    #: The effect of a changed prefix when the request does not set one; older accounts drop.
     prefix_mismatch: str = "error"
-    #: Whether thinking that another service signed is taken, unread; else it is refused.
+    #: Whether thinking that another service signed is accepted, but not read; else it is refused.
     accepts_foreign_signatures: bool = False
     #: API keys that fail, besides the built-in ones.
     bad_keys: dict[str, ApiError] = field(default_factory=dict)
@@ -72,23 +72,23 @@ class Emulator:
     counter: TokenCounter = field(default_factory=TokenCounter)
     fingerprints: Fingerprints = field(default_factory=Fingerprints)
     files: FileStore = field(default_factory=FileStore)
-    #: Batches by their id, in the order they were made, and how long one is in progress.
+    #: Batches by id, in order of creation, and the seconds that one is in progress.
     batches: dict[str, Batch] = field(default_factory=dict)
     batch_seconds: float = 0.0
-    #: Streams that are being written; the bill of such a one is not final.
+    #: Streams in progress; their bills are not final.
     open_streams: int = 0
-    #: Faults ordered by the control endpoint, taken in order.
+    #: Faults ordered through the control endpoint, used in order.
     ordered_faults: list[str] = field(default_factory=list)
     _buckets: dict[str, Buckets] = field(default_factory=dict)
     _seen: Tally[bytes] = field(default_factory=Tally)
 
     def nonce(self, *parts: bytes) -> bytes:
-        """Unlike for every request, and the same again in a second run with the same seed."""
+        """Return a nonce that differs for every request and repeats in a run with the same seed."""
         key = digest(str(self.seed).encode(), *parts)
         return digest(key, str(self.times(key)).encode())
 
     def times(self, key: bytes) -> int:
-        """How often this key was asked about, this time included."""
+        """Count a use of the key and return the number of its uses."""
         self._seen[key] += 1
         return self._seen[key]
 
@@ -113,11 +113,11 @@ class Emulator:
 
     @property
     def billed_micros(self) -> int:
-        """Everything billed so far."""
+        """Return the sum of all bills."""
         return sum(bill.cost_micros for bill in self.bills.values())
 
     def reset(self) -> None:
-        """Forget everything that was seen."""
+        """Clear all state."""
         self.bills.clear()
         self.log.clear()
         self.cache.clear()

@@ -26,14 +26,14 @@ _WRITTEN = {
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """How far a stream came."""
+    """How much of a stream was sent."""
 
-    #: `message_start` is on the wire, and with it the input.
+    #: `message_start` was sent, and with it the input usage.
     began: bool
-    #: The final figures are.
+    #: The final usage was sent.
     ended: bool
     output: int
-    #: Searches of the web whose results are.
+    #: Web searches whose results were sent.
     searches: int
     #: Blocks that have begun.
     blocks: int
@@ -45,7 +45,7 @@ class StreamMeter:
     _parts: list[bytes] = field(default_factory=list)
 
     def take(self, message: Message) -> None:
-        """Keep what a message puts on the wire."""
+        """Record what a message sends."""
         self._parts.append(message.get("body", b""))
         self.is_closed = not message.get("more_body", False)
 
@@ -57,7 +57,7 @@ class StreamMeter:
         for event in _events(b"".join(self._parts)):
             match event:
                 case {"type": "message_start", "message": {"stop_reason": reason}}:
-                    # A message may stand whole in its start.
+                    # A message may be complete in its start event.
                     began, ended = True, reason is not None
                 case {"type": "content_block_start", "index": index, "content_block": block}:
                     if block["type"].endswith("tool_use"):
@@ -80,7 +80,7 @@ def _opening(block: json_codec.Object) -> str:
 
 
 def _events(data: bytes) -> Iterator[json_codec.Object]:
-    """The events that are there in full, up to one that is not JSON: no client reads on there."""
+    """Yield the complete events, up to one that is not JSON: clients stop reading there."""
     *complete, _ = data.split(b"\n\n")
     for lines in complete:
         try:

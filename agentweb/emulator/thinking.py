@@ -46,9 +46,9 @@ class Dropped:
 def verify_thinking(
     call: Call, default_behavior: str, *, accepts_foreign: bool = False
 ) -> tuple[Chain, list[Dropped]]:
-    """Walk the request; returns the chain at its end and the thinking that may not be read.
+    """Check the thinking in a request; return the chain at its end and the dropped thinking.
 
-    With `accepts_foreign` a signature made elsewhere is no error: what it signs is not read.
+    With `accepts_foreign` a signature made elsewhere is not an error: its thinking is dropped.
     """
     chain = Chain(system=call.body.get("system"), tools=call.body.get("tools"))
     walk = _Walk(call, chain, _behavior(call, default_behavior), accepts_foreign=accepts_foreign)
@@ -91,7 +91,7 @@ class _Walk:
             return
         if seal is None:
             raise Invalid(f"{path}: Invalid `signature` in `thinking` block")
-        # Text that is put into an omitted block is not read.
+        # Text in a thinking block that was omitted is not read.
         changed = content_hash(str(block.get("thinking", ""))) != seal.content != _OMITTED
         if block["type"] == "thinking" and changed:
             text = _MODIFIED if index == self._latest else "Invalid `signature` in `thinking` block"

@@ -23,11 +23,11 @@ _TAIL = bytes(range(0x80, 0xC0))
 _TWO = bytes(range(0xC0, 0xE0))
 _THREE = bytes(range(0xE0, 0xF0))
 
-#: A request costs this much before anything is in it, a tool list a system prompt of its own.
+#: Tokens of an empty request; a tool list adds a system prompt of its own.
 REQUEST_TOKENS = 7
 TOOLS_TOKENS = 290
 BLOCK_TOKENS = 3
-#: What the model writes for a call besides its name and its input.
+#: Tokens that the model writes for a call besides its name and input.
 CALL_TOKENS = 12
 _PDF_PAGE_TOKENS = 2_000
 _IMAGE_TOKENS = 1_600
@@ -53,7 +53,7 @@ _WEIGHTS: dict[Tokenizer, _Weights] = {
 
 
 def count_text(text: str, tokenizer: Tokenizer) -> int:
-    """Tokens of a text, rounded up; 0 for an empty one."""
+    """Return the tokens of a text, rounded up; 0 for an empty one."""
     if not text:
         return 0
     weights = _WEIGHTS[tokenizer]
@@ -83,7 +83,7 @@ def _count_wide(data: bytes, weights: _Weights) -> int:
 
 
 def fit_text(text: str, limit: int, tokenizer: Tokenizer) -> str:
-    """The longest prefix of at most `limit` tokens, found by halving."""
+    """Return the longest prefix of at most `limit` tokens, by binary search."""
     if limit <= 0:
         return ""
     if count_text(text, tokenizer) <= limit:
@@ -99,7 +99,7 @@ def fit_text(text: str, limit: int, tokenizer: Tokenizer) -> str:
 
 
 def count_image(source: json_codec.Object) -> int:
-    """Pixels over 750, as documented; a fixed sum when the size is not in the request."""
+    """Return pixels / 750, as documented; a constant when the size is not in the request."""
     if source.get("type") != "base64":
         return _IMAGE_TOKENS
     try:

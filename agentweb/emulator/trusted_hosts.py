@@ -12,7 +12,7 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]", "::1"})
 
 
 def only_local(app: App, bound_to: str) -> App:
-    """Refuse foreign hosts with 400 where the server is bound to loopback."""
+    """Refuse foreign Host headers with 400 where the server is bound to loopback."""
 
     async def checked(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not _is_local(scope):
@@ -24,7 +24,7 @@ def only_local(app: App, bound_to: str) -> App:
 
 
 def _is_local(scope: Scope) -> bool:
-    # A browser always sends one; a request without it comes from no page.
+    # A browser always sends a Host header; a request without one comes from no page.
     hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
     return all(_name(host) in LOOPBACK for host in hosts)
 

@@ -26,7 +26,7 @@ class Usage:
         )
 
     def start(self) -> json_codec.Object:
-        """As `message_start` and a whole message say it."""
+        """Return the usage of `message_start` and of a complete message."""
         return self._input() | {
             "cache_creation": {
                 "ephemeral_5m_input_tokens": self.write_5m,
@@ -37,7 +37,7 @@ class Usage:
         }
 
     def delta(self) -> json_codec.Object:
-        """As `message_delta` says it: cumulative."""
+        """Return the usage of `message_delta`: cumulative."""
         return self._input() | {
             "output_tokens": self.output,
             "output_tokens_details": {"thinking_tokens": self.thinking},

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
     name: str
-    #: `temperature`, `top_p` and `top_k` are fields of a request.
+    #: Whether requests have the fields `temperature`, `top_p` and `top_k`.
     has_sampling: bool
-    #: Documents may stand in the assistant's messages.
+    #: Whether the assistant's messages may contain documents.
     takes_assistant_documents: bool
-    #: Texts of the user may have citations.
+    #: Whether texts of the user may have citations.
     takes_user_citations: bool
     source: str
     date: str

@@ -28,7 +28,7 @@ KEY = "ANTHROPIC_API_KEY"
 
 
 class AgainstError(Exception):
-    """A comparison that cannot be made; the text says why."""
+    """The comparison cannot be made; the text says why."""
 
 
 def compare_with_api(
@@ -39,7 +39,7 @@ def compare_with_api(
     environment: Mapping[str, str],
     tell: Callable[[str], object],
 ) -> bool:
-    """Play the requests, write the cases and tell the table; returns whether all is alike.
+    """Send the requests, write the cases and report the table; return whether all are equal.
 
     Raises AgainstError, RecordingError.
     """

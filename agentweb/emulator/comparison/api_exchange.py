@@ -20,16 +20,16 @@ _BUSY = frozenset({429, 500, 502, 503, 504, 529})
 
 
 class Unreachable(Exception):
-    """An address that does not answer; the text says why."""
+    """The address does not answer; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where requests go; `key` is in no text of it."""
+    """Where requests go; `key` is never part of its text."""
 
     url: str
     key: str
-    #: Whether a service that is busy is asked again.
+    #: Whether requests are retried while the service is busy.
     is_patient: bool = False
     pause: Callable[[float], None] = time.sleep
 
@@ -37,14 +37,14 @@ class Address:
         return f"Address({self.url})"
 
     def ask(self, request: KnownRequest) -> Outcome:
-        """Send a request and read what comes of it; raises Unreachable."""
+        """Send a request and read its outcome; raises Unreachable."""
         tries = _TRIES if self.is_patient else 1
         for left in reversed(range(tries)):
             status, headers, body = self._send(request)
             if status not in _BUSY or not left:
                 break
             self.pause(_read_wait(headers.get("retry-after", "")))
-        # No service should tell a key back; if one does, nothing keeps it.
+        # No service should return a key; if one does, it is not stored.
         body = body.replace(self.key.encode(), b"[key]") if self.key else body
         return read_outcome(status, headers.get("content-type", ""), body)
 

@@ -19,7 +19,7 @@ _WIDTH = 60
 @dataclass(frozen=True, slots=True)
 class Difference:
     request: KnownRequest
-    #: Which part of the outcome: `status`, `error_text`, `usage.input_tokens`.
+    #: The part of the outcome that differs: `status`, `error_text`, `usage.input_tokens`.
     part: str
     here: json_codec.Value
     there: json_codec.Value
@@ -34,7 +34,7 @@ def find_differences(request: KnownRequest, here: Outcome, there: Outcome) -> li
         if ours[name] != theirs[name]
     ]
     if ours["status"] != theirs["status"]:
-        # One of them has no usage.
+        # One of the two has no usage.
         return found
     return found + [
         Difference(request, f"usage.{name}", mine.get(name), other.get(name))
@@ -44,7 +44,7 @@ def find_differences(request: KnownRequest, here: Outcome, there: Outcome) -> li
 
 
 def write_case(folder: Path, number: int, one: Difference) -> Path:
-    """Write a difference with the whole request that shows it."""
+    """Write a difference with the complete request that shows it."""
     name = re.sub(r"[^a-z0-9]+", "-", f"{one.request.name} {one.part}".lower()).strip("-")
     path = folder / f"{number:03}-{name[:120]}.json"
     case = {
@@ -59,7 +59,7 @@ def write_case(folder: Path, number: int, one: Difference) -> Path:
 
 
 def show_table(played: int, found: Sequence[Difference]) -> str:
-    """Say how many there are of each part, and each with both sides, shortened."""
+    """Format the number of differences by part, and each difference with both sides shortened."""
     unlike = len({one.request.name for one in found})
     if not found:
         return f"{played} requests, no difference"

@@ -21,7 +21,7 @@ class KnownRequest:
     path: str
     version: str
     beta: str
-    #: None: the request has no body and is a GET.
+    #: None: a GET without a body.
     body: json_codec.Value
 
     def as_json(self) -> json_codec.Object:
@@ -33,7 +33,7 @@ def read_built_in() -> list[KnownRequest]:
 
 
 def read_recorded(place: Path) -> list[KnownRequest]:
-    """Read the requests of a file that was recorded, or of all in a folder.
+    """Read the requests of a recorded file, or of all recorded files in a folder.
 
     Raises RecordingError.
     """

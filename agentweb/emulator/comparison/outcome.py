@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from agentweb.emulator import json_codec
 
-#: What a model makes of a prompt is not the same twice.
+#: Figures that depend on what the model samples.
 _OF_THE_MODEL = frozenset({"output_tokens", "output_tokens_details", "iterations"})
 
 
@@ -16,9 +16,9 @@ class Outcome:
     error_type: str = ""
     error_text: str = ""
     stop_reason: str = ""
-    #: The types of its content blocks, in their order.
+    #: The types of its content blocks, in order.
     blocks: list[str] = field(default_factory=list)
-    #: Its usage; a figure that the model decides is only there or not.
+    #: Its usage; of a figure that depends on sampling only whether it is present.
     usage: json_codec.Object = field(default_factory=dict)
 
     def as_json(self) -> json_codec.Object:
@@ -26,7 +26,7 @@ class Outcome:
 
 
 def read_outcome(status: int, content_type: str, body: bytes) -> Outcome:
-    """Read an answer; one that is no JSON has its status alone."""
+    """Parse a response; one that is not JSON has only its status."""
     found = Outcome(status)
     for value in _list_values(content_type, body):
         if isinstance(value, dict):
@@ -47,7 +47,7 @@ def _list_values(content_type: str, body: bytes) -> list[json_codec.Value]:
 
 
 def _take(found: Outcome, value: json_codec.Object) -> None:
-    """Take in a whole answer, or an event of one."""
+    """Add a complete message, or one event of a stream."""
     match value.get("type"):
         case "error":
             error = value.get("error") or {}

@@ -19,7 +19,7 @@ _TIMES = re.compile(r"x(\d+)$")
 class Fault:
     name: str
     arg: str = ""
-    #: How many requests with the same words it hits; 0 means all.
+    #: Number of requests with the same text that it hits; 0 means all.
     times: int = 0
 
     def number(self, default: int) -> int:
@@ -43,12 +43,12 @@ def parse_fault(text: str) -> Fault:
 
 
 def fault_in(text: str) -> Fault | None:
-    """The last fault word in a prompt."""
+    """Return the last fault word in a prompt."""
     found = _WORD.findall(text)
     return parse_fault(found[-1]) if found else None
 
 
 def summary_fault_in(text: str) -> str:
-    """How a summary shall go wrong; empty if it shall not."""
+    """Return the kind of bad summary that a text orders; empty for none."""
     found = _SUMMARY.findall(text)
     return found[-1] if found else ""

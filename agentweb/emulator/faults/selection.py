@@ -15,7 +15,7 @@ _SLOWEST = 60.0
 
 
 def choose_pace(exchange: HttpExchange, view: Request) -> float:
-    """Seconds between deltas: the emulator's, or those a header or the prompt asks for."""
+    """Return the seconds between deltas: of a header, of the prompt, or the emulator's."""
     requested = exchange.headers.get(_PACE_HEADER) or next(iter(_PACE.findall(view.prompt)), "")
     try:
         return min(float(requested), _SLOWEST) if requested else exchange.emulator.pace
@@ -24,10 +24,9 @@ def choose_pace(exchange: HttpExchange, view: Request) -> float:
 
 
 def choose_fault(exchange: HttpExchange, view: Request, *, background: bool) -> Fault | None:
-    """The fault of a request, counted off if it is a limited one.
+    """Return the fault of a request; count it if it is limited.
 
-    A background request (summary, title) quotes the conversation, so fault words in it are not
-    meant for it.
+    A background request (summary, title) quotes the conversation, so its fault words do not count.
     """
     fault = _find_requested(exchange, view, background=background)
     if fault is None or not fault.times:

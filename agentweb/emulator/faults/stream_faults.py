@@ -21,7 +21,7 @@ _API_ERROR = event(
 
 
 def _after(count: int, steps: Steps, tail: Callable[[], Iterator[Step]]) -> Steps:
-    """The steps up to and with the given number of deltas, then the tail."""
+    """Yield the steps up to the given number of deltas, then the tail."""
     deltas = 0
     for step in steps:
         if deltas >= count and isinstance(step, SseEvent) and step.name != "message_start":
@@ -36,7 +36,7 @@ def _ending(default: int, *tail: Step) -> _Change:
 
 
 def _within(*tail: Step) -> _Change:
-    """End inside the N-th block of a kind, `text:1` if nothing is said; its first delta is sent."""
+    """End inside the N-th block of a kind (default `text:1`), after its first delta."""
 
     def apply(steps: Steps, fault: Fault) -> Steps:
         kind, _, number = (fault.arg or "text").partition(":")
@@ -56,9 +56,9 @@ def _within(*tail: Step) -> _Change:
 
 
 def _send_all_in_start(steps: Steps, fault: Fault) -> Steps:
-    """The message stands whole in its start, as after programmatic tool calls; nothing follows.
+    """Put the complete message into its start event, as after programmatic tool calls.
 
-    `whole_start:delta` repeats the stop reason and the figures in a `message_delta`.
+    `whole_start:delta` repeats the stop reason and the usage in a `message_delta`.
     """
     events = [_read(step) for step in steps if isinstance(step, SseEvent) and step.name != "ping"]
     message = events[0]["message"]
@@ -98,7 +98,7 @@ def _read(step: SseEvent) -> json_codec.Object:
 
 
 def _pings_between(steps: Steps, fault: Fault) -> Steps:
-    """A ping behind every event, even inside blocks and before the message begins."""
+    """Add a ping after every event, even inside blocks and before the message begins."""
     yield PING
     for step in steps:
         yield step
@@ -107,7 +107,7 @@ def _pings_between(steps: Steps, fault: Fault) -> Steps:
 
 
 def _around(name: str, change: Callable[[SseEvent], tuple[Step, ...]]) -> _Change:
-    """Replace each event of one name."""
+    """Return a change that replaces each event of one name."""
 
     def apply(steps: Steps, fault: Fault) -> Steps:
         for step in steps:
@@ -149,7 +149,7 @@ def _index_skip(steps: Steps, fault: Fault) -> Steps:
 
 
 def _cut_bytes(steps: Steps, fault: Fault) -> Steps:
-    """End the connection at one byte offset of the body."""
+    """Cut the connection at one byte offset of the body."""
     left = fault.number(0)
     for step in steps:
         if isinstance(step, SseEvent):
@@ -162,7 +162,7 @@ def _cut_bytes(steps: Steps, fault: Fault) -> Steps:
 
 
 def _dribble(steps: Steps, fault: Fault) -> Steps:
-    """One byte at a time."""
+    """Send one byte at a time."""
     gap = fault.seconds(1) / 1000
     for step in steps:
         if isinstance(step, SseEvent):

@@ -11,7 +11,7 @@ _KINDS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", "image/w
 
 
 def look(request: Request) -> Reply | None:
-    """Names the files of the last message, unless it is the results of tools."""
+    """Name the files of the last message, unless it consists of tool results."""
     last = request.messages[-1]
     found = [block for block in blocks(last) if media.is_inline(block)]
     if last["role"] != "user" or not found:

@@ -15,13 +15,14 @@ _IN_WORDS = re.compile(
     r"summari[sz]e\s+(?:the|this)\s+conversation|write the summary now", re.IGNORECASE
 )
 _TITLE_ORDER = re.compile(r"title for (?:the|this) conversation", re.IGNORECASE)
-#: An order stands at an end of the last message, the transcript between the ends.
+#: Characters: instructions are at an end of the last message, the transcript is between them.
 _EDGE = 800
 
 
 def wants_summary(request: Request) -> bool:
-    """A summary is asked for without tools, in the system prompt or at either end of the last
-    message.
+    """Return whether a summary is requested.
+
+    That is without tools, by the system prompt or at either end of the last message.
     """
     if request.tools:
         return False

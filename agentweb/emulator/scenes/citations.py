@@ -34,7 +34,7 @@ def cite(request: Request) -> Reply | None:
 
 
 def _citations(request: Request) -> Iterator[json_codec.Object]:
-    """Documents and search results are counted apart, in the order of the request."""
+    """Yield citations; documents and search results are counted separately, in request order."""
     counts = {"document": 0, "search_result": 0}
     for source in sources_in(request, "document", "search_result"):
         kind = source["type"]
@@ -45,7 +45,7 @@ def _citations(request: Request) -> Iterator[json_codec.Object]:
 
 
 def sources_in(request: Request, *kinds: str) -> Iterator[json_codec.Object]:
-    """Documents and search results in view, those in results of tools too."""
+    """Yield documents and search results in view, including those in tool results."""
     for message in request.messages:
         for block in blocks(message):
             inner = block.get("content") if block["type"].endswith("tool_result") else None
@@ -57,7 +57,7 @@ def sources_in(request: Request, *kinds: str) -> Iterator[json_codec.Object]:
 
 
 def cite_document(source: json_codec.Object, index: int) -> json_codec.Object | None:
-    """A citation of the first words of a source; None where citations are off."""
+    """Cite the first words of a source; None where citations are off."""
     if not (source.get("citations") or {}).get("enabled"):
         return None
     kind = source["type"]
@@ -99,7 +99,7 @@ def _in_result(block: json_codec.Object) -> json_codec.Object | None:
 
 
 def _pdf_words(data: str) -> str:
-    """The first words a page shows, where they stand there in plain."""
+    """Return the first words of a PDF page, if they are stored uncompressed."""
     try:
         raw = base64.b64decode(data + "===")
     except (ValueError, binascii.Error):

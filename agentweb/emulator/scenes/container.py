@@ -20,7 +20,7 @@ _UNKNOWN = "the emulator runs nothing but a print of plain words\n"
 
 @dataclass(frozen=True, slots=True)
 class MadeFile:
-    """A file that a command wrote, to be had through the Files API."""
+    """A file that a command wrote, which the Files API serves."""
 
     id: str
     name: str
@@ -32,7 +32,7 @@ class MadeFile:
 
 
 def run_python(tool_input: json_codec.Object) -> json_codec.Object:
-    """The result of the first version of the tool, which runs code."""
+    """Return the result of the first version of the tool, which runs Python code."""
     return _ran("code_execution_result", _printed(str(tool_input.get("code", ""))), [])
 
 
@@ -80,7 +80,7 @@ def file_text(path: str) -> str:
 
 
 def _printed(command: str) -> str | None:
-    """What a command prints; None if it is none that runs here."""
+    """Return the output of a command; None for one that is not supported."""
     if found := _PRINT.match(command):
         return f"{found[2]}\n"
     found = _ECHO.match(command)

@@ -35,7 +35,7 @@ class Extract:
     request: Request
 
     def sections(self) -> Iterator[tuple[str, Iterable[str]]]:
-        """The most needed first: what comes last is left out when there is no room."""
+        """Yield the sections, most important first: the last are omitted when there is no room."""
         yield ASKED, self._requests()
         yield "Named later", self._named()
         yield "Criteria and decisions", self._decisions()
@@ -57,7 +57,7 @@ class Extract:
         return [line.text for line in self.lines if line.who in speakers]
 
     def _requests(self) -> list[str]:
-        """In the order they were made: those an earlier summary keeps stand where it stands."""
+        """List requests in order; those in an earlier summary keep the place of that summary."""
         found: list[str] = []
         section = ""
         for line in self.lines:
@@ -70,7 +70,7 @@ class Extract:
         return _listed(found)
 
     def _named(self) -> list[str]:
-        """What the order says later messages refer to."""
+        """List what the instructions say later messages refer to."""
         return _listed(text for text in self._by("order") if text.startswith("- "))
 
     def _decisions(self) -> list[str]:
@@ -85,13 +85,13 @@ class Extract:
         return lines + [f"{note.line()}{self._mark(note.url)}" for note in notes.values()]
 
     def _mark(self, place: str) -> str:
-        """How to get the original of a finding back."""
+        """Return how to recall the original of a finding."""
         ids = [key for key, where in self._originals.items() if where == place]
         return f' (recall "{ids[-1]}")' if ids else ""
 
     @cached_property
     def _originals(self) -> dict[str, str]:
-        """What each id stands for: the address or file named nearest to it."""
+        """Map each id to the nearest address or file."""
         found = {
             use.id: str(use.input.get("url") or use.input.get("path") or "")
             for use in self.request.uses
@@ -124,7 +124,7 @@ class Extract:
 
 
 def _listed(items: Iterable[str]) -> list[str]:
-    """As list lines, each once, where it came last."""
+    """Format as list lines without duplicates; the last occurrence stays."""
     texts = [item.strip().removeprefix("- ") for item in items]
     unique = list(dict.fromkeys(reversed(texts)))[::-1]
     return [f"- {text}" for text in unique if text and not text.startswith(("## ", "["))]
@@ -140,7 +140,7 @@ def _is_finding(line: str) -> bool:
 
 
 def _nearest(text: str, start: int, end: int) -> str:
-    """The address or file that an id stands beside: in its own line, else right behind it."""
+    """Return the address or file nearest to an id: in its line, else shortly after it."""
     line = (text.rfind("\n", 0, start) + 1, text.find("\n", end) % (len(text) + 1))
     return _closest(text, start, end, *line) or _closest(text, start, end, end, end + _REACH)
 

@@ -22,7 +22,7 @@ from agentweb.emulator.scenes.view import Request
 from agentweb.emulator.scenes.web_pages import cite_page, found_page
 
 _ORDER = re.compile(r"emulator:rounds=([a-z!+,]+)")
-#: The tool that a word calls, and the one that has to be offered for it.
+#: For each word the tool it calls, and the tool that has to be offered for it.
 _CALLS = {
     "search": ("web_search", "web_search"),
     "fetch": ("web_fetch", "web_fetch"),
@@ -64,7 +64,7 @@ def play_rounds(request: Request) -> Reply | None:
         if not step and (passed > made or (passed == made and not _goes_on(request))):
             return Reply(tuple(blocks), "pause_turn")
         if not left:
-            # An earlier answer came as far as this.
+            # An earlier answer already contains everything up to here.
             blocks = []
         blocks += _make(request, left, topic, is_open=after == [])
         if any(not call.name for call in left):
@@ -73,7 +73,7 @@ def play_rounds(request: Request) -> Reply | None:
 
 
 def _steps(request: Request, order: str) -> Iterator[Text | Think | list[_Call]]:
-    """Words, calls, or the empty list of a pause."""
+    """Yield texts, calls, or an empty list for a pause."""
     number = 0
     for step in filter(None, order.split(",")):
         if step in _WORDS:
@@ -90,7 +90,7 @@ def _steps(request: Request, order: str) -> Iterator[Text | Think | list[_Call]]
 
 
 def _make(request: Request, calls: list[_Call], topic: str, *, is_open: bool) -> Iterator[Block]:
-    """The calls; one beside a tool of the client waits for it."""
+    """Yield the calls; one beside a client tool stays open until that has run."""
     waits = is_open or any(not call.name for call in calls)
     for at, call in enumerate(calls):
         if not call.name:
@@ -115,7 +115,7 @@ def _input(call: _Call, topic: str) -> json_codec.Object:
         case "web_fetch":
             return {"url": f"https://pages.example/{words.replace(' ', '-')}"}
         case "text_editor_code_execution":
-            path = f"/tmp/{words.replace(' ', '-')}.txt"  # noqa: S108 - a file of no machine
+            path = f"/tmp/{words.replace(' ', '-')}.txt"  # noqa: S108 - of the container
             return {"command": "create", "path": path, "file_text": file_text(path)}
         case _:
             return {"command": f"echo {words}"}
@@ -141,12 +141,12 @@ def _conclude(
 
 
 def _made(request: Request) -> int:
-    """Calls made since the user last spoke."""
+    """Count the calls since the latest prompt of the user."""
     return sum(b["type"] in {"server_tool_use", "tool_use"} for b in turn_blocks(request))
 
 
 def _goes_on(request: Request) -> bool:
-    """Says whether the request sends a paused turn back."""
+    """Return whether the request continues a paused turn."""
     return bool(request.messages) and request.messages[-1]["role"] == "assistant"
 
 

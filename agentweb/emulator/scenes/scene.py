@@ -18,9 +18,9 @@ from agentweb.emulator.scenes.view import Request
 @dataclass(frozen=True, slots=True)
 class Text:
     text: str
-    #: Said between tool calls; some models send that as thinking.
+    #: Text between tool calls; some models send it as thinking.
     narration: bool = False
-    #: Where the words are from, as the API tells it.
+    #: The sources of the text, as the API reports them.
     citations: tuple[json_codec.Object, ...] = ()
 
 
@@ -28,15 +28,15 @@ class Text:
 class ToolUse:
     name: str
     input: json_codec.Object
-    #: Given only to break a rule on purpose.
+    #: Set only to violate the protocol on purpose.
     id: str = ""
-    #: What is streamed instead of the input, to break a rule on purpose.
+    #: Streamed instead of the input, to violate the protocol on purpose.
     broken_json: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """A block that arrives whole in its start event."""
+    """A block that is complete in its start event."""
 
     block: json_codec.Object
 
@@ -46,19 +46,19 @@ class Think:
     """Thinking at its place in the reply; without one, thinking comes first."""
 
     text: str
-    #: Tokens it takes at least, however few are shown.
+    #: Fewest tokens it takes, however few are shown.
     least: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ServerUse:
-    """A tool that runs on the API's side: its call, and what it gave back."""
+    """A tool that runs on the API's side: its call and its result."""
 
     name: str
     input: json_codec.Object
-    #: None while it has not run: the answer to the next request begins with what it gives.
+    #: None while it has not run: the answer to the next request begins with the result.
     result: json_codec.Value
-    #: Runs together with the call behind it: the results follow the last of them.
+    #: Runs together with the next call: the results follow the last of them.
     is_joined: bool = False
 
 
@@ -68,12 +68,12 @@ Block: TypeAlias = Text | Think | ToolUse | ServerUse | Raw
 @dataclass(frozen=True, slots=True)
 class Reply:
     blocks: tuple[Block, ...]
-    #: Empty means: `tool_use` if a tool is called, else `end_turn`.
+    #: Empty means `tool_use` if a tool is called, else `end_turn`.
     stop_reason: str = ""
     stop_details: json_codec.Object | None = None
-    #: What the model thinks first, if the request lets it think.
+    #: The thinking before the answer, if the request allows thinking.
     thinking: str = ""
-    #: The model may think and does not.
+    #: The model may think but does not.
     is_thoughtless: bool = False
     #: Results of calls that an earlier answer left open; the answer begins with them.
     results: tuple[Raw, ...] = ()
@@ -94,7 +94,7 @@ def say(text: str, *, thinking: str = "") -> Reply:
 
 
 def call(*uses: ToolUse, saying: str = "", noting: str = "", thinking: str = "") -> Reply:
-    """Call tools, after a narration that may turn into thinking and notes that stay text."""
+    """Call tools, after a narration that may become thinking and notes that stay text."""
     blocks: list[Block] = []
     if saying:
         blocks.append(Text(saying, narration=True))

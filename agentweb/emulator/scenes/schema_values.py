@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from agentweb.emulator import json_codec
 
-#: Schemas inside each other beyond which a value ends where it may.
+#: Nesting depth beyond which a value ends as soon as it can.
 _DEEPEST = 12
-#: A string of each format that structured outputs know.
+#: A valid string for each format that structured outputs support.
 _FORMATS = {
     "date": "2026-11-24",
     "time": "12:00:00Z",
@@ -23,7 +23,7 @@ _LONGEST = 60
 
 
 def make_value(schema: json_codec.Object, words: str) -> json_codec.Value:
-    """Make a value of the schema; texts in it are the words, and numbers those in the words."""
+    """Make a value of the schema; its texts are `words`, its numbers those in `words`."""
     return _Maker(schema, " ".join(words.split())[:_LONGEST] or "text").make(schema, 0)
 
 
@@ -65,7 +65,7 @@ class _Maker:
             for option in options:
                 merged = _merge(merged, self._resolve(option))
             return self.make(merged, depth + 1)
-        # The last one ends what would go on for ever, where there is one that ends.
+        # The last option ends a recursive schema, where one of them does.
         option = options[-1] if depth > _DEEPEST else options[0]
         return self.make(_merge(rest, self._resolve(option)), depth + 1)
 

@@ -21,7 +21,7 @@ _WORDS = re.compile(r"\b(\d+) words each\b", re.IGNORECASE)
 def run_server_tool(
     request: Request, name: str, tool_input: json_codec.Object, number: int
 ) -> json_codec.Value:
-    """The content of the result; `number` counts the calls of this tool in the turn."""
+    """Return the content of the result; `number` is the index of the call in the turn."""
     tool = request.server_tool(_OFFERED_AS.get(name, name)) or {}
     if "fails" in json_codec.encode(tool_input).decode(errors="replace"):
         return {"type": f"{name}_tool_result_error", "error_code": "unavailable"}
@@ -31,7 +31,7 @@ def run_server_tool(
 
 
 def run_open_calls(request: Request) -> tuple[Raw, ...]:
-    """Results of the calls of the running turn that have none."""
+    """Return results for the calls of the running turn that have none."""
     made: dict[str, int] = {}
     results = []
     done = {block.get("tool_use_id") for block in turn_blocks(request)}
@@ -48,7 +48,7 @@ def run_open_calls(request: Request) -> tuple[Raw, ...]:
 
 
 def turn_blocks(request: Request) -> Iterator[json_codec.Object]:
-    """What stands behind the latest words of the user."""
+    """Yield the blocks after the latest prompt of the user."""
     for message in request.messages[request.prompt_at + 1 :]:
         yield from blocks(message)
 
@@ -68,5 +68,5 @@ _RUNS: Mapping[str, _Run] = {
     "bash_code_execution": lambda request, tool, tool_input: run_shell(tool_input),
     "text_editor_code_execution": lambda request, tool, tool_input: edit_text(tool_input),
 }
-#: One tool is offered, its parts are called.
+#: The offered tool of each called sub-tool.
 _OFFERED_AS = dict.fromkeys(("bash_code_execution", "text_editor_code_execution"), "code_execution")

@@ -19,7 +19,7 @@ from agentweb.emulator.scenes.server_runs import run_server_tool, turn_blocks
 from agentweb.emulator.scenes.view import Request
 from agentweb.emulator.scenes.web_pages import cite_page, found_page
 
-#: So many rounds the server makes in one request.
+#: Most rounds that the server makes in one request.
 ROUNDS = 10
 _SEARCH = re.compile(
     r"\bsearch the web(?: (\d+) times?)?(?:, \d+ words each,)? for ([^\n.?!,]+)", re.IGNORECASE
@@ -64,7 +64,7 @@ def run_code(request: Request) -> Reply | None:
 
 
 def _code_call(tool: json_codec.Object, code: str) -> ServerUse:
-    """The first version of the tool runs code, later ones a shell."""
+    """Call code execution: its first version runs code, later ones a shell."""
     if tool["type"] == "code_execution_20250522":
         return ServerUse("code_execution", {"code": code}, None)
     is_python = code.startswith("print(")
@@ -73,7 +73,7 @@ def _code_call(tool: json_codec.Object, code: str) -> ServerUse:
 
 
 def read_page(request: Request) -> Reply | None:
-    """Fetch a page and, where citations are on, quote its first sentence."""
+    """Fetch a page and, if citations are on, quote its first sentence."""
     found, tool = _FETCH.search(request.prompt), request.server_tool("web_fetch")
     if not found or tool is None or request.after_results:
         return None
@@ -90,7 +90,7 @@ def read_page(request: Request) -> Reply | None:
 
 
 def _searches(request: Request) -> int:
-    """Searches made since the user last spoke."""
+    """Count the searches since the latest prompt of the user."""
     return sum(
         block["type"] == "server_tool_use" and block["name"] == "web_search"
         for block in turn_blocks(request)

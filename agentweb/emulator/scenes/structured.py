@@ -9,7 +9,7 @@ from agentweb.emulator.scenes.view import Request
 
 
 def answer_in_form(request: Request) -> Reply | None:
-    """Call the tool that must be called, or answer with JSON of the schema; else leave it."""
+    """Call the tool that must be called, or answer with JSON of the schema; else return None."""
     if request.forced_tool is not None:
         schema = request.forced_tool.get("input_schema") or {}
         made = make_value(schema, request.prompt)

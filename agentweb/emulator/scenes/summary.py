@@ -30,7 +30,7 @@ _LONG = "This summary repeats itself because it was asked to be bad. "
 
 
 def summarize_text(system: str, text: str, max_tokens: int) -> tuple[str, str] | None:
-    """Return the answer to a summary call and why it stopped, without HTTP; None for an error."""
+    """Return the summary and its stop reason without HTTP; None for an error."""
     message = {"role": "user", "content": [{"type": "text", "text": text}]}
     request = Request(model="", system=system, tools=(), messages=(message,), max_tokens=max_tokens)
     try:
@@ -54,7 +54,7 @@ def summarise(request: Request) -> Reply | None:
 
 
 def extractive_summary(request: Request, most_tokens: int) -> str:
-    """The summary of everything in view, within a number of tokens."""
+    """Return a summary of everything in view, within a number of tokens."""
     kept: list[str] = []
     left, words = most_tokens * 9 // 10, _most_words(request)
     for title, lines in Extract(request).sections():
@@ -76,7 +76,7 @@ def _most_words(request: Request) -> int:
 
 
 def bad_summary(kind: str, request: Request) -> Reply | None:
-    """One that is bad in the way named; None for a way that is not known."""
+    """Return a summary that is bad in the named way; None for an unknown way."""
     match kind:
         case "empty":
             return Reply((), "end_turn")

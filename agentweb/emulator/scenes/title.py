@@ -36,7 +36,7 @@ def name_conversation(request: Request) -> Reply | None:
 
 
 def _unquoted(text: str) -> str:
-    """The first words quoted in a JSON object; the text itself if it is none."""
+    """Return the first string value of a JSON object; the text itself if it is not one."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):

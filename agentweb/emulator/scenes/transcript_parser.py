@@ -48,7 +48,7 @@ class Line:
 
 
 def read_lines(request: Request) -> list[Line]:
-    """Every line in view with its speaker; what is only the order to summarise says so."""
+    """Return every line in view with its speaker, `order` for instructions to summarise."""
     found: list[Line] = []
     for message in request.messages:
         for block in blocks(message):
@@ -77,7 +77,7 @@ def _lines(text: str, who: Who, *, plain: bool = False) -> Iterator[Line]:
 
 
 def _turn(line: str, speaker: Who) -> tuple[Who, str]:
-    """Who speaks from this line on, and what of the line is said."""
+    """Return the speaker from this line on, and the spoken text of the line."""
     if _ORDER.match(line):
         return "order", line
     if fence := _FENCE.match(line):

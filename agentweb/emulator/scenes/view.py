@@ -8,9 +8,9 @@ from functools import cached_property
 
 from agentweb.emulator import json_codec
 
-#: The heading under which a summary keeps what the user asked for, latest last.
+#: The heading under which a summary keeps the user's requests, latest last.
 ASKED = "What the user asked for"
-#: How blocks begin that were put into the user's messages by context management.
+#: Beginnings of the blocks that context management puts into the user's messages.
 _INSERTED = ("[CONTEXT SUMMARY]", "[earlier messages were dropped")
 
 
@@ -47,7 +47,7 @@ class Request:
 
     @cached_property
     def prompt_at(self) -> int:
-        """Index of the user message that carries the latest words of the user; -1 if none does."""
+        """Return the index of the message with the user's latest prompt; -1 if there is none."""
         for index in range(len(self.messages) - 1, -1, -1):
             if self.messages[index]["role"] == "user" and own_text(self.messages[index]):
                 return index
@@ -55,7 +55,7 @@ class Request:
 
     @cached_property
     def prompt(self) -> str:
-        """The latest words of the user, or the latest that a summary behind them keeps."""
+        """Return the user's latest prompt, or the latest that a summary after it contains."""
         if self.prompt_at < 0:
             return ""
         message = self.messages[self.prompt_at]
@@ -63,18 +63,18 @@ class Request:
 
     @property
     def is_resumed(self) -> bool:
-        """The running turn began before a summary that stands in view."""
+        """Return whether the running turn began before a summary in view."""
         return self.prompt_at >= 0 and bool(summarised_prompt(self.messages[self.prompt_at]))
 
     @cached_property
     def prompts(self) -> tuple[str, ...]:
-        """Every message of the user, oldest first."""
+        """Return the text of every message of the user, oldest first."""
         texts = (own_text(m) for m in self.messages if m["role"] == "user")
         return tuple(text for text in texts if text)
 
     @cached_property
     def uses(self) -> tuple[Use, ...]:
-        """Every tool call in view, oldest first."""
+        """Return every tool call in view, oldest first."""
         results: dict[str, json_codec.Object] = {
             block["tool_use_id"]: block
             for message in self.messages
@@ -90,7 +90,7 @@ class Request:
 
     @cached_property
     def turn_uses(self) -> tuple[Use, ...]:
-        """The tool calls made since the user last spoke."""
+        """Return the tool calls since the latest prompt of the user."""
         return tuple(use for use in self.uses if use.message > self.prompt_at)
 
     @property
@@ -100,13 +100,13 @@ class Request:
 
     @cached_property
     def last_results(self) -> tuple[Use, ...]:
-        """The calls answered by the last message."""
+        """Return the calls whose results are in the last message."""
         ids = {b["tool_use_id"] for b in blocks(self.messages[-1]) if b["type"] == "tool_result"}
         return tuple(use for use in self.uses if use.id in ids)
 
     @cached_property
     def visible(self) -> str:
-        """All text in view, in order."""
+        """Return all text in view, in order."""
         return "\n".join(part for message in self.messages for part in texts(message))
 
 
@@ -118,13 +118,13 @@ def blocks(message: json_codec.Object) -> list[json_codec.Object]:
 
 
 def own_text(message: json_codec.Object) -> str:
-    """The words of a message itself, without a context summary put behind them."""
+    """Return the text of a message, without inserted context summaries."""
     words = (block["text"] for block in blocks(message) if block["type"] == "text")
     return "\n".join(text for text in words if not text.lstrip().startswith(_INSERTED)).strip()
 
 
 def summarised_prompt(message: json_codec.Object) -> str:
-    """The last request in a summary that stands in a message; empty if there is none."""
+    """Return the last request in a summary in the message; empty if there is none."""
     for block in reversed(blocks(message)):
         if block["type"] == "text" and block["text"].lstrip().startswith(_INSERTED):
             _, _, wishes = block["text"].partition(f"## {ASKED}\n")

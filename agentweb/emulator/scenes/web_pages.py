@@ -13,12 +13,12 @@ _PDF = (
     "2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
     "3 0 obj<</Type /Page/Parent 2 0 R>>endobj\n({text}) Tj\n%%EOF"
 )
-#: Pages do not change, so the moment they were read does not either.
+#: Fixed, as the pages are.
 _RETRIEVED = "2026-11-24T08:00:00.000000+00:00"
 
 
 def fetch(tool: json_codec.Object, tool_input: json_codec.Object) -> json_codec.Object:
-    """The page of an address as a document: a PDF if its name says so, else plain text."""
+    """Return the page of an address as a document: a PDF if its name says so, else plain text."""
     url = str(tool_input.get("url", ""))
     if not re.match(r"https?://[^\s/]+", url):
         return _failed("invalid_tool_input")
@@ -60,7 +60,7 @@ def _failed(code: str) -> json_codec.Object:
 def found_page(
     tool: json_codec.Object, query: str, words: int = _FEWEST_WORDS
 ) -> json_codec.Object:
-    """A page of an invented web, on the domains the request allows."""
+    """Return a page of an invented web, on the domains that the request allows."""
     blocked = tool.get("blocked_domains") or ()
     hosts = tool.get("allowed_domains") or [
         host for host in ("pages.example", "library.example") if host not in blocked
@@ -76,12 +76,12 @@ def found_page(
 
 
 def sealed(text: str, words: int) -> str:
-    """Text nobody but the API is to read, about as long as so many words."""
+    """Return opaque text that only the API reads, about as long as `words` words."""
     return base64.b64encode((text * (1 + words // 3)).encode()[: words * 6]).decode()
 
 
 def cite_page(page: json_codec.Object, topic: str) -> json_codec.Object:
-    """How an answer cites a page that a search found."""
+    """Return the citation of a page that a search found."""
     return {
         "type": "web_search_result_location",
         "url": page["url"],

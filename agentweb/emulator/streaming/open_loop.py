@@ -18,7 +18,7 @@ from agentweb.emulator.streaming.steps import SseEvent, Steps
 
 _WORDS = re.compile(r"(?:\S+\s*){1,2}")
 _DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-#: A delta of text on the wire, and how it ends; in it a space between two words of one line.
+#: How a text delta begins and ends on the wire; in between, a space separates words of a line.
 _TEXT, _END = b'"text_delta","text":"', b'"}}\n\n'
 _GAP = re.compile(rb'(?<!\\n)(?<![ "]) (?![ \\"])')
 
@@ -31,7 +31,7 @@ def by_words(text: str, dice: Random) -> list[str]:
 async def write_open_loop(
     steps: Steps, send: Send, disconnected: asyncio.Event, rate: float, dice: Random
 ) -> None:
-    """Write so many deltas a second, their gaps uneven by half; one that is late is not skipped."""
+    """Write `rate` deltas a second with gaps that vary by half; a late delta is not skipped."""
     await send({"type": "emulator.unbounded", "more_body": True})
     clock = asyncio.get_running_loop().time
     due = clock()

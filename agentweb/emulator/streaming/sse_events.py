@@ -13,7 +13,7 @@ from agentweb.emulator import json_codec
 from agentweb.emulator.answer import Answer, Piece
 from agentweb.emulator.streaming.steps import PING, STOP, SseEvent, event
 
-#: How a text is cut into deltas.
+#: Cuts a text into deltas.
 Cut: TypeAlias = Callable[[str, Random], list[str]]
 
 _SIZES = (1, 2, 3, 4, 4, 5, 6, 7, 9, 12, 17, 26)
@@ -36,7 +36,7 @@ def open_message(message: json_codec.Object) -> SseEvent:
 def piece_events(
     index: int, piece: Piece, dice: Random, together: int = 1, cut: Cut | None = None
 ) -> Iterator[SseEvent]:
-    """Everything of one block; where nobody looks at single deltas, so many make one frame."""
+    """Yield all events of one block; `together` deltas become one frame."""
     yield event(
         "content_block_start",
         {"type": "content_block_start", "index": index, "content_block": piece.opening},
@@ -48,7 +48,7 @@ def piece_events(
             (citation["type"] == "web_search_result_location", _citation_delta(index, citation))
             for citation in piece.block.get("citations") or ()
         ]
-        # Pages of the web are named before the words, passages of documents behind them.
+        # Citations of web pages precede the text, those of document passages follow it.
         yield from (delta for is_first, delta in citations if is_first)
         parts = (cut or chunks)(piece.text, dice)
         yield from _deltas(index, piece, parts, dice, together)
@@ -71,7 +71,7 @@ def close_message(
 
 
 def chunks(text: str, dice: Random) -> list[str]:
-    """The text in pieces of uneven size."""
+    """Cut a text into pieces of uneven size."""
     ends = list(accumulate(dice.choices(_SIZES, k=len(text) // _MEAN + _SPARE), initial=0))
     while ends[-1] < len(text):
         ends.append(ends[-1] + dice.choice(_SIZES))
@@ -101,7 +101,7 @@ def _deltas(
 
 
 def _join(head: str, parts: list[str]) -> bytes:
-    """Deltas of one block, quoted and encoded together, which costs a third of one by one."""
+    """Encode the deltas of one block together, at a third of the cost of one by one."""
     between = f"}}}}\n\n{head}"
     try:
         return f"{head}{between.join(map(encode_basestring, parts))}}}}}\n\n".encode()
@@ -110,7 +110,7 @@ def _join(head: str, parts: list[str]) -> bytes:
 
 
 def _compaction_delta(index: int, block: json_codec.Object) -> SseEvent:
-    """An automatic compaction arrives in one delta."""
+    """Return the single delta of an automatic compaction."""
     delta = {"type": "compaction_delta"} | {
         name: block[name] for name in ("content", "encrypted_content")
     }

@@ -15,7 +15,7 @@ class SseEvent:
 
     name: str
     data: bytes
-    #: A delta: the pace of the stream comes before it.
+    #: A delta: the pace of the stream applies before it.
     paced: bool = False
 
 
@@ -26,7 +26,7 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """`clean` ends the HTTP body properly, `cut` in the middle of it, `reset` with a TCP reset."""
+    """The end of the HTTP body: `clean`, `cut` in the middle of it, or `reset` with a TCP reset."""
 
     how: Literal["clean", "cut", "reset"]
 

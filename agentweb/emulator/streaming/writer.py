@@ -10,13 +10,13 @@ from typing import assert_never
 from agentweb.emulator.asgi import Receive, Send
 from agentweb.emulator.streaming.steps import End, Silence, SseEvent, Steps
 
-#: At no pace, frames travel together up to this many bytes.
+#: Without a pace, frames are sent together up to this many bytes.
 _BATCH = 8_192
 
 
 @asynccontextmanager
 async def watched(receive: Receive) -> AsyncIterator[asyncio.Event]:
-    """An event that is set when the client disconnects."""
+    """Yield an event that is set when the client disconnects."""
     disconnected = asyncio.Event()
 
     async def watch() -> None:
@@ -32,7 +32,7 @@ async def watched(receive: Receive) -> AsyncIterator[asyncio.Event]:
 
 
 async def pause(disconnected: asyncio.Event, seconds: float) -> None:
-    """Stay silent, but not longer than the client listens."""
+    """Wait, but not longer than the client is connected."""
     try:
         async with asyncio.timeout(None if seconds == float("inf") else seconds):
             await disconnected.wait()

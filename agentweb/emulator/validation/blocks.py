@@ -122,7 +122,7 @@ def _tool_change(kind: str) -> Check:
 
 
 _hop = record({"model": string})
-#: Where one model declined and another went on; nothing of it is shown to the model.
+#: The boundary where one model declined and another continued; not shown to the model.
 _fallback = record(
     {"type": one_of("fallback"), "from": _hop, "to": _hop}, {"trigger": nullable(mapping)}
 )

@@ -69,7 +69,7 @@ def _tool(kind: str, name: str, *fields: Mapping[str, Check]) -> tuple[str, Chec
 
 
 def _one_side(shape: Check) -> Check:
-    """Sites are either allowed or blocked."""
+    """Check that domains are either allowed or blocked, not both."""
 
     def check(value: Value) -> None:
         shape(value)

@@ -60,7 +60,7 @@ def _marks(body: json_codec.Object) -> Iterator[tuple[str, str]]:
 
 
 def _block_marks(path: str, block: json_codec.Object) -> Iterator[tuple[str, str]]:
-    """A result's nested blocks count before the result itself."""
+    """Yield the breakpoints of a block; a result's nested blocks come before the result itself."""
     inner = block.get("content") if block["type"] == "tool_result" else None
     for at, part in enumerate(inner if isinstance(inner, list) else ()):
         yield from _mark(f"{path}.content.{at}", part)

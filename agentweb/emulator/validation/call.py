@@ -39,7 +39,7 @@ from agentweb.emulator.validation.tools import check_tools
 from agentweb.emulator.validation.version_rules import check_version_rules
 from agentweb.emulator.versions import Version
 
-#: No conversation is kept between two requests; the SDK then sends the whole of it, as is foreseen.
+#: No conversation is kept between requests; the SDK then falls back to sending all of it.
 _NO_THREADS = "thread: this request cannot be threaded"
 _UNTHREADED = {"error_code": "thread_unsupported_request", "unsupported": ["thread"]}
 
@@ -51,13 +51,13 @@ def validate_call(
     if value.get("compaction") is not None and ON_DEMAND_BETA not in betas:
         raise Invalid(f"compaction: requires anthropic-beta: {ON_DEMAND_BETA}")
     if counting:
-        # The count ignores it, so nothing in it is looked at.
+        # Token counting ignores the field, so its content is not checked.
         value = {name: field for name, field in value.items() if name != "compaction"}
     try:
         _shape(betas, version.has_sampling, counting)(value)
     except Misfit as misfit:
         raise misfit.refusal() from None
-    # A system message may hold settings alone.
+    # A system message may consist of settings alone.
     for message in value["messages"]:
         message.setdefault("content", [])
     if value.get("thread") is not None:

@@ -25,7 +25,7 @@ def _in_document(kind: str, unit: str) -> Check:
             f"start_{unit}": _place,
             f"end_{unit}": _place,
         },
-        # The answer tells it, so what is sent back may hold it.
+        # Answers contain it, so it is accepted when sent back.
         {"file_id": nullable(string)},
     )
 

@@ -21,7 +21,7 @@ def check_compaction(body: json_codec.Object, model: Model, betas: frozenset[str
 
 
 def check_finished(messages: list[json_codec.Object]) -> None:
-    """What is to be summarised ends with nothing left open."""
+    """Check that the messages to summarise end without open calls."""
     final = messages[-1] if messages else {"role": "user", "content": []}
     content = as_blocks(final["content"])
     done = {block.get("tool_use_id") for block in content}

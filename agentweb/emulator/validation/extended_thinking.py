@@ -14,7 +14,7 @@ _SWITCHED_OFF = (
 
 
 def check_final_thinking(call: Call) -> None:
-    """A message to go on from does not end with thinking, and has none where that is off."""
+    """Refuse thinking at the end of a prefilled message, and any in it where thinking is off."""
     index = len(call.body["messages"]) - 1
     final = call.body["messages"][index]
     content = as_blocks(final["content"])
@@ -32,7 +32,7 @@ def check_final_thinking(call: Call) -> None:
 
 
 def check_thinking_start(body: json_codec.Object) -> None:
-    """With extended thinking, a final assistant turn must begin with its thinking."""
+    """Check that with extended thinking a final assistant turn begins with thinking."""
     config = body.get("thinking") or {}
     if config.get("type") != "enabled":
         return

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from agentweb.emulator import json_codec
 from agentweb.emulator.errors import Invalid
 
-#: What says nothing of a value: words for people, and the places that references name.
+#: Keywords that do not constrain a value: annotations, and definitions for references.
 _NOTES = frozenset({"description", "title", "default", "examples", "$defs", "definitions", "$id",
                     "$schema", "$comment"})  # fmt: skip
-#: Keywords that cannot be held.
+#: Keywords that structured outputs do not support.
 _UNSUPPORTED = frozenset({
     "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf",
     "minLength", "maxLength",
@@ -30,7 +30,7 @@ _NO_MAP = (
 
 
 def check_grammar(schema: json_codec.Value, path: str) -> None:
-    """Refuse a schema that is not supported; `path` stands before the reason."""
+    """Refuse a schema that is not supported; `path` is put before the reason."""
     for found in _walk(schema):
         if reason := _find_flaw(found):
             raise Invalid(f"{path}: {reason}")
@@ -38,7 +38,7 @@ def check_grammar(schema: json_codec.Value, path: str) -> None:
 
 
 def _walk(schema: json_codec.Value) -> Iterator[json_codec.Object]:
-    """Every schema in a schema, itself first."""
+    """Yield a schema and every schema in it."""
     if not isinstance(schema, dict):
         return
     yield schema
@@ -52,7 +52,7 @@ def _walk(schema: json_codec.Value) -> Iterator[json_codec.Object]:
 
 
 def _find_flaw(schema: json_codec.Object) -> str:
-    """Say what of one schema is not supported; empty: all is."""
+    """Return what of one schema is not supported; empty if all is."""
     if not set(schema) - _NOTES:
         return "Empty schema ({}) that accepts any JSON value is not supported."
     if "oneOf" in schema:
@@ -86,7 +86,7 @@ def _find_keyword(schema: json_codec.Object) -> str:
 
 
 def _find_opening(schema: json_codec.Object) -> str:
-    """An object takes what it names and nothing else."""
+    """Check that an object forbids additional properties."""
     more = schema.get("additionalProperties")
     if _type_of(schema) != "object" or more is False:
         return ""
@@ -103,7 +103,7 @@ def _type_of(schema: json_codec.Object) -> str:
 def _check_circles(
     schema: json_codec.Value, root: json_codec.Object, names: tuple[str, ...], path: str
 ) -> None:
-    """A reference that leads back to itself has no answer of a known size."""
+    """Refuse recursive references: the size of their values is not bounded."""
     if not isinstance(schema, dict):
         return
     place = schema.get("$ref")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentweb.emulator import json_codec
 from agentweb.emulator.errors import Invalid
 
-#: The beta under which toolsets say which tools of a server are offered.
+#: The beta with toolsets, which select the offered tools of a server.
 _TOOLSETS_BETA = "mcp-client-2025-11-20"
 
 

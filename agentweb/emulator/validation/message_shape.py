@@ -26,7 +26,7 @@ _effort = record({}, {"effort": nullable(one_of("low", "medium", "high", "xhigh"
 
 
 def message_shape(betas: frozenset[str]) -> Check:
-    """The check of a message, given the betas asked for."""
+    """Return the check of a message for the requested betas."""
     more: dict[str, Check] = {}
     if CLEAR_AT_BETA in betas:
         more["clear_at"] = nullable(one_of("next_user_message", "never"))

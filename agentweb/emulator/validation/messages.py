@@ -43,7 +43,7 @@ def check_messages(body: json_codec.Object) -> None:
 
 
 def check_end(body: json_codec.Object, model: Model) -> None:
-    """Newer models refuse to go on from words put in their mouth."""
+    """Refuse a prefilled assistant message for newer models."""
     final = body["messages"][-1]
     if final["role"] != "assistant":
         return
@@ -62,7 +62,7 @@ def check_end(body: json_codec.Object, model: Model) -> None:
 
 
 def _paused(content: list[json_codec.Object]) -> bool:
-    """A turn the server paused is sent back as it is."""
+    """Return whether a message has server tool calls: a paused turn, sent back unchanged."""
     return any(b["type"] == "server_tool_use" or b["type"] in SERVER_RESULTS for b in content)
 
 
@@ -85,7 +85,7 @@ def _check_blocks(index: int, message: json_codec.Object) -> None:
 
 
 def _check_error(path: str, block: json_codec.Object) -> None:
-    """The result of a call that failed is words only."""
+    """Check that the result of a failed call contains only text."""
     content = block.get("content")
     parts = content if isinstance(content, list) else []
     if block.get("is_error") is True and any(part.get("type") != "text" for part in parts):
@@ -94,7 +94,7 @@ def _check_error(path: str, block: json_codec.Object) -> None:
 
 def _check_text_of(message: json_codec.Object, text: str) -> None:
     if message["role"] == "assistant" and text.isspace():
-        # The API itself keeps cited texts apart by whitespace.
+        # The API itself separates cited texts by whitespace.
         return
     check_text(text, "messages", final_empty=not message["content"])
 

@@ -48,7 +48,7 @@ def check_sampling(body: json_codec.Object, model: Model) -> None:
 
 
 def check_place_and_speed(body: json_codec.Object, model: Model) -> None:
-    """Older models run where there is room, and few run fast."""
+    """Refuse a region for older models, and fast mode for models without it."""
     if body.get("inference_geo") is not None and not model.regional:
         raise Invalid(f"'{model.id}' does not support inference_geo.")
     if body.get("speed") == "fast" and not model.fast_rate:

@@ -19,7 +19,7 @@ Check: TypeAlias = Callable[[Value], None]
 
 
 class Misfit(Exception):
-    """A value that does not fit, and where it is."""
+    """A value that does not fit, and its path."""
 
     def __init__(self, text: str, *path: str | int) -> None:
         super().__init__(text)
@@ -125,7 +125,7 @@ def listing(inner: Check, *, most: int | None = None) -> Check:
 
 
 def either(text: Check, items: Check) -> Check:
-    """A string or a list."""
+    """Return a check for a string or a list."""
 
     def check(value: Value) -> None:
         if type(value) is list:
@@ -168,7 +168,7 @@ def record(
 
 
 def tagged(options: Mapping[str, Check], *, default: str | None = None) -> Check:
-    """A union told apart by `type`; the tag is part of the path."""
+    """Return a check for a union tagged by `type`; the tag becomes part of the path."""
     names = ", ".join(f"'{name}'" for name in options)
 
     def check(value: Value) -> None:
@@ -192,5 +192,5 @@ def tagged(options: Mapping[str, Check], *, default: str | None = None) -> Check
 
 
 def constant(text: str) -> Check:
-    """The tag field itself; the union has looked at it."""
+    """Return a check for the tag field itself, which the union has already checked."""
     return one_of(text)

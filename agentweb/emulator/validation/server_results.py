@@ -66,7 +66,7 @@ _no_hits = tagged(dict([_error("web_search_tool")]))
 
 
 def _searched(value: Value) -> None:
-    """A list of pages, or one error."""
+    """Check a list of pages, or one error."""
     if isinstance(value, list):
         _hits(value)
     else:
@@ -109,7 +109,7 @@ def _result(name: str, content: Check) -> tuple[str, Check]:
     needed: dict[str, Check] = {"type": one_of(kind), "tool_use_id": identifier}
     more: dict[str, Check] = {"cache_control": cache_control, "caller": mapping}
     more["is_error"] = boolean
-    # A server of the caller's may have said nothing.
+    # A server of the caller may return no content.
     (more if name == "mcp" else needed)["content"] = content
     return kind, record(needed, more)
 

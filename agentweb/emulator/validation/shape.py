@@ -128,7 +128,7 @@ _hops = listing(_hop)
 
 
 def _fallbacks(value: object) -> None:
-    """Models to go on with when the one asked declines; "default" leaves the choice to the API."""
+    """Check the models that continue when this one declines; "default" lets the API choose."""
     if value != "default":
         _hops(value)
 
@@ -160,7 +160,7 @@ _BETA_FIELDS: Mapping[str, tuple[str, Check]] = {
 
 
 def request_shape(betas: frozenset[str], *, has_sampling: bool, counting: bool) -> Check:
-    """The check for one request, given the betas it asks for."""
+    """Return the check for one request with its betas."""
     joined = " ".join(sorted(betas))
     optional: dict[str, Check] = {
         "system": either(string, listing(tagged({"text": text_block}))),

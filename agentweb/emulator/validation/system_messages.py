@@ -39,7 +39,7 @@ def check_system_messages(body: json_codec.Object, model: Model, betas: frozense
 
 
 def _may_follow(messages: list[json_codec.Object], index: int) -> bool:
-    """Whether a system message may stand there; several in a row stand where the first does."""
+    """Return whether a system message may be at `index`; in a row of them the first decides."""
     while index and messages[index]["role"] == "system":
         index -= 1
     before = messages[index]
@@ -56,7 +56,7 @@ def _may_follow(messages: list[json_codec.Object], index: int) -> bool:
 def _check_changes(
     index: int, message: json_codec.Object, known: set[str], betas: frozenset[str]
 ) -> None:
-    """Tools come and go by name; a name nobody defined before is no tool."""
+    """Check changes of the tool list by name; each name must have been defined before."""
     for at, block in enumerate(as_blocks(message["content"])):
         if block["type"] not in {"tool_addition", "tool_removal"}:
             continue

@@ -17,7 +17,7 @@ from agentweb.emulator.validation.server_results import SERVER_RESULTS
 @dataclass(slots=True)
 class _Turn:
     role: str
-    #: Index of the last message in it.
+    #: Index of its last message.
     last: int
     blocks: list[tuple[int, int, json_codec.Object]] = field(default_factory=list)
 
@@ -51,7 +51,7 @@ def _turns(messages: list[json_codec.Object]) -> list[_Turn]:
 
 
 def _check_unique(turn: _Turn) -> None:
-    """Ids are unique within a turn; a later turn may use one again."""
+    """Check that ids are unique within a turn; a later turn may reuse one."""
     seen: set[str] = set()
     for index, at, block in turn.blocks:
         if block["type"] in {"tool_use", "server_tool_use"}:
@@ -101,10 +101,10 @@ def _check_answered(turn: _Turn, after: _Turn | None) -> None:
 
 
 def _check_server_calls(turns: list[_Turn]) -> None:
-    """What ran on the API's side stands behind its call, once, in the same turn or a later one.
+    """Check that each server result follows its call, once, in the same turn or a later one.
 
-    A call is left open where the turn paused and where tools of the caller are to run first; the
-    answer to their results begins with the result of the call.
+    A call stays open if the turn paused or tools of the caller have to run first; the answer to
+    their results begins with the result of the call.
     """
     open_calls: dict[str, tuple[int, json_codec.Object]] = {}
     for turn in turns:

@@ -25,7 +25,7 @@ from agentweb.emulator.validation.schema import (
     string,
 )
 
-#: Types that no refusal names among those that are taken.
+#: Accepted types that error messages do not list.
 _UNNAMED = frozenset({"advisor_20260301", "mcp_toolset"})
 _PROPERTY_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
@@ -52,7 +52,7 @@ def _schema(value: Value) -> None:
 
 
 def _plausible(schema: Value) -> bool:
-    """The mistakes people make, not a whole meta-schema."""
+    """Check a schema for common mistakes, not against the full meta-schema."""
     if isinstance(schema, bool):
         return True
     if not isinstance(schema, dict):

@@ -26,7 +26,7 @@ _PAGE = re.compile(
 
 
 def answer_question(request: Request) -> Reply | None:
-    """An answer, or None if this is no question about the search."""
+    """Answer a question about the search; None for any other prompt."""
     words = request.prompt
     if found := _PAGE.search(words):
         return _answer_page(request, found["title"].strip(), found["detail"].strip(" .\"'"))
@@ -92,7 +92,7 @@ def _quote(title: str, words: str) -> Reply:
 
 
 def _recall(request: Request, id: str, detail: str = "") -> Reply | None:
-    """Ask for the original: first the matching lines, then all of it, then no more."""
+    """Call recall for the original: first the matching lines, then all of it; then None."""
     before = [
         use for use in request.turn_uses if use.name == "recall" and use.input.get("id") == id
     ]
@@ -107,7 +107,7 @@ def _recall(request: Request, id: str, detail: str = "") -> Reply | None:
 
 
 def _address(state: SearchState, title: str) -> str:
-    """The address of a job by its title or a part of it."""
+    """Return the address of a job by its title or a part of it."""
     wanted = title.lower()
     for note in state.notes.values():
         if wanted in note.title.lower():

@@ -27,7 +27,7 @@ _RANKED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """The raw facts of one job."""
+    """The facts of one job."""
 
     title: str
     url: str
@@ -35,7 +35,7 @@ class Note:
     remote: str
     stack: tuple[str, ...]
     growth: int
-    #: What others say of it, where somebody was asked: 0 and "" before.
+    #: Rating and status from the checking tools; 0 and "" before they were called.
     rating: int = 0
     status: str = ""
 
@@ -80,7 +80,7 @@ class Rank:
 
 
 def read_page(url: str, text: str) -> Note | None:
-    """The facts of a job page; None if they are not all in view."""
+    """Parse the facts of a job page; None if they are not all in view."""
     words = plain(text)
     title, rate, remote = (
         field(words, "Position"),
@@ -95,7 +95,7 @@ def read_page(url: str, text: str) -> Note | None:
 
 
 def find_notes(text: str) -> dict[str, Note]:
-    """Every note in a text, the latest of each address."""
+    """Return every note in a text, the latest for each address."""
     return {
         found["url"]: Note(
             found["title"],
@@ -112,7 +112,7 @@ def find_notes(text: str) -> dict[str, Note]:
 
 
 def find_ranks(text: str) -> list[Rank]:
-    """Every scored job in a text, tables and lists alike."""
+    """Return every scored job in a text, from tables and lists."""
     return [
         Rank(
             int(found["score"]),

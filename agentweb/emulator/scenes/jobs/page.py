@@ -18,32 +18,32 @@ _CUT = re.compile(r"recall\s+\"?(toolu_[\w-]+)|truncated for context management"
 
 
 def plain(text: str) -> str:
-    """Readable text, one block a line."""
+    """Return readable text, one block a line."""
     if text.count("</") > 5:
         text = unescape(_TAG.sub("", _BLOCK.sub("\n", _CODE.sub("", text))))
     return re.sub(r"[ \t]+", " ", text)
 
 
 def addresses(text: str) -> list[str]:
-    """Every address in a text, in order, each once; relative ones too."""
+    """Return the addresses in a text, in order and without duplicates; relative ones too."""
     found = [m[1] for m in _HREF.finditer(text)] + [m[1] for m in _LINK.finditer(text)]
     found += [address.rstrip(".;") for address in _BARE.findall(text)]
     return list(dict.fromkeys(found))
 
 
 def is_cut(text: str) -> bool:
-    """Only a part of the original is in view."""
+    """Return whether only a part of the original is in view."""
     return bool(_CUT.search(text))
 
 
 def field(text: str, name: str) -> str:
-    """The value behind a label such as `Day rate:`; empty if there is none."""
+    """Return the value after a label such as `Day rate:`; empty if there is none."""
     found = re.search(rf"{re.escape(name)}\W*?:[\s*_|]*([^\n|]+)", text)
     return found[1].strip(" *_") if found else ""
 
 
 def passage(text: str, words: str) -> str:
-    """The one or two sentences of a text that speak of these words; empty if none does."""
+    """Return the one or two sentences of a text about these words; empty if there are none."""
     wanted = [word for word in re.findall(r"[\w#.+]+", words.lower()) if word not in _SMALL]
     found: list[str] = []
     under_heading = False

@@ -21,7 +21,7 @@ class Rubric:
     wanted: tuple[str, ...]
     lowest: int
     highest: int
-    #: What the company's rating counts, where the criteria ask for one.
+    #: The weight of the company's rating, if the criteria have one.
     rating: int = 0
 
     def words(self) -> str:
@@ -32,7 +32,7 @@ class Rubric:
         )
 
     def score(self, note: Note) -> int:
-        """0 to 100, in whole points, halves rounded up."""
+        """Return the score, 0 to 100, rounded half up."""
         share = sum(name in note.stack for name in self.wanted) * 100 // max(1, len(self.wanted))
         place = 100 if note.fully_remote else 50 if note.remote.startswith("hybrid") else 0
         span = max(1, self.highest - self.lowest)
@@ -48,7 +48,7 @@ class Rubric:
 
 
 def find_weights(text: str) -> tuple[int, ...] | None:
-    """The four weights, if all of them are in the text."""
+    """Return the four weights, if all of them are in the text."""
     found = [
         re.search(_WEIGHT.format(name=name), text, re.IGNORECASE)
         for name in ("stack", "remote", "pay", "growth")
@@ -57,7 +57,7 @@ def find_weights(text: str) -> tuple[int, ...] | None:
 
 
 def find_rubric(text: str) -> Rubric | None:
-    """The whole rubric with the criteria it counts by; None if a part is not in the text."""
+    """Return the rubric with its criteria; None if a part is not in the text."""
     weights, stack, pay = find_weights(text), _STACK.search(text), _PAY.search(text)
     if weights is None or stack is None or pay is None:
         return None

@@ -37,7 +37,7 @@ class SearchState:
 
     @cached_property
     def words_in_view(self) -> str:
-        """All text in view but the pages themselves: words, calls, summaries."""
+        """Return all text in view except the pages: messages, calls, summaries."""
         parts: list[str] = []
         for message in self.request.messages:
             for block in blocks(message):
@@ -51,9 +51,7 @@ class SearchState:
 
     @cached_property
     def prompt_texts(self) -> str:
-        """What is in view of the prompt file: its readings, what was recalled, what summaries
-        keep of it.
-        """
+        """Return what is in view of the prompt file: results of reads and recalls, summaries."""
         readings = [
             use.result
             for use in self.request.uses
@@ -83,13 +81,13 @@ class SearchState:
 
     @property
     def list_address(self) -> str:
-        """The list page named in the prompt file, or any other list page in view."""
+        """Return the list page named in the prompt file, or any other list page in view."""
         found = _LIST.search(self.prompt_texts) or _LIST.search(self.words_in_view)
         return found[0] if found else ""
 
     @property
     def alert_sender(self) -> str:
-        """Who sends the alert mails, as the prompt file names it or as it was looked for before."""
+        """Return the sender of the alert mails, from the prompt file or an earlier search."""
         found = _ALERTS.search(self.prompt_texts)
         senders = (
             str(use.input.get("sender", "")) for use in reversed(self._called("search_mail"))
@@ -97,13 +95,13 @@ class SearchState:
         return found[1] if found else next(senders, "")
 
     def alerts(self) -> list[int]:
-        """The uids of the alert mails that searches of the running turn found."""
+        """Return the uids of the alert mails that searches of the running turn found."""
         since = self.request.prompt_at
         results = [use.result or "" for use in self._called("search_mail") if use.message > since]
         return [int(uid) for text in results for uid in _UID.findall(text)]
 
     def tool(self, ending: str) -> str:
-        """The full name of the tool of a server that ends so; empty if none is offered."""
+        """Return the full name of the MCP tool with this ending; empty if none is offered."""
         offered = (name for name in self.request.tools if name.startswith("mcp__"))
         return next((name for name in offered if name.endswith(ending)), "")
 
@@ -111,7 +109,7 @@ class SearchState:
         return [use for use in self.request.uses if use.name == name]
 
     def jobs_on(self, pages: set[int]) -> list[str]:
-        """The addresses of all jobs in view that belong to these list pages."""
+        """Return the addresses of all jobs in view that belong to these list pages."""
         found: list[str] = addresses(self.words_in_view)
         for use in self.request.uses:
             base = str(use.input.get("url", ""))
@@ -124,7 +122,7 @@ class SearchState:
 
     @cached_property
     def notes(self) -> dict[str, Note]:
-        """Every job known in view: noted, or readable on its page."""
+        """Return every job known in view: noted, or readable on its page."""
         known = find_notes(self.words_in_view)
         for use in self.request.uses:
             url = str(use.input.get("url", ""))
@@ -135,7 +133,7 @@ class SearchState:
         return {url: self._checked(note) for url, note in known.items()}
 
     def _checked(self, note: Note) -> Note:
-        """Add what the company register and the job board say, where that is in view."""
+        """Add what the company register and the job board say, if it is in view."""
         if note.is_checked:
             return note
         rating = self._answer_of("__rating", note.company, _RATING)
@@ -159,13 +157,11 @@ class SearchState:
 
     @cached_property
     def wishes(self) -> str:
-        """What the user asked for: own words in view, and those a summary kept."""
+        """Return the user's requests: own messages in view, and those in summaries."""
         return "\n".join([*self.request.prompts, self.summaries])
 
     def recallable(self, name: str) -> str:
-        """The id under which the full text of a file or page can be recalled; empty if none is
-        in view.
-        """
+        """Return the id that recalls the full text of a file or page; empty if none is in view."""
         for use in reversed(self.request.uses):
             cut = use.result is not None and is_cut(use.result)
             if cut and name in json.dumps(use.input) and use.name != "recall":

@@ -35,7 +35,7 @@ def search(request: Request, *, first: bool) -> Reply:
 
 
 def _noting(request: Request, state: SearchState, step: Reply) -> Reply:
-    """Whatever comes next, what the last pages said is noted first: they may be cut before long."""
+    """Note the facts of the last pages before the next step: they may be shortened soon."""
     notes = _fresh_notes(request, state)
     return replace(step, blocks=(Text(notes), *step.blocks)) if notes else step
 
@@ -105,7 +105,7 @@ def _read_alerts(request: Request, state: SearchState) -> Reply | None:
 
 
 def _check_jobs(request: Request, state: SearchState) -> Reply | None:
-    """Ask the company register and the job board about the jobs that were read."""
+    """Query the company register and the job board about the jobs that were read."""
     rating, status = state.tool("__rating"), state.tool("__status")
     if not (rating and status):
         return None
@@ -176,7 +176,7 @@ def _write(request: Request, state: SearchState) -> Reply | None:
 
 
 def _look_up_rubric(request: Request, state: SearchState) -> Reply | None:
-    """The rubric went out of view: recall it, or read the file again."""
+    """Recall the rubric that is no longer in view, or read the file again."""
     call_id = state.recallable(PROMPT_FILE)
     if call_id and "recall" in request.tools and not _called(request, "recall", call_id):
         use = ToolUse("recall", {"id": call_id})
@@ -188,9 +188,7 @@ def _look_up_rubric(request: Request, state: SearchState) -> Reply | None:
 
 
 def ranked(state: SearchState, rubric: Rubric) -> list[Rank]:
-    """All jobs in view that meet the wishes, best first; old scores stand where only they are
-    left.
-    """
+    """Return all jobs in view that meet the wishes, best first; scores if no notes are left."""
     ranks = {rank.url: rank for rank in find_ranks(state.words_in_view)}
     for note in state.notes.values():
         ranks[note.url] = Rank(rubric.score(note), note.title, note.url, note.rate, note.remote)
