@@ -1,4 +1,4 @@
-"""The emulator under test, asked in this process without a socket."""
+"""Fixtures of the emulator, called in this process without a socket."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Ways to break a valid conversation, each with the words of the refusal it must meet.
+"""Ways to corrupt a valid conversation, each with the error it must be refused with.
 
-A change gives the path the refusal must begin with: "" where the API names none, None where the
-conversation has nothing to break this way.
+A corruption returns the path that the error must begin with: "" where the API names none, None
+where the conversation has nothing that can be corrupted this way.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Refusals and acceptances that others met live or that are documented, each with its source.
+"""Refusals and acceptances that are documented or that others observed live, each with its source.
 
-A row is what is changed in a small valid request, the model, the version of the API, and the exact
-words; words that end in an ellipsis begin the message, no words mean that it is accepted. Where the
-refusal is documented and its words are not, the row says so.
+A row has the change to a small valid request, the model, the API version, and the exact error text.
+A text that ends in an ellipsis is the beginning of the message; no text means that the request is
+accepted. Where the refusal is documented but its text is not, the row says so.
 """
 
 from __future__ import annotations

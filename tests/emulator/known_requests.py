@@ -1,6 +1,6 @@
-"""The built-in set of requests, made of the tables that the emulator is held to.
+"""The built-in set of requests, generated from the tables that the emulator is tested with.
 
-`python3 -m tests.emulator.known_requests` writes it; a test says when it is behind.
+`python3 -m tests.emulator.known_requests` writes it; a test fails when it is out of date.
 """
 
 from __future__ import annotations

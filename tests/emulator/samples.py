@@ -1,4 +1,4 @@
-"""Blocks, messages and texts that the cases are made of."""
+"""Blocks, messages and texts from which the cases are built."""
 
 from __future__ import annotations
 

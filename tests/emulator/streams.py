@@ -1,4 +1,4 @@
-"""A stream put together again, its grammar checked on the way."""
+"""Reassembles a stream and checks its grammar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must not be refused: the emulator is strict where the API is, and nowhere else."""
+"""Requests that must not be refused: the emulator is as strict as the API, and no stricter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The emulator beside another address of the API: alike, or each difference in a file."""
+"""The emulator compared with another address of the API: equal, or a file per difference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The job search from alert mails, checked with two servers of tools."""
+"""The job search from alert mails, checked with two MCP servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The package on its own: copied to another place, it starts and answers there."""
+"""The package on its own: copied to another folder, it starts and answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What belongs to a beta: taken with its header, unknown without it."""
+"""Fields of a beta: accepted with its header, unknown without it."""
 
 from __future__ import annotations
 

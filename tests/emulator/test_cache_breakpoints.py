@@ -1,4 +1,4 @@
-"""The app's own cache marks, judged by the emulator's cache: after wide rounds and compactions."""
+"""The app's cache breakpoints against the emulator's cache: after wide rounds and compactions."""
 
 from __future__ import annotations
 

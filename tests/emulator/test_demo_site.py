@@ -1,4 +1,4 @@
-"""The job site: the same for ever, long, and mostly markup around the words."""
+"""The job site: always the same, long, and mostly markup around the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Section 11: a request that names the answer before it is told why the cache missed."""
+"""Section 11: a request that names the previous answer gets the reason for a cache miss."""
 
 from __future__ import annotations
 

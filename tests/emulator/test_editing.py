@@ -1,4 +1,4 @@
-"""Section 8: context editing on the server, and the count that previews it."""
+"""Section 8: context editing on the server, and the token count that previews it."""
 
 from __future__ import annotations
 

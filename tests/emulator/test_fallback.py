@@ -1,4 +1,4 @@
-"""Sections 3 and 4: where the model declines, another goes on; told, and billed once."""
+"""Sections 3 and 4: when a model declines, another continues; reported, and billed once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one model family takes and another refuses; each row names the section of the sheet."""
+"""What one model family accepts and another refuses; each row names the section of the sheet."""
 
 from __future__ import annotations
 

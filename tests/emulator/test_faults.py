@@ -1,4 +1,4 @@
-"""Every fault, by header, by a word in the prompt, by order of the control endpoint."""
+"""Every fault, ordered by header, by a word in the prompt, or through the control endpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sections 13 and the SDK's own types: the Files API, and files in messages."""
+"""Section 13 and the SDK's own types: the Files API, and files in messages."""
 
 from __future__ import annotations
 

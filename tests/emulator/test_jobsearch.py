@@ -1,4 +1,4 @@
-"""The job search: long, refined twice, asked about, and honest about what is out of view."""
+"""The job search: long, refined twice, questioned, and honest about what is out of view."""
 
 from __future__ import annotations
 

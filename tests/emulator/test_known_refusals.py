@@ -1,4 +1,4 @@
-"""Known refusals, word for word and over HTTP, under the version of the API they were met in."""
+"""Known refusals, word for word and over HTTP, under the API version they were observed with."""
 
 from __future__ import annotations
 

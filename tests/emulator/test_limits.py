@@ -1,4 +1,4 @@
-"""Sections 2 and 9: token buckets, what they count, and what a refusal says."""
+"""Sections 2 and 9: token buckets, what they count, and the text of a refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Section 5: images and PDFs are judged by their bytes; the scripted model says what it sees."""
+"""Section 5: images and PDFs are checked by their bytes; the scripted model says what it sees."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is documented or measured of each model, and what the emulator does over HTTP.
+"""Documented and measured facts of each model, against the emulator's behaviour over HTTP.
 
-The figures are written here a second time, from their sources: nothing is read from the emulator's
-own rows. A probe finds each fact by requests alone.
+The figures are repeated here from their sources: nothing is read from the emulator's own table. A
+probe determines each fact by requests alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A stream for load tests: each delta carries the moment it was written and breaks no Markdown."""
+"""A stream for load tests: each delta contains the time it was written and keeps Markdown valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Section 10: a request that is wrong in several ways is refused for the first of them."""
+"""Section 10: a request with several errors is refused for the first of them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Recorded conversations are accepted as they are, and refused once they are corrupted.
+"""Recorded conversations are accepted unchanged, and refused once they are corrupted.
 
 The recordings quote third parties, so they are not part of the project: AGENTWEB_TEST_RECORDED_DATA
-names their folder. Without it a small conversation of our own stands in.
+names their folder. Without it a small conversation of our own is used.
 """
 
 from __future__ import annotations

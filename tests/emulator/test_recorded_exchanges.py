@@ -1,10 +1,9 @@
 """Recorded exchanges with the real API: what it accepted is accepted, what it refused is refused.
 
-The recordings are other people's and stand beside the project, if at all. Whoever answers from them
-is not us, so nothing here is compared with what we wrote, except for what cannot be had: models
-that were retired are replaced by the nearest living ones, signatures made elsewhere are taken
-unread, files that were uploaded by others are put in place, and a beta header that a recording left
-out is added where its request needs it.
+The recordings were made by other people and are not part of the project. The expected outcome is
+the API's and never our own, with four substitutions: retired models are replaced by the nearest
+current ones, signatures made elsewhere are accepted unread, files uploaded by others are provided,
+and a beta header that a recording omitted is added where its request needs it.
 """
 
 from __future__ import annotations

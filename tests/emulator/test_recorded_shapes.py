@@ -1,4 +1,4 @@
-"""Answers with server tools have the shape of those the real API gave, where these are at hand."""
+"""Answers with server tools have the shape of the real API's answers, where recordings exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scripted model decides only from what is in view, and says what it is."""
+"""The scripted model decides only from what is in view, and says that it is an emulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scripted model in a file: readable, decided from what is in view, able to fail."""
+"""A scripted model in a file: readable, decides from what is in view, can order faults."""
 
 from __future__ import annotations
 

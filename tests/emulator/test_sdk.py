@@ -1,4 +1,4 @@
-"""The official SDK, unmodified, against a served emulator."""
+"""The official SDK, unmodified, against a running emulator."""
 
 from __future__ import annotations
 

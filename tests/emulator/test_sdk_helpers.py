@@ -1,4 +1,4 @@
-"""The SDK's own agent loop and its compaction helper, unmodified, against a served emulator."""
+"""The SDK's own agent loop and its compaction helper, unmodified, against a running emulator."""
 
 from __future__ import annotations
 

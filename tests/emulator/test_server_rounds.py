@@ -1,4 +1,4 @@
-"""Section 13: tools on the API's side make rounds, which span answers and are billed one by one."""
+"""Section 13: tools on the API's side make rounds, which span answers and are billed singly."""
 
 from __future__ import annotations
 

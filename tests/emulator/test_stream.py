@@ -1,4 +1,4 @@
-"""Section 3: the grammar of a stream, and that its parts make up the whole answer."""
+"""Section 3: the grammar of a stream, and that its parts add up to the full answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Structured outputs and forced tools: the answer has the form that was demanded."""
+"""Structured outputs and forced tools: the answer has the requested form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The summary is extractive and honest, or bad on demand."""
+"""The summary is extractive and correct, or bad on demand."""
 
 from __future__ import annotations
 

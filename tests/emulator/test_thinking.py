@@ -1,4 +1,4 @@
-"""Section 6: thinking is signed over everything before it, for one model and one account."""
+"""Section 6: the signature of thinking covers everything before it, the model and the account."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools that run on the API's side: definitions and history that are refused."""
+"""Tools that run on the API's side: refused definitions and histories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What listens on loopback is not reached under another's name."""
+"""A server on loopback refuses requests under another host name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sections 3 and 13: rare forms of a stream, and thinking that leaves no room for words."""
+"""Sections 3 and 13: rare forms of a stream, and thinking that leaves no tokens for text."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Processes that make calls for turns that are begun, many at once; some are killed in mid-call.
+"""Many processes that make calls for started turns at the same time; some are killed in mid-call.
 
-Started as `python -m tests.faults.calling_processes` with a plan as its input: Django is set up
-once, then the process forks, so that a crowd of processes costs the start of one.
+Run as `python -m tests.faults.calling_processes` with a plan on its stdin: Django is set up once,
+then the process forks, so that many processes cost the start of one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A conversation goes on: what each test of a broken history holds it to afterwards."""
+"""Checks that a conversation continues after its history was broken."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A worker that halts at one border of a tool round, so that it can be killed just there.
+"""A worker that halts at a chosen boundary of a tool round, so that it can be killed there.
 
-Started as `python -m tests.faults.halting_worker`, it forks a worker for each line of its input,
-because starting one takes seconds, mostly for imports. A line names a border and an environment.
-The worker runs what waits in the database. At the border it prints `here` and its process id, and
-waits to be killed; `gone` is printed once it is.
+Run as `python -m tests.faults.halting_worker`, it forks a worker for each line of its input,
+because starting one takes seconds, mostly for imports. A line names a boundary and an environment.
+The worker runs the turns that wait in the database. At the boundary it prints `here` and its
+process id, and waits to be killed; `gone` is printed once it is.
 """
 
 from __future__ import annotations

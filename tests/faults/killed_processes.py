@@ -1,4 +1,4 @@
-"""Processes that are killed while they write or migrate, forked from one that has imported it all.
+"""Processes that are killed while they write or migrate, forked from one with all imports done.
 
 `python -m tests.faults.killed_processes write SEED KILLS`, `migrate SEED KILLS`, `steps SEED
 LEAST`: after each kill everything acknowledged is looked up; at the end the record is verified.

@@ -1,7 +1,7 @@
-"""RELIABILITY.md, group A, as a table: a fault that a word in the prompt asks for, and its end.
+"""RELIABILITY.md, group A, as a table: a fault, ordered by a word in the prompt, and its outcome.
 
-A name begins with the number of its row. What a table cannot say (more than one user, a clock, a
-second listener) is in tests named for their rows, in `test_model_api` and `test_waits`.
+A name begins with the number of its row. Cases that do not fit a table (several users, a clock, a
+second listener) are tests named after their rows, in `test_model_api` and `test_waits`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What must hold after every fault, whatever it was: the oracle of RELIABILITY.md, O1 to O7.
+"""The invariants that must hold after every fault: O1 to O7 of RELIABILITY.md.
 
-O8, that nothing is left behind (tasks, connections, descriptors, threads, memory), holds for the
-process and not for a conversation: `whole.running` looks for tasks and connections at the end of
-each test, `test_resources` for the rest.
+O8, that nothing is leaked (tasks, connections, descriptors, threads, memory), concerns the process
+and not a conversation: `whole.running` checks tasks and connections at the end of each test,
+`test_resources` the rest.
 """
 
 from __future__ import annotations

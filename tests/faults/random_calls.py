@@ -1,4 +1,4 @@
-"""Random calls through the door and the services, and what may go wrong with each of them."""
+"""Random calls through the API client and the services, and the faults of each."""
 
 from __future__ import annotations
 

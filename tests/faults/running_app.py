@@ -1,4 +1,4 @@
-"""The whole app around the emulator: what people post, and the page that their socket makes."""
+"""The whole app with the emulator: what people post, and the page that their socket builds."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What random calls are about: talks that grow, and a model that says something else each time.
+"""Conversations for random calls: they grow, and the model answers differently each time.
 
-A talk may have tool results that the API clears, and may be compacted by the API.
+A conversation may have tool results that the API clears, and may be compacted by the API.
 """
 
 from __future__ import annotations

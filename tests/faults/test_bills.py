@@ -1,22 +1,22 @@
 """The bill of random calls equals the ledger to the micro-dollar, call by call.
 
-CI makes 300 calls; the whole run of 10,000 is
+CI makes 300 calls; the long run of 10,000 is
 
     AGENTWEB_TEST_BILLS=10000 manage.py test tests/faults/test_bills.py
 
-and AGENTWEB_TEST_DATABASE=postgres makes it on PostgreSQL. The calls are seeded: caches of both
+and AGENTWEB_TEST_DATABASE=postgres runs it on PostgreSQL. The calls are seeded: caches of both
 lifetimes on a clock that jumps, prompts in both tiers, models of both tokenizers, refusals,
 retries, deadlines, summaries, streams cut between and inside events, and stops.
 
-Every attempt is a call of its own. Exact rows have the final figures and equal the bill, and so do
-estimated rows of streams that the server ended or fell silent in: both sides count what is on the
-wire, by two implementations of one law. In principle two cases are left, both `estimated` rows that
-are counted apart, and nothing else may differ:
+Every attempt is a call of its own. Exact rows have the final usage and equal the bill; so do
+estimated rows of streams that the server ended or that fell silent: both sides count what was sent,
+by two implementations of one rule. Only two cases may differ, both in `estimated` rows that are
+counted separately:
 
-- A client that goes away while the server writes. The bill holds what was written, the ledger what
+- A client that disconnects while the server writes. The bill has what was written, the ledger what
   was read, which is never more.
-- A compaction on demand that is cut. The API says what it read at the very end only, so the ledger
-  has the estimate of the request.
+- A compaction on demand that is cut. The API reports the tokens it read only at the end, so the
+  ledger has the estimate of the request.
 """
 
 from __future__ import annotations

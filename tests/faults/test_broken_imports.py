@@ -1,4 +1,4 @@
-"""A file of a conversation that was broken elsewhere is imported, can be read, and goes on."""
+"""A conversation file that was broken elsewhere is imported, can be read, and continues."""
 
 from __future__ import annotations
 

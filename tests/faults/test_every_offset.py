@@ -1,12 +1,12 @@
 """A recorded answer with thinking, text and two tool calls, cut at every byte of its stream.
 
-No answer counts that was not whole, no tool runs on a part of its input, the bill is the API's to
-the micro-dollar, and the conversation goes on. CI takes one byte in 73, of PostgreSQL one in 219,
-since the bytes are the same; every one of them is
+No incomplete answer counts, no tool runs on partial input, the bill is the API's to the
+micro-dollar, and the conversation continues. CI takes one byte in 73, on PostgreSQL one in 219,
+since the bytes are the same; all of them are
 
     AGENTWEB_TEST_SWEEP=1 manage.py test tests/faults/test_every_offset.py
 
-and AGENTWEB_TEST_DATABASE=postgres takes them on PostgreSQL.
+and AGENTWEB_TEST_DATABASE=postgres runs them on PostgreSQL.
 """
 
 from __future__ import annotations

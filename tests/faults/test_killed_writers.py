@@ -1,6 +1,6 @@
-"""Killed in the middle of a write or of a migration: nothing acknowledged is lost, all goes on.
+"""Killed during a write or a migration: nothing acknowledged is lost, and everything continues.
 
-AGENTWEB_TEST_KILLS makes the long run of it (500 and more); its seed is printed where it fails.
+AGENTWEB_TEST_KILLS sets the kills of a long run (500 and more); its seed is printed on a failure.
 """
 
 from __future__ import annotations

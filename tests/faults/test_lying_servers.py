@@ -1,7 +1,7 @@
-"""What a server between the app and the API says wrongly, or refuses, ends no conversation.
+"""No wrong answer or refusal of a server between app and API ends a conversation.
 
-A gateway changes answers on their way, or has rules that the app does not know. After each lie the
-turn is answered; a refusal is followed by one repair, which is on record with its words.
+A gateway changes answers, or has rules that the app does not know. After each of them the turn is
+answered; a refusal is followed by one repair, which is recorded with the text of the refusal.
 """
 
 from __future__ import annotations

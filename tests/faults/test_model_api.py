@@ -1,8 +1,8 @@
 """RELIABILITY.md, group A: every fault of the API, from the socket of a page to the emulator.
 
-Most rows are in the table of `matrix`; `test_waits` has those that are about waiting and about many
-users, `test_every_offset` cuts F14 at every byte. After each of them the whole oracle must hold.
-Rows differ in what the API says, not in what is stored: PostgreSQL has every fourth of them.
+Most rows are in the table of `matrix`; `test_waits` has those about waiting and about many users,
+`test_every_offset` cuts F14 at every byte. After each of them all invariants must hold. Rows differ
+in what the API sends, not in what is stored: PostgreSQL runs every fourth of them.
 """
 
 from __future__ import annotations

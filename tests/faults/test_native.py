@@ -1,7 +1,7 @@
-"""The `native` policy through the whole app: the API clears and compacts, and we record it.
+"""The `native` policy through the whole app: the API clears and compacts, and the app records it.
 
-The emulator judges: it refuses what breaks a rule, says what it cleared, and keeps its own bill.
-The ways in which a compaction fails differ in what the API says: PostgreSQL has some of them.
+The emulator is the reference: it refuses what breaks a rule, reports what it cleared, and keeps its
+own bill. The failures of a compaction differ in what the API sends: PostgreSQL runs some of them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A hundred sends at once, in several processes: what is spent plus what is held never passes.
+"""A hundred sends at once, in several processes: spent plus held never exceeds the limit.
 
-The windows are watched all the time by another connection. Afterwards nothing is held, and every
-window says what its entries say, to the micro-dollar; also when a fifth of the processes was killed
-in mid-call and settlements came twice.
+Another connection watches the windows all the time. Afterwards nothing is held, and every window
+equals the sum of its entries, to the micro-dollar; also when a fifth of the processes was killed in
+mid-call and settlements came twice.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""S90: what the API saw is rebuilt to the byte from originals and the record, whatever was done.
+"""S90: every request is rebuilt byte for byte from the log, whatever was done to the context.
 
-Each kind of transformation is met through the whole app, by policies and by hand; the body that the
-emulator logged is compared with what the rows give, not with a digest that the app wrote itself.
+Each kind of transformation happens in the whole app, by policies and by hand; the body that the
+emulator logged is compared with the rebuilt one, not with a digest that the app wrote itself.
 """
 
 from __future__ import annotations

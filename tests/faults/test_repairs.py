@@ -1,8 +1,8 @@
-"""No conversation is ever locked: whatever broke its history, one recorded repair and it goes on.
+"""No conversation is ever locked: after one recorded repair of its history it continues.
 
-Rows are broken as whoever owns the database can break them. After each of them the turn is
-answered, later turns need no other repair, every later request is rebuilt from the record, and all
-pages open. What comes from outside: `test_broken_imports`, `test_lying_servers`.
+Rows are broken as the owner of the database can break them. After each case the turn is answered,
+later turns need no other repair, every later request is rebuilt from the record, and all pages
+open. Faults from outside: `test_broken_imports`, `test_lying_servers`.
 """
 
 from __future__ import annotations

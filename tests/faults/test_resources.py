@@ -1,6 +1,6 @@
-"""O8: after any number of faults the process holds what it held before.
+"""O8: after any number of faults the process holds the same resources as before.
 
-The first round fills the pools that stay (database threads and their connections); from then on
+The first round fills the pools that stay (database threads and their connections); after that
 nothing may grow. Objects are counted, because the size of a process says little: no answer, switch,
 stage or reader of a stream outlives its turn.
 """

@@ -1,7 +1,7 @@
-"""F30 to F39: a worker killed at each border of a tool round; another one goes on from there.
+"""F30 to F39: a worker is killed at each boundary of a tool round; another one continues.
 
-The process is really killed, by its id, while it stands at the border. What it ran is counted in a
-file outside the database: no write runs twice, whatever dies where.
+The process is really killed, by its id, while it halts at the boundary. Executions of tools are
+counted in a file outside the database: no write runs twice, wherever a process dies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""RELIABILITY.md, group A: limits and outages that users wait for in sight, and all together."""
+"""RELIABILITY.md, group A: limits and outages that many users wait for, shown on their pages."""
 
 from __future__ import annotations
 

@@ -1,15 +1,16 @@
-"""Random people, and processes that die at random: `python -m tests.rig.chaos --kills 2000`.
+"""Random people, and processes that are killed at random: `python -m tests.rig.chaos --kills 2000`.
 
-    --seed N          what the dice begin with; it is printed, and so are those of every round
+    --seed N          first seed of the random numbers; it and that of every round are printed
     --kills N         processes to kill, of both modes together
     --mode MODE       embedded, scaled or both
     --out FILE        where the report goes as JSON; without it, a long run is kept
 
-People send messages, use tools, are asked and decide, stop, try again, load their pages anew. Their
-windows are small, so that conversations are compacted. Meanwhile processes are killed, paused, told
-to end, and connections to the model, the database and Redis are cut. After each round, which has an
-installation of its own, everything must come to rest and is held to the oracle of tests.rig.oracle.
-A round's dice give its people and its disasters; how the processes interleave they do not give.
+People send messages, use tools, answer approvals, stop, retry, and reload their pages. Their
+context windows are small, so that conversations are compacted. Meanwhile processes are killed,
+paused or stopped, and connections to the model, the database and Redis are cut. After each round,
+which has its own installation, everything must come to rest and tests.rig.oracle checks all
+invariants. The seed of a round determines its people and faults, but not how the processes
+interleave.
 """
 
 from __future__ import annotations

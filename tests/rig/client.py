@@ -1,17 +1,17 @@
-"""A person at a browser, without the browser: requests, the chat's socket, and the page it makes.
+"""A person at a browser, without the browser: requests, the chat's socket, and the resulting page.
 
     person = rig.person()                      # a user with a session, and a budget
     chat = await person.begin("Hello")         # a conversation, its page loaded, its socket open
-    sent = await chat.send("And then?")        # stored: the server said so
+    sent = await chat.send("And then?")        # stored: the server acknowledged it
     await chat.ended()                         # the page shows the end of its last turn
-    chat.page                                  # what the frames made of the page
+    chat.page                                  # the page after all frames
     await chat.close()
 
-What the page's scripts do is done here: a message keeps its id until the server has it and is sent
-again when nobody knows whether it arrived (`outbox.js`); a socket that broke comes back after a
-random, growing pause, and then gets a snapshot. With several web processes each request and each
-socket goes to the next one that answers, as behind a balancer. `person.acknowledged` lists what the
-server said it has.
+It does what the page's scripts do: a message keeps its id until the server has it and is sent again
+if it is unknown whether it arrived (`outbox.js`); a broken socket reconnects after a random,
+growing pause, and then gets a snapshot. With several web processes each request and each socket
+goes to the next one that answers, as behind a load balancer. `person.acknowledged` lists what the
+server acknowledged.
 """
 
 from __future__ import annotations

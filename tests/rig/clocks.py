@@ -1,4 +1,4 @@
-"""A process with a clock of its own: libfaketime is in it before Python is."""
+"""A process with its own clock: libfaketime is preloaded before Python starts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One rig of each kind for all tests here: they kill its processes, and it is whole again after."""
+"""One rig of each kind for all tests here: they kill its processes and restore it afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A copy of a rig's database, made and put back while none of its processes runs."""
+"""Copies and restores a rig's database while none of its processes runs."""
 
 from __future__ import annotations
 

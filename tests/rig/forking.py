@@ -3,8 +3,9 @@
 A start of the product costs three seconds of processor time, nearly all of it imports. The *base*
 (one for a test run) has the libraries; a *template* is a fork of it with the environment of one
 installation and Django set up; every process of that installation is a fork of the template which
-then runs what `manage.py` would run. Such a process has a session, a log and limits of its own, is
-named by its pid, and dies with its template, which dies with the base, which dies with the test.
+then runs what `manage.py` would run. Such a process has its own session, log and limits, is
+identified by its pid, and dies with its template, which dies with the base, which dies with the
+test.
 
 Base and templates answer one JSON line for each connection to their Unix socket:
 `{"become": path, "env": {...}}`, `{"call": "module:function", "arguments": {...}, ...}`,

@@ -1,4 +1,4 @@
-"""Tools that are hard on their process."""
+"""Tools that block the event loop of their process or take much memory."""
 
 from __future__ import annotations
 

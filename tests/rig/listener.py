@@ -1,4 +1,4 @@
-"""A host that must not be asked: it writes down whoever connects."""
+"""A host that must not be contacted: it records every connection."""
 
 from __future__ import annotations
 

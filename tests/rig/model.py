@@ -1,15 +1,15 @@
-"""The emulator with barriers: it answers only when told.
+"""The emulator with barriers: a held answer continues only when it is released.
 
     model = start(script=SCRIPT)                      # on a thread of the test's own process
     held = model.hold(saying("please"), after=3)      # after three deltas of that answer
     ... send a message ...
-    await held.came()                                 # the model stands there now
+    await held.came()                                 # the model halts there now
     ... kill somebody ...
     held.release()
 
-`after` counts deltas that are on the wire: 0 for the moment before the first one, None for before
-the answer begins at all, LAST for all of the answer but its last event. A request of a client that
-went away leaves its barrier. Every request is in `model.emulator.log`.
+`after` counts deltas that were sent: 0 for the moment before the first one, None for before the
+answer begins at all, LAST for all of the answer but its last event. A request whose client
+disconnected leaves its barrier. Every request is in `model.emulator.log`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A process of the rig: named by its pid, and never by anything else."""
+"""A process of the rig, identified only by its pid."""
 
 from __future__ import annotations
 

@@ -1,16 +1,16 @@
-"""A TCP proxy that misbehaves on order: between the app and the model, a database, or a browser.
+"""A TCP proxy that fails on demand: between the app and the model, a database, or a browser.
 
     with Proxy(emulator.port) as wire:
         ... AGENTWEB uses wire.port ...
         wire.cut_after(900)          # of what the far side sends, on each new connection
-        wire.freeze()                # open connections go silent; thaw() lets them go on
+        wire.freeze()                # open connections go silent; thaw() lets them continue
         wire.kill()                  # every connection is reset now
-        wire.cut_when(b"COMMIT")     # cut when the near side says that; after=True: behind it
+        wire.cut_when(b"COMMIT")     # cut when the near side sends that; after=True: after it
         wire.behave()                # be a plain proxy again
 
-"Near" is who connects (the app), "far" is who is connected to. Orders hold for connections that
-are open as well as for new ones, but `refuse` and `blackhole` only for new ones. It runs on a
-thread and a loop of its own, so tests with and without a loop use it alike.
+"Near" is the side that connects (the app), "far" the side that is connected to. The settings apply
+to open and new connections, but `refuse` and `blackhole` only to new ones. The proxy runs on its
+own thread and event loop, so tests with and without a loop use it alike.
 """
 
 from __future__ import annotations

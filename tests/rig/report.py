@@ -1,4 +1,4 @@
-"""What a chaos run found, and the sentence of tests/rig/README.md about the kept one."""
+"""The report of a chaos run, and the sentence in tests/rig/README.md about the stored one."""
 
 from __future__ import annotations
 

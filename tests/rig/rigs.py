@@ -1,4 +1,4 @@
-"""The real product as processes, embedded or scaled out, around an emulator that waits when told.
+"""The real product as processes, embedded or scaled out, with an emulator that can be held.
 
     with Rig.embedded(folder, model) as rig: ...
     with Rig.scaled(folder, model, postgres, redis, webs=2, workers=2) as rig: ...
@@ -6,17 +6,17 @@
 
     person = rig.person()                    # tests.rig.client.Person, logged in
     rig.webs[0].kill(); rig.restart(rig.webs[0])         # the same port, a new process
-    rig.runner(chat).pause(); rig.heal()                 # whoever runs its turn; all run again
-    await rig.rest()                         # no turn is on its way any more
+    rig.runner(chat).pause(); rig.heal()                 # the process of its turn; all run again
+    await rig.rest()                         # no turn is running any more
     await rig.check()                        # the checks of tests.rig.oracle, on all open pages too
-    held = rig.held(); ...; await rig.back_to(held)      # O8: nothing is left behind
+    held = rig.held(); ...; await rig.back_to(held)      # O8: nothing is leaked
 
 Settings are keyword arguments, `AGENTWEB_` names of the environment (`Rig.embedded(folder, model,
-AGENTWEB_MAX_ROUNDS="5")`); `ANTHROPIC_BASE_URL`, `DATABASE_URL` and `REDIS_URL` may be given too,
-to put a `proxy.Proxy` in between. A lease has five seconds, not thirty, and the sweep comes each
-`sweep` seconds. A process started with `halts` stops at a place and says so
-(`rig.halted`): see roles. Tools of tests/support/toy_tools.py are there; `rig.ran()` tells which
-have run.
+AGENTWEB_MAX_ROUNDS="5")`); `ANTHROPIC_BASE_URL`, `DATABASE_URL` and `REDIS_URL` are possible too,
+to put a `proxy.Proxy` in between. A lease has five seconds, not thirty, and the sweep runs every
+`sweep` seconds. A process started with `halts` stops at a named place and reports it
+(`rig.halted`): see roles. The tools of tests/support/toy_tools.py are available; `rig.ran()` lists
+those that have run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the processes of a rig run: the commands of the product, with toys and halts added.
+"""What the processes of a rig run: the commands of the product, with toy tools and halts added.
 
-A halt is for moments that nobody outside can see: the process writes the halt's name into
-`AGENTWEB_RIG_HALTED` when it comes to the place and waits there to be killed.
+A halt is for moments that are not visible from outside: the process writes the halt's name into
+`AGENTWEB_RIG_HALTED` when it reaches the place and waits there to be killed.
 """
 
 from __future__ import annotations

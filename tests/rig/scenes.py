@@ -1,4 +1,4 @@
-"""What many cases begin with."""
+"""Opening steps that many cases share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rig does in its installation's own environment: each call is a process of its own."""
+"""Actions of a rig in its installation's environment: each call is a process of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""F43 and F44: the tasks between web processes and workers come twice, late, or not at all."""
+"""F43 and F44: the tasks between web processes and workers arrive twice, late, or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A slice of the chaos: ten kills of each kind of installation, by fixed dice."""
+"""A short chaos run: ten kills of each kind of installation, with fixed seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""F61 to F70: what browsers and administrators do in mid-answer; F63 is in tests/edge."""
+"""F61 to F70: actions of browsers and administrators in mid-answer; F63 is in tests/edge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""F45: a process whose clock is wrong, or jumps while it works."""
+"""F45: a process whose clock is wrong, or jumps while it runs."""
 
 from __future__ import annotations
 

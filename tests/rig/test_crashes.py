@@ -1,4 +1,4 @@
-"""F30 to F34: processes killed while an answer is on its way, at moments the model gives."""
+"""F30 to F34: processes killed during an answer, at moments that the model's barriers set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""S18: what a page could claim, and who may answer a question: once, the owner, what was shown."""
+"""S18: no claim of a page counts; an approval counts once, by the owner, for what was shown."""
 
 from __future__ import annotations
 

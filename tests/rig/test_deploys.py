@@ -1,4 +1,4 @@
-"""F37 and F42: processes told to end while they work, and a second one on the same data."""
+"""F37 and F42: processes that are stopped while they work, and a second one on the same data."""
 
 from __future__ import annotations
 

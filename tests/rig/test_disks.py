@@ -1,7 +1,7 @@
-"""F52 to F54: a disk that is full, or may not be written to, and a database that others write to.
+"""F52 to F54: a disk that is full or read-only, and a database that others write to.
 
-Whatever is full: what cannot be kept is refused with the reason, before the API is asked; what is
-there can be read; with room again all works, and nobody restarts a thing.
+Whatever is full: what cannot be stored is refused with the reason, before the API is called; stored
+data can be read; once there is room everything works again without a restart.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""O8: after many visitors, sent away in every manner, processes hold what they held before."""
+"""O8: after many visitors, disconnected in every way, processes hold no more than before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""F38 to F41: a turn its processes die of, memory, descriptors, a blocked event loop."""
+"""F38 to F41: a turn that kills its processes, memory, descriptors, a blocked event loop."""
 
 from __future__ import annotations
 

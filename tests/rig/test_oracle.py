@@ -1,4 +1,4 @@
-"""The oracle finds what is wrong in rows, and looks again only at what has changed."""
+"""The oracle finds wrong rows, and checks again only what has changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""F36, and F30 again: processes that stand still for longer than their leases, and go on."""
+"""F36, and F30 again: processes that are paused for longer than their leases, and resume."""
 
 from __future__ import annotations
 

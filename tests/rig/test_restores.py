@@ -1,4 +1,4 @@
-"""F66: a database that went back to an earlier moment, under pages that were told of more."""
+"""F66: a database restored to an earlier moment, under pages that have seen later entries."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""S76 and S77: random secrets, given to every process as an operator does, and where they are.
+"""S76 and S77: random secrets, passed to every process as an operator does, and where they appear.
 
-Looked for in what the kernel tells of processes (arguments of all, environments of their children),
-in all that people are told, in logs, rows, Redis and a backup; and in what other hosts hear.
+Searched: what the kernel shows of processes (arguments of all, environments of their children), all
+that is sent to people, logs, rows, Redis and a backup; and what other hosts receive.
 """
 
 from __future__ import annotations

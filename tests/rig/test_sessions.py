@@ -1,4 +1,4 @@
-"""S4, S5 and S34 with two web processes: what one of them is told counts at the other."""
+"""S4, S5 and S34 with two web processes: a change made at one of them applies at the other."""
 
 from __future__ import annotations
 

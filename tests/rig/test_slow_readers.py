@@ -1,4 +1,4 @@
-"""F63: a page that reads nothing is cut off, costs nobody else anything, and is whole again."""
+"""F63: a page that reads nothing is disconnected, delays nobody else, and recovers completely."""
 
 from __future__ import annotations
 

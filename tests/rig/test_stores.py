@@ -1,7 +1,7 @@
-"""F46 to F57: databases and broker go away, hang or cut off under the real product.
+"""F46 to F57: databases and broker fail, hang or disconnect under the real product.
 
-A rig of its own around a PostgreSQL that syncs and a Redis, each behind a proxy. Whatever was done
-to them: what was acknowledged is there once, the next message is answered, nobody restarts a thing.
+The rig has its own PostgreSQL, which syncs, and its own Redis, each behind a proxy. After each
+fault everything acknowledged is stored once and the next message is answered, without a restart.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Turns that ask a person, for tests of what is stored."""
+"""Turns that wait for a person's approval, for tests of what is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that a person attaches, for tests of what becomes of them."""
+"""Files that a person attaches, for tests of attachments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Budgets, their members and calls under them, for tests of what is held and settled."""
+"""Budgets, their members and calls under them, for tests of holds and settlements."""
 
 from __future__ import annotations
 

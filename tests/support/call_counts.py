@@ -1,4 +1,4 @@
-"""What work costs, in calls and not in seconds: a busy machine makes no more of them."""
+"""Measures work in function calls, not in seconds: the number does not depend on the load."""
 
 from __future__ import annotations
 

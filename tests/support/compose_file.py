@@ -1,7 +1,7 @@
-"""Reads compose.yaml: the part of YAML that it uses, strictly, and what compose makes of it.
+"""Reads compose.yaml: the subset of YAML that it uses, strictly, with compose's own variables.
 
 Blocks of mappings and lists by their indentation, flow lists and mappings, anchors, aliases and
-merges; variables as compose replaces them.
+merges; variables are replaced as compose does.
 """
 
 from __future__ import annotations

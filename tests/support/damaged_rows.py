@@ -1,4 +1,4 @@
-"""Rows of the log as somebody with the whole database can leave them."""
+"""Damages rows of the log as somebody with full access to the database can."""
 
 from __future__ import annotations
 

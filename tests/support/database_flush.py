@@ -1,9 +1,9 @@
-"""The flush after a test that commits: through the door of the append-only tables, seed kept.
+"""The flush after a test that commits: only changed tables are emptied, with their triggers off.
 
 Django would empty all sixty tables after such a test, which costs PostgreSQL more than most tests
-do. Here one query names the tables that are not as the migrations left them, and only these are
-emptied and given back what the migrations put in (models and prices, permissions). The triggers
-would refuse, so the door is opened for the flush alone.
+do. Here one query lists the tables that differ from their state after the migrations; only these
+are emptied and get the migrations' rows back (models and prices, permissions). The triggers of the
+append-only tables would refuse that, so they are opened for the flush alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The environment of a test run: throw-away data, no key, no database or broker but the run's own.
+"""The environment of a test run: temporary data, no key, only the run's own database and broker.
 
 Set before Django reads it, so that a developer's environment never changes a result and no test
 can reach a real account. Processes that tests start inherit it. AGENTWEB_TEST_DATABASE chooses
-what Django's connection is: `sqlite` (a file, the default) or `postgres` (the run's own server).
+Django's database: `sqlite` (a file, the default) or `postgres` (the run's own server).
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Mail servers that do as they are told: an IMAP server that writes down every command it gets, and
-an SMTP server that takes mail and gives it to nobody."""
+"""Scripted mail servers: IMAP that records every command, SMTP that accepts mail and drops it."""
 
 from __future__ import annotations
 

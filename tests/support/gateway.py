@@ -1,4 +1,4 @@
-"""A server between app and emulator with rules of its own, or that changes what it passes on."""
+"""A server between app and emulator that has its own rules or changes what it passes on."""
 
 from __future__ import annotations
 

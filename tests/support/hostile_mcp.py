@@ -1,6 +1,6 @@
 """A hostile MCP server on standard input and output: `python mcpfake.py MODE`, without the library.
 
-What it does wrong is its mode; what it does not do wrong is the plain protocol of 2025-06-18.
+The mode names what it does wrong; in all else it follows the protocol of 2025-06-18.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a job search must find, computed from the facts and not from the pages."""
+"""The expected result of a job search, computed from the facts and not from the pages."""
 
 from __future__ import annotations
 

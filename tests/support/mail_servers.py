@@ -1,9 +1,8 @@
 """Real mail for the tests: Dovecot, and a certificate authority made for the run.
 
-Dovecot comes from the machine's packages (`apt-get install dovecot-imapd`). It runs without rights
-of its own, on free ports of loopback, over mail folders that go away with the run: one port with
-TLS from the first byte, one that offers STARTTLS. Any name may log in, with the one password, and
-has a mailbox of its own.
+Dovecot is a system package (`apt-get install dovecot-imapd`). It runs unprivileged, on free ports
+of loopback, with mail folders that are deleted after the run: one port with TLS from the first
+byte, one with STARTTLS. Any name may log in, with the same password, and has its own mailbox.
 """
 
 from __future__ import annotations

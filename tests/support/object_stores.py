@@ -1,4 +1,4 @@
-"""An object store as bad as they come: no rename, no locks, no listing, slow to forget."""
+"""A worst-case object store: no rename, no locks, no listing, delayed deletes."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Rows of generated matrices that run on one of the two databases, where one is as good.
+"""Rows of generated test matrices that run on only one of the two databases.
 
-A matrix belongs here whose rows differ in what no database sees: what an API says, which page is
-drawn, who asks for it behind one and the same query. One database then has all rows and the other
-a slice of them, so that the way through it is shown on both. `manage.py test` alone leaves rows
-out (tests/conftest.py); whoever runs a file on a database by hand has all of them.
+A matrix belongs here if its rows differ in what the database does not see: what the API sends,
+which page is rendered, who requests it with the same query. One database runs all rows and the
+other a slice of them, so that the common path runs on both. `manage.py test` alone leaves rows out
+(tests/conftest.py); a file that is run on a database by hand runs all of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An open page without its socket: a reader at the hub that has what the database says."""
+"""An open page without its socket: a reader at the hub with the state of the database."""
 
 from __future__ import annotations
 

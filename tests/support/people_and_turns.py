@@ -1,4 +1,4 @@
-"""People, turns and crowds of threads for tests of what is stored."""
+"""People, turns and groups of threads for tests of what is stored."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Databases with all their tables, copied instead of made anew.
+"""Databases with all their tables, copied instead of migrated.
 
-To migrate takes seconds of processor time. A run does it once for what its tests start; runs beside
-each other do it once for all of them, in the folder that AGENTWEB_TEST_PREPARED names, and Django's
-own test database begins from there as well.
+Migrating takes seconds of processor time. A run does it once for the processes that its tests
+start; concurrent runs share one, in the folder that AGENTWEB_TEST_PREPARED names, and Django's own
+test database is copied from it as well.
 """
 
 from __future__ import annotations

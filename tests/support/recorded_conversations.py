@@ -1,4 +1,4 @@
-"""Recorded conversations kept beside the project; they quote other people's pages, so not in it."""
+"""Recorded conversations stored outside the project, since they quote other people's pages."""
 
 from __future__ import annotations
 

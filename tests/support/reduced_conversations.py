@@ -1,4 +1,4 @@
-"""Conversations for tests of what a person does to the context, and the deeds in one line each."""
+"""Conversations for tests of manual changes of the context, with one-line functions for these."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""A played turn once more: its rows anew, for a fraction of what playing them costs.
+"""Copies a turn that was played before: new rows, for a fraction of the cost.
 
 Most tests of what is stored begin with the same turn, for which the services take two hundred
-statements. So the first play of a kind is kept as rows, and who wants another gets these, with
-keys and times of their own, linked into the chain of their own conversation. They come through the
-same triggers and are as real as played ones: a test compares both, and `verify` takes them. Where
-a play depends on more than what it is asked for, on other budgets or a limit that is near, it is
-played.
+statements. So the rows of the first play of each kind are kept, and later ones are copies of them,
+with their own keys and times, linked into the chain of their own conversation. They pass the same
+triggers as played ones: a test compares both, and `verify` accepts them. A turn whose play depends
+on more than its arguments, on other budgets or a limit that is near, is played.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Turns run by the real supervisor against the real emulator, on the database of the run."""
+"""Turns run by the real supervisor with the real emulator, on the database of the run."""
 
 from __future__ import annotations
 

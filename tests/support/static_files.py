@@ -1,10 +1,10 @@
-"""The static files as a middleware of the tests: looked up once in a run, and not in the way.
+"""The static files middleware for tests: files are looked up once in a run.
 
-Django's test client builds all middleware anew for each client. That of the static files asks the
-disk for every file there is, which takes longer than most pages that are then asked for; and as it
-is made for servers alone, it has every request of that client pass to an event loop of its own
-thread and back, six times. Here what is no static file goes on as it came. A server, which is
-asynchronous, has the middleware itself.
+Django's test client builds all middleware anew for each client. That of the static files looks up
+every file on the disk, which takes longer than most pages that are then requested; and as it is
+made for asynchronous servers only, every request of that client passes to an event loop of its own
+thread and back, six times. Here a request for anything but a static file is passed on directly. A
+server, which is asynchronous, uses the original middleware.
 """
 
 from __future__ import annotations

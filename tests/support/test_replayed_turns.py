@@ -1,4 +1,4 @@
-"""A turn that is given once more is as one that was played."""
+"""A copied turn equals a played one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small tools of every kind; each writes down that it ran, and under which key."""
+"""Small tools of every kind; each records that it ran, and under which key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which texts are content, and a word planted in all of them at once."""
+"""The text columns with content, and a marker word put into all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page shows after the frames it was sent: a small twin of htmx's out-of-band swaps."""
+"""Applies frames to a page: a small equivalent of htmx's out-of-band swaps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contexts of the pages about conversations as things people keep, plain or hostile."""
+"""Template contexts of the library's pages, plain or hostile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages as tests use them: a logged-in client, its posts, the HTML of an answer."""
+"""Pages for tests: a logged-in client, its posts, the HTML of a response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of every shape the templates are given, plain or hostile."""
+"""Values of every shape that templates get, plain or hostile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a browser would make of a text: its elements and their attributes."""
+"""Parses HTML as a browser would: elements and their attributes."""
 
 from __future__ import annotations
 

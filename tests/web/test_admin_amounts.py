@@ -1,4 +1,4 @@
-"""Amounts in the admin: limits are written as people write them, and what is held is not spent."""
+"""Amounts in the admin: limits are entered as people write them, and held is not spent."""
 
 from __future__ import annotations
 

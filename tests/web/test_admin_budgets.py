@@ -1,4 +1,4 @@
-"""Budgets in the admin: how they stand, what is given and corrected by hand, who may."""
+"""Budgets in the admin: their state, manual grants and corrections, permissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CSV of budgets and of the ledger out, of budgets and prices in: all of a file or nothing."""
+"""CSV: export of budgets and ledger, import of budgets and prices; all of a file or nothing."""
 
 from __future__ import annotations
 

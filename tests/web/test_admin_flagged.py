@@ -1,4 +1,4 @@
-"""Figures that cannot be never make money, and staff see that they were there."""
+"""Impossible figures of usage and prices never become money, and staff see them flagged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A list of the admin takes the look-ups it shows: no other reads a field letter by letter."""
+"""Admin lists accept only the look-ups they show: no other reads a field letter by letter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MCP servers in the admin: who may add and approve, secrets that stay hidden, data as data."""
+"""MCP servers in the admin: who may add and approve, hidden secrets, escaped data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The context policy of a person on their page in the admin, and what that person sees of it."""
+"""The context policy of a person on their admin page, and what that person sees of it."""
 
 from __future__ import annotations
 

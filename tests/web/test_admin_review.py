@@ -1,4 +1,4 @@
-"""Staff see the record as it is: read-only, escaped, content behind its permission."""
+"""Staff see the record unchanged: read-only, escaped, content only with its permission."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Without the permission no page and no file of the admin has a word of what people wrote.
+"""Without the permission no page or file of the admin contains anything that people wrote.
 
-All pages are asked for on SQLite alone: what they show of a row is not decided by a query.
+All pages are requested on SQLite only: what they show of a row does not depend on a query.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Deciding over HTTP: the owner, once, with the arguments shown; everybody else is told no."""
+"""Approvals over HTTP: by the owner, once, for the shown arguments; refused for others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notices of budgets on pages: what is said, put away, asked again, and that no draft is lost."""
+"""Budget notices on pages: their text, dismissing them, requests for more; no draft is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of a conversation: what its next turns run with, refused at the right field."""
+"""The settings of a conversation: used by its next turns, errors shown at the right field."""
 
 from __future__ import annotations
 

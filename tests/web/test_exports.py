@@ -1,4 +1,4 @@
-"""Exports and imports in the browser: files to keep, never pages of this site."""
+"""Exports and imports in the browser: downloads, never pages of this site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files by the browser: taken, shown to their owner alone, never run, removed while they wait."""
+"""Files in the browser: uploaded, shown only to their owner, never executed, removed if unsent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Health: the process lives whatever the database does; readiness answers in time, in words."""
+"""Health: liveness does not depend on the database; readiness answers in time, with a reason."""
 
 from __future__ import annotations
 

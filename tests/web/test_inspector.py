@@ -1,4 +1,4 @@
-"""The inspector's pages: for the owner and, on the record, for review; hostile words are text."""
+"""The inspector's pages: for the owner and, recorded, for reviewers; hostile text is escaped."""
 
 from __future__ import annotations
 

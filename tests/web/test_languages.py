@@ -1,4 +1,4 @@
-"""Other languages: every word a page shows can be translated, and pages read from the right."""
+"""Other languages: every text of a page can be translated, and pages support right-to-left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The layout of templates' sources is for readers: pages and frames are sent without it."""
+"""Pages and frames are sent without the layout white space of the templates' sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeping conversations in the browser: lists, names, the trash; with htmx and without."""
+"""The library in the browser: lists, names, the trash; with htmx and without."""
 
 from __future__ import annotations
 

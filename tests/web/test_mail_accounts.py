@@ -1,4 +1,4 @@
-"""The page of mail accounts: what works is added, what does not is said, no secret is shown."""
+"""The page of mail accounts: working ones are added, errors are explained, no secret is shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is taken along and what is thrown away, in the browser: whole, and said as it is."""
+"""Export and erasure of one's own data in the browser: complete, and described correctly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the owner reaches, and that reading changes nothing; for others: tests/attacks."""
+"""What the owner can open, and that reading changes nothing; for others: tests/attacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages: rendered whole by the server, for the same queries, whatever is in the database."""
+"""Pages: rendered by the server, with a fixed number of queries, whatever is in the database."""
 
 from __future__ import annotations
 

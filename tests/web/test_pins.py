@@ -1,4 +1,4 @@
-"""Keeping originals in full from the pages: pressed, seen, refused in words, taken back."""
+"""Pinning originals from the pages: set, shown, refused with a reason, removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The policy lab's page: of the owner, and of reviewers, who leave a row."""
+"""The policy lab's page: for the owner, and for reviewers, whose visits are recorded."""
 
 from __future__ import annotations
 

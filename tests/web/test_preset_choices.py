@@ -1,4 +1,4 @@
-"""Presets as people choose them: names and sentences, with the numbers folded behind them."""
+"""Presets as people choose them: names and sentences, with the numbers collapsed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reducing by hand from the pages: previewed, confirmed, refused in words, seen in every tab."""
+"""Manual reductions on pages: previewed, confirmed, refused with a reason, shown in every tab."""
 
 from __future__ import annotations
 

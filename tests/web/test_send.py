@@ -1,4 +1,4 @@
-"""Sending: what a person writes is stored once or refused in words, and is never lost."""
+"""Sending: a message is stored once or refused with a reason, and is never lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages of a person's settings: shown, changed, refused, and counted on every other page."""
+"""The pages of a person's settings: shown, changed, refused, and applied on every other page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The set-up page: one link, one administrator, once."""
+"""The set-up page: one link creates one administrator, once."""
 
 from __future__ import annotations
 

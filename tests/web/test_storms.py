@@ -1,4 +1,4 @@
-"""A thousand pages come at once: what they wait for is waited for by nobody else."""
+"""A thousand pages connect at once: their waiting delays nobody else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Templates: every page and every event renders, and shows hostile words as text."""
+"""Templates: every page and every event renders, and hostile text is escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often a request of a server goes to the thread of its view and comes back."""
+"""How often a request on a server switches to the thread of its view and back."""
 
 from __future__ import annotations
 

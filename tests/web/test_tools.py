@@ -1,4 +1,4 @@
-"""The page of a conversation's tools: what is there, switched off by the person, and said why."""
+"""The page of a conversation's tools: which are available, switched off or missing, and why."""
 
 from __future__ import annotations
 

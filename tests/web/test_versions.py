@@ -1,4 +1,4 @@
-"""Versions and the queue on the pages: made, chosen and told to every tab."""
+"""Versions and the queue on the pages: made, chosen and published to every tab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reduction was decided by is said in plain words, to its owner and to reviewers."""
+"""The reasons for a reduction are explained in plain words, to its owner and to reviewers."""
 
 from __future__ import annotations
 

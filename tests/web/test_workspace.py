@@ -1,4 +1,4 @@
-"""The page of a workspace: seen by folder, brought in, taken out, moved, deleted, brought back."""
+"""The page of a workspace: folders, upload, download, move, delete, restore."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sheet on the Messages API, statement by statement, each with its tests."""
+"""The statements of the sheet on the Messages API, each with its tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Section 13: what is different from the sections before it; it wins."""
+"""Section 13: corrections of the sections before it; it takes precedence."""
 
 from __future__ import annotations
 

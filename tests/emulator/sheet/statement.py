@@ -1,8 +1,7 @@
-"""The sheet on the Messages API, statement by statement, each with the tests that hold the
-emulator to it.
+"""A statement of the sheet on the Messages API, with the tests that check the emulator for it.
 
-A statement is found by a few of its words. A test is named by its function, a case of a table by
-its rule. What the emulator leaves out says why.
+A statement is identified by a few of its words, a test by the name of its function, a case of a
+table by its rule. What the emulator leaves out has a reason.
 """
 
 from __future__ import annotations
