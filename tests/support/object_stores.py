@@ -1,4 +1,4 @@
-"""A worst-case object store: no rename, no locks, no listing, delayed deletes."""
+"""A worst-case object store: no rename, no locks, no listing, and sometimes unreachable."""
 
 from __future__ import annotations
 
