@@ -1,5 +1,5 @@
-/* Names for the fields that Django's own widgets leave without one: the box of a row to choose, and date
- * and time of a moment, which stand in one row under one label.
+/* Accessible names for the fields that Django's widgets leave without one: the search box of a choice, and the
+ * date and the time field that share one label.
  */
 "use strict";
 addEventListener("load", () => {
@@ -21,7 +21,7 @@ addEventListener("load", () => {
       input.setAttribute("aria-label", parts.filter(Boolean).join(", "));
     }
   }
-  // Django makes its boxes when jQuery is ready, in the order of asking.
+  // Django builds its boxes when jQuery is ready, in the order of registration.
   if (window.django?.jQuery) window.django.jQuery(() => name(document));
   else name(document);
   document.addEventListener("formset:added", (event) => name(event.target));

@@ -1,7 +1,7 @@
-/* agentweb: what the server cannot render. No state here is worth losing but the draft, and that is stored.
+/* agentweb: the behaviour of pages that the server cannot render. The only state here is the draft, which is stored.
  *
- * The server sends finished HTML by the socket (htmx swaps it in); this file keeps the reader's place, the
- * draft, the open details and the focus while that happens, and adds the keys and the copy buttons.
+ * The server sends finished HTML by the socket, and htmx swaps it in. This file keeps the scroll position, the
+ * draft, open details and the focus meanwhile, and adds the keyboard shortcuts and the copy buttons.
  */
 "use strict";
 (() => {
@@ -14,12 +14,12 @@
       try {
         if (value === null) localStorage.removeItem(key);
         else localStorage.setItem(key, value);
-      } catch { /* a full or forbidden store: the text is still on the screen */ }
+      } catch { /* storage is full or forbidden: the text is still on the screen */ }
     },
   };
   const say = (text) => { const node = one("#announcer"); if (node) node.textContent = text; };
 
-  // Times in the reader's zone and language, as the reader writes that language: 15:30 in en-GB, 3:30 PM in en-US.
+  // Times in the reader's time zone and locale: 15:30 in en-GB, 3:30 PM in en-US.
   const written = document.documentElement.lang || navigator.language;
   const language = navigator.languages.find((one) => one.split("-")[0] === written.split("-")[0]) ?? written;
   const short = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit" });
@@ -99,7 +99,7 @@
   }
   dress(document);
 
-  // What can be done with a conversation, as a dialog; the same links lead to pages.
+  // The menu of a conversation as a dialog; without script the same links open pages.
   const menu = one("#menu");
   document.addEventListener("htmx:afterSwap", (event) => {
     if (event.target === menu) {
@@ -109,7 +109,7 @@
   });
   menu?.addEventListener("click", (event) => { if (event.target === menu) menu.close(); });
 
-  // Keys of every page; the reader can switch them off.
+  // Keyboard shortcuts of every page; the reader can switch them off.
   const help = one("#shortcuts");
   const choice = one("#use-shortcuts");
   for (const button of all("[data-open='shortcuts']")) {
@@ -141,7 +141,7 @@
   const form = one("#composer");
   if (!form) return;
 
-  // The reader's place: follow the answer from the bottom, stay when scrolled up.
+  // The scroll position: follow the answer at the bottom, stay when scrolled up.
   const page = document.scrollingElement;
   const below = one("#below");
   let follows = true;
@@ -173,7 +173,7 @@
     }).observe(transcript);
   }
 
-  // The composer: size, draft, one id per message until the server has it.
+  // The composer: size, draft, and one client id per message until the server has stored it.
   const box = form.elements.text;
   const id = form.elements.client_id;
   const key = `draft:${form.dataset.draft}`;
@@ -196,16 +196,16 @@
     keep();
     fit();
   }
-  // A conversation that has begun has its first message: that draft is done.
+  // A started conversation has its first message, so the draft of a new chat is deleted.
   if (form.dataset.draft !== "new" && store.get("starting")) store.set("draft:new", null);
   store.set("starting", null);
   if (!box.value && remembered.text) box.value = remembered.text;
-  // Not the one of the page: a way back may show it again, as it was before that one was used.
+  // Not the id in the page: the back button may show that page again after the id was used.
   id.value = (box.value === remembered.text && remembered.id) || fresh();
   fit();
   let sent = null;
   box.addEventListener("input", () => {
-    // A changed text is another message: only the very same one may be sent again under its id.
+    // A changed text is another message: only the same text may be sent again under its id.
     if (sent !== null && sent !== box.value) { id.value = fresh(); sent = null; }
     keep();
     fit();
@@ -217,7 +217,7 @@
     event.preventDefault();
     form.requestSubmit();
   });
-  // One message at a time: what is sent while another is on its way to the server goes right behind it.
+  // One request at a time: a message sent during the request of another one follows right after it.
   let isSending = false;
   let wantsNext = false;
   addEventListener("submit", (event) => {
@@ -251,13 +251,13 @@
     sent = null;
     box.focus();
   });
-  // Kept in this browser until the server can be had, or not sent because nobody logged in.
+  // "stored": kept in this browser until the server is reachable. "unsent": not sent without a log-in.
   form.addEventListener("stored", () => {
     sent = box.value;
     form.dispatchEvent(new Event("sent"));
   });
   form.addEventListener("unsent", (event) => { if (event.target === form) complain(words.unsent); });
-  // The draft is one for all tabs: the one that was changed last.
+  // All tabs share one draft: the one changed last.
   addEventListener("storage", (event) => {
     if (event.key !== key) return;
     const [before, now] = [event.oldValue, event.newValue].map((one) => JSON.parse(one ?? "{}"));
@@ -266,7 +266,7 @@
       id.value = now.id ?? fresh();
       fit();
     } else if (event.newValue === null) {
-      // The other tab has sent its own; this is another message.
+      // The other tab has sent its draft; the text here is another message.
       id.value = fresh();
       keep();
     }
@@ -286,7 +286,7 @@
     });
   }
 
-  // An error page is no fragment of this page.
+  // An error page is not a fragment, so it is not swapped in.
   document.addEventListener("htmx:beforeSwap", (event) => {
     const { xhr } = event.detail;
     if (xhr.status >= 400 && xhr.status !== 401 && !xhr.responseText.includes("send-error")) {
@@ -301,7 +301,7 @@
     if (event.detail.xhr.status >= 500) complain(words.unsent);
   });
 
-  // Earlier messages appear above: the reader's line stays where it is.
+  // Earlier messages are inserted above; keep the scroll position.
   let anchor = null;
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (event.target.classList?.contains("earlier")) anchor = page.scrollHeight - page.scrollTop;
@@ -314,8 +314,8 @@
     dress(event.target.closest?.("#history") ?? document);
   });
 
-  // Fragments of the socket. What is there already is replaced where it stands, so that an append which
-  // arrives twice does no harm; what the reader opened stays open, and the focus stays where it was.
+  // Fragments from the socket. An element that exists already is replaced in place, so that an append which
+  // arrives twice does no harm. Open details stay open, and the focus stays where it is.
   let focused = null;
   document.addEventListener("htmx:oobBeforeSwap", (event) => {
     const { fragment, target } = event.detail;
@@ -347,7 +347,7 @@
     }
   }
 
-  // After each message of the socket: times, title, the dot in the list, the announcement.
+  // After each message from the socket: update times, title, the dot in the list, the announcement.
   let wasLive = isLive();
   document.addEventListener("htmx:wsAfterMessage", () => {
     dress(one("#live"));
@@ -355,7 +355,7 @@
     if (focused) { one(focused)?.focus({ preventScroll: true }); focused = null; }
     const title = one("#title").textContent;
     if (title && !document.title.includes(title)) document.title = `${title} · agentweb`;
-    // A page that was away hears of a new title by its heading alone.
+    // After a snapshot only the heading has a new title, so copy it to the list.
     const row = one(".row[aria-current] .row-title");
     if (row && row.textContent !== title) row.textContent = row.title = title;
     const live = isLive();
@@ -373,7 +373,7 @@
     wasLive = live;
   });
 
-  // Keys of the chat.
+  // Keyboard shortcuts of the chat.
   addEventListener("keydown", (event) => {
     if (!choice.checked || event.isComposing || event.defaultPrevented) return;
     if (event.key === "Escape" && event.shiftKey) {

@@ -1,7 +1,7 @@
-/* agentweb: files of a message, from the button, the clipboard and the mouse to the chips above the text.
+/* agentweb: files of a message, from the button, the clipboard or a drop to the chips above the text.
  *
- * A file is uploaded at once and waits on the server; the chip that comes back holds its id as a field of the
- * form. So a draft needs to remember ids alone, and sending is the form it always was.
+ * A file is uploaded at once and waits on the server; the chip that is returned has its id as a field of the form.
+ * So a draft stores only ids, and a message is sent as the same plain form as one without files.
  */
 "use strict";
 (() => {
@@ -22,7 +22,7 @@
       try {
         if (value) localStorage.setItem(name, value);
         else localStorage.removeItem(name);
-      } catch { /* a full or forbidden store: the chips are still on the screen */ }
+      } catch { /* storage is full or forbidden: the chips are still on the screen */ }
     },
   };
   const say = (text) => { one("#announcer").textContent = text; };
@@ -32,7 +32,7 @@
   const tokens = (count) => (count < 1000 ? String(count) : `${(count / 1000).toFixed(1).replace(/\.0$/, "")}k`);
   const chips = (kind = "") => [...list.querySelectorAll(`.file-chip${kind}`)];
 
-  // What the chips say of the message: whether it may be sent without words, and what they weigh.
+  // State that follows from the chips: their tokens, the stored draft, and sending once uploads are done.
   let wanted = false;
   function changed() {
     const ready = chips("[data-file]");
@@ -47,7 +47,7 @@
     }
   }
   function renewed() {
-    // Other files make another message: it may not be sent under the id of the one before.
+    // Other files make another message, which needs a new id.
     if (crypto.randomUUID) form.elements.client_id.value = crypto.randomUUID();
     changed();
   }
@@ -58,7 +58,7 @@
     one("#composer-error").replaceChildren(note);
   }
 
-  // One chip, from the choice to the answer of the server.
+  // One chip, from the selected file to the server's response.
   function element(name, className, text = "") {
     const node = document.createElement(name);
     node.className = className;
@@ -159,7 +159,7 @@
     request.send(data);
   }
 
-  // A photo of a camera is larger than any model looks at, and than a request takes of many.
+  // Shrink photos: a camera's are larger than any model uses, and several exceed the size of a request.
   async function scaled(file) {
     if (!images.includes(file.type) || file.type === "image/gif" || !window.createImageBitmap) return file;
     try {
@@ -177,11 +177,11 @@
         const made = await new Promise((done) => { canvas.toBlob(done, type, 0.9); });
         if (made && made.type === type && made.size <= most(made)) return new File([made], file.name, { type });
       }
-    } catch { /* what the browser cannot read, the server judges */ }
+    } catch { /* the browser cannot decode it: the server decides */ }
     return file;
   }
 
-  // The ways in.
+  // Adding files: button, clipboard, drop.
   button.hidden = false;
   button.addEventListener("click", () => input.click());
   input.addEventListener("change", () => { add([...input.files]); input.value = ""; box.focus(); });
@@ -203,7 +203,7 @@
     box.focus();
   });
 
-  // The ways out.
+  // Removing files.
   function gone(chip) {
     const after = chip.nextElementSibling ?? chip.previousElementSibling;
     chip.dispatchEvent(new Event("removed"));
@@ -232,7 +232,7 @@
     }
   });
 
-  // Sending waits for what is on its way; before all others, so that nothing else takes it for sent.
+  // Sending waits for running uploads. This listener runs first, so that no other treats the message as sent.
   document.addEventListener("submit", (event) => {
     if (event.target !== form) return;
     const isBusy = chips("[data-busy]").length > 0;
@@ -254,7 +254,7 @@
     changed();
   });
 
-  // A draft's files are shown again. A conversation that has begun has those of its first message.
+  // Show the files of a draft again. A started conversation has those of its first message already.
   if (form.dataset.draft !== "new" && store.get("files:starting")) store.set("files:new", "");
   store.set("files:starting", "");
   const kept = (store.get(key) ?? "").split(" ").filter(Boolean);

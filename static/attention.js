@@ -1,4 +1,4 @@
-/* agentweb: an answer that ends, or asks, while nobody looks marks the tab, and says so where that was switched on. */
+/* agentweb: mark a hidden tab when its answer ends or needs a decision; also notify, if that is switched on. */
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -26,7 +26,7 @@
     mark();
   });
 
-  // After every message, because the title itself may be new.
+  // After every message, because the message may have changed the title.
   function mark() {
     const asks = `${words.asks} · `;
     let bare = document.title;
@@ -44,7 +44,7 @@
     note.addEventListener("click", () => { window.focus(); note.close(); });
   }
 
-  // The one place that asks for the permission: who switches it on.
+  // The browser's permission is requested only when the reader switches notifications on.
   const choice = document.querySelector("#id_notifications");
   choice?.addEventListener("change", async () => {
     const state = document.querySelector("#notify-state");

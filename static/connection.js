@@ -1,9 +1,9 @@
-/* agentweb: the connection of a chat: one socket, its way back when it is lost, and the words for that.
+/* agentweb: the connection of a chat: one socket, its reconnection, and the status shown meanwhile.
  *
- * htmx's extension makes a socket and swaps in what it says. When the next one is made is decided here alone: the
- * extension's own timer cannot be brought forward, so it never fires. A socket says where this page ends as it is
- * now, and the server begins behind that place, or anew where it knows no such history. The first socket of a page
- * also says which version the page was made at: where that is still the newest, nothing is sent.
+ * htmx's extension opens a socket and swaps in its messages. The time of the next attempt is decided only here: the
+ * extension's own timer cannot be brought forward, so it is set to never fire. A handshake carries the bookmark of
+ * the page (where it ends now), and the server sends what follows it, or the whole page if it does not know that
+ * history. The first handshake also carries the version of the page: if it is still the newest, nothing is sent.
  */
 "use strict";
 (() => {
@@ -14,8 +14,8 @@
   const transcript = one("#transcript[ws-connect]");
   const htmx = window.htmx;
   const NEVER = 2 ** 31 - 1;
-  // Milliseconds: the longest pause between two tries, the longest handshake, the longest silence (the server says
-  // something every ten seconds), and how long a connection has to hold to count as a good one.
+  // Milliseconds: longest pause between two attempts, longest handshake, longest silence (the server sends a sign of
+  // life every ten seconds), and the duration after which a connection counts as good.
   const [PAUSE, HANDSHAKE, SILENCE, GOOD] = [10_000, 15_000, 30_000, 10_000];
   const BEAT = "<!-- alive -->";
   const [LOGGED_OUT, GONE, CROWDED] = [4401, 4404, 4429];
@@ -31,7 +31,7 @@
   let told = 0;
   let ended = 0;
 
-  /** Show words in the pill, after a moment in which they may have become needless; none hide it. */
+  /** Show content in the status pill after a delay, unless it is replaced before; no content hides the pill. */
   function show(content = [], { isLost = false, after = 0 } = {}) {
     clearTimeout(told);
     told = setTimeout(() => {
@@ -49,7 +49,7 @@
     url.search = new URLSearchParams({ after, mark, ...(token && { token }), ...(version && { version }) });
     delete transcript.dataset.pageVersion;
     const fresh = new WebSocket(url);
-    // One that was given up may still speak, and would speak of the past.
+    // A socket that was given up may still deliver events, which are outdated.
     for (const name of ["open", "message", "error", "close"]) {
       fresh.addEventListener(name, (event) => {
         if (fresh !== socket) event.stopImmediatePropagation();
@@ -62,7 +62,7 @@
     return fresh;
   };
 
-  /** Connect now, whatever there is. */
+  /** Connect now, and replace any existing socket. */
   function connect() {
     clearTimeout(timer);
     timer = ended = 0;
@@ -87,7 +87,7 @@
     if (code === LOGGED_OUT) document.dispatchEvent(new Event("agentweb:out"));
     else show([code === CROWDED ? words.crowded : words.gone], { isLost: true });
   }
-  /** Ask a page why there is no connection: a handshake that is refused does not say. */
+  /** Request a page to learn why there is no connection: a refused handshake gives no reason. */
   async function ask() {
     const answer = await fetch(transcript.dataset.page, { headers: { "HX-Request": "true" } }).catch(() => null);
     if (timer && answer?.status === 401) end(LOGGED_OUT);
@@ -116,7 +116,7 @@
     spread = 1_000 * (one("#restarting").dataset.within ?? 0);
   });
 
-  /** Give up a socket whose server does not answer. */
+  /** Give up a socket whose server is silent. */
   function check() {
     if (ended || timer || !socket) return;
     const silence = Date.now() - heard;
@@ -125,11 +125,11 @@
       show([words.reconnecting]);
       connect();
     } else if (silence > HANDSHAKE) {
-      // Its end is told at once, and leads to the next try.
+      // The close event comes at once and schedules the next attempt.
       socket.close();
     }
   }
-  /** Somebody looks at the page: what would be tried later is tried now. */
+  /** The page becomes visible: make a scheduled attempt now. */
   function wake() {
     if (document.hidden || !extension) return;
     if (timer || ended === CROWDED) connect();

@@ -1,12 +1,12 @@
-/* agentweb: files that are dropped anywhere on a page that takes some. What is done with them is the page's own
- * affair: it hears `files-dropped`, with `all` that was dropped, its `files`, and whether it `hasFolder`.
+/* agentweb: files dropped anywhere on a page that accepts files. The page handles the event `files-dropped`, whose
+ * detail has `all` dropped items, their `files`, and `hasFolder`.
  */
 "use strict";
 (() => {
   const area = document.querySelector("#main");
   const words = document.querySelector(".drop-words");
   if (!area || !words) return;
-  // Above the page that is dimmed, and not in the composer's own layer below it.
+  // Above the dimmed page, and not in the composer's stacking context below it.
   area.append(words);
 
   const brings = (event) => event.dataTransfer?.types.includes("Files");

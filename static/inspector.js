@@ -6,7 +6,7 @@
   if (!drawer || !link) return;
   const wide = matchMedia("(min-width: 75rem)");
   const wants = () => localStorage.getItem("inspector") === "open";
-  const keep = (value) => { try { localStorage.setItem("inspector", value); } catch { /* a forbidden store */ } };
+  const keep = (value) => { try { localStorage.setItem("inspector", value); } catch { /* storage is forbidden */ } };
 
   function open() {
     if (!wide.matches) { location.assign(link.href); return; }
@@ -34,7 +34,7 @@
   drawer.addEventListener("click", (event) => {
     if (event.target.closest("[data-close='inspector']")) close();
   });
-  // Before the keys of the chat, which close what lies above the drawer.
+  // Runs before the shortcuts of the chat, which close layers above the drawer.
   addEventListener("keydown", (event) => {
     if (event.isComposing || event.defaultPrevented || !document.querySelector("#use-shortcuts")?.checked) return;
     const writes = event.target.closest?.("input:not([type=radio]), textarea, select, [contenteditable]");
@@ -48,7 +48,7 @@
       close();
     }
   }, true);
-  // A turn that ends has made calls.
+  // Reload the drawer when a turn ends, because it has made calls.
   let wasLive = false;
   document.addEventListener("htmx:wsAfterMessage", () => {
     const live = document.querySelector("#composer-state")?.dataset.live === "yes";

@@ -1,5 +1,5 @@
-/* agentweb: what is said of budgets, as people hear and read it: each notice is announced once, when it comes,
- * and times to come are told as far as they are away, too.
+/* agentweb: budget notices: each is announced to screen readers once, when it appears, and future times are also
+ * shown relative to now.
  */
 "use strict";
 (() => {

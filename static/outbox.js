@@ -1,8 +1,8 @@
-/* agentweb: messages that could not leave yet.
+/* agentweb: messages that could not be sent yet.
  *
- * A message whose request did not reach the server waits in this browser, under the id it was given before it was
- * sent, and goes as soon as the server answers. The server takes an id once, so it does no harm that nobody knows
- * whether the first try arrived, or that two tabs try. What the server refuses goes back to its writer.
+ * A message whose request did not reach the server is kept in this browser, under the client id it had before, and
+ * is sent as soon as the server responds. The server accepts an id once, so a first attempt that did arrive, or two
+ * tabs that send, do no harm. A message that the server refuses is returned to its writer.
  */
 "use strict";
 (() => {
@@ -31,7 +31,7 @@
   }
   const keys = () => Object.keys(localStorage).filter((key) => key.startsWith(PREFIX));
 
-  /** Keep a message; false if it cannot be kept, for it has a file in it or there is no room. */
+  /** Keep a message; return false if it cannot be kept: it contains a file, or storage is full. */
   function put(data) {
     const fields = [];
     for (const [name, value] of data) {
@@ -101,7 +101,7 @@
     }
   }
 
-  /** Send everything in order; throws when the server cannot be had. */
+  /** Send all kept messages in order; throws when the server is unreachable. */
   async function flushAll() {
     for (const key of keys()) {
       for (const entry of read(key)) {
@@ -148,7 +148,7 @@
     return false;
   }
 
-  // The composer gives up a message that is kept here.
+  // Tell the composer that its message is kept here.
   function given() { form.dispatchEvent(new Event("stored")); }
   document.addEventListener("submit", (event) => {
     if (event.target !== form || !form.elements.text.value.trim()) return;
@@ -175,7 +175,7 @@
   addEventListener("online", () => later(0));
   document.addEventListener("htmx:wsOpen", () => later(0));
 
-  // A stop that did not reach the server is asked for again, as long as it is for the same turn.
+  // A stop that did not reach the server is requested again while the same turn runs.
   const running = () => document.querySelector("#live .turn[data-live='yes']")?.id;
   let unstopped = null;
   document.addEventListener("htmx:sendError", (event) => {

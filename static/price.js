@@ -1,4 +1,4 @@
-// The price of the next message: once the prompt cache has expired, the later one is shown.
+// The price of the next message: the one without cache is shown once the prompt cache has expired.
 (() => {
   const begun = new WeakMap();
 

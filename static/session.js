@@ -1,8 +1,8 @@
 /* agentweb: a session that ends while its page is open.
  *
- * What needs a session is answered by 401, also for a fragment. Then the log-in comes to the page instead of
- * the page going to the log-in; afterwards the page has a new token and does once more what was asked for.
- * A 403 may only mean that the token is old: who is logged in already gets a new one without a word.
+ * Without a session a request, also for a fragment, gets a 401. Then the log-in is shown as a dialog on the page;
+ * afterwards the page has a new token and repeats the request. A 403 may only mean that the token is old: a user
+ * who is logged in already gets a new token without a dialog.
  */
 "use strict";
 (() => {
@@ -22,7 +22,7 @@
     place.replaceChildren(note, ...[...place.children].filter((one) => !one.matches(".error")));
   };
 
-  /** Log in, or find out that somebody is; then do `next`, and `instead` if nobody does. */
+  /** Log in, or find that the user is logged in; then call `next`, or `instead` if the dialog is closed. */
   async function logIn(next, instead = () => {}) {
     after.push({ next, instead });
     if (isAsking) return;
@@ -30,7 +30,7 @@
     await show(fetch(dialog.dataset.url, { headers: { "HX-Request": "true" } }));
   }
 
-  /** Take up the session of another tab, if it is the same person's. */
+  /** Use the session of another tab, if it is the same person's. */
   async function isBack() {
     const holder = document.createElement("div");
     try {
@@ -94,7 +94,7 @@
     for (const task of tasks) task.instead();
   });
 
-  // Requests of htmx: what triggered them happens once more, once.
+  // Requests of htmx: trigger a refused one again, once.
   const repeated = new WeakSet();
   document.addEventListener("htmx:responseError", (event) => {
     const { xhr, elt, requestConfig } = event.detail;
@@ -109,14 +109,14 @@
   document.addEventListener("htmx:afterRequest", (event) => {
     if (!event.detail.successful) return;
     repeated.delete(event.detail.elt);
-    // Somebody is logged in after all, as when another tab logged in while this one was told of the end.
+    // The user is logged in after all: another tab may have logged in while this one learned of the end.
     if (isOut && !isAsking) isBack();
   });
 
-  // The socket looks at the session too, and ends when it is over.
+  // The server also closes the socket when the session is over.
   document.addEventListener("agentweb:out", async () => {
     isOut = true;
-    // Another tab may have logged in anew.
+    // Another tab may have logged in again.
     if (!isAsking && await isBack()) return;
     const button = document.createElement("button");
     button.type = "button";
@@ -126,7 +126,7 @@
     window.agentweb.show([pill.dataset.out, " ", button]);
   });
 
-  // A handshake that is refused although somebody is logged in: the page's token is of an older session.
+  // A handshake was refused although the user is logged in: the page's token is of an older session.
   document.addEventListener("agentweb:stale", () => { if (!isAsking) isBack(); });
 
   window.agentweb = { ...window.agentweb, logIn };

@@ -1,6 +1,6 @@
-/* Versions and the queue: the editor in its place, the reader's line when another path is shown, and the keys
- * that go from message to message. Comes before agentweb.js, so that an open editor is moved before its
- * surroundings are replaced.
+/* Versions and the queue: the inline editor, the scroll position when another path is shown, and the shortcuts
+ * from message to message. Loaded before agentweb.js, so that an open editor is moved before the HTML around it is
+ * replaced.
  */
 "use strict";
 (() => {
@@ -15,8 +15,8 @@
   const stay = () => document.dispatchEvent(new Event("agentweb:stay"));
   const usesKeys = () => one("#use-shortcuts")?.checked;
 
-  // The editor. What is typed there is moved along when its turn is rendered anew; when its turn is no longer
-  // shown, it goes into the empty box.
+  // The editor. It is moved along when its turn is rendered again; when its turn is no longer shown, its text is
+  // put into the composer, if that is empty.
   document.addEventListener("click", (event) => {
     if (!event.target.closest("[data-cancel]") || !event.target.closest(".editor-slot")) return;
     event.preventDefault();
@@ -39,7 +39,7 @@
       close(editor);
     }
   });
-  // The socket may take a form away before its answer is here: so each is listened to itself.
+  // The socket may remove a form before its response arrives, so each form has a listener of its own.
   document.addEventListener("htmx:beforeRequest", (event) => {
     const form = event.target;
     if (!form.matches?.(".editor, .act")) return;
@@ -77,7 +77,7 @@
     box.dispatchEvent(new Event("input"));
   }
 
-  // Another path: the reader's line and focus stay where they are, or go to the other version of that turn.
+  // Another path: keep scroll position and focus, or move them to the other version of that turn.
   let place = null;
   let shown = [];
   let chosen = "";
@@ -125,20 +125,20 @@
     }
     if (wantsLast) toLast();
   });
-  // A button at the end of its way cannot have the focus: the one beside it takes it.
+  // A disabled button cannot have the focus: focus the one beside it.
   function refocus(turn) {
     const button = place.focus && document.getElementById(place.focus);
     const goal = button && !button.disabled ? button : one("[data-version]:not(:disabled)", turn);
     ((place.focus && goal) || one(place.part || ".prompt", turn))?.focus({ preventScroll: true });
   }
-  // What was just asked for is the last turn; it may come before or after the answer to the post.
+  // The requested turn is the last one; it may arrive before or after the response to the post.
   function toLast() {
     const last = one("#live .turn[data-live='yes']:last-child .answer");
     wantsLast = !last;
     last?.focus({ preventScroll: true });
   }
 
-  // Keys: from message to message, and what can be done with the one that has the focus, else with the last.
+  // Shortcuts: from message to message, and actions on the focused message, else on the last one.
   const messages = () => all(".turn > .prompt, .turn > .answer", transcript);
   const current = () => document.activeElement?.closest(".turn > .prompt, .turn > .answer");
   function step(by) {

@@ -1,4 +1,4 @@
-/* agentweb: files dropped on the page of the workspace go the way of its form; what is too big is said before. */
+/* agentweb: files dropped on the workspace page are sent with its form; too large ones are refused before. */
 "use strict";
 (() => {
   const form = document.querySelector("#upload");
