@@ -1,4 +1,4 @@
-"""The app's start: guards, rights and index follow every migration; checks are registered."""
+"""The app's start: registers checks; after each migration, sets triggers, rights and index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""System checks: what is wrong is reported at start-up, with an id and what to change."""
+"""System checks: problems are reported at start-up, with an id and what to change."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conversations.conf import build_site_policy, conf
 from conversations.context.errors import ContextError
 from conversations.models.periods import ZoneUnknown, load_zone
 
-#: Tokens below which a model's window is warned of.
+#: Tokens of a model's window below which there is a warning.
 SMALL_WINDOW = 32_000
 
 

@@ -16,31 +16,31 @@ PREFIX = "AGENTWEB_"
 
 
 class Conf:
-    """What can be set; `manage.py docs` makes the table of agentweb/README.md of it."""
+    """The settings; `manage.py docs` makes the table of agentweb/README.md from their comments."""
 
     #: Model of new conversations; must be in the catalogue with a price.
     model: str = "claude-sonnet-5-5"
     #: Model that writes summaries; empty means the conversation's own.
     summary_model: str = ""
-    #: Model that goes on, once, with a turn whose answer the conversation's own model declined to
-    #: give; empty: the turn ends.
+    #: Model that continues a turn, once, after the conversation's own model declined to answer;
+    #: empty: the turn ends.
     refusal_model: str = ""
-    #: Model that writes the title after the first answer; where it cannot be used the
-    #: conversation's own does. off: titles are the first words.
+    #: Model that writes the title after the first answer; where it cannot be used, the
+    #: conversation's own model writes it. off: the title is the first words.
     title_model: str = "claude-haiku-5-5"
-    #: How much the model thinks and writes where a conversation does not say: low, medium, high,
-    #: xhigh or max; a model that lacks the level uses its nearest. Empty: the model's own.
+    #: Default effort of a conversation, how much the model thinks and writes: low, medium, high,
+    #: xhigh or max; a model that lacks the level uses its nearest. Empty: the model's own default.
     effort: str = ""
     #: Whether the prompt cache of a conversation is kept for an hour where its pauses make that
-    #: cheaper; without it always for five minutes.
+    #: cheaper; otherwise always for five minutes.
     long_cache: bool = True
     #: Most tokens one answer may have.
     max_output_tokens: int = 16_000
     #: Preset of the context policy: classic, tool-budget, rebuild, staged, gated-trim,
     #: structured, adaptive, thrifty, native or off.
     policy: str = "adaptive"
-    #: Modules of the site's own code that are imported at the start, to connect to the hooks of
-    #: `conversations.signals`: a veto of a reduction, and what was recorded.
+    #: Modules of the site's own code that are imported at start-up, to connect to the hooks of
+    #: `conversations.signals`: a veto of a reduction, and notice of a recorded one.
     hooks: tuple[str, ...] = ()
     #: Model calls in one turn before it stops.
     max_rounds: int = 40

@@ -1,17 +1,17 @@
 """Database access from coroutines: a bounded pool of threads, one connection each.
 
-Channels' default runs every turn and socket of a process on one thread, and a context of its own
-per turn leaks connections; a pool of eight threads does neither. On SQLite, with one writer at a
-time and no server to wait for, the pool has three: with more, requests of people wait behind them.
-(Beside a neighbour at all limits, the p95 of storing a message was 0.4 s instead of 0.7 s, median
-of seven measurements.) Heartbeats have a thread of their own, so that no turn loses its lease
-because a thousand pages read what they missed.
+Channels' default runs all turns and sockets of a process on one thread, and a separate thread
+context per turn leaks connections; a pool of eight threads avoids both. On SQLite, which has one
+writer at a time and no server to wait for, the pool has three: with more, people's requests wait
+behind them. (Beside another user at all limits, the p95 of storing a message was 0.4 s instead of
+0.7 s, median of seven measurements.) Heartbeats have a thread of their own, so that no turn loses
+its lease while a thousand pages read what they missed.
 
-A thousand pages reconnect at once after a restart. Handshakes of their sockets have threads of
-their own: a page that waits too long for one gives up and retries, and retries would soon take all
-the capacity. What the pages missed is read a few pages at a time, because every thread that renders
-delays the loop, and not at all for a page that is gone. A reader that would hold up others acquires
-a page slot first.
+After a restart a thousand pages reconnect at once. Handshakes of sockets have threads of their own:
+a page that waits too long for its handshake retries, and retries would soon take all the capacity.
+Snapshots are read for a few pages at a time, because every thread that renders delays the loop, and
+not at all for a page that is gone. A reader that holds a lock while it reads acquires a page slot
+first.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ async def run_db(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) ->
 
 
 async def run_db_heartbeat(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a heartbeat, which waits for nothing but other heartbeats."""
+    """Run a heartbeat in the heartbeats' own thread, behind no other database work."""
     return await _run(_heartbeats, function, *args, **kwargs)
 
 
 async def run_db_handshake(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Find out who opens a socket, which waits for nothing but other handshakes."""
+    """Run the check of a handshake in the handshakes' own threads; cancelled with its caller."""
     return await _run_cancellable(_handshakes, function, *args, **kwargs)
 
 
 async def run_db_page_read(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Read what a page shows, in its turn among pages; cancelled when the page is gone by then."""
+    """Run a read for a page in the pages' own threads, unless the page is gone before."""
     return await _run_cancellable(_pages, function, *args, **kwargs)
 
 
@@ -74,7 +74,7 @@ async def _run(
 async def _run_cancellable(
     pool: ThreadPoolExecutor, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Run a function, unless its caller is cancelled before it has begun."""
+    """Run a function, unless its caller is cancelled before it has started."""
     call = partial(_call_with_connection, function, *args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(pool, copy_context().run, call)
 

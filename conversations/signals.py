@@ -2,7 +2,7 @@
 
 `transformation_proposed` is sent before a transformation is recorded, with `conversation_id` and
 `change`; a receiver that returns a non-empty text vetoes it with that reason, which is recorded. It
-is not sent for a repair, without which the conversation could not go on.
+is not sent for a repair, because the conversation cannot continue without it.
 `transformation_recorded` is sent after its commit, with `transformation`.
 """
 
@@ -17,7 +17,7 @@ transformation_recorded = Signal()
 
 
 def collect_vetoes(conversation_id: int, change: Transformation) -> str:
-    """Send `transformation_proposed`; return the receivers' reasons against it, "" without any."""
+    """Send `transformation_proposed`; return the reasons of the vetoes, "" for none."""
     answers = transformation_proposed.send(
         sender=Transformation, conversation_id=conversation_id, change=change
     )

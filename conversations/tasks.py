@@ -1,4 +1,4 @@
-"""Celery tasks: the turns of a worker, side calls, and what beat sends at intervals."""
+"""Celery tasks: the turns of a worker, side calls, and the periodic tasks of beat."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ logger = logging.getLogger("agentweb.audit")
 
 @shared_task(name="conversations.run_turn")  # type: ignore[untyped-decorator]
 def run_turn(turn_id: int) -> None:
-    """Run a turn to its end; the database decides whether it is still to be run."""
+    """Run a turn to its end, if the database says that it still needs a worker."""
     supervisor.work_off(turn_id)
 
 
 @shared_task(name="conversations.propose")  # type: ignore[untyped-decorator]
 def propose(proposal_id: int) -> None:
-    """Start the side call for a summary that a person requested; it continues after this task."""
+    """Start the side call for a requested summary; it continues after this task."""
     supervisor.propose(proposal_id)
 
 
@@ -34,7 +34,7 @@ def reap() -> None:
 
 @shared_task(name="conversations.erase")  # type: ignore[untyped-decorator]
 def erase() -> None:
-    """Erase what has been in the trash, or waited to be sent, for long enough."""
+    """Erase conversations and files whose time in the trash, or of waiting to be sent, is over."""
     process.do(run_maintenance())
 
 

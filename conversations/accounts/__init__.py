@@ -1,1 +1,1 @@
-"""People who use the site: their preferences, the log-in throttle, who read whose content."""
+"""People who use the site: preferences, sessions, the log-in throttle, the reading log."""

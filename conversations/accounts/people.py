@@ -31,7 +31,7 @@ def save_preferences(*, user_id: int, changes: Mapping[str, Any]) -> None:
 
 @transaction.atomic
 def end_sessions(*, user_id: int) -> User:
-    """End every session of the person; the view gives the current one the new hash."""
+    """End all sessions of a person; the view stores the new hash in the current one."""
     user = User.objects.select_for_update().get(pk=user_id)
     user.session_epoch += 1
     user.save(update_fields=["session_epoch"])
@@ -43,5 +43,5 @@ def has_administrator() -> bool:
 
 
 def read_owner_preferences(conversation: Conversation) -> Preferences:
-    """Return the preferences of a conversation's owner, where no request names a reader."""
+    """Return the preferences of a conversation's owner, for rendering without a request."""
     return read_preferences(conversation.owner.preferences)

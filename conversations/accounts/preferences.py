@@ -1,7 +1,7 @@
-"""Preferences: how pages look and act for one person.
+"""Preferences: appearance and behaviour of pages for one person.
 
-Only the values that differ from the defaults are stored. Stored values that are unknown (any more)
-are ignored, so that neither an old row nor a withdrawn model or language can break a page.
+Only the values that differ from the defaults are stored. Stored values that are unknown, or no
+longer known, are ignored, so that an old row or a withdrawn model or language cannot break a page.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 THEMES = ("system", "light", "dark")
 TEXT_SIZES = ("small", "normal", "large", "larger")
 MOTIONS = ("system", "reduced", "full")
-#: What Enter does in the message box: send, or start a line, so that Ctrl+Enter sends.
+#: What Enter does in the message box: send, or begin a line (then Ctrl+Enter sends).
 ENTERS = ("send", "line")
 THINKINGS = ("closed", "open")
 _CHOICES: dict[str, tuple[str, ...]] = {
@@ -23,7 +23,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "enter": ENTERS,
     "thinking": THINKINGS,
 }
-#: Longest text of a preference, and of those that may be longer.
+#: Longest text of a preference; longest text of the preferences that may be longer.
 _MOST_NAME, _LONGER = 100, {"put_away": 600}
 
 
@@ -49,7 +49,7 @@ NAMES = tuple(field.name for field in fields(Preferences))
 
 
 class PreferenceError(ValueError):
-    """A value that the preference cannot have."""
+    """The value is not valid for the preference."""
 
     code = "preference"
 
@@ -66,7 +66,7 @@ def read_preferences(stored: object) -> Preferences:
 
 
 def merge_preferences(stored: object, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what to store after these changes; raises PreferenceError."""
+    """Return the values to store after these changes; raises PreferenceError."""
     for name, value in changes.items():
         if name not in NAMES or not _fits(name, value):
             raise PreferenceError(name, value)

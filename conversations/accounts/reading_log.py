@@ -1,7 +1,7 @@
 """The reading log: who read what of other people's conversations, recorded before it is shown.
 
-It consists of Django's log entries with a flag of their own, so that they are in the history of the
-conversation. Entries are read-only and their readers cannot be deleted.
+It consists of Django's log entries with an action flag of its own, so they are in the admin history
+of the conversation. Entries are read-only, and the users they name cannot be deleted.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from conversations.models import Conversation, User
 
 #: The permission to read what other people wrote.
 CONTENT = "conversations.read_content"
-#: Besides Django's own addition (1), change (2) and deletion (3).
+#: The action flag of a reading; Django's own are addition (1), change (2) and deletion (3).
 READ = 4
 
 
 def record_reading(*, reader: User, conversation: Conversation, what: str) -> LogEntry:
-    """Record that somebody reads part of a conversation."""
+    """Record that a user reads a part of a conversation."""
     return LogEntry.objects.create(
         user=reader,
         content_type=ContentType.objects.get_for_model(Conversation),

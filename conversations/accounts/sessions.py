@@ -1,4 +1,4 @@
-"""Sessions that still hold: not over, of an active user, begun with the present password."""
+"""Valid sessions: not expired, of an active user, started with the present password."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from django.utils.crypto import constant_time_compare
 from conversations.models import User
 
 T = TypeVar("T")
-#: Names in one statement; SQLite takes some thousands.
+#: Keys in one query; SQLite limits its parameters to some thousands.
 MOST = 500
 
 
 def find_valid_sessions(owners: Mapping[str, int], known: Mapping[str, str]) -> dict[str, str]:
-    """Return the session keys that still belong to these users, each with what vouches for it.
+    """Return the valid session keys of these users, each with the evidence for it.
 
-    `known` is what was returned before: what is vouched for by the same is not decoded again.
+    `known` is the last result: a session with the same evidence is not decoded again.
     """
     rows: dict[str, str] = {}
     now = timezone.now()
@@ -42,7 +42,7 @@ def find_valid_sessions(owners: Mapping[str, int], known: Mapping[str, str]) -> 
 
 
 def _is_of(data: str, user: User) -> bool:
-    """Say whether the session is the user's, begun with the present password: a new one ends it."""
+    """Return whether the session is the user's and was started with the present password."""
     session = Session(session_data=data).get_decoded()
     if session.get(SESSION_KEY) != str(user.pk):
         return False

@@ -1,8 +1,8 @@
 """The throttle of log-ins: an attempt is counted before its password is checked.
 
-So a thousand parallel attempts are no more than the limit, whichever processes they reach; a
+So a thousand parallel attempts cannot exceed the limit, whichever processes they reach; a
 successful one is subtracted again. During a wait the right password is refused too, and refused
-attempts do not prolong it. An unknown name costs the same time as a known one.
+attempts do not prolong the wait. An unknown name takes the same time as a known one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ logger = logging.getLogger("agentweb.log_ins")
 
 FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=30), timedelta(minutes=15)
 OF_A_NAME, OF_A_PEER = timedelta(minutes=5), timedelta(minutes=10)
-#: This long after the last wait the next one is as short as the first.
+#: After this time without a wait, the next wait is as short as the first.
 FORGOTTEN_AFTER = timedelta(hours=1)
 
 
@@ -117,7 +117,7 @@ def _count(row: FailedLogIns, limit: _Limit, now: datetime) -> None:
 
 
 def _normalize_peer(peer: str) -> str:
-    """Return what one customer has: an IPv4 address, or the /64 network of an IPv6 address."""
+    """Return the unit of one client: an IPv4 address, or the /64 network of an IPv6 address."""
     try:
         address = ip_address(peer.partition("%")[0])
     except ValueError:

@@ -1,9 +1,9 @@
 """Django's admin under the site's strict policy: records to read, people and prices to set.
 
-There is no second app and no editing of what happened: everything of the log is read-only, without
-bulk actions. Metadata is for staff with the view permission; content needs `read_content`, and each
-look at another person's content is recorded. Lists never load wire text and cost a constant number
-of queries. Text written by a model, a tool or a user is escaped, here as everywhere.
+The record cannot be edited here: everything of the log is read-only, without bulk actions. Metadata
+is for staff with the view permission; content needs `read_content`, and each access to another
+person's content is recorded. Lists never load wire text and cost a constant number of queries. Text
+written by a model, a tool or a user is escaped, here as everywhere.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A form field for amounts as people write them: dollars of money, whole numbers otherwise.
 
-The stored value is an integer, of money in micro-dollars. An amount is written the same way in
-grants, in CSV and here.
+The stored value is an integer; of money, micro-dollars. Grants and CSV use the same notation.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the admin's pages share: read-only rows, links between them, filters that stay small."""
+"""Shared by the admin's pages: read-only rows, links between them, filters of bounded size."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 else:
     ModelAdmin = admin.ModelAdmin
 
-#: Endings of the look-ups that Django's filters of a field make, and those of its dates.
+#: Suffixes of the look-ups that Django makes for a field's filters and for its dates.
 _FILTERED = ("", "__exact", "__id__exact", "__isnull", "__isempty", "__gte", "__lt", "__in")
 _DATED = ("__year", "__month", "__day", "__gte", "__lt")
-#: Names offered by the filter by user; the search finds the others.
+#: Most names that the filter by user offers; the search finds the others.
 MOST_NAMES = 100
 
 
@@ -38,13 +38,13 @@ class Chooser(AutocompleteSelect):
 
 
 class ShownLookups(ModelAdmin):
-    """A list that takes the look-ups it shows and no others.
+    """A list that accepts only the look-ups that its page offers.
 
-    Django takes any look-up of a row's own fields, such as `input__contains`: with it whoever sees
-    the list reads a field that no page shows them, letter by letter.
+    Django accepts any look-up of a row's own fields, such as `input__contains`. With it, whoever
+    sees the list could read a field that no page shows them, letter by letter.
     """
 
-    #: Look-ups of links that lead here.
+    #: Look-ups in links of other pages to this list.
     linked_lookups: tuple[str, ...] = ()
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
@@ -73,7 +73,7 @@ class Choosing(ShownLookups):
 
 
 class ReadOnly(ShownLookups):
-    """Rows that nobody adds, changes or deletes here; lists do not load `heavy` fields."""
+    """Rows that cannot be added, changed or deleted here; lists do not load `heavy` fields."""
 
     actions = None
     heavy: tuple[str, ...] = ()

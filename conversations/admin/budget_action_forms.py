@@ -19,7 +19,7 @@ _LAST_YEAR = 9000
 
 
 class ReasonForm(forms.Form):
-    """What every action has: a reason, and a key that makes it happen once."""
+    """The fields of every action: a reason, and a key so that it is performed only once."""
 
     form = forms.UUIDField(widget=forms.HiddenInput)
     reason = forms.CharField(

@@ -1,7 +1,7 @@
-"""What staff do to budgets: grant, correct, exempt; each with a reason.
+"""Actions of staff on budgets: grant, correct, exempt; each with a reason.
 
-A form, then a page that says what would be done, then the action. The form carries a key, so that
-sending the last page twice acts once.
+First a form, then a page that shows the effect, then the action. The form carries a key, so that
+posting the last page twice has the effect of one post.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def grant(request: HttpRequest, object_id: str) -> HttpResponse:
 
 
 def correct(request: HttpRequest, object_id: str) -> HttpResponse:
-    """Correct what a window has spent, by an entry of the ledger."""
+    """Correct the spent amount of a window by an entry of the ledger."""
     rows = BudgetWindow.objects.select_related("budget__group", "budget__user", "user")
     window = _load_permitted_row(request, CORRECT, rows, object_id)
     unit = window.budget.unit

@@ -115,7 +115,7 @@ class TurnCapInline(_CapInline):
 
 
 def choose_fields(names: tuple[str, ...], may_change: bool) -> tuple[str, ...]:
-    """Replace the limit's field by text for those who may only view it."""
+    """Replace the field of the limit by text for users who may only view it."""
     return names if may_change else tuple("amount" if n == "limit" else n for n in names)
 
 

@@ -1,7 +1,7 @@
 """Budgets of the site, of groups and of people with their status, and turn caps.
 
-A budget that was used keeps the fields that define its windows. Grants are made on a page of their
-own, with a reason, and never changed. A lowered limit counts from the next call.
+The fields that define the windows of a budget are fixed once it was used. Grants are made on a page
+of their own, with a reason, and never changed. A lowered limit applies from the next call.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def build_status(request: HttpRequest, budget: Budget | None) -> dict[str, Any]:
 
 @admin.register(Grant)
 class GrantAdmin(ReadOnly):
-    """What was granted, by whom, why and until when; granted on the page of the budget."""
+    """Grants: amount, actor, reason and end; they are made on the page of the budget."""
 
     list_display = (
         "created_at", "more", "budget", "whose", "starts_at", "expires_at", "reason", "actor"

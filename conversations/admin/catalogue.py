@@ -1,4 +1,4 @@
-"""The catalogue: models are switched on and off, prices are written once and ended."""
+"""The catalogue: models are switched on and off; a price is added or ended, never changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Access to content: one's own, or with the permission and a recorded reading."""
+"""Access to content: one's own, or others' with the permission, which is recorded."""
 
 from __future__ import annotations
 

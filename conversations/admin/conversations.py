@@ -1,6 +1,6 @@
-"""Conversations: facts, links, and for readers the transcript as text.
+"""Conversations: facts, links, and, with the permission to read content, the transcript as text.
 
-The title is part of the transcript, because it is made of what was said.
+The title counts as content, because it is made from the messages.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from conversations.budgets.units import convert_to_cell
 from conversations.budgets.usage.cells import Cell, write_csv_lines
 from conversations.web.streamed_downloads import stream_download
 
-#: Rows that are read at a time, and rows of one file.
+#: Rows read at a time; most rows of one file.
 PAGE, MOST_ROWS = 2_000, 200_000
 Rows = Iterator[tuple[Cell, ...]]
 
@@ -39,7 +39,7 @@ def export_rows(
     sheet: Callable[[QuerySet[Any]], Rows],
     file: str,
 ) -> HttpResponseBase:
-    """Send the rows of the list, for those who may see it."""
+    """Send the rows of the list to users who may view it."""
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
     try:

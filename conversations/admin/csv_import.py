@@ -1,4 +1,4 @@
-"""CSV imports: a preview that says what every line would do, then all of it or nothing."""
+"""CSV imports: a preview of the effect of each line, then all lines or none."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SheetForm(forms.Form):
 
 @dataclass(frozen=True, slots=True)
 class ImportKind:
-    """What is imported: its texts, the permission, and the functions."""
+    """One kind of import: its texts, its permission and its functions."""
 
     title: str
     columns: Sequence[str]
@@ -83,7 +83,7 @@ def may_import(request: HttpRequest, kind: ImportKind = BUDGETS) -> bool:
 
 
 def page(request: HttpRequest, kind: ImportKind = BUDGETS) -> HttpResponse:
-    """Show the form or the preview of what was sent, or import what was previewed."""
+    """Show the form or the preview of the sent lines, or import the previewed ones."""
     if not may_import(request, kind):
         raise PermissionDenied
     assert isinstance(request.user, User)  # noqa: S101 - it is the admin

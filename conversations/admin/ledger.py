@@ -116,7 +116,7 @@ class BudgetWindowAdmin(ReadOnly):
 
     @admin.display(description="used")
     def used(self, row: BudgetWindow) -> str:
-        """Draw it against the limit of the last call; the present one is on the budget's page."""
+        """Draw the use and the limit at the last call; the budget's page has the present limit."""
         return bar(row.spent + row.overrun, row.held, row.limit, row.budget.unit)
 
     @admin.display(description="begins", ordering="starts_at")
@@ -137,7 +137,7 @@ _LINKS = ("window", "window__budget", "window__budget__group", "window__user", "
 
 
 class Movement(ReadOnly):
-    """What reservations and ledger entries have in common."""
+    """The shared part of reservations and ledger entries."""
 
     ordering = ("-pk",)
     search_fields = ("window__user__username", "window__budget__group__name")
@@ -201,7 +201,7 @@ class LedgerEntryAdmin(Movement):
 
 @admin.register(Crossing)
 class CrossingAdmin(ReadOnly):
-    """Warning percentages that were passed, and when people were told."""
+    """Warning percentages that were passed, and when people were notified."""
 
     list_display = ("created_at", "whose", "percent", "window_link")
     list_filter = ("percent", WindowUserFilter, "created_at")

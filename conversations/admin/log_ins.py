@@ -1,4 +1,4 @@
-"""Failed log-ins: who must wait from where; deleting a count ends its wait."""
+"""Counts of failed log-ins, by name and address; deleting a count ends the wait."""
 
 from __future__ import annotations
 

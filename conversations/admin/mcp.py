@@ -1,7 +1,7 @@
 """MCP servers: settings, tools, decisions and health.
 
-A server is another party with a voice in every conversation that has its tools, so each tool's
-definition is read and approved here verbatim, and again when it changes. Commands are for
+A server's definitions are text of a third party in every request that has its tools. So each
+definition is reviewed verbatim and approved here, and again when it changes. Commands are for
 superusers, because they run with the site's own rights.
 """
 
@@ -165,7 +165,7 @@ class McpServerAdmin(ShownLookups):
         return redirect("admin:mcp_tools", server.pk)
 
     def check_now(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Have a server connected, or its tools listed, now."""
+        """Request that a server is connected, or its tools listed, now."""
         server = self._server(request, object_id)
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
@@ -215,7 +215,7 @@ class McpDecisionAdmin(ReadOnly):
 
 
 def _apply_decision(request: HttpRequest, tool: McpTool) -> str:
-    """Do what the button says; raises McpError."""
+    """Apply the decision of the pressed button; raises McpError."""
     actor, digest = _require_user(request), request.POST.get("digest", "")
     match request.POST.get("act"):
         case "approve":

@@ -1,7 +1,7 @@
-"""The form of an MCP server: lists as lines, secrets as names that are set.
+"""The form of an MCP server: lists as lines; of secrets only the names are shown.
 
-A secret's value is entered here and never shown again: a line whose value is the mask keeps what is
-stored, and a missing line removes it.
+A secret's value is entered here and never shown again: a line whose value is the mask keeps the
+stored value, and a missing line removes it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MOST_LINES = 100
 
 
 class _Lines(forms.CharField):
-    """A text of lines; browsers send other line ends than were stored."""
+    """A text field of lines; browsers send other line ends than the stored ones."""
 
     def to_python(self, value: Any) -> str:
         return str(super().to_python(value)).replace("\r\n", "\n")
@@ -91,7 +91,7 @@ class ServerForm(_Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         server = self.instance
-        # As it is stored: validation writes into the instance.
+        # Kept before validation, which writes into the instance.
         self._origin, self._keeps_secrets = _origin(server.url), False
         self._stored = {
             "environment": _stored(server.sealed_environment),
@@ -109,7 +109,7 @@ class ServerForm(_Form):
             if name in self.fields:
                 self.fields[name].initial = text
         if server.pk and "name" in self.fields:
-            # The model knows the server's tools by its name.
+            # The name of the server is part of its tools' names.
             self.fields["name"].disabled = True
 
     def clean_url(self) -> str:
@@ -220,5 +220,5 @@ def _stored(sealed: str) -> dict[str, str]:
     try:
         return open_values(sealed)
     except SecretUnreadable:
-        # The values are lost; they are entered again in this form.
+        # The values cannot be opened; they must be entered again in this form.
         return {}

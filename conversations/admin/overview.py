@@ -1,6 +1,6 @@
 """The overview: how the site ran, what it cost and what reductions saved, on one page.
 
-It shows counts and sums, so it is for staff who may view the tables they are counted from.
+It shows counts and sums, so it is for staff who may view the counted tables.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from conversations.charts import format_number
 from conversations.web.streamed_downloads import stream_download
 
 NEEDED = tuple(f"conversations.view_{name}" for name in ("apicall", "transformation", "turn"))
-#: Rows of the table of users; the file has all.
+#: Rows of the table of users; the CSV file has all.
 MOST_USERS = 25
 
 

@@ -22,7 +22,7 @@ from conversations.rendering.numbers import dollars
 
 
 def build_money_context(request: HttpRequest, user: User) -> dict[str, Any]:
-    """Return the effective budgets, grants and corrections, and what a turn may use.
+    """Return the effective budgets, grants and corrections, and the caps of a turn.
 
     Empty for staff who may not view budgets.
     """

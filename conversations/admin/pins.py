@@ -1,4 +1,4 @@
-"""Pins: who pinned or unpinned which originals, one row for each press of the button."""
+"""Pins: who pinned or unpinned which originals, one row for each action."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A person's context policy as form fields: effective numbers, and what their chats may choose.
 
-A number left empty is the site's. The policy is validated by the engine, and against the windows of
-the enabled models: a threshold that no context can reach would silently do nothing.
+An empty number is the site's. The policy is validated by the engine, and against the windows of the
+enabled models, because a threshold that no context can reach has no effect.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from conversations.web.forms.presets import list_preset_choices
 
 #: Prefixes of the field names.
 OWN, LEAST, MOST, FIX = "policy_", "least_", "most_", "fixed_"
-#: What the log says for a number that is not set.
+#: The text of the admin log for a number that is not set.
 INHERITED, FREE = "inherited", "free"
 #: Thresholds on the tokens of a context.
 _OF_WINDOW = (
@@ -64,7 +64,7 @@ class Row:
 
     @property
     def is_changed(self) -> bool:
-        """Whether something is set or wrong here, so that the numbers are shown unfolded."""
+        """Whether a value is set or invalid, so that the numbers are shown unfolded."""
         fields = [one for one in (self.own, self.least, self.most, self.fixed) if one is not None]
         return any(one.errors or one.value() not in (None, "", False) for one in fields)
 

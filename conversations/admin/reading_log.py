@@ -1,7 +1,7 @@
-"""The admin log: who read other people's content, and what was changed in the admin.
+"""The admin log: readings of other people's content, and changes made in the admin.
 
-A reading names its conversation by number, so the owners are looked up for the page that is shown:
-one query for conversations that exist, one for erased ones.
+An entry names its conversation by number, so the owners are queried for the shown page: one query
+for conversations that exist, one for erased ones.
 """
 
 from __future__ import annotations

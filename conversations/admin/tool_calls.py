@@ -1,4 +1,4 @@
-"""Tool calls: what ran, how it ended, and for readers the input and the output."""
+"""Tool calls: name, result state, and, with the permission to read content, input and output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tools.framework.registry import TOOLS
 
 
 class ToolFilter(admin.SimpleListFilter):
-    """By a tool of the registry; names that a model made up are found by the search."""
+    """By a tool of the registry; the search finds names that a model invented."""
 
     title = "tool"
     parameter_name = "tool"

@@ -1,6 +1,6 @@
-"""Transformations: what triggered each, what it saved and cost, each changed block side by side.
+"""Transformations: trigger, saving and cost of each, and each changed block side by side.
 
-The list is the history of all of them: figures only, so it is for whoever may view the table.
+The list shows figures only, so it is for all staff who may view the table.
 """
 
 from __future__ import annotations

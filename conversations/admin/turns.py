@@ -47,7 +47,7 @@ class TurnAdmin(OfConversation):
         return link_list(ToolCall, f"{row.tool_calls.count()}", turn__id__exact=row.pk)
 
     def review(self, request: HttpRequest, row: Turn) -> dict[str, Any]:
-        # An error text may quote what was sent.
+        # An error text may quote content.
         if not row.error_text:
             return {}
         if not open_content(request, row.conversation, f"the error of turn {row.number}"):

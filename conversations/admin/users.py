@@ -1,7 +1,7 @@
 """People: their effective budgets and context policy, next to Django's own fields.
 
 A user who owns conversations, or whose reading of others' is recorded, is never deleted here:
-deactivating keeps the record complete. Only a superuser changes staff accounts and who is staff,
+deactivation keeps the record complete. Only a superuser changes staff accounts and who is staff,
 and sets another person's password, because that would bypass `read_content`; and only a superuser
 changes groups, because who may change a group could give it every permission.
 """
@@ -101,7 +101,7 @@ class UserAdmin(ShownLookups, _UserAdmin):
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
     ) -> list[dict[str, Any]]:
         changes = super().construct_change_message(request, form, formsets, add)
-        # The form of a new password is another one.
+        # The page for a new password has another form.
         is_ours = isinstance(form, UserForm)
         return (
             [*changes, *person.describe_changes(form, formsets)] if is_ours and not add else changes

@@ -1,8 +1,8 @@
 """Charts as shapes: numbers in, frozen shapes out; templates/_charts/chart.html draws them.
 
 Horizontal coordinates are percentages of the drawing's width, vertical ones pixels of a fixed
-height. So a drawing is as wide as its page while its texts keep their size, without a script or a
-style attribute. Coordinates are text already: a template would write 12.5 as 12,5 in other
+height. So a drawing fills the width of its page while its texts keep their size, without a script
+or a style attribute. Coordinates are strings, because a template would write 12.5 as 12,5 in some
 languages. A page that shows a chart links static/charts.css and includes _charts/patterns.html
 once.
 """

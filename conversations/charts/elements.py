@@ -19,7 +19,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that happened before column `at`: a vertical line."""
+    """An event before column `at`: a vertical line."""
 
     at: int
     text: str

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from conversations.charts.elements import HEIGHT, WIDTH, Label, Limit, Mark, Rule, Tick
 
-#: Most labels under the base line, and most steps above it.
+#: Most labels under the base line; most steps above it.
 MOST_WORDS, MOST_STEPS = 5, 4
 
 Show = Callable[[int], str]

@@ -1,7 +1,8 @@
-"""Attachments for display: what a page shows of them, and the texts that prompts reference.
+"""Attachments for display: their values on a page, and the texts that prompts reference.
 
-A reference works in its own conversation only: a blob's text is returned only for a conversation
-with an attachment of it, so that nothing anybody writes can reach another person's file.
+A reference is valid only in its own conversation: the text of a blob is returned only for a
+conversation that has an attachment of it, so no written text can give access to another person's
+file.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ MOST_WIDTH, MOST_HEIGHT = 352, 288
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A file of a message. `url` is where its bytes are; "" where it cannot be shown.
+    """A file of a message. `url` is the address of its bytes; "" where it cannot be shown.
 
-    An imported image in a form we do not store as a file has its data as `url` and no `id`.
+    An imported image in a format that is not stored as a file has a data URL and no `id`.
     """
 
     name: str
@@ -51,7 +52,7 @@ class Attached:
     tokens: int = 0
     is_sent: bool = True
     created_at: datetime | None = None
-    #: The chat it was sent in, for a list of files.
+    #: The conversation it was sent in, for a list of files.
     conversation: str = ""
     conversation_title: str = ""
 
@@ -87,7 +88,7 @@ def map_named_files(conversation: Conversation, contents: Iterable[str]) -> dict
 
 
 def _list_references(content: str) -> tuple[attachment_refs.FileReference, ...]:
-    """Return the files that a prompt refers to; none where its text cannot be read."""
+    """Return the files that a prompt references; none where its content cannot be parsed."""
     try:
         return attachment_refs.list_references(content)
     except WireError:
@@ -159,7 +160,7 @@ def decode_data(attachment: Attachment) -> bytes:
 
 
 def build_data_urls(conversation: Conversation, ids: Sequence[str]) -> dict[str, str]:
-    """Return images by their ids as data URLs, for a page that stands alone."""
+    """Return images by their ids as data URLs, for a self-contained page."""
     if not ids:
         return {}
     rows = Attachment.objects.filter(conversation=conversation, public_id__in=ids)

@@ -2,8 +2,8 @@
 
 An uploaded file belongs to its owner and waits for a message; sending assigns it to the
 conversation, in the transaction of the prompt that references it. A file that is never sent is
-removed after a day. A conversation has no more files than one request may carry, so that files
-alone never make a request that the API refuses.
+removed after a day. The files of a conversation are limited to what one request may carry, so that
+files alone never cause a request that the API refuses.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def attach_files(*, conversation: Conversation, ids: Sequence[UUID]) -> list[str
 
 
 def detach_files(*, conversation: Conversation, content: str) -> None:
-    """Let the files of a message that was not sent wait again, except those of other messages."""
+    """Return the files of an unsent message to waiting, except those of other messages."""
     for digest in {one.digest for one in attachment_refs.list_references(content)}:
         sent = conversation.messages.filter(kind="prompt", content__contains=digest)
         queued = conversation.queued_prompts.filter(content__contains=digest)
@@ -206,7 +206,7 @@ def store_imported_files(*, conversation: Conversation, content: str) -> str:
 
 
 def drop_attachment(*, attachment: Attachment) -> bool:
-    """Remove a file that was not sent; a sent one is part of its conversation."""
+    """Remove an unsent file; a sent one is part of its conversation."""
     return _drop_waiting(Attachment.objects.filter(pk=attachment.pk)) > 0
 
 
@@ -225,7 +225,7 @@ def sweep_unsent(*, now: datetime | None = None) -> int:
 
 def _drop_waiting(rows: QuerySet[Attachment]) -> int:
     with transaction.atomic():
-        # A file that is being sent is skipped.
+        # A file that is being sent is locked, so it is skipped.
         waiting = rows.filter(conversation=None).select_for_update(skip_locked=True)
         facts = dict(waiting.values_list("pk", "data_id"))
         lock_texts_exclusively()

@@ -10,7 +10,7 @@ from conversations.context.tokens.media import MediaError
 
 MOST_NAME = 120
 _ENDINGS = {"image/jpeg": "jpg", "text/plain": "txt"}
-#: Control and formatting characters, which are invisible or reverse a line.
+#: Control and formatting characters, which are invisible or reverse the direction of a line.
 _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 

@@ -15,7 +15,7 @@ from conversations.context.view.blocks import SERVER_CALLS, is_server_result
 from conversations.context.view.view import Block, Kind
 from conversations.reductions.reduction_page import format_block_text
 
-#: Characters of the line about a block, and of a text shown in full; the page says what is cut.
+#: Characters of a block's summary line; of a text shown in full (the page says how much is cut).
 BRIEF, SHOWN = 140, 60_000
 
 

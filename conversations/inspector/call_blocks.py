@@ -1,7 +1,7 @@
 """The blocks of one call in order, each with its state, and the originals that were not sent.
 
-Originals that are not in view are listed at their old position, as one row for each step that
-removed them; their blocks are read only when somebody opens the row.
+Originals that are not in view are listed at their old position, one row for each step that removed
+some; their blocks are read only when the row is opened.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def build_block_page(
     start: int = 0,
     is_own: bool = False,
 ) -> BlockPage:
-    """Build a page of what was sent and what was not, from a position on."""
+    """Build a page of sent blocks and removed originals, from a position on."""
     every = _merge_rows(found)
     start = start if 0 < start < len(every) else 0
     names = map_names(found)

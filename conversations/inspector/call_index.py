@@ -61,14 +61,14 @@ class CallRow:
     duration_ms: int | None
     answer: int | None
     is_on_path: bool
-    #: What the first of its rounds read, where the API ran tools of its own between them.
+    #: Input tokens of the first round, where the API ran server tools between several rounds.
     start: int | None = None
-    #: The model that declined before, where this call went on with another one.
+    #: The model that declined before, where this call continued with another one.
     declined: str = ""
 
     @property
     def tokens_in(self) -> int | None:
-        """Reported tokens of the request, however they were billed."""
+        """Reported tokens of the request, whatever their price."""
         return self.billed_in if self.start is None else self.start
 
     @property
@@ -121,7 +121,7 @@ class CallIndex:
     path: frozenset[int]
     #: Each entry's parent.
     parents: dict[int, int]
-    #: The path from the tip does not reach the first entry: rows are missing.
+    #: Whether the path from the tip does not reach the first entry, because rows are missing.
     is_broken: bool = False
 
     def call(self, n: int) -> CallRow | None:
@@ -193,7 +193,7 @@ def _build_call(n: int, row: tuple[Any, ...], path: frozenset[int]) -> CallRow:
 
 
 def _mark_declined(calls: list[CallRow]) -> tuple[CallRow, ...]:
-    """Return the calls, with who declined before at those that went on with another model."""
+    """Return the calls; those that continued with another model name the one that declined."""
     last: dict[int, CallRow] = {}
     found = []
     for call in calls:

@@ -24,13 +24,13 @@ from conversations.models import ApiCall, ApiModel, Conversation
 from conversations.reductions.forecast import Forecast
 from conversations.reductions.pins import list_pins
 
-#: The window of a model that is not in the catalogue any more.
+#: The window assumed for a model that is no longer in the catalogue.
 WINDOW = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """How much of the previous call's request could come from the cache; None: other envelope."""
+    """How much of the previous call's request the cache could return; None: other envelope."""
 
     kept: CommonPrefix | None
     blocks: int
@@ -43,7 +43,7 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class CallPage:
-    """A call; where its rows are damaged `problem` says so, and what needs them is None."""
+    """A call; with damaged rows `problem` is set, and what needs these rows is None."""
 
     call: CallRow
     row: ApiCall
@@ -64,7 +64,7 @@ class CallPage:
 
     @property
     def error_percent(self) -> int | None:
-        """By how many percent the estimate missed the reported size; negative when too low."""
+        """The error of the estimate in percent of the reported size; negative when too low."""
         reported = self.call.tokens_in
         if not reported or not self.row.estimated_tokens:
             return None
@@ -79,7 +79,7 @@ def read_call(conversation: Conversation, found: CallIndex, n: int) -> ApiCall |
     rows = ApiCall.objects.select_related("envelope", "messages", "turn", "result")
     row = rows.filter(pk=named.id).first()
     if row is not None:
-        # The same object, so that none of it is read again.
+        # The same object, so that it is not queried again.
         row.conversation = conversation
     return row
 

@@ -1,7 +1,7 @@
 """What fills the context, as one bar: parts by kind of content, and the free rest.
 
-The parts are estimated; where the API has reported the total, they are scaled to add up to it. Of a
-large window that is nearly empty the bar shows only the beginning, so that its parts can be seen.
+The parts are estimated; where the API has reported the total, they are scaled to add up to it. For
+a large, nearly empty window the bar shows only the beginning, so that the parts are visible.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Composition:
     source: str
     cached_percent: int | None
     lines: tuple[Line, ...]
-    #: Tokens at the end of the bar.
+    #: Tokens at the right end of the bar.
     end: int
 
 

@@ -1,7 +1,7 @@
 """The difference between two calls: blocks, parameters, and the part the cache can return.
 
-Blocks are the same when they stand for the same original; blocks that the engine added are the same
-when they have the same position, so a summary that was written again is one altered block.
+Blocks are the same when they have the same original; blocks that the engine added are the same when
+they have the same position, so a summary that was written again is one altered block.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from conversations.reductions.word_diff import DiffBudget, Piece, compare_texts
 
 #: Changed blocks that are shown; characters of one that is shown in full.
 MOST, SHOWN = 120, 6_000
-#: Rows of one kind from which on a run becomes one row.
+#: Consecutive rows of one kind from which on they are merged into one row.
 MANY = 8
 Key = tuple[object, ...]
 

@@ -19,7 +19,7 @@ PAGE = 60
 
 @dataclass(frozen=True, slots=True)
 class RemovedBlock:
-    """One original that is not in view any more."""
+    """One original that is no longer in view."""
 
     seq: int
     turn: int | None
@@ -51,7 +51,7 @@ def read_full_block(
     *,
     is_own: bool = False,
 ) -> FullBlock | None:
-    """Return one block in full, or None; `pins` are those at the call, and those of now."""
+    """Return one block in full, or None; `pins` are those at the call and the present ones."""
     if not 0 <= index < len(found.sent):
         return None
     one = found.sent[index]

@@ -49,7 +49,7 @@ def list_messages(conversation: Conversation, after: int) -> list[ReviewedMessag
 
 
 def list_unsent(conversation: Conversation) -> list[tuple[str, str]]:
-    """Return what is not in the log yet: the running answer and the queued messages."""
+    """Return the texts that are not in the log yet: the running answer and queued messages."""
     drafts = Draft.objects.filter(turn__conversation=conversation).values_list("thinking", "text")
     waiting = conversation.queued_prompts.values_list("content", flat=True)
     return [

@@ -1,8 +1,8 @@
 """One call's messages as they were sent, each block with its origin.
 
-A reply sends the view at its tip, so its path is replayed with provenance. Other calls store their
-own messages, which have no originals in the log and are listed as they were written. Damaged rows
-give a problem as text, never an exception.
+A reply call sends the view at its tip, so its path is replayed with provenance. Other calls store
+their own messages, which have no originals in the log and are listed as stored. Damaged rows give a
+problem as text, never an exception.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KINDS: dict[str, Kind] = {"user": "prompt", "assistant": "answer"}
 
 @dataclass(frozen=True, slots=True)
 class TracedCall:
-    """What a call sent; `is_own` when its messages are not a view of the log."""
+    """The messages of a call; `is_own`: stored with the call, not a view of the log."""
 
     found: Provenance
     is_own: bool = False
@@ -33,7 +33,7 @@ class TracedCall:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The verification: the body against its digest, the messages against the API's rules."""
+    """A verification: the body against its digest, the messages against the API's rules."""
 
     rebuilt: RebuiltRequest
     is_same: bool
@@ -42,7 +42,7 @@ class Proof:
 
 
 def catch_damage(read: Callable[[], T]) -> tuple[T | None, str]:
-    """Return what is read and "", or None and the problem with its rows."""
+    """Return the result of `read` and "", or None and the problem with its rows."""
     try:
         return read(), ""
     except DAMAGE as error:
@@ -70,7 +70,7 @@ def trace_call(call: ApiCall) -> TracedCall:
 
 
 def trace_present(conversation: Conversation) -> Provenance:
-    """Trace what would be sent now; raises one of DAMAGE."""
+    """Trace the messages that the next request would send; raises one of DAMAGE."""
     return trace_blocks(list_steps(read_path(conversation)))
 
 

@@ -1,1 +1,1 @@
-"""Conversations as things people keep: who may see them, the sidebar, search, erasure."""
+"""A person's collection of conversations: access, the sidebar, search, the trash, erasure."""

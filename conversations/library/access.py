@@ -50,7 +50,7 @@ def is_over(turn_id: int) -> bool:
 
 
 def was_sent(user: User, client_id: UUID) -> bool:
-    """Return whether a message with that id was already accepted, so sending it again is safe."""
+    """Return whether a message with that id was already accepted; sending it again adds nothing."""
     mine = {"conversation__owner": user, "client_id": client_id}
     return Turn.objects.filter(**mine).exists() or QueuedPrompt.objects.filter(**mine).exists()
 

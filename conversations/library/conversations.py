@@ -1,8 +1,8 @@
-"""What people do with conversations: rename, pin, archive, delete, restore.
+"""Actions on a conversation in the list: rename, pin, archive, delete, restore.
 
-None of it changes the place in the list, which is that of the last message. A deleted conversation
-is gone from every page, list and search at once; its log is untouched until its time in the trash
-is over (library/erase.py).
+None of them changes the order of the list, which follows the last message. A deleted conversation
+disappears from every page, list and search at once; its log stays unchanged until its time in the
+trash is over (library/erase.py).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_TITLE_CHARS = 200
 
 
 class LibraryError(Exception):
-    """The action is refused; `text` is for the person who asked."""
+    """The action is refused; `text` is the reason for the person."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -65,13 +65,13 @@ def archive_conversation(*, conversation: Conversation, is_archived: bool) -> No
 
 
 def delete_conversation(*, conversation: Conversation) -> Turn | None:
-    """Move it to the trash; returns the running turn, which is asked to stop."""
+    """Move it to the trash; request a stop of the running turn and return that turn."""
     with transaction.atomic():
         row = lock_conversation(conversation.pk)
         if row.deleted_at is None:
             now = timezone.now()
             _update(row, deleted_at=now, erase_at=now + timedelta(days=max(0, conf.trash_days)))
-    # Outside the lock: a worker locks its turn first, and then the conversation.
+    # Outside the lock: a worker locks its turn first, then the conversation (lock order).
     turn = row.turns.filter(state__in=LIVE).first()
     if turn is not None:
         request_stop(turn=turn)
@@ -80,7 +80,7 @@ def delete_conversation(*, conversation: Conversation) -> Turn | None:
 
 @transaction.atomic
 def restore_conversation(*, conversation: Conversation) -> None:
-    """Take it out of the trash, unchanged."""
+    """Restore it from the trash, unchanged."""
     _update(lock_conversation(conversation.pk), deleted_at=None, erase_at=None)
 
 

@@ -1,11 +1,12 @@
 """Erasure: the only way to delete rows of the log, in one transaction with the row that records it.
 
 A conversation is erased completely: log, calls, drafts, pins, search index, and the texts that
-nothing else references. The row that records it is a link of the site's chain and keeps the end of
-the erased chain, so that anchors of it stay accounted for. The money stays: the cost of its calls
-becomes one correcting entry in each budget window, so that windows still equal the sum of their
-entries, and the erasure keeps the cost by day and model. Conversations in the trash are erased when
-their time is over; running turns and calls in doubt are waited for.
+nothing else references. The row that records the erasure is part of the site's hash chain and keeps
+the last digest of the erased chain, so that anchors of it can still be explained. The spending
+stays: the cost of the calls becomes one correcting entry in each budget window, so that windows
+still equal the sum of their entries, and the erasure row keeps the cost by day and model.
+Conversations in the trash are erased when their time is over, but not before running turns have
+ended and calls in doubt are settled.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ MOST = 1_000
 
 
 def erase_due_conversations(*, owner_id: int | None = None, now: datetime | None = None) -> int:
-    """Erase what is due, each in its own transaction; return how many were erased.
+    """Erase due conversations, each in its own transaction; return how many were erased.
 
     One that cannot be erased is logged and does not block the others; the next run tries again.
     """
@@ -122,7 +123,7 @@ def _drop(rows: QuerySet[Any]) -> None:
 
 
 def _build_record(conversation: Conversation) -> Erasure:
-    """Build the row that records the erasure, with the figures of what is erased."""
+    """Build the row that records the erasure, with the figures of the erased rows."""
     assert conversation.deleted_at is not None  # noqa: S101 - it is due
     assert conversation.erase_at is not None  # noqa: S101
     calls = ApiCall.objects.filter(conversation=conversation)
@@ -152,7 +153,8 @@ def _build_record(conversation: Conversation) -> Erasure:
 def close_reservations(*, conversation: Conversation) -> list[LedgerEntry]:
     """Settle open reservations and return one correction for each window they are in.
 
-    The corrections replace the conversation's entries: the caller appends them and erases those.
+    The corrections replace the entries of the conversation: the caller appends the corrections and
+    erases the entries.
     """
     mine = Reservation.objects.filter(call__conversation=conversation)
     keys = mine.order_by("window_id").values_list("window_id", flat=True).distinct()

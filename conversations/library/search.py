@@ -1,6 +1,7 @@
 """Full-text search in the user's own messages and titles, newest first, with marked excerpts.
 
-A page costs one query. Pages go by cursor and not by number, so new messages shift nothing.
+A page costs one query. Pages are addressed by cursor and not by number, so new messages do not
+shift them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from conversations.models.cursor import Cursor, format_cursor
 from conversations.rendering.plain import replace_controls
 
 PAGE = 20
-#: Characters of an excerpt, and of it before the first hit.
+#: Characters of an excerpt; characters of it before the first hit.
 EXCERPT, BEFORE = 280, 70
 
 
@@ -32,7 +33,7 @@ class ExcerptPiece:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """One message or title: `seq` is 0 for a title."""
+    """A message or title that matches: `seq` is 0 for a title."""
 
     conversation: str
     title: tuple[ExcerptPiece, ...]

@@ -55,7 +55,7 @@ def read_sidebar(
 
 
 def annotate_rows(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
-    """Load the columns a list row shows, and whether a turn is running or waiting."""
+    """Annotate the columns of a list row, and whether a turn is running or waiting."""
     live = Turn.objects.filter(conversation=OuterRef("pk"), state__in=LIVE)
     waiting = live.filter(state="approval_wait")
     fields = (
@@ -96,7 +96,7 @@ def load_deleted_conversation(user: User, public_id: UUID) -> Conversation:
 
 
 def list_trash(user: User) -> tuple[ConversationRow, ...]:
-    """Return what is in the trash, last deleted first; at most 500."""
+    """Return the conversations in the trash, last deleted first; at most 500."""
     rows = Conversation.objects.filter(owner=user).exclude(deleted_at=None)
     return tuple(build_row(row) for row in annotate_rows(rows).order_by("-deleted_at", "-id")[:500])
 

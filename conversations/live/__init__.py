@@ -1,1 +1,1 @@
-"""What a browser is sent as it happens: sockets, the hub, frames, the relay between processes."""
+"""Live updates of open pages: sockets, the hub, frames, the relay between processes."""

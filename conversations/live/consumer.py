@@ -1,8 +1,8 @@
-"""The socket of a chat: the server speaks, the page only listens.
+"""The socket of a chat: the server sends, the page only receives.
 
-Sending and stopping are plain POSTs, stored before anything is published, so a socket carries
-nothing that could be lost. On connect, whenever it missed something and when another path is shown,
-the page gets a snapshot of everything behind the turn it ends with, then frames as they come.
+Messages and stops are plain POSTs, stored before anything is published, so a broken socket loses no
+data. The page gets a snapshot (everything after the last turn it shows) when it connects, when it
+missed a frame and when another path is shown; after that it gets frames.
 """
 
 from __future__ import annotations
@@ -35,18 +35,19 @@ if TYPE_CHECKING:
     from conversations.models import Conversation, User
 
 logger = logging.getLogger("agentweb.sockets")
-#: Frames the page may send between two checks of the watch; it has nothing to say.
+#: Frames that a client may send between two checks of the watch; our page sends none.
 MOST_RECEIVED = 200
-#: Without Channels' wrapper, which runs it in one thread for all, one after the other.
+#: `get_user` without Channels' wrapper, which would serialise all calls on one thread.
 _user_of: Any = cast("Any", get_user).func
-#: Close code of a socket beyond the limit of its user; the page says so.
+#: Close code of a socket beyond its user's limit; the page shows a message.
 CROWDED = 4429
 
 
 class ChatConsumer(AsyncWebsocketConsumer):
-    """One tab on one conversation."""
+    """The connection of one tab to one conversation."""
 
-    #: None: the process listens for all its sockets, and Redis may be away when one comes.
+    #: No channel layer for each socket: the relay subscribes once for the process, and a socket
+    #: must be accepted while Redis is unavailable.
     channel_layer_alias = ""
     conversation: Conversation
     session_key = ""
@@ -54,7 +55,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
     reader: Reader | None = None
     follower: asyncio.Task[None] | None = None
     received = 0
-    #: Whether the watch has ended it.
+    #: Whether the watch has closed this socket.
     is_ended = False
 
     async def connect(self) -> None:
@@ -78,7 +79,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         self.follower = asyncio.create_task(self._follow(self.topic, self.reader))
 
     def _authorise(self) -> tuple[User, Conversation | None]:
-        """Return who connects and to which conversation; None: it is none of theirs."""
+        """Return the user and the conversation; None when it is not one of theirs."""
         user = _user_of(self.scope)
         if not user.is_authenticated:
             return user, None
@@ -89,7 +90,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
         return user, found
 
     async def dispatch(self, message: Any) -> None:
-        # Channels would close old connections first, in one thread for all, which has none here.
+        # Channels' own dispatch first closes old database connections on its single thread, which
+        # holds none here.
         await getattr(self, get_handler_name(message))(message)
 
     def _enter_topic(self) -> Topic:
@@ -113,20 +115,20 @@ class ChatConsumer(AsyncWebsocketConsumer):
             self.topic = self.reader = None
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
-        # The page sends nothing; a client that sends on and on is not the page.
+        # Our page sends nothing, so a client that keeps sending is closed.
         self.received += 1
         if self.received > MOST_RECEIVED:
             await self.close(4008)
 
     async def end(self, code: int) -> None:
-        """Close the socket for good: nothing more is sent."""
+        """Close the socket; nothing more is sent to it."""
         self.is_ended = True
         if self.follower is not None:
             self.follower.cancel()
         await self.close(code)
 
     async def send_if_free(self, frame: str) -> None:
-        """Send a frame that is about no conversation, unless the client does not keep up anyway."""
+        """Send a frame that belongs to no conversation, unless the client is not keeping up."""
         flow: Any = self.scope.get("flow")
         if flow is None or not flow.is_blocked:
             await self.send(text_data=frame)
@@ -145,7 +147,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
             await self.close(1011)
 
     async def _is_new(self, topic: Topic, reader: Reader) -> bool:
-        """Begin with a page that was just made: no turn runs, and nothing has changed since."""
+        """Start the reader without a snapshot when the page already shows the newest version."""
         if self.version is None:
             return False
         key = self.conversation.pk
@@ -158,7 +160,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         return True
 
     async def _send_frames(self, topic: Topic, reader: Reader) -> None:
-        """Send what the page does not have; a snapshot, when frames do not lead there."""
+        """Send the frames that the page lacks, or a snapshot where frames are missing."""
         found = reader.read()
         if found is None:
             await self._send_snapshot(topic, reader)
@@ -167,8 +169,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
             await self.send(text_data="\n".join(found))
 
     async def _send_snapshot(self, topic: Topic, reader: Reader) -> None:
-        """Send the present state, read while no event comes in between."""
-        # First its turn among the readers: while the lock is held nothing is published here.
+        """Send the present state, read while no event is published."""
+        # Acquire the page slot before the lock: nothing is published while the lock is held.
         async with find_page_slots(), topic.lock:
             found = await run_db_page_read(
                 render.render_snapshot,
@@ -187,14 +189,14 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
 
 def _read_version(query: bytes) -> int | None:
-    """Read the version that a page was made at, if it says so and nothing runs on it."""
+    """Read the version the page was rendered at; None when the query names none."""
     named = parse_qs(query.decode("ascii", "replace")).get("version", [])
     is_number = len(named) == 1 and named[0].isdecimal() and len(named[0]) < 19
     return int(named[0]) if is_number else None
 
 
 def _language(scope: Any) -> str:
-    """Return the language that the browser's pages are in."""
+    """Return the language of the pages in this browser."""
     request = HttpRequest()
     request.COOKIES = scope.get("cookies", {})
     headers = dict(scope["headers"])

@@ -1,21 +1,22 @@
-"""The hub of a process: the frames its open pages get, and the answer on its way.
+"""The hub of a process: the frames for its open pages, and the text of running answers.
 
-One mechanism keeps every page right: the page version (`log/page_version.py`). The hub has a topic
-for each conversation that is open here or runs here, with numbered frames of HTML, rendered once
-for all pages; each page has a reader that knows which version it shows. A frame of the database's
-state carries the step of its change, from the version before to the one after:
+Pages are kept up to date by the page version alone (`log/page_version.py`). The hub has a topic for
+each conversation that is open or runs in this process, with numbered frames of HTML, rendered once
+for all pages; each page has a reader that knows which version it shows. A frame of stored state
+carries the step of its change, from the version before to the version after:
 
-- the reader has the version before: the frame is sent, and the page has the version after;
-- it has the version after: its snapshot had all of it, so the frame is dropped;
-- it has neither: something was lost on the way, and the page is given a snapshot.
+- the reader is at the version before: the frame is sent, and the reader is at the version after;
+- it is at the version after: its snapshot contained the change, so the frame is dropped;
+- it is at neither: a frame was lost, and the page gets a snapshot.
 
-So whatever the channel layer drops shows with the next frame, or with the check that compares the
-versions of all open pages with the database every few seconds (`live/watch.py`).
+So a frame that the channel layer drops is noticed at the next frame, or by the watch, which
+compares the versions of all open pages with the database every few seconds (`live/watch.py`).
 
-Text on its way commits nothing. It carries the version that the opening of its round made, and
-counts from there: text that comes twice is dropped, text behind a gap is not taken, and this
-process asks the one that runs the turn for the answer so far. A snapshot has the text up to where
-the topic is, because `lock` is held while it is read and while an event is shown.
+Streamed text commits nothing, so it has a position instead of a step: the version that opened its
+round, and a count from there. A duplicate is dropped. Text after a gap is not used: this process
+requests the answer so far from the process that runs the turn. `lock` is held while a snapshot is
+read and while an event is shown, so a snapshot contains the text exactly up to the topic's
+position.
 """
 
 from __future__ import annotations
@@ -31,61 +32,61 @@ from conversations.agent.events import Event, RoundOpened, Shows, TextGrew
 from conversations.log.page_version import Step
 from conversations.transcript.shapes import Live
 
-#: Frames a reader may be behind before it is given a snapshot instead.
+#: Frames that a topic keeps; a reader that is further behind gets a snapshot.
 KEPT = 400
-#: Where text stands: the version that opened its round, and a count from there.
+#: The position of streamed text: the version that opened its round, and a count from there.
 Position = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """HTML for all pages; without a `step` it is for every page, without `html` a snapshot is."""
+    """HTML for pages; `step` None: whatever version they show; `html` None: take a snapshot."""
 
     html: str | None
     step: Step | None = None
-    #: Whether pages that have the change need the frame, because text builds on it.
+    #: Whether pages that already show the change need the frame, because text is appended to it.
     is_base: bool = False
 
 
 @dataclass
 class Topic:
-    """One conversation; `position` numbers its last frame."""
+    """The frames and the running answer of one conversation; `position` numbers the last frame."""
 
     position: int = 0
-    #: The text on its way, and where it stands.
+    #: The running answer, and the position of its last text.
     live: Live | None = None
     text: Position = (0, 0)
-    #: The version by which every text before was stored.
+    #: Text of rounds opened up to this version is stored; late pieces of it are dropped.
     stored: int = 0
-    #: The newest turn heard of; the newest version heard of, and the newest of a snapshot.
+    #: The newest turn; the newest version of an event; the newest version of a snapshot.
     turn: int = 0
     version: int = 0
     read: int = 0
-    #: What running tools last progress, as frames by the ids of their calls.
+    #: The last progress of each running tool call, as HTML by the id of the call.
     progress: dict[str, str] = field(default_factory=dict)
-    #: When the answer so far was last asked for, of the process that has it.
+    #: Monotonic time at which the answer so far was last requested from its process.
     requested_at: float = -math.inf
     readers: set[Reader] = field(default_factory=set)
     #: Turns that run in this process.
     turns: int = 0
-    #: Whose conversation it is; None before the first page came.
+    #: The owner of the conversation; None before the first page connects.
     owner: int | None = None
-    #: What the browser that came last reads, for an owner who chose nothing.
+    #: The language of the browser that connected last, for an owner who has chosen none.
     language: str = ""
-    #: Readers and running turns; a topic that nobody holds is forgotten.
+    #: Number of `Hub.enter` calls without a `leave` yet; at 0 the topic is dropped.
     holders: int = 0
     frames: deque[Frame] = field(default_factory=lambda: deque(maxlen=KEPT))
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
     def is_of_the_past(self, step: Step | None) -> bool:
-        """Say whether a step is of a worker that lost its turn: it committed nothing since."""
+        """Return whether a step is stale: it committed nothing and its worker has lost the turn."""
         return step is not None and step[0] == step[1] < self.text[0]
 
     def follow_state(self, event: Event, step: Step | None, *, is_own: bool) -> None:
-        """Update the state of the running text by an event.
+        """Update the state of the running answer from an event.
 
-        `is_own`: it comes from this process, so what its turn publishes is known in full.
+        `is_own`: the event comes from this process, which then knows all text of the turn.
         """
         if step is not None:
             self.version = max(self.version, step[1])
@@ -95,24 +96,24 @@ class Topic:
                 self.live = Live(event.turn, event.round)
                 self.text = (step[1] if step is not None else self.text[0] + 1), 0
         elif event.text == "ends" and turn >= self.turn:
-            # An older turn that is rendered again has no effect on the one that runs.
+            # An older turn that is rendered again must not affect the running one.
             self._end_text(step[1] if step is not None else 0)
             if Shows.TURN in event.shows:
-                # A worker that died in a tool never published its end.
+                # A worker that died during a tool call never published the end of the call.
                 self.progress = {}
         self.turn = max(self.turn, turn)
 
     def _is_new_round(self, step: Step | None, *, is_own: bool) -> bool:
-        """Say whether text can begin with a round: some of it may be in a snapshot by now."""
+        """Return whether an opened round has no text yet; a newer snapshot may contain some."""
         return is_own or step is None or step[1] > self.read
 
     def is_base(self, event: Event, step: Step | None) -> bool:
-        """Say whether text that comes builds on the frame of this event, which was just noted."""
+        """Return whether later text is appended to the frame of this event, just followed."""
         is_open = isinstance(event, RoundOpened) and self.live is not None
         return is_open and step is not None and self.text == (step[1], 0)
 
     def follow_text(self, event: TextGrew, at: Position) -> Literal["new", "old", "gap"]:
-        """Take up text, if it is the next."""
+        """Append text if it is the next piece; "old": known already; "gap": text is missing."""
         if at <= self.text or at[0] <= self.stored:
             return "old"
         if self.live is None or at != (self.text[0], self.text[1] + 1):
@@ -129,7 +130,7 @@ class Topic:
     def adopt_text(
         self, live: Live | None, at: Position, progress: Mapping[str, str], version: int
     ) -> bool:
-        """Take over what the process of a turn knew at a version; False when it is known here."""
+        """Adopt the state that the turn's process sent; return whether it changed anything."""
         if version < self.stored or (live is not None and (at < self.text or at[0] <= self.stored)):
             return False
         before = self.live, self.text, self.progress
@@ -139,9 +140,10 @@ class Topic:
         return before != (self.live, self.text, self.progress)
 
     def follow_snapshot(self, version: int, turn: int, *, has_text: bool) -> None:
-        """Update the state by what a snapshot read: it may be ahead of what was published.
+        """Update the state from a snapshot, which may be newer than the last event.
 
-        `turn` is the one that runs, 0: none; `has_text`: the text on its way is not stored yet.
+        `turn` is the running turn, 0: none; `has_text`: the text of the running answer is not
+        stored yet.
         """
         self.read = max(self.read, version)
         self.turn = max(self.turn, turn)
@@ -152,11 +154,11 @@ class Topic:
             self._end_text()
 
     def _end_text(self, version: int = 0) -> None:
-        """Note that the text is stored, by this version at the latest: late text is dropped."""
+        """Mark the text as stored, by this version at the latest; late text is dropped."""
         self.live, self.stored = None, max(self.stored, self.text[0], version)
 
     def is_wanted(self, step: Step | None, *, is_base: bool) -> bool:
-        """Say whether any page takes a frame of this step."""
+        """Return whether any page needs a frame of this step."""
         shown = [reader.version for reader in self.readers if reader.version is not None]
         if step is None:
             return bool(shown)
@@ -165,7 +167,7 @@ class Topic:
         return any(before <= version and not (has_it and after <= version) for version in shown)
 
     def is_behind(self, version: int) -> bool:
-        """Say whether a page shows less than this version."""
+        """Return whether a page shows an older version than this."""
         shown = (reader.version for reader in self.readers if reader.version is not None)
         return any(one < version for one in shown)
 
@@ -177,15 +179,15 @@ class Topic:
         news.set()
 
     def demand_version(self, version: int) -> None:
-        """Have the readers that show less than a version take a snapshot."""
+        """Make the readers that show an older version take a snapshot."""
         self.publish(Frame("", (version, version)))
 
     def demand_snapshots(self) -> None:
-        """Have every reader take a snapshot."""
+        """Make every reader take a snapshot."""
         self.publish(Frame(None))
 
     def after(self, position: int) -> list[Frame] | None:
-        """Return the frames after `position`; None when some are gone."""
+        """Return the frames after `position`; None when some are no longer kept."""
         behind = self.position - position
         if behind > len(self.frames):
             return None
@@ -198,7 +200,7 @@ class Topic:
 
 
 class Reader:
-    """What one page was sent of a topic; `version` is None before its first snapshot."""
+    """The position of one page in a topic; `version` is None before its first snapshot."""
 
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
@@ -206,15 +208,15 @@ class Reader:
         self.version: int | None = None
 
     def begin(self, version: int) -> None:
-        """Go on from a snapshot of this version, which was read under the topic's lock."""
+        """Continue from a snapshot of this version, which was read under the topic's lock."""
         self.version, self._position = version, self._topic.position
 
     async def wait(self) -> None:
-        """Wait until there is something to read."""
+        """Wait for a frame that was not read yet."""
         await self._topic.wait_after(self._position)
 
     def read(self) -> list[str] | None:
-        """Return what the page needs of the frames since the last time; None: a snapshot."""
+        """Return the HTML the page needs since the last read; None: it needs a snapshot."""
         frames = self._topic.after(self._position)
         if frames is None or self.version is None:
             return None
@@ -236,7 +238,7 @@ class Reader:
 
 
 class Hub:
-    """The topics of a process, made on first use and dropped when nobody needs them."""
+    """The topics of a process, made on first use and dropped when nothing holds them."""
 
     def __init__(self) -> None:
         self._topics: dict[int, Topic] = {}
@@ -257,11 +259,11 @@ class Hub:
         return self._topics.get(conversation_id)
 
     def list_open(self) -> dict[int, Topic]:
-        """Return the conversations that somebody has open."""
+        """Return the topics with open pages, by conversation."""
         return {key: topic for key, topic in self._topics.items() if topic.readers}
 
     def list_open_by(self, owner_id: int) -> list[int]:
-        """Name the conversations that this person has open."""
+        """Return the conversations that this person has open."""
         return [key for key, topic in self.list_open().items() if topic.owner == owner_id]
 
 

@@ -1,10 +1,10 @@
-"""Publishing: an event is shown to the pages of this process and passed on to the others.
+"""Publishing: an event is shown on the pages of this process and sent to other processes.
 
-Each process renders what its own pages look at, from the database; only text that grows comes with
-the event. An event carries the step of the page version that its publisher committed
-(`log/page_version.py`), text its position; the hub judges by them (`live/hub.py`). A process whose
-pages come to a conversation in the middle of an answer, or missed a part of it, asks, and the
-process of the turn gives it the answer so far.
+Each process renders events from the database for its own pages; only streamed text is part of its
+event. A state event carries the step of the page version that its publisher committed
+(`log/page_version.py`), streamed text its position; the hub decides by them (`live/hub.py`). A
+process whose first page opens during an answer, or that missed a part of it, requests the answer so
+far, and the process that runs the turn sends it.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from conversations.log.page_version import Step, take_step
 from conversations.transcript.shapes import Live
 
 logger = logging.getLogger("agentweb.relay")
-#: Seconds until an answer that did not come is asked for again.
+#: Seconds after which the answer so far may be requested again.
 ASK_SECONDS = 0.5
 
 
 async def publish(
     conversation_id: int, *events: Event, step: Step | None = None, at: Position | None = None
 ) -> None:
-    """Show events, together one step, here and everywhere; raises what rendering them here raises.
+    """Show events as one step, here and in other processes; raises errors of rendering here.
 
-    Without a `step` it is the one that this context committed last, if it published none since.
+    `step` None: the last step committed in this context, if it was not published yet.
     """
     if step is None and at is None:
         step = take_step(conversation_id)
@@ -53,7 +53,7 @@ async def publish(
 
 
 async def announce(conversation_id: int, *events: Event) -> None:
-    """Publish a change that no running turn made; one that cannot be shown does no harm."""
+    """Publish a change made outside a running turn; errors are only logged."""
     try:
         await publish(conversation_id, *events)
     except Exception:
@@ -61,13 +61,13 @@ async def announce(conversation_id: int, *events: Event) -> None:
 
 
 async def publish_spending(owner_id: int, but: int | None = None) -> None:
-    """Publish to a person's other open conversations that their budgets moved."""
+    """Update the budgets shown in the person's open conversations, except `but`."""
     relay.send(ALL, {"type": "spent", "owner": owner_id, "but": but})
     await _show_spending(owner_id, but)
 
 
 def follow_conversation(conversation_id: int, topic: Topic) -> None:
-    """Hear of a conversation from now on; for its first page."""
+    """Subscribe to a conversation when its first page opens."""
     relay.join(group_of(conversation_id))
     if not topic.turns:
         _ask_for_answer(conversation_id)
@@ -80,7 +80,7 @@ def leave_conversation(conversation_id: int) -> None:
 def _write_message(
     conversation_id: int, events: tuple[Event, ...], step: Step | None, at: Position | None
 ) -> Message:
-    # The fields of an event are flat: `asdict` would copy each of them.
+    # Not `asdict`: it would copy each field deeply, and the fields are flat.
     named = [
         [type(event).__name__, {name: getattr(event, name) for name in event.__slots__}]
         for event in events
@@ -95,7 +95,7 @@ def _write_message(
 
 
 async def handle_message(message: Message) -> None:
-    """Handle a message of another process; one about no page here is ignored."""
+    """Handle a message of another process; it is ignored when no page here needs it."""
     if "conversation" in message:
         topic = hub.find(int(message["conversation"]))
         if topic is None or not (topic.readers or message["type"] == "ask"):
@@ -125,7 +125,8 @@ async def _handle_for(topic: Topic, message: Message) -> None:
         case {"type": "answer"}:
             await _handle_answer(topic, message)
         case _:
-            # From a process of another version: the pages read what this one cannot render.
+            # The sender runs another version of the code: pages read what this process cannot
+            # render.
             topic.demand_snapshots()
 
 
@@ -152,10 +153,10 @@ def _show_text(topic: Topic, conversation_id: int, event: TextGrew, at: Position
     match topic.follow_text(event, at):
         case "new":
             if topic.readers:
-                # No thread: it puts strings together, which takes less than going there.
+                # Not in a thread: joining strings takes less time than the switch.
                 topic.publish(Frame(render.render_text(event)))
         case "gap" if time.monotonic() - topic.requested_at > ASK_SECONDS:
-            # All that comes behind a gap is one: the answer so far is asked for once.
+            # All text after one gap needs a single request for the answer so far.
             topic.requested_at = time.monotonic()
             _ask_for_answer(conversation_id)
 
@@ -193,7 +194,7 @@ async def _show_state(
                 render.render_events, conversation_id, *events, language=topic.language
             )
         except Exception:
-            # What follows would have no place on the pages: they are given all of it anew.
+            # Later frames build on the one that failed, so all pages take a snapshot.
             topic.demand_snapshots()
             raise
         topic.publish(Frame("\n".join((html, *topic.progress.values())), step, is_base))
@@ -220,7 +221,7 @@ def _are_known(named: list[tuple[str, dict[str, Any]]]) -> bool:
 
 
 def _answer(topic: Topic, conversation_id: int) -> None:
-    """Say how far the answer is, if its turn runs here."""
+    """Send the answer so far, if its turn runs in this process."""
     if topic.turns:
         live: Any = topic.live and [*astuple(topic.live)]
         message: Message = {

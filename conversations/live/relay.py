@@ -1,10 +1,9 @@
 """The relay: best-effort messages between processes, over the channel layer.
 
-Those about one conversation keep their order, and wait for none about another. Nothing depends on
-one that is lost: the next frame, or the check of the watch, shows that a page missed something. So
-sending never waits and never fails; where Redis is away, or too slow for what is to be sent,
-messages are dropped and the log says so once. Without REDIS_URL there is only this process, and
-nothing is sent.
+Messages about one conversation keep their order and do not wait for those about another. A lost
+message does no lasting harm: the next frame, or the watch, shows that a page missed something. So
+sending never waits and never fails; while Redis is unavailable or too slow, messages are dropped,
+which is logged once. Without REDIS_URL there is only one process, and nothing is sent.
 """
 
 from __future__ import annotations
@@ -27,21 +26,21 @@ Message = dict[str, Any]
 Hear = Callable[[Message], Awaitable[None]]
 #: The group that every process is in.
 ALL = "all"
-#: Messages that may wait to be sent, and of those that came, to be heard.
+#: Messages that may wait to be sent, and received ones that may wait to be handled.
 MOST = 2_000
-#: Messages that go in one round trip.
+#: Messages in one round trip.
 AT_ONCE = 100
-#: Seconds one round trip, or joining a group, may take; and between two tries.
+#: Seconds that a round trip or joining a group may take; seconds between two attempts.
 PATIENCE, PAUSE = 3.0, 1.0
 
 
 def group_of(conversation_id: int) -> str:
-    """Name the group of the processes in which a conversation is open."""
+    """Return the group of the processes in which a conversation is open."""
     return f"c.{conversation_id}"
 
 
 class InOrder(Generic[T]):
-    """Work in lines, each in its order, at most `most` pieces at a time; errors are logged."""
+    """Queues worked off in parallel, each in order, `most` pieces in all; errors are logged."""
 
     def __init__(self, do: Callable[[T], Awaitable[None]], most: int) -> None:
         self._do = do
@@ -50,7 +49,7 @@ class InOrder(Generic[T]):
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def put(self, line: Hashable, piece: T) -> None:
-        """Add to the end of a line; waits only while there is no room for more."""
+        """Append a piece to a queue; waits while `most` pieces are unfinished."""
         await self._room.acquire()
         if line in self._lines:
             self._lines[line].append(piece)
@@ -75,7 +74,7 @@ class InOrder(Generic[T]):
             del self._lines[line]
 
     async def stop(self, seconds: float) -> None:
-        """Leave what is not done; waits so long for what does not hear that it is to end."""
+        """Cancel all work, and wait at most `seconds` for tasks that do not end at once."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -84,10 +83,10 @@ class InOrder(Generic[T]):
 
 
 class Relay:
-    """This process' end of the relay."""
+    """The relay of this process: its queue of outgoing messages and its subscriptions."""
 
     def __init__(self) -> None:
-        #: Who sends: a process also receives what it sent itself, and knows it already.
+        #: The sender's name: a process also receives its own messages, and drops them.
         self.name = uuid4().hex
         self._groups: set[str] = set()
         self._joined: set[str] = set()
@@ -96,7 +95,7 @@ class Relay:
         self._tasks: list[asyncio.Task[None]] = []
         self._layer: Any = None
         self._channel = ""
-        #: Whether the last thing that was tried worked.
+        #: Whether the last operation on Redis succeeded.
         self.is_good = True
 
     @property
@@ -104,7 +103,7 @@ class Relay:
         return self._layer is not None
 
     async def start(self, hear: Hear) -> None:
-        """Begin to listen; returns at once, also while Redis cannot be reached."""
+        """Start to send and receive; returns at once, also while Redis is unavailable."""
         if not settings.REDIS_URL or self.is_open:
             return
         self._layer = get_channel_layer()
@@ -115,7 +114,7 @@ class Relay:
         self._tasks = [asyncio.create_task(one, name="relay") for one in work]
 
     async def stop(self) -> None:
-        """Send what waits, then leave; takes a bounded time, whatever Redis does."""
+        """Send the waiting messages, then stop; takes a bounded time, whatever Redis does."""
         if not self.is_open:
             return
         with contextlib.suppress(TimeoutError):
@@ -123,7 +122,7 @@ class Relay:
                 await self._outgoing.join()
         for task in self._tasks:
             task.cancel()
-        # The layer's own end asks Redis, and does not hear that it is to ask no more.
+        # The layer's cleanup calls Redis and ignores cancellation, so the wait is limited.
         await asyncio.wait(self._tasks, timeout=PATIENCE)
         await asyncio.wait([asyncio.create_task(self._flush())], timeout=PATIENCE)
         self._layer, self._channel, self._tasks = None, "", []
@@ -133,7 +132,7 @@ class Relay:
             await self._layer.flush()
 
     def send(self, group: str, message: Message) -> None:
-        """Queue a message to a group; call it on the loop of the relay."""
+        """Queue a message to a group; must be called on the event loop of the relay."""
         if not self.is_open:
             return
         try:
@@ -162,7 +161,7 @@ class Relay:
                 self._note(is_good=True)
             except Exception as error:
                 self._note(is_good=False, why=str(error) or type(error).__name__)
-                # What waits behind it is old by the time that anybody could hear it.
+                # The messages behind it would be outdated before they arrive.
                 self._forget()
                 await asyncio.sleep(PAUSE)
             finally:
@@ -185,12 +184,13 @@ class Relay:
         while True:
             try:
                 if not self._channel:
-                    # Its name is made before its subscription, which may fail: so it is kept here.
+                    # The name exists before the subscription, which may fail, so the name is kept
+                    # here.
                     self._channel = await self._layer.new_channel("relay.")
                     self._joining.set()
                 message = await self._layer.receive(self._channel)
             except Exception as error:
-                # A channel stays subscribed whatever became of one message of it.
+                # A failed message does not end the subscription of its channel.
                 self._note(is_good=False, why=str(error) or type(error).__name__)
                 await asyncio.sleep(PAUSE)
                 continue
@@ -198,7 +198,7 @@ class Relay:
                 await lines.put(message.get("conversation", message["type"]), message)
 
     async def _join(self) -> None:
-        """Keep the groups in step with what is wanted."""
+        """Join and leave groups on Redis until they match the wanted ones."""
         while True:
             await self._joining.wait()
             self._joining.clear()

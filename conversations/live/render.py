@@ -1,7 +1,7 @@
-"""Events as fragments of HTML, by the template of the event's name, but for growing text.
+"""Events as HTML fragments, each by the template of its name; only streamed text has none.
 
-No request says who reads; it is the owner, so their preferences count, and the language they chose
-or that of the browser which looked last.
+There is no request that names a reader. The reader is the owner, so the owner's preferences apply,
+with the language they chose or that of the browser which connected last.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ Context = dict[str, Any]
 
 
 class Snapshot(NamedTuple):
-    """Everything behind a bookmark, where the page then ends, and the version that it shows.
+    """The HTML after a bookmark, the page's new bookmark, and the version that it shows.
 
-    `turn` is the one that runs, 0: none; `has_text`: the text on its way is not stored yet.
+    `turn` is the running turn, 0: none; `has_text`: the text of the running answer is not stored
+    yet.
     """
 
     html: str
@@ -49,13 +50,13 @@ class Snapshot(NamedTuple):
 
 
 def template_of(event: type[Event] | Event) -> str:
-    """Name the template of an event class: RoundChanged is events/round_changed.html."""
+    """Return the template of an event class: events/round_changed.html for RoundChanged."""
     name = event.__name__ if isinstance(event, type) else type(event).__name__
     return f"conversations/events/{re.sub(r'(?<!^)(?=[A-Z])', '_', name).lower()}.html"
 
 
 def _demand_templates() -> None:
-    """Refuse an event that has no template, but growing text and those that show a snapshot."""
+    """Raise for an event without a template, unless it is streamed text or shows a snapshot."""
     for kind in EVENTS.values():
         path = Path(settings.BASE_DIR) / "templates" / template_of(kind)
         if kind.text != "grows" and Shows.PAGE not in kind.shows and not path.is_file():
@@ -85,7 +86,7 @@ def render_events(conversation_id: int, *events: Event, language: str = "") -> s
 
 
 def _read_context(conversation: Conversation, event: Event, preferences: Preferences) -> Context:
-    """Read the regions that an event shows."""
+    """Read the parts of the page that an event shows."""
     shows, named = event.shows, cast("Any", event)
     context: Context = {"event": event, "conversation": conversation, "preferences": preferences}
     if shows & {Shows.PROMPT, Shows.STATUS, Shows.TURN}:
@@ -93,12 +94,12 @@ def _read_context(conversation: Conversation, event: Event, preferences: Prefere
         turn = transcript.read_turn(conversation, named.turn, is_begun=is_begun)
         context["turn"] = turn
         if Shows.TURN not in shows:
-            # An older one may be shown anew while another runs; what is not over, runs.
+            # An older turn may be rendered again while another runs, so its own state decides.
             context["has_live"] = turn.is_live
     if shows & {Shows.OPEN_ROUND, Shows.ROUND}:
         found = transcript.read_round(conversation, named.turn, named.round)
         if Shows.OPEN_ROUND in shows:
-            # It may have markers already; its text comes live, also where it is stored by now.
+            # It may have markers already. Its text arrives as stream, even if it is stored by now.
             found = Round(named.round, found.markers, is_live=True, fallback=found.fallback)
         context |= {"turn": {"number": named.turn}, "round": found}
     if Shows.QUEUE in shows:
@@ -121,7 +122,7 @@ def _read_figures(
     has_meter: bool = True,
     has_next: bool = False,
 ) -> Context:
-    """Read how full the context is, and what is said of budgets, which goes by it."""
+    """Read the meter, and the budget notices, which depend on the size of the context."""
     away = preferences.put_away
     if not has_meter:
         return {"limits": find_conversation_limits(conversation, put_away=away)}
@@ -131,12 +132,12 @@ def _read_figures(
 
 
 def render_own(event: Event) -> str:
-    """Render an event that carries all it shows: no database is asked."""
+    """Render an event that carries everything it shows; no query."""
     return render_to_string(template_of(event), {"event": event})
 
 
 def render_text(event: TextGrew) -> str:
-    """Put growing text together: so often that a template would cost more than all else."""
+    """Render streamed text; by hand, because at this rate a template would dominate the cost."""
     at = f"#turn-{event.turn:d}-r{event.round:d}"
     parts = [f'<div hx-swap-oob="innerHTML:{at}-tail">{prose(event.tail)}</div>']
     if event.closed:
@@ -150,12 +151,12 @@ def render_text(event: TextGrew) -> str:
 def render_snapshot(
     conversation_id: int, bookmark: Bookmark, live: Live | None, language: str = ""
 ) -> Snapshot:
-    """Render everything of the shown path behind a bookmark, the live answer included.
+    """Render the shown path after a bookmark, the running answer included.
 
-    For a page that ends with a turn of another path or of another history (a restored database has
-    one), or far back, that is the newest page.
+    A bookmark far back, on another path or in another history (after a restore of the database)
+    gives the newest page.
     """
-    # Its version first: what changes in between is shown once more, and never not at all.
+    # Read the version first: a change during rendering is then shown twice rather than never.
     conversation = load_conversation(conversation_id)
     with _read_by_owner(conversation, language) as preferences:
         return _render_snapshot(conversation, bookmark, live, preferences)
@@ -190,7 +191,7 @@ def _render_snapshot(
 
 
 def _has_text(running: Turn | None, live: Live | None) -> bool:
-    """Say whether the text on its way is text on its way to the database, too."""
+    """Return whether the text of the running answer is not stored yet."""
     if running is None or live is None or running.number != live.turn:
         return False
     return any(one.is_live and one.number == live.round for one in running.rounds)

@@ -1,8 +1,9 @@
-"""Who may hold a socket: a page of this session, for as long as the session holds.
+"""Access to sockets: only pages of a session, and only while the session is valid.
 
-Browsers send cookies with every handshake, whatever page asks for it; the token is only in our own
-pages, and a new log-in has a new one. Logging out, another password, a deactivated account end a
-session; no event says so, so the sessions of all open sockets are checked every few seconds.
+Browsers send cookies with every handshake, whichever site's page starts it, so a handshake needs a
+token that only our own pages contain; each log-in has a new one. Logging out, a new password and
+deactivation end a session without any event, so the sessions of all open sockets are checked every
+few seconds.
 """
 
 from __future__ import annotations
@@ -20,32 +21,32 @@ if TYPE_CHECKING:
     from conversations.live.consumer import ChatConsumer
 
 _SALT = "agentweb.socket"
-#: Why a socket is closed whose session is over; the page asks for the log-in.
+#: Close code when the session is over; the page then shows the log-in.
 LOGGED_OUT = 4401
 
 
 def socket_token(session_key: str | None) -> str:
-    """Return the token of a session; nobody without a session has one."""
+    """Return the token of a session; "" without a session."""
     if not session_key:
         return ""
     return salted_hmac(_SALT, session_key, algorithm="sha256").hexdigest()
 
 
 def has_token(query: bytes, session_key: str | None) -> bool:
-    """Say whether a handshake names the token of its session."""
+    """Return whether a handshake carries the token of its session."""
     named = parse_qs(query.decode("ascii", "replace")).get("token", [])
     expected = socket_token(session_key)
     return bool(expected) and len(named) == 1 and constant_time_compare(named[0], expected)
 
 
 class SessionCheck:
-    """The sessions that held at the last check, each with what vouched for it."""
+    """The sessions that were valid at the last check, each with the evidence for it."""
 
     def __init__(self) -> None:
         self._valid: dict[str, str] = {}
 
     async def end_invalid(self, sockets: Collection[ChatConsumer]) -> None:
-        """Close the sockets whose session does not hold any more; two statements."""
+        """Close the sockets whose session is no longer valid; two queries."""
         owners = {socket.session_key: socket.conversation.owner_id for socket in sockets}
         self._valid = await run_db(find_valid_sessions, owners, self._valid)
         for socket in sockets:

@@ -1,16 +1,16 @@
-"""The stream of a turn to its pages: its state in the database, its events, its growing text.
+"""The stream of a turn to its pages: state, events, the text of the answer, tool progress.
 
-The first text is published at once; later text is collected for a moment, longer where many answers
-are running or the process is busy. Finished Markdown blocks are rendered once and appended, only
-the unfinished tail is rendered again. In a busy process code is coloured when its answer is stored.
-No text is published before there is a draft of it; after that the draft is checkpointed each half
-second or 4 KB, so that a crash keeps what was shown. Drafts of several turns that are due at about
-the same time are saved as one batch: a thread, a transaction and a turn of the event loop for each
-of them cost several times what is written.
+The first text is published at once; later text is collected for a short time, which is longer where
+many answers are running or the process is busy. Finished Markdown blocks are rendered once and
+appended, only the unfinished tail is rendered again. In a busy process code is coloured when its
+answer is stored. No text is published before there is a draft of it; after that the draft is
+checkpointed each half second or 4 KB, so that a crash keeps what was shown. Drafts of several turns
+that are due at about the same time are saved as one batch: one thread, transaction and wake-up of
+the event loop for each would cost several times as much as the writing.
 
-What running tools report of how far they are is published and never stored. A tool may report as
-often as it likes, from any thread: only its last report is kept, one event at a time is published,
-and none once the call has ended.
+Progress that running tools report is published and never stored. A tool may report at any rate,
+from any thread: only its last report is kept, events of a call are published at intervals, and none
+is published after the call has ended.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from tools.framework.clean_text import clean_text
 
 logger = logging.getLogger("agentweb.turns")
 
-#: Seconds for which the first draft of a batch waits for others.
+#: Seconds that the first draft of a batch waits for others.
 TOGETHER = 0.1
-#: With the time a batch waits for others, half a second.
+#: Together with the wait of a batch, half a second.
 DRAFT_SECONDS, DRAFT_CHARACTERS = 0.5 - TOGETHER, 4_096
-#: Characters whose rendering takes less time than going to a thread.
+#: Up to this many characters rendering takes less time than a switch to a thread.
 AT_ONCE = 2_000
-#: Seconds between two events of one tool call, and characters of its report.
+#: Seconds between two progress events of a tool call; characters of one report.
 PROGRESS_SECONDS, MOST_PROGRESS = 0.4, 200
 
 
@@ -63,15 +63,16 @@ class TurnStage:
         self._topic: Topic = hub.enter(lease.conversation_id)
         self._topic.turns += 1
         pace.begin()
-        #: Held while something is published, so that all hear it in one order.
+        #: Held while an event is published, so that all processes get the events in one order.
         self._order = asyncio.Lock()
-        #: The step of the claim, until it is published; the last one that was; where text stands.
+        #: The step of the claim until it is published; the last published step; the text's
+        #: position.
         self._claimed, self._step, self._at = lease.step, (0, 0), (0, 0)
         self._markdown = Incremental()
         self._text, self._thinking = list[str](), list[str]()
         self._fresh_text, self._fresh_thinking = "", ""
         self._saved_length, self._length = 0, 0
-        #: There is text to publish; text to checkpoint; and much of that.
+        #: Set when text waits for publication; for a checkpoint; for a checkpoint without delay.
         self._fresh, self._shown, self._much = (asyncio.Event() for _ in range(3))
         self._regular: list[asyncio.Task[None]] = []
         #: The round whose answer is running, and its unfinished tail as published.
@@ -87,7 +88,7 @@ class TurnStage:
             await run_db(leases.end_backoff, lease=self._lease, attempt=attempt)
 
     async def publish(self, *events: Event) -> None:
-        """Show events everywhere, in order, as the step that this turn committed last."""
+        """Publish events, in order, as the step that this turn committed last."""
         async with self._order:
             if any(event.text == "ends" for event in events):
                 self._end()
@@ -99,7 +100,7 @@ class TurnStage:
             await publish_spending(self._lease.user_id, but=self._lease.conversation_id)
 
     def _take_step(self) -> Step:
-        """Return what was committed since the last event, first of all that the turn was taken."""
+        """Return the step committed since the last event; the first one is that of the claim."""
         step = self._claimed or take_step(self._lease.conversation_id)
         self._step, self._claimed = step or (self._step[1], self._step[1]), None
         return self._step
@@ -115,7 +116,7 @@ class TurnStage:
 
     @property
     def parsed(self) -> int:
-        """Characters of this round that were parsed: the work of rendering, without a clock."""
+        """Characters parsed in this round: a measure of the work that needs no clock."""
         return self._markdown.parsed
 
     def grow(self, text: str, thinking: str) -> None:
@@ -152,7 +153,7 @@ class TurnStage:
                 logger.exception("turn %s: text was not shown", self._lease.turn_id)
 
     async def flush(self) -> None:
-        """Publish what has come since the last time."""
+        """Publish the text that arrived since the last flush."""
         if self._fresh_text or self._fresh_thinking:
             async with self._order:
                 await self._flush()
@@ -170,7 +171,7 @@ class TurnStage:
             try:
                 await self._checkpoint(is_first=True)
             except Exception:
-                # Not saved, so not published: both with what comes next.
+                # Text that is not saved is not published: both happen with the next text.
                 self._fresh_text = self._text.pop() + self._fresh_text
                 self._fresh_thinking = self._thinking.pop() + self._fresh_thinking
                 self._length = 0
@@ -220,7 +221,7 @@ class TurnStage:
         self._saved_length = length
 
     async def settle(self) -> None:
-        """Publish and save no more text: the turn has its end, or is left."""
+        """Stop publishing and saving text, when the turn has ended or is given up."""
         async with self._order:
             self._end()
 
@@ -233,7 +234,7 @@ class TurnStage:
 
 
 class Progress:
-    """The running tool calls of one turn; `publish` shows an event, on the loop it was made on."""
+    """Progress of a turn's tool calls; `publish` is called on the loop of the constructor."""
 
     def __init__(self, publish: Callable[[ToolMoved], None]) -> None:
         self._publish, self._loop = publish, asyncio.get_running_loop()
@@ -243,7 +244,7 @@ class Progress:
         self._published: set[str] = set()
 
     def begin(self, tool_use_id: str) -> Callable[[str | float], None]:
-        """Return the function a call reports its progress to: words, or a share from 0 to 1."""
+        """Return a call's function to report progress: a text, or a share from 0 to 1."""
         self._running.add(tool_use_id)
         return partial(self._take, tool_use_id)
 
@@ -285,16 +286,16 @@ def _read_progress(tool_use_id: str, progress: str | float) -> ToolMoved:
 
 
 class DraftBatches:
-    """The checkpoints that wait on one event loop."""
+    """The checkpoints of one event loop that wait to be saved."""
 
     def __init__(self) -> None:
         self._due: list[tuple[Checkpoint, asyncio.Future[None]]] = []
         self._work: asyncio.Task[None] | None = None
 
     async def save(self, checkpoint: Checkpoint) -> None:
-        """Save a checkpoint with the next batch, unless its caller is cancelled before.
+        """Save a checkpoint with the next batch, unless the caller is cancelled before.
 
-        Raises Stopped when the lease is lost, and what the database raises.
+        Raises Stopped when the lease is lost, and errors of the database.
         """
         done = asyncio.get_running_loop().create_future()
         self._due.append((checkpoint, done))
@@ -326,6 +327,6 @@ _batches: WeakKeyDictionary[asyncio.AbstractEventLoop, DraftBatches] = WeakKeyDi
 
 
 async def save_in_batch(checkpoint: Checkpoint) -> None:
-    """Save a checkpoint with the others of this loop that are due."""
+    """Save a checkpoint in one batch with the other due ones of this event loop."""
     batches = _batches.setdefault(asyncio.get_running_loop(), DraftBatches())
     await batches.save(checkpoint)

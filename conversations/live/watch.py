@@ -1,10 +1,9 @@
-"""The watch of a process: every few seconds one check of all its open pages.
+"""The watch of a process: one check of all its open pages every few seconds.
 
-It compares the versions that the pages show with those of the database, so that a page which missed
-the last message between processes, or a change from outside, is given a snapshot; it closes sockets
-whose session is over or whose conversation is gone; and it lets every page hear that the server is
-alive. One check for all, because a thousand idle pages that each ask for themselves keep a
-processor busy.
+It compares the versions that pages show with the database, so that a page which missed the last
+message between processes, or a change made outside the server, gets a snapshot. It closes sockets
+whose session is over or whose conversation is gone. It sends every page a sign of life. There is
+one check for all, because with one for each of a thousand idle pages a processor would be busy.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
     from conversations.live.consumer import ChatConsumer
 
 logger = logging.getLogger("agentweb.sockets")
-#: Seconds between two checks, and checks between two signs of life.
+#: Seconds between two checks; checks between two signs of life.
 SECONDS, BEAT = 5.0, 2
-#: Why a socket is closed for good; the page says that its conversation is gone.
+#: Close code when the conversation is gone; the page says so and does not reconnect.
 GONE = 4404
-#: Sockets that are sent to before others have a turn.
+#: Sockets served in a row before other tasks of the loop may run.
 AT_ONCE = 50
 ALIVE = "<!-- alive -->"
 
@@ -39,7 +38,7 @@ class Watch:
     def __init__(self) -> None:
         self._sockets: set[ChatConsumer] = set()
         self._sessions = SessionCheck()
-        #: The versions that the database had at the last check: pages have them by the next one.
+        #: The versions in the database at the last check; pages must show them at this one.
         self._due: dict[int, int] = {}
         self._checks = 0
         self._task: asyncio.Task[None] | None = None
@@ -50,14 +49,14 @@ class Watch:
             self._task = asyncio.create_task(self._check_regularly(), name="watch")
 
     def remove(self, socket: ChatConsumer) -> None:
-        """Forget it; with the last one the watch ends."""
+        """Remove a socket; the watch stops with the last one."""
         self._sockets.discard(socket)
         if not self._sockets and self._task is not None:
             self._task.cancel()
             self._task, self._sessions, self._due = None, SessionCheck(), {}
 
     def count(self, owner_id: int) -> int:
-        """Count the sockets of one person."""
+        """Return the number of sockets of one person."""
         return sum(socket.conversation.owner_id == owner_id for socket in self._sockets)
 
     async def announce_stop(self) -> None:
@@ -73,7 +72,7 @@ class Watch:
                 logger.exception("the open pages could not be checked; it is tried again")
 
     async def check(self) -> None:
-        """Check once."""
+        """Check sessions, conversations and versions of all open pages once."""
         sockets = [socket for socket in self._sockets if not socket.is_ended]
         await self._sessions.end_invalid(sockets)
         versions = await run_db(read_versions, {socket.conversation.pk for socket in sockets})
@@ -82,7 +81,7 @@ class Watch:
             if not socket.is_ended and socket.conversation.pk not in versions:
                 await socket.end(GONE)
         for key, topic in hub.list_open().items():
-            # What was committed since the last check may still be on its way.
+            # Frames of changes since the last check may still be in transit.
             if topic.is_behind(due := self._due.get(key, 0)):
                 topic.demand_version(due)
         self._due = versions

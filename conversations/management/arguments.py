@@ -1,4 +1,4 @@
-"""Arguments of commands: people, amounts and moments; an invalid one exits with code 2."""
+"""Arguments of commands: people, amounts and times; an invalid one exits with code 2."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_dollars(text: str) -> int:
 
 
 def read_amount(text: str, unit: str) -> int:
-    """Read an amount in a unit: dollars of money, whole numbers of all else."""
+    """Read an amount in a unit: dollars for money, else a whole number."""
     try:
         return parse_amount(text, unit)
     except amounts.Unreadable as error:

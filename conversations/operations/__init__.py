@@ -1,1 +1,1 @@
-"""The database as an operator handles it: backup and restore, its role, a damaged file."""
+"""Operation of the database: backup and restore, the application's role, a damaged file."""

@@ -1,7 +1,7 @@
 """A damaged SQLite file: detected when the server starts, or by the first statement that fails.
 
-From then on this process reads what can be read and writes nothing: writes may increase the damage,
-and a restored backup would lose them anyway.
+After that this process only reads: writes may increase the damage, and a restored backup would lose
+them anyway.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class DatabaseDamaged(OperationalError):
 
 @dataclass(slots=True)
 class _Damage:
-    """The damage that this process has met."""
+    """The damage that this process has detected."""
 
     words: str = ""
 
@@ -46,7 +46,7 @@ _damage = _Damage()
 
 
 def find_damage() -> str:
-    """Check the full SQLite file; return what is wrong with it, "" for nothing."""
+    """Check the full SQLite file; return a description of the damage, "" for none."""
     path = Path(connection.settings_dict["NAME"])
     if connection.vendor != "sqlite" or not path.exists():
         return ""
@@ -63,7 +63,7 @@ def find_damage() -> str:
 
 
 def demand_undamaged() -> None:
-    """Raise DatabaseDamaged when this process has met damage."""
+    """Raise DatabaseDamaged when this process has detected damage."""
     if _damage.words:
         raise DatabaseDamaged(_damage.words)
 

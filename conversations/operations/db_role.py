@@ -1,10 +1,10 @@
 """The application's own role on PostgreSQL: it may add to the record and never change it.
 
 Where AGENTWEB_MIGRATE_DATABASE_URL names the owner of the tables, migrations run as that role and
-the application as the role of DATABASE_URL. That role reads everything, writes what may change, and
-only inserts into append-only tables. It creates, drops and disables nothing, and erases only
-through the functions of log/erase_functions.py. The rights are granted after every migration, so
-that new tables have them.
+the application as the role of DATABASE_URL. The application's role reads all tables, writes tables
+that may change, and can only insert into append-only tables. It cannot create, drop or disable
+anything, and erases only through the functions of log/erase_functions.py. The rights are granted
+after every migration, so that new tables have them.
 """
 
 # ruff: noqa: S608 - the names are those of our own tables
@@ -36,7 +36,7 @@ def read_app_role() -> str:
 
 @contextmanager
 def connect_as_owner() -> Iterator[None]:
-    """Make the default connection the owner's, where one is set; for one thread, at start."""
+    """Connect as the owner, where one is set; for one thread, at start."""
     if not settings.MIGRATE_DATABASE:
         yield
         return

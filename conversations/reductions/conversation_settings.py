@@ -52,7 +52,7 @@ class JobFacts:
     caps: TurnCaps
     tools: Toolset
     continuation: Continuation
-    #: The same for the model that goes on when this one declines.
+    #: The same for the model that continues when this one declines.
     fallback: JobFacts | None = None
 
     @property
@@ -81,13 +81,13 @@ def read_job_facts(conversation_id: int, turn: int = 0) -> JobFacts:
     other = ApiModel.objects.filter(pk=conf.refusal_model, is_enabled=True).exclude(pk=model.pk)
     if not conf.refusal_model or (fallback := other.first()) is None:
         return facts
-    # As if it were chosen: which tools there are depends on the model, too.
+    # As if this model were chosen: the tools depend on the model, too.
     conversation.model = fallback.pk
     return replace(facts, fallback=_read_facts(conversation, fallback, known, turn))
 
 
 def _read_facts(conversation: Conversation, model: ApiModel, known: Supply, turn: int) -> JobFacts:
-    """Read what a turn of this model runs with, which `conversation` names, stored or not."""
+    """Read what a turn runs with; `conversation`, saved or not, names the same model."""
     return JobFacts(
         model.pk,
         model.window,
@@ -106,13 +106,13 @@ def _read_facts(conversation: Conversation, model: ApiModel, known: Supply, turn
 
 
 def find_default_effort(owner_id: int) -> str:
-    """Return the level of a person's groups, the highest of several, else the site's; "": none."""
+    """Return the highest level of a person's groups, else the site's; "": none."""
     rules = EffortRule.objects.filter(group__user=owner_id).values_list("effort", flat=True)
     return max(rules, key=EFFORTS.index, default=conf.effort)
 
 
 def find_effort(conversation: Conversation, model: str) -> str:
-    """Return the level that requests of this model name; "": they leave it to the model."""
+    """Return the level that requests of this model carry; "": none, the model decides."""
     wanted = conversation.effort or find_default_effort(conversation.owner_id)
     return choose_effort(model, wanted)
 
@@ -128,8 +128,8 @@ def change_settings(
 ) -> Conversation:
     """Store what the next turns run with; raises ManualChangeError when pins exceed the model.
 
-    A running turn keeps what it began with. Every call records its model and parameters, every
-    transformation its policy, so what was in force at any moment stays known.
+    A running turn keeps its settings. Each call records its model and parameters, and each
+    transformation its policy, so the settings in force at any moment stay known.
     """
     conversation = lock_conversation(conversation_id)
     conversation.policy = dict(policy)
@@ -140,16 +140,14 @@ def change_settings(
 
 @transaction.atomic
 def change_model(*, conversation_id: int, model: str = "", effort: str | None = None) -> None:
-    """Store another model or level for the next turns, as `change_settings` does; "" and None
-    leave what is.
-    """
+    """Store another model or level as `change_settings` does; "" and None: unchanged."""
     conversation = lock_conversation(conversation_id)
     level = conversation.effort if effort is None else effort
     _store(conversation, model or conversation.model, level)
 
 
 def _store(conversation: Conversation, model: str, effort: str, *fields: str) -> None:
-    """Store model and effort of a locked conversation, and these other fields."""
+    """Store model, effort and the named fields of a locked conversation."""
     held = list_pins(conversation) if model != conversation.model else frozenset()
     conversation.model, conversation.effort = model, effort
     if held:

@@ -59,7 +59,7 @@ class Explanation:
 
 
 def explain_change(conversation: Conversation, row: Transformation) -> Explanation:
-    """Return what is known of a change besides its own figures."""
+    """Return the facts about a change besides its own figures."""
     snapshot = json.loads(row.policy)
     made = Explanation(
         actor=row.actor.get_username() if row.actor else "",
@@ -121,7 +121,7 @@ def _add_figures(
 
 
 def _read_cache_cost(decision: str) -> int | None:
-    """Return what a person's change cost in cache writes; for others the decision says it."""
+    """Return what a manual change cost in cache writes; other changes state it in `decision`."""
     found = json.loads(decision) if decision else {}
     return found["cost"] if found.get("why") == "asked" and found["saved_each"] else None
 

@@ -1,4 +1,4 @@
-"""What the policy in force will reduce next, in the order in which it happens."""
+"""What the policy in force will reduce next, in order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conversations.reductions.words import name_preset
 
 @dataclass(frozen=True, slots=True)
 class ForecastStep:
-    """One step; `tokens` is its threshold on the context, None where something else decides."""
+    """One step; `tokens` is its threshold on the context, None where another criterion decides."""
 
     words: str
     tokens: int | None = None

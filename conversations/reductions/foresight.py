@@ -1,7 +1,7 @@
-"""What will be done before the next message of a conversation, by what is stored of it.
+"""Forecast of the reductions before the next message of a conversation.
 
-Where the figures alone say that nothing is done, the conversation is not read. Else it is prepared
-as at the call, without sending anything: envelope, tools and prices are those of the last call.
+Where the stored figures alone exclude a reduction, the messages are not read. Otherwise the request
+is prepared as at the call, but not sent; envelope, tools and prices are those of the last call.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from conversations.reductions.pins import list_pins
 from conversations.reductions.policy import effective_numbers, effective_policy
 from conversations.turns.call_counts import current_continuation
 
-#: More tokens than this behind the last call may be results that were never sent.
+#: More tokens than this after the last call may be tool results that were never sent.
 _UNSENT = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the page has read already: figures, their sum in tokens, and prices."""
+    """Values that the page has read already: figures, their sum in tokens, and prices."""
 
     found: ContextFigures
     tokens: int
@@ -38,7 +38,7 @@ class Known:
 def foresee_calls(
     conversation: Conversation, known: Known, has_cache: Sequence[bool]
 ) -> list[NextCall]:
-    """Return what is done with and without a warm cache, as requested; raises ContextError."""
+    """Return the forecast for each of `has_cache`; raises ContextError."""
     turn, tokens = find_next_turn(conversation), known.tokens
     numbers = apply_wish(effective_numbers(conversation), conversation, turn)
     if _is_quiet(numbers, known):
@@ -70,7 +70,7 @@ def foresee_calls(
 
 
 def _is_quiet(policy: Policy, known: Known) -> bool:
-    """Whether the figures say that nothing is done, and all results were sent."""
+    """Return whether the figures exclude a reduction: under all thresholds, all results sent."""
     found = known.found
     if found.reported is None or found.window is None or found.moved > _UNSENT:
         return False

@@ -1,7 +1,7 @@
-"""Sending in full: a person asks that nothing but the window reduces a chat, once or always.
+"""Sending in full: a person turns reductions off, once or always, unless the window requires one.
 
-Each request is an entry of the log without edits, with its actor. *Once* holds for the turn of the
-next number, whatever becomes of it; nothing has to be taken back after it.
+Each choice is an entry of the log without edits, with its actor. *Once* applies to the turn with
+the next number, whatever happens to it, so nothing has to be reset afterwards.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from conversations.log.turn_state import load_state
 from conversations.models import Conversation, Transformation
 from conversations.reductions.record_change import demand_idle, record_change
 
-#: Also the setting that the entry names.
+#: The name of the choice, also stored as the setting of its log entry.
 FullChoice = Literal["full_once", "full_always", "full_never"]
 _NOTES: dict[FullChoice, str] = {
     "full_once": "The next message is sent in full",
@@ -36,12 +36,12 @@ def find_next_turn(conversation: Conversation) -> int:
 
 
 def is_in_full(conversation: Conversation, turn: int) -> bool:
-    """Return whether a person asked that this turn be sent in full."""
+    """Return whether a person chose to send this turn in full."""
     return conversation.in_full_always or (turn > 0 and conversation.in_full_turn == turn)
 
 
 def apply_wish(policy: Policy, conversation: Conversation, turn: int) -> Policy:
-    """Return the policy of a turn, with what a person asked for it."""
+    """Return the policy of a turn, with the person's choice to send in full applied."""
     return keep_whole(policy) if is_in_full(conversation, turn) else policy
 
 
@@ -49,7 +49,7 @@ def apply_wish(policy: Policy, conversation: Conversation, turn: int) -> Policy:
 def choose_in_full(
     *, conversation_id: int, actor_id: int, choice: FullChoice
 ) -> Transformation | None:
-    """Record and remember the choice; None when it is so already. Raises ManualChangeError."""
+    """Record and store the choice; None when it is set already. Raises ManualChangeError."""
     conversation = lock_conversation(conversation_id)
     demand_idle(conversation)
     before = conversation.in_full_always, conversation.in_full_turn

@@ -1,4 +1,4 @@
-"""The largest blocks of the next request, each with what it is."""
+"""The largest blocks of the next request, each with a description."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def list_largest_blocks(conversation: Conversation) -> tuple[LargeBlock, ...]:
 
 
 def _list_blocks(message: Message) -> list[Block]:
-    """Return the blocks of a message but thinking; none of a damaged one, which is not sent."""
+    """Return the blocks of a message except thinking; none of a damaged one, which is not sent."""
     try:
         return [block for block in message.blocks if block.type not in THINKING]
     except WireError:

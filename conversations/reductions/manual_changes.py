@@ -1,6 +1,6 @@
 """Manual changes of the context: compact now, exclude, include, edit a summary, undo.
 
-Each is one transformation with its actor, made by the engine's steps and edits. What was previewed
+Each is one transformation with its actor, made by the engine's steps and edits. A previewed change
 is applied exactly or not at all. An undo is a branch: an entry without edits whose parent is the
 entry before the change, so the view is the earlier one to the byte, thinking included. It works as
 long as nothing followed the change.

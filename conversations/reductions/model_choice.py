@@ -1,8 +1,8 @@
 """The model and the effort of a conversation, as people choose them.
 
-The levels are those that the model has; one that it lacks becomes its nearest, and the choice says
-so. What counts: the conversation's own level, else that of the person's groups, else the site's,
-else the model's. Prices are those in force, never an estimate of what an answer will cost.
+The levels are those of the model; a stored level that it lacks is replaced by the nearest, and the
+page says so. The level in force is the conversation's, else that of the person's groups, else the
+site's, else the model's. Prices are those in force, never an estimate of what an answer will cost.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from conversations.models import ApiModel, Conversation
 from conversations.reductions.conversation_settings import find_default_effort
 from conversations.rendering.model_names import name_model
 
-#: Each level: its name, and what it is for.
+#: The name and purpose of each level.
 LEVELS: dict[str, tuple[Promise, Promise]] = {
     "low": (_("Low"), _("quickest and cheapest")),
     "medium": (_("Medium"), _("for everyday questions")),
@@ -27,7 +27,7 @@ LEVELS: dict[str, tuple[Promise, Promise]] = {
     "xhigh": (_("Very high"), _("for hard problems")),
     "max": (_("Maximum"), _("as long as it takes, the dearest")),
 }
-#: What the models of a family are good for, by a word of their ids.
+#: The strengths of a model family, by a word of the model's id.
 _FAMILIES: dict[str, Promise] = {
     "haiku": _("Fast and cheap, for short tasks"),
     "sonnet": _("For most work"),
@@ -52,7 +52,7 @@ class ModelOption:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A level of effort; `value` is what is stored, "" for the default."""
+    """A level of effort; `value` is the stored one, "" for the default."""
 
     value: str
     name: Promise
@@ -63,7 +63,7 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """What can be chosen; `levels` is () where the model has no effort.
+    """The models and levels to choose from; `levels` is () where the model has no effort.
 
     `lacking` is the level that was chosen and that this model lacks.
     """
@@ -75,7 +75,7 @@ class ModelChoice:
     level: Promise | str
     lacking: Promise | str
     output_price: int | None
-    #: The chosen model is not offered any more.
+    #: Whether the chosen model is no longer offered.
     is_gone: bool
 
 
@@ -109,7 +109,7 @@ def read_model_choice(owner_id: int, model: str, effort: str) -> ModelChoice:
 
 
 def read_choice_of(conversation: Conversation) -> ModelChoice:
-    """Return what can be chosen for a conversation, and what is."""
+    """Return the choice for a stored conversation, with its model and level as the chosen ones."""
     return read_model_choice(conversation.owner_id, conversation.model, conversation.effort)
 
 

@@ -1,9 +1,9 @@
 """Pins: originals that a person wants sent in full, restored if need be and kept.
 
-One transaction restores the originals (a `restore` with its actor) and pins them, because the
-next reduction may take what is not pinned. Restoring is refused while an answer is running: a
-running turn works on the view it has read, and a change it does not know would make the sent
-request differ from the record.
+One transaction restores the originals (a `restore` with its actor) and pins them, because the next
+reduction may remove unpinned originals. Restoring is refused while an answer is running: a running
+turn works on the view it has read, so another change would make the sent request differ from the
+record.
 """
 
 from __future__ import annotations

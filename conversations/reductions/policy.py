@@ -31,12 +31,12 @@ PRESET, RULES = "preset", "tool_policies"
 
 
 def list_tool_rules(tools: Iterable[Tool] = TOOLS.values()) -> tuple[str, ...]:
-    """Return the rules that tools declare, including tools that may not be used any more."""
+    """Return the rules that tools declare, including tools that are no longer permitted."""
     return tuple(f"{tool.name}={tool.results}" for tool in tools)
 
 
 def list_tool_actions(tools: Iterable[Tool] = TOOLS.values()) -> tuple[str, ...]:
-    """Return how tools word what their calls did; those that name their input are left out."""
+    """Return the words of tools for their calls; tools that name their input are left out."""
     own = [f"{tool.name}={tool.action}" for tool in tools if tool.action is not None]
     return (*own, *(f"{name}={words}" for name, words in API_TOOL_ACTIONS.items()))
 

@@ -36,7 +36,7 @@ from conversations.rendering.numbers import dollars
 #: Changed blocks that a preview shows, and characters of each.
 MOST, SHOWN = 40, 800
 WANTED = ("results", "turns", "summary")
-#: Tokens that a summary has, roughly, and by how many percent an estimate may be too low.
+#: Approximate tokens of a summary; percent by which an estimate may be too low.
 _WRITTEN, _MARGIN = 1_000, 25
 
 
@@ -87,7 +87,7 @@ class Proposed:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One choice and what it would do; `problem` says why it cannot be done."""
+    """One choice and its preview; `problem` is the reason why it is impossible."""
 
     wanted: str
     problem: str = ""
@@ -97,7 +97,7 @@ class Offer:
 
 
 def build_offer(conversation: Conversation, wanted: str) -> Offer:
-    """Return what a choice would do to the conversation in its present state."""
+    """Return the preview of a choice for the present state of the conversation."""
     try:
         desk = build_desk(conversation, effective_policy(conversation))
     except ContextError as error:
@@ -159,7 +159,7 @@ def _shorten(change: Change) -> Change:
 
 
 def _describe_costs(desk: WorkingView, change: Transformation) -> tuple[tuple[str, str], ...]:
-    """Return what the change means for the prompt cache and for the price of later calls."""
+    """Return the effects of the change on the prompt cache and on the price of later calls."""
     found = change.decision
     if found is None:
         return ()

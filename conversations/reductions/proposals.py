@@ -1,9 +1,9 @@
 """Summaries that a person requests: the request, its calls, and the decision to apply or discard.
 
-The model is called while no turn is running, on a turn that has ended, so no lease fences it.
-Nothing is applied before the person decides, and only at the very tip that was summarised: a prompt
-sent meanwhile is answered as usual, and the summary then comes too late. A rejection is recorded
-with its cost. Calls of a dead process are closed like any call in doubt.
+The call is recorded on a turn that has ended, while none is running, so no lease fences it. Nothing
+is applied before the person decides, and then only at the tip that was summarised: a prompt sent
+meanwhile is answered as usual and makes the summary outdated. A rejection is recorded with its
+cost. Calls of a dead process are closed like any call in doubt.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _DISCARDED = "Discarded: these words were not wanted"
 
 @dataclass(frozen=True, slots=True)
 class SummaryRequest:
-    """What to ask of the model, and the ended turn it is recorded on."""
+    """The request to the model, and the ended turn on which it is recorded."""
 
     proposal_id: int
     lease: Lease
@@ -79,7 +79,7 @@ def request_summary(*, conversation_id: int, actor_id: int, target: int = 0) -> 
 
 
 def read_request(*, proposal_id: int) -> SummaryRequest | None:
-    """Return what to ask of the model; None when the request was withdrawn or is outdated."""
+    """Return the request to send; None when it was withdrawn or is outdated."""
     proposal = Proposal.objects.select_related("conversation").filter(pk=proposal_id).first()
     if proposal is None or not proposal.is_asking:
         return None
@@ -95,7 +95,7 @@ def read_request(*, proposal_id: int) -> SummaryRequest | None:
 
 @transaction.atomic
 def open_summary_call(*, request: SummaryRequest, sending: Sending) -> Sent:
-    """Record a call for the request and hold what it can cost; raises Refused."""
+    """Record a call for the request and hold its highest cost; raises Refused."""
     row = lock_for_side_call(request.lease.conversation_id)
     rows = Proposal.objects.filter(pk=request.proposal_id, text="", reason="")
     if not rows.exists():

@@ -1,8 +1,8 @@
 """Recording manual changes: under the conversation's lock, while no turn is running.
 
-A running turn works on the view it has read, and a change it does not know would make the sent
-request differ from the record. So nothing is changed by hand while a turn is live, and what was
-previewed is compared by the digest of the body it makes.
+A running turn works on the view it has read, so another change would make the sent request differ
+from the record. So manual changes are refused while a turn is live. A previewed change is compared
+with the applied one by the digest of the request body.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from conversations.signals import collect_vetoes
 
 
 class ManualChangeError(Exception):
-    """The change is refused; `text` is for the person who asked, `code` for the status."""
+    """The change is refused; `text` is the reason for the person, `code` selects the status."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)

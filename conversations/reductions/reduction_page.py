@@ -90,7 +90,7 @@ def _view_before(conversation: Conversation, row: Transformation) -> View:
 def list_changes(
     view: View, edits: tuple[Edit, ...], kind: str = "", held: frozenset[Pin] = frozenset()
 ) -> tuple[Change, ...]:
-    """Return each edit's blocks beside those they replaced."""
+    """Return the blocks of each edit beside those they replaced."""
     found: list[Change] = []
     messages = {message.seq: message for message in view.messages}
     for edit in edits:

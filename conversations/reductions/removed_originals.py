@@ -1,4 +1,4 @@
-"""What a change removed from the view, and what a person may have sent in full again."""
+"""The originals that a change removed from the view, and which changes can be undone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_manual(row: Transformation) -> bool:
     """Return whether a person made the change and it changed something."""
     if row.outcome != "applied" or row.actor_id is None or row.setting == UNDO:
         return False
-    # Entries older than the setting: an undone restore is told by its size.
+    # Older entries lack the setting: there an undone restore is recognised by its size.
     return row.kind != "restore" or row.tokens_after > row.tokens_before
 
 

@@ -55,7 +55,7 @@ class Reduction:
     actor: str = ""
     can_restore: bool = False
     can_undo: bool = False
-    #: A person's change that cannot be undone any more because something followed it.
+    #: Whether it is a manual change that can no longer be undone, because entries followed it.
     is_settled: bool = False
     why: Explanation | None = None
     summary: SummaryCard | None = None

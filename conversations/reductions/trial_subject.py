@@ -1,4 +1,4 @@
-"""A conversation as input of the policy lab: its stored messages, and what really happened.
+"""A conversation as input of the policy lab: its stored messages, and its actual figures.
 
 The record holds the originals of the shown path, the system prompt and tools of its last call, the
 times of its calls and the token counts of the API, so a replay of the log is judged by the same
@@ -50,7 +50,7 @@ class TrialError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a trial replays: the record, one world for each policy, and what really happened."""
+    """The input of a trial: the record, one world for each policy, and the actual figures."""
 
     record: Record
     worlds: tuple[World, ...]
@@ -201,7 +201,7 @@ def _scale(results: list[ApiResult]) -> int:
 
 
 def _actual(conversation: Conversation, prices: PriceList) -> Report:
-    """Sum up what really happened, as a report like those of the lab."""
+    """Sum up the actual figures, as a report like those of the lab."""
     report = Report("", conversations=1)
     rows = ApiResult.objects.filter(call__conversation=conversation).select_related("call")
     for result in rows.order_by("pk"):

@@ -21,7 +21,7 @@ from conversations.reductions.trial_subject import Subject, TrialError
 
 logger = logging.getLogger("agentweb.trials")
 
-#: Limits: bytes and seconds of one trial, trials that wait, trials that are kept.
+#: Limits: bytes and seconds of one trial, number of waiting trials, number of kept trials.
 MOST_BYTES, MOST_SECONDS, MOST_WAITING, MOST_KEPT = 8_000_000, 120.0, 10, 200
 
 

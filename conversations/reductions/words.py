@@ -40,7 +40,7 @@ def describe_decision(decision: str) -> tuple[tuple[str, str], ...]:
     }
     saved = _("about %(n)s tokens a call") % {"n": f"{found['saved_tokens']:,}"}
     if found["why"] == "asked":
-        # A person decided; what it cost is shown with the payments.
+        # A person decided; the cost is shown with the payments.
         return ((_("Saves"), saved),) if found["saved_tokens"] else ()
     if not found["saved_each"]:
         return ((_("Decided because"), reasons[found["why"]]), (_("Saves"), saved))

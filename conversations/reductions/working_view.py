@@ -21,7 +21,7 @@ from conversations.log.turn_state import load_state
 from conversations.models import ApiModel, Conversation
 from conversations.reductions.pins import list_pins
 
-#: The window of a model that is not in the catalogue any more.
+#: The window assumed for a model that is no longer in the catalogue.
 _WINDOW = 200_000
 
 

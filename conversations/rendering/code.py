@@ -3,9 +3,9 @@
 Several Pygments lexers are quadratic in hostile text (4,000 characters: 1.5 s), and Python's `re`
 holds the interpreter while it matches. So the lexers are a closed list, lines are short, and the
 time is checked between two tokens; single matches of these lexers stay under 20 ms on such input.
-Thread time counts, so a busy machine does not change the result; the wall clock, which is never
-behind it and far cheaper to read, says when to check. Code that is too long, too wide or too slow
-is shown without colours.
+The limit is thread time, so a busy machine does not change the result; the wall clock, which is
+never behind it and far cheaper to read, decides when to check. Code that is too long, too wide or
+too slow is shown without colours.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 class Incremental:
-    """Takes text in pieces; returns the HTML to append and the HTML of the tail after it."""
+    """Accepts text in pieces; returns the HTML to append and the HTML of the tail after it."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -43,7 +43,7 @@ class Incremental:
         #: The length at which a long text is rendered again.
         self._due = 0
         self._tail = _EMPTY
-        #: The tail continues a code block whose beginning is closed.
+        #: Whether the tail continues a code block whose beginning is closed.
         self._is_continued = False
         #: Whether code is coloured now; in the finished answer it always is.
         self.is_coloured = True
@@ -52,7 +52,7 @@ class Incremental:
 
     @property
     def unfinished(self) -> int:
-        """Characters of the tail: what is rendered again with the next text."""
+        """Characters of the tail, which is rendered again with the next text."""
         return len(self._text)
 
     def feed(self, text: str) -> tuple[SafeString, SafeString]:
@@ -138,7 +138,7 @@ def _last_block(tokens: list[Token], lines: list[str]) -> tuple[int, int]:
 
 
 def _is_open(tokens: list[Token], lines: list[str]) -> bool:
-    """Return whether a text is one code block that goes on."""
+    """Return whether a text is one code block that is not closed."""
     return bool(tokens) and tokens[0].type == "fence" and not _is_closed(tokens[0], lines)
 
 

@@ -1,7 +1,7 @@
 """Convert a formula in LaTeX to MathML, or refuse it.
 
-latex2mathml parses LaTeX into a tree, which the module `mathml` writes out again. Macros can grow
-without bound, so a formula that defines one is refused, like one the parser does not know: its
+latex2mathml parses LaTeX into a tree, which the module `mathml` writes out again. Macros can expand
+without bound, so a formula that defines one is refused, like one that the parser does not know; its
 source is shown instead. A converter in native code was faster, but a deeply nested formula ended
 the whole process; here too much depth is an exception.
 """
@@ -52,7 +52,7 @@ def _parse_tree(source: str, *, is_display: bool) -> Element:
     try:
         math = Converter(display="block" if is_display else "inline").convert_to_element(source)
     except Exception as error:
-        # It raises whatever its code meets: StopIteration, IndexError, AttributeError.
+        # The parser raises arbitrary exceptions: StopIteration, IndexError, AttributeError.
         raise NotMath from error
     return math[0]
 

@@ -1,7 +1,7 @@
 """Links: only http, https and mailto; images become links; a misleading link shows its host.
 
-An image would be loaded unasked, and its address can leak what the model has read. As a link that
-shows its host, it is the reader's choice.
+An image would be loaded without consent, and its URL can leak data that the model has read. As a
+link that shows its host, it is loaded only if the reader chooses to.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
 _HOST = re.compile(r"(?:https?://)?((?:[\w-]{1,63}\.){1,8}[\w-]{2,63})", re.IGNORECASE)
-#: Their markers stand at the side where their text begins.
+#: The tags whose list markers are on the side where the text begins.
 _DIRECTED = {"bullet_list_open", "ordered_list_open", "blockquote_open"}
 _BOX = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
 

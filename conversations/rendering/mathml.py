@@ -81,7 +81,7 @@ _OPENING = set("([{⟨⌊⌈|‖")
 
 
 def write_mathml(row: Element, *, is_display: bool) -> str:
-    """Write a formula as MathML; raises NotMath for what is unknown."""
+    """Write a formula as MathML; raises NotMath for an unknown element."""
     attributes = {"display": "block"} if is_display else {}
     return _element("math", attributes, _row(_lines(row), 0))
 

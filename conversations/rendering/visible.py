@@ -1,7 +1,7 @@
 """Hidden characters made visible by their code.
 
-A person who allows something must have read it, and characters that are invisible or that reverse
-the reading direction can hide text from people that a program reads.
+A person must be able to read what they allow, and invisible characters, or characters that reverse
+the reading direction, can hide text from people that a program reads.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The lag of an event loop: a heartbeat twice a second, whose delays are observed.
+"""The lag of an event loop: a heartbeat twice a second, whose delays are recorded.
 
-`agentweb.edge.watchdog` logs where a loop hangs. Whether it beats at all decides whether its
-process gives signs of life.
+`agentweb.edge.watchdog` logs where a loop hangs. A process reports itself as alive only while its
+loop beats.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Pulse:
 
     @property
     def is_beating(self) -> bool:
-        """Return whether the loop runs; True where no pulse was started."""
+        """Return whether the last beat is recent; True where no pulse was started."""
         return self._task is None or time.monotonic() - self._last < HANG_SECONDS
 
     def start(self) -> None:

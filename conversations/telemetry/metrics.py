@@ -1,8 +1,8 @@
-"""Metrics: one table of what is counted; a no-op without the extra, or switched off.
+"""Metrics: one table of them all; a no-op without the extra, or while switched off.
 
-Labels are of closed sets (states, kinds, route names) or of the catalogue (models). Should a set
-grow past its bound all the same, new values are counted as `other`, so that nothing people write
-can fill the collector's memory. Values are per process and start at zero.
+Label values are from closed sets (states, kinds, route names) or from the catalogue (models). If a
+set exceeds its bound nevertheless, new values are counted as `other`, so that no input can fill the
+collector's memory. Values are per process and start at zero.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Spans for OpenTelemetry: request, turn, model call, tool call, reduction.
 
-A no-op until a tracer is set. Attributes are ids, names of closed sets and figures. Of an exception
-only the type is recorded, because its message may contain somebody's text.
+A no-op until a tracer is set. Attributes are ids, names from closed sets and figures. Of an
+exception only the type is recorded, because its message may contain content.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Numbers for people, icons, and `prose`, the only way for made HTML into a page.
+"""Numbers for people, icons, and `prose`, the only way to put generated HTML into a page.
 
-No template says `safe`: HTML goes through `prose`, which passes our own rendering unchanged and
-cleans anything else again (text that crossed the channel layer is a plain string).
+No template uses `safe`: HTML goes through `prose`, which passes our own rendering unchanged and
+sanitises anything else (HTML from the channel layer is a plain string).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class _Card(Protocol):
 
 @register.filter
 def prose(html: str) -> SafeString:
-    """Let rendered HTML into the page."""
+    """Return rendered HTML as safe for the page; sanitise it unless it is marked safe already."""
     if isinstance(html, SafeData):
         return SafeString(html)
     return mark_safe(clean_html(html))  # noqa: S308 - cleaned in this line
@@ -90,7 +90,7 @@ def icon(name: str) -> SafeString:
 
 @register.inclusion_tag("conversations/_partials/file_rules.html")
 def file_rules() -> dict[str, object]:
-    """Return what the composer's script must know about accepted files."""
+    """Return the rules about accepted files for the composer's script."""
     return {
         "most_files": conf.max_attachments,
         "most_image": media.MOST_IMAGE,

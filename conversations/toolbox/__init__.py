@@ -1,1 +1,1 @@
-"""Which tools a conversation has and who may use them: approvals, MCP servers, mail accounts."""
+"""The tools of a conversation and the access to them: approvals, MCP servers, mail accounts."""

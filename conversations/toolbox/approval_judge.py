@@ -1,10 +1,10 @@
 """Which tool calls need a person's approval, by the path, the site's rules and past decisions.
 
-A destination counts as named when the person wrote a URL of that host in a message. Pasted text
-cannot be told from typed text: a URL in a text that somebody made them paste names its host too.
-Attached files name no host and do not count as read privately, because the person gave them to this
-conversation. Private reads of the model count wherever they are on the path, including calls of the
-same answer, before or after this one.
+A destination counts as named by the person when a URL of that host is in a message they wrote.
+Pasted text cannot be distinguished from typed text, so a URL in a text that a third party made them
+paste names its host too. Attached files name no host and do not count as private reads, because the
+person gave them to this conversation. Private reads by the model count anywhere on the path,
+including other calls of the same answer, before or after this one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ DENIED = (
 )
 EXPIRED = "Not run: the person was asked to allow this call and did not answer in time."
 CHANGED = "Not run: what the person allowed is not this call."
-#: Stands for a destination that cannot be determined; the person cannot have named it.
+#: The text for a destination that cannot be determined; it never counts as named.
 UNKNOWN = "an unknown destination"
 _URL = re.compile(r"https?://[^\s<>\"'`\\]+", re.IGNORECASE)
 _PORTS = ("80", "443")
@@ -48,9 +48,9 @@ _PORTS = ("80", "443")
 def judge_calls(
     turn_id: int, uses: Sequence[ToolUse], tools: Toolset
 ) -> dict[str, ApprovalQuestion | ToolDone]:
-    """Return for each call that may not simply run the question to ask or the refusal.
+    """Return the question or the refusal for each call that may not run without one.
 
-    Refused are also calls of a tool that the user has lost since the turn began.
+    Calls of a tool that the user has lost since the turn began are refused, too.
     """
     present = {use.id: tools.tools[use.name] for use in uses if use.name in tools.tools}
     rules = _read_rules({tool.name for tool in present.values()})
@@ -85,7 +85,7 @@ def _judge(
     try:
         arguments = check_arguments(wire.decode(use.input), tool)
     except InputError:
-        # It cannot run; its result says why.
+        # Invalid arguments: the call cannot run, and its result says why.
         return None
     if decision is not None:
         return _apply_decision(use, decision)
@@ -144,8 +144,8 @@ def _read_known(conversation: Conversation) -> CallFacts:
 
 
 def _list_named_hosts(conversation: Conversation) -> Iterator[str]:
-    """Yield the hosts of the URLs in what the person wrote."""
-    # A turn that continues a cut answer has a prompt of ours.
+    """Yield the hosts of the URLs in the person's own messages."""
+    # The prompt of a turn that continues a cut answer is generated.
     theirs = Q(turn=None) | Q(turn__continues=None)
     prompts = Message.objects.filter(theirs, conversation=conversation, kind="prompt")
     for content in prompts.values_list("content", flat=True):

@@ -1,8 +1,8 @@
-"""Approvals: a worker asks and gives the turn back; the owner decides each question once.
+"""Approvals: a worker asks and releases the turn; the owner decides each question once.
 
-While a question is open nobody runs the turn and no money is held for it, so it may wait for days
-and through restarts. The last decision lets the turn be claimed again. A decision carries the
-digest of the arguments that were shown, so nothing else can be approved.
+While a question is open no worker runs the turn and no money is held for it, so it may wait for
+days and across restarts. After the last decision the turn can be claimed again. A decision carries
+the digest of the shown arguments, so no other arguments can be approved.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from conversations.models import Approval, Conversation, Decision, ToolCall, Tur
 
 @dataclass(eq=False)
 class ApprovalError(Exception):
-    """A decision that is refused: unknown, changed, decided, over. The text is for people."""
+    """The decision is refused: unknown, changed, decided or expired. The text is for people."""
 
     code: str
     text: str
@@ -39,7 +39,7 @@ class ApprovalError(Exception):
 
 @transaction.atomic
 def ask_person(*, lease: Lease, questions: Sequence[ApprovalQuestion]) -> None:
-    """Store the questions and give the turn back; raises Stopped when a stop came first."""
+    """Store the questions and release the turn; raises Stopped when a stop came first."""
     hold_lease(lease, state="approval_wait")
     turn = Turn.objects.get(pk=lease.turn_id)
     if turn.stop_requested_at is not None:
@@ -84,7 +84,7 @@ def decide_approval(
         raise ApprovalError("over", "This call does not wait for a decision any more.")
     _record(question, verdict, actor_id)
     if verdict == Decision.Verdict.CONVERSATION:
-        # The other calls of the answer asked the same.
+        # Other calls of the answer have the same question.
         place = {"call__name": question.call.name, "destination": question.destination}
         for other in Approval.objects.filter(call__turn=turn, decision=None, **place):
             _record(other, verdict, actor_id)
@@ -128,7 +128,7 @@ def _record(question: Approval, verdict: str, actor_id: int | None) -> None:
 
 
 def _resume_turn(turn: Turn) -> None:
-    """Let a turn be claimed once it has no open questions."""
+    """Make a turn claimable once it has no open questions."""
     if not Approval.objects.filter(call__turn=turn, decision=None).exists():
         turn.state = "tool_wait"
         turn.save(update_fields=["state"])

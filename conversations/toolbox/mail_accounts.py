@@ -21,7 +21,7 @@ MOST_ACCOUNTS = 10
 
 
 class AccountRefused(Exception):
-    """The name is taken, or there are too many accounts."""
+    """The account is refused: the name is taken, or there are too many accounts."""
 
     code = "mail_account_refused"
 
@@ -87,7 +87,7 @@ def renew_mail_secret(*, owner_id: int, name: str, secret: str) -> None:
 
 @transaction.atomic
 def record_mail_use(*, owner_id: int, name: str, problem: str) -> None:
-    """Store when an account was used last and what went wrong, "" for nothing."""
+    """Store when an account was used last, and the error, "" for none."""
     MailAccount.objects.filter(owner_id=owner_id, name=name).update(
         used_at=timezone.now(), problem=problem[:400]
     )

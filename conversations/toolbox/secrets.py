@@ -1,9 +1,9 @@
 """Secrets at rest: passwords of mail accounts, headers and environments of MCP servers.
 
-They are stored sealed (Fernet), so a copy of the database or a backup alone opens none. The keys
-are those of AGENTWEB_SECRETS_KEY, or the site's SECRET_KEY where none is set, each derived by HKDF.
-The first key seals and all of them open, so a key is rotated by putting the new one before the old.
-An opened secret goes to the client that needs it and is never shown again.
+They are stored encrypted (Fernet), so a copy of the database or a backup alone reveals none. The
+keys are those of AGENTWEB_SECRETS_KEY, or the site's SECRET_KEY where none is set, each derived by
+HKDF. The first key encrypts and all of them decrypt, so a key is rotated by putting the new one
+before the old. A decrypted secret goes to the client that needs it and is never shown again.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from django.conf import settings
 
 from conversations.conf import conf
 
-#: What is shown in place of a stored secret.
+#: The text shown in place of a stored secret.
 MASK = "••••••••"
 
 
 class SecretUnreadable(Exception):
-    """It was sealed with a key that the site no longer has."""
+    """The secret was encrypted with a key that the site no longer has."""
 
     code = "secret_unreadable"
 

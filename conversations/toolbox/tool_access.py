@@ -1,8 +1,8 @@
-"""Whether a tool may be used: the site's setting, rules, what the person has set up, the chat.
+"""Whether a tool may be used: by the site's setting, rules, the person's set-up, the chat.
 
-The first reason against it is the one reported, to the model with the text below and to people on
-the page of the conversation's tools. A person can turn on again what was switched off for one
-conversation; the other reasons need an administrator, or something to be set up.
+The first reason against a tool is reported: to the model with the text below, to people on the page
+of the conversation's tools. A person can turn a tool that was switched off for one conversation on
+again; other reasons need an administrator or some set-up.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from conversations.conf import conf
 from conversations.log.chain import lock_conversation
 from conversations.models import Conversation, ToolRule, ToolSwitch, WebSearch
 
-#: site: disabled for all; rule: not for this person; need: something is not set up; chat: switched
-#: off; search: it is private, and this conversation searches the web; private: the reverse;
-#: schema: the API would refuse its description, and with it every request.
+#: site: disabled for all; rule: not for this person; need: a requirement is not set up; chat:
+#: switched off; search: it is private, and this conversation searches the web; private: the
+#: reverse; schema: the API would refuse its description, and with it every request.
 Denial = Literal["site", "rule", "need", "chat", "search", "private", "schema"]
 #: Completes the sentence "cannot be used: ".
 WORDS: dict[Denial, str] = {
@@ -55,7 +55,7 @@ class Access:
 
 
 def read_access(conversation: Conversation) -> Access:
-    """Read what applies to the conversation; an unsaved one has no switches of its own."""
+    """Read the access rules of a conversation; an unsaved one has no switches of its own."""
     groups = Group.objects.filter(user=conversation.owner_id)
     rows = ToolRule.objects.filter(Q(group=None) | Q(group__in=groups))
     site: dict[str, bool] = {}
@@ -72,9 +72,9 @@ def read_access(conversation: Conversation) -> Access:
 
 @transaction.atomic
 def switch_tools(*, conversation_id: int, on: Collection[str], off: Collection[str]) -> None:
-    """Switch these tools on and those off; others stay as they are.
+    """Switch these tools on and those off; others stay unchanged.
 
-    A running turn keeps the tools it began with.
+    A running turn keeps its tools.
     """
     conversation = lock_conversation(conversation_id)
     rows = ToolSwitch.objects.filter(conversation=conversation)
@@ -87,7 +87,7 @@ def switch_tools(*, conversation_id: int, on: Collection[str], off: Collection[s
 
 @transaction.atomic
 def choose_web_search(*, conversation_id: int, choice: str) -> None:
-    """Store the person's choice about web search; each call's envelope records its effect."""
+    """Store the person's choice about web search; the envelope of each call records its effect."""
     conversation = lock_conversation(conversation_id)
     chosen = WebSearch(choice)
     Conversation.objects.filter(pk=conversation.pk).update(web_search=chosen)

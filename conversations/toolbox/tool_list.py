@@ -1,4 +1,4 @@
-"""The tools of a conversation for people: what each does, what it may do, whether it is on."""
+"""The tools of a conversation for people: description, effects, whether each is on."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ class ToolRow:
     description: str | Promise
     effect: str | Promise
     is_private: bool
-    #: It sends data to somebody: a web site, the reader of a mail, a server.
+    #: Whether it sends data to another party: a web site, the reader of a mail, a server.
     sends_out: bool
     is_on: bool
     can_switch: bool
-    #: Why it is not offered although it is on.
+    #: The reason why it is not offered although it is on.
     why: str | Promise
 
 
 @dataclass(frozen=True, slots=True)
 class SearchChoice:
-    """The choice about web search, and why it is not offered although it is chosen."""
+    """The choice about web search, and the reason why it is not offered although it is on."""
 
     chosen: str
     can_choose: bool

@@ -1,8 +1,8 @@
-"""The tools that a conversation's agent has, decided here alone and once for each turn.
+"""The tools of a conversation's agent, decided only here and once for each turn.
 
 The built-in tools come first in the registry's order, then those of `SOURCES` sorted by name, then
-the definitions of tools that the API itself runs. Tools that may not be used keep the reason; the
-others run within the site's limits.
+the definitions of server tools, which the API itself runs. Tools that may not be used keep the
+reason; the others run within the site's limits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tools.framework.tool import Tool
 from tools.framework.toolset import Supply, Toolset
 from tools.mcp.schemas import find_known_flaw
 
-#: What a person can have that tools need (`@tool(needs=...)`), and how to check it.
+#: Requirements that tools can declare (`@tool(needs=...)`), each with its check.
 NEEDS: dict[str, Callable[[Conversation], bool]] = {"mail": has_mail_account}
 #: Sources of tools that are not built in, such as MCP servers.
 SOURCES: tuple[Callable[[Conversation], Supply], ...] = (supply_approved_tools,)
@@ -39,7 +39,7 @@ SERVER_TOOLS: tuple[Callable[[Conversation], Iterable[Mapping[str, Any]]], ...] 
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """One known tool, ours or the API's, and the reason against its use here."""
+    """One known tool, ours or the API's, and the reason against its use in this conversation."""
 
     name: str
     what: Tool | Mapping[str, Any]
@@ -58,7 +58,7 @@ def list_offered(conversation: Conversation, known: Supply | None = None) -> lis
     for tool in (known or list_known_tools(conversation)).tools:
         has_needs = not tool.needs or tool.needs in had
         denial = access.denial(tool.name, has_needs=has_needs)
-        # The built-in tools are checked once, by a test.
+        # The schemas of built-in tools are checked by a test, not here.
         is_foreign = tool.name not in TOOLS
         if denial is None and is_foreign and find_known_flaw(tool.input_schema):
             denial = "schema"

@@ -1,10 +1,11 @@
 """Web search: a tool that the API runs, so single searches can be neither stopped nor approved.
 
-A search query leaves the machine, and a page or a mail may tell the model what to search for. So
-search is off until a person turns it on for a conversation, and then nothing private is read beside
-it unless that person allows it. Where something private was read before, search is not offered.
-Both are decided when a turn begins, so the tool definitions, and with them the prompt cache, stay
-the same for the whole turn. A model without a price for searches is offered none.
+A search query leaves the site, and a page or a mail may instruct the model what to search for
+(prompt injection). So search is off until a person turns it on for a conversation, and then tools
+that read private data are denied unless that person allows both. Where private data was read
+before, search is not offered. Both are decided when a turn begins, so the tool definitions, and
+with them the prompt cache, stay the same for the whole turn. A model without a price for searches
+does not get the tool.
 
 Imported results have no row that says which tool returned them: they count as private.
 """
@@ -22,9 +23,9 @@ from conversations.log.tree import build_path_condition
 from conversations.models import Conversation, Message, ToolCall, WebSearch
 
 NAME = "web_search"
-#: The version that runs no code beside the searches; every model with web search has it.
+#: The tool version that runs no code along with searches; every model with web search has it.
 TYPE = "web_search_20250305"
-#: The name of imported results where sources are listed.
+#: The name for imported results in a list of sources.
 IMPORTED = "imported results"
 
 
@@ -45,12 +46,12 @@ def is_search_possible(conversation: Conversation) -> bool:
 
 
 def has_read_privately(conversation: Conversation) -> bool:
-    """Return whether a tool returned something private on the shown path."""
+    """Return whether a tool returned private data on the shown path."""
     return not conversation._state.adding and bool(list_private_sources(conversation))
 
 
 def list_private_sources(conversation: Conversation) -> tuple[str, ...]:
-    """Return the names of tools that returned something private on the shown path, in order."""
+    """Return the names of tools that returned private data on the shown path, in order."""
     path = build_path_condition("turn", conversation)
     calls = ToolCall.objects.filter(path, is_private=True).order_by("pk")
     imported = Message.objects.filter(path, kind="results", turn__tool_calls=None)

@@ -17,10 +17,10 @@ from conversations.transcript.shapes import Meter, Tick
 def read_meter(conversation: Conversation, *, has_next: bool = False) -> Meter:
     """Return how full the context is and what the conversation has cost; two queries at most.
 
-    `has_next`: also what the next message will cost.
+    `has_next`: include the cost of the next message.
 
-    The figure is that of the last reply, moved by what was appended and reduced since. Where no
-    call has measured anything (imported, or at the first answer) it is estimated.
+    The token count is that of the last reply, plus what was appended and minus what was reduced
+    since. It is estimated where no call has reported one (imported, or during the first answer).
     """
     found = read_figures(conversation)
     window = found.window or 200_000
@@ -40,7 +40,7 @@ def read_meter(conversation: Conversation, *, has_next: bool = False) -> Meter:
 
 
 def _list_ticks(conversation: Conversation, window: int) -> tuple[Tick, ...]:
-    """Return the thresholds on the context, the lowest first: those of the inspector."""
+    """Return the thresholds on the context, lowest first, the same as in the inspector."""
     try:
         ahead = build_forecast(effective_numbers(conversation), window)
     except ContextError:

@@ -1,7 +1,7 @@
-"""What the next message will cost and what is done before it, for the composer and the meter.
+"""The cost of the next message and the reduction before it, for the composer and the meter.
 
-Twice where the prompt cache is still warm: as it is now, and as it is once the cache has expired.
-The price is that of the first call, with an answer as long as the last one.
+While the prompt cache is warm there are two forecasts: for now, and for after the cache has
+expired. The price is that of the first call of the turn, with an answer as long as the last one.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from conversations.models import ApiModel, ApiResult, Conversation
 from conversations.reductions.foresight import Known, foresee_calls
 from conversations.reductions.in_full import find_next_turn
 
-#: A price above so many micro-dollars, a cent, is worth saying.
+#: One cent in micro-dollars; a price above it is shown.
 _CENT = 10_000
-#: Tokens of an answer where none was given yet, and the fewest that one is priced at.
+#: Tokens assumed for an answer before there is one, and the fewest an answer is priced at.
 _USUAL_ANSWER, _LEAST_ANSWER = 500, 100
-#: Tokens that a summary has, about.
+#: Approximate tokens of a summary.
 _SUMMARY = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What is done before the next message, and its price in micro-dollars, None where unknown.
+    """The reduction before the next message, and prices in micro-dollars, None where unknown.
 
-    `reduced` is the price with what is done, `full` the price without it.
+    `reduced` is the price with that reduction, `full` the price without it.
     """
 
     action: Action
@@ -45,7 +45,7 @@ class Outlook:
 
     @property
     def is_dear(self) -> bool:
-        """Whether it costs more than a cent."""
+        """Whether the next message costs more than a cent."""
         return (self.reduced or 0) > _CENT
 
     @property
@@ -76,7 +76,7 @@ class NextMessage:
 def foresee_next(
     conversation: Conversation, found: ContextFigures, tokens: int
 ) -> NextMessage | None:
-    """Return the outlook of a conversation of so many tokens; None where it cannot be known."""
+    """Return the outlook of a conversation of `tokens` tokens; None without a basis for one."""
     prices = load_price_list(conversation.model, timezone.now())
     until, kept = _read_cache(conversation)
     has_cache = [True, False] if until is not None else [False]
@@ -98,7 +98,7 @@ def foresee_next(
 
 
 def _read_cache(conversation: Conversation) -> tuple[datetime | None, int]:
-    """Return when what is cached expires, None where nothing is, and the lifetime in seconds."""
+    """Return when the prompt cache expires, None without one, and its lifetime in seconds."""
     rows = ApiResult.objects.filter(
         call__conversation=conversation, call__purpose="reply", call__model=conversation.model
     )

@@ -1,7 +1,7 @@
-"""The full text of anything a conversation was shown, by the id that a notice names.
+"""The full text of any original of a conversation, by the id that its stub names.
 
-People get originals of every version. The model gets only those of the shown path, because whether
-it has read something private is judged by that path.
+People can read originals of every version. The model can recall only those of the shown path,
+because whether it has read private data is judged by that path.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from conversations.files.attachment_display import expand_for_reading
 from conversations.log.tree import build_path_condition
 from conversations.models import Conversation, Message, ToolCall
 
-#: Behind the id of a call: what the model wrote into it.
+#: Suffix of a call's id for the input of the call.
 INPUT = "/input"
 
 
@@ -51,7 +51,7 @@ class _Rows:
 
 def _find(rows: _Rows, id: str) -> str | None:
     if "\0" in id:
-        return None  # PostgreSQL cannot even be asked
+        return None  # PostgreSQL refuses a NUL in a parameter
     number = id.removeprefix("msg_")
     if number.isdecimal() and len(number) < 19:
         message = rows.messages.filter(seq=int(number)).first()
@@ -90,7 +90,7 @@ def _find_input(rows: _Rows, id: str) -> str | None:
 
 
 def _find_inputs_of(rows: _Rows, id: str) -> str | None:
-    """Return what the model wrote into all calls of one answer."""
+    """Return the inputs of all calls of one answer."""
     number = id.removeprefix("msg_")
     if not number.isdecimal() or len(number) > 18:
         return None
@@ -120,7 +120,7 @@ def _find_imported(messages: QuerySet[Message], id: str) -> str | None:
 
 
 def read_message_text(message: Message) -> str:
-    """Return what can be read of a message, its files included."""
+    """Return a message as text, the texts of its files included."""
     is_prompt = message.kind == Message.Kind.PROMPT
     content = message.content
     blocks = (

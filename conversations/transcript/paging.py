@@ -1,7 +1,7 @@
-"""Pages of a transcript that need not end with the newest turn: around a message, or later ones.
+"""Pages of a transcript that need not end with the newest turn: around a message, or after a turn.
 
-A page requested by a turn or message outside the shown path follows the path of that turn, and says
-so (`branch`). Running turns are rendered separately and are on no such page.
+A page requested by a turn or message that is not on the shown path follows the path of that turn,
+and names it in `branch`. Running turns are rendered separately and are on no such page.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MARK = 12
 
 
 def read_requested_page(conversation: Conversation, values: Mapping[str, Any]) -> Transcript | None:
-    """Return the page that an address asks for; None when it asks for none or nothing is found."""
+    """Return the page that the query of a URL names; None when it names none, or none is found."""
     pages: dict[str, Callable[[Conversation, int], Transcript | None]] = {
         "before": transcript.read_transcript,
         "after": read_page_after,
@@ -54,7 +54,7 @@ def read_page_around(conversation: Conversation, seq: int) -> Transcript | None:
 
 
 def read_page_after(conversation: Conversation, after: int) -> Transcript:
-    """Return the page of ended turns after a turn; running ones are shown elsewhere."""
+    """Return the page of ended turns after a turn; running ones are not on it."""
     end = find_path_end(conversation, after)
     rows = filter_path_turns(conversation, end=end, start=after + 1).exclude(state__in=LIVE)
     page = list(rows.order_by("number").select_related("draft")[: transcript.PAGE + 1])
@@ -97,7 +97,7 @@ def split_running(
 
 
 def read_bookmark(conversation: Conversation, after: int) -> Bookmark:
-    """Return the bookmark of an ended turn: its chain digest stands for all before it.
+    """Return the bookmark of an ended turn: its chain digest covers everything before it.
 
     Manual changes belong to their turn too, so a page that missed one has another bookmark.
     """

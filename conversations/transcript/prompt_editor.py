@@ -12,7 +12,7 @@ from conversations.models import Turn
 
 @dataclass(frozen=True, slots=True)
 class PromptPart:
-    """A block of the prompt that is not text: its position and a name for it."""
+    """A block of the prompt that is not text: its position and its name for people."""
 
     place: int
     name: str
@@ -26,7 +26,7 @@ class EditablePrompt:
 
 
 def read_editable_prompt(turn: Turn) -> EditablePrompt | None:
-    """Return what can be edited of a turn's prompt; None where a person has written nothing."""
+    """Return the editable parts of a turn's prompt; None where no person wrote the prompt."""
     prompt = turn.messages.filter(kind="prompt").first()
     if prompt is None or turn.continues_id is not None:
         return None

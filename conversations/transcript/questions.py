@@ -1,4 +1,4 @@
-"""Open questions as a person sees them: the tool, whom it tells, with which arguments, and why."""
+"""Open questions as a person sees them: the tool, its destination, its arguments, the reason."""
 
 from __future__ import annotations
 

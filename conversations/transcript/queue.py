@@ -19,7 +19,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """All waiting messages in order. They are sent automatically while an answer `is_live`."""
+    """The waiting messages in order; while `is_live`, they are sent when the answer ends."""
 
     rows: tuple[Waiting, ...] = ()
     is_live: bool = False

@@ -1,6 +1,6 @@
 """The rounds of a turn as people read them: each answer with its tools, and the running one.
 
-Where another model goes on because the first one declined is read from the record of calls.
+Where another model continues because the first one declined is read from the recorded calls.
 """
 
 from __future__ import annotations
@@ -26,17 +26,15 @@ from conversations.transcript.server_tools import (
 from conversations.transcript.shapes import Fallback, Live, Marker, Round, ToolCard
 from conversations.transcript.tool_cards import build_tool_card
 
-#: Answers behind a call of the API's among which its result is looked for.
+#: Answers after a server tool call that are searched for its result.
 _NEAR = 5
-#: States of a turn in which a call to the model is made, or about to be.
+#: States of a turn in which a model call is running or about to start.
 _ANSWERING = ("running", "backoff")
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Results of the API's own tools by the ids of their calls; while the turn `is_live` more may
-    come.
-    """
+    """Results of server tools by the ids of their calls; while `is_live` more may come."""
 
     results: dict[str, dict[str, Any]]
     is_live: bool = False
@@ -46,7 +44,10 @@ NOTHING_LATER = Served({})
 
 
 def find_later(answer: Message, following: QuerySet[Message]) -> Served:
-    """Return what came later of the results of an answer's calls, reading only where it must."""
+    """Return the results of an answer's server tool calls that came with later answers.
+
+    Later answers are read only where a call has no result in its own.
+    """
     if not has_open_call(read_blocks(answer.content)):
         return NOTHING_LATER
     after = following.filter(kind="answer", seq__gt=answer.seq).order_by("seq")
@@ -115,7 +116,7 @@ def _build_round(
 def find_live(row: models.Turn, live: Live | None, rounds: list[Round]) -> Live | None:
     """Return the running answer: as the hub has it, else from the last checkpoint.
 
-    Before there is one it is empty: what is published of the answer later has its place.
+    Before the first checkpoint it is empty, so that streamed text has an element to go to.
     """
     if live is not None:
         return live
@@ -136,9 +137,9 @@ def add_live(rounds: list[Round], live: Live | None) -> list[Round]:
 
 
 def find_fallback(results: Iterable[ApiResult], *, is_live: bool) -> tuple[int, Fallback] | None:
-    """Return the number of the round with which another model goes on, and who that is.
+    """Return the number of the round in which another model takes over, and both models.
 
-    `results` are those of a turn's calls; a live turn's newest call has none yet.
+    `results` are those of a turn's calls; the newest call of a live turn has none yet.
     """
     replies = sorted(
         (row for row in results if row.call.purpose == ApiCall.Purpose.REPLY),
@@ -160,7 +161,7 @@ def find_fallback(results: Iterable[ApiResult], *, is_live: bool) -> tuple[int, 
 def mark_fallback(
     rounds: list[Round], results: Iterable[ApiResult], *, is_live: bool
 ) -> list[Round]:
-    """Return the rounds of a turn with the fallback at the one with which it begins."""
+    """Return the rounds of a turn, with the fallback set at the round where it begins."""
     match find_fallback(results, is_live=is_live):
         case int(number), found if len(rounds) < number:
             return [*rounds, Round(number, fallback=found)]
@@ -171,7 +172,7 @@ def mark_fallback(
 
 
 def read_fallback(turns: QuerySet[models.Turn], number: int) -> Fallback | None:
-    """Return the fallback with which one round of the turn begins, if it does."""
+    """Return the fallback that begins at this round of the turn, if there is one."""
     results = ApiResult.objects.filter(call__turn__in=turns, call__purpose=ApiCall.Purpose.REPLY)
     refused = results.filter(status=ApiResult.Status.REFUSED).select_related("call__turn").first()
     if refused is None:

@@ -1,7 +1,8 @@
-"""Search everything a conversation was shown and did: texts, results of tools, inputs of calls.
+"""Search all originals of a conversation: texts, tool results, tool inputs.
 
-Only the shown path is searched, because the model is judged by what that path has read. Messages
-are read one after the other; of each text only its counts and its best passage are kept.
+Only the shown path is searched, because whether the model has read private data is judged by that
+path. Messages are read one after the other; of each text only its counts and its best passage are
+kept.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from conversations.transcript.originals import INPUT, read_message_text, write_i
 from tools.framework.tool import FoundOriginal
 from tools.text.ranking import Ranking
 
-#: Rows that are read at a time.
+#: Rows read at a time.
 _CHUNK = 100
-#: Results of this tool are copies of other originals.
+#: The tool whose results are copies of other originals, so they are left out.
 _COPIES = "recall"
-#: What the model wrote repeats what it was shown, so it comes behind it.
+#: Weight of tool inputs in the ranking: the model's own text repeats what it has read.
 _INPUT_WEIGHT = 0.5
 
 

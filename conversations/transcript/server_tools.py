@@ -1,7 +1,7 @@
-"""Tools that the API itself ran in an answer: a card for each call, a note for each source.
+"""Server tools, which the API itself runs in an answer: a card per call, a note per source.
 
-Titles and addresses come from strangers: they are shown as text, and linked only where a link of
-the answer itself would be. The rest of a search result is encrypted for the API.
+Titles and URLs are untrusted: they are shown as text, and linked only where a link in the answer
+itself would be. The rest of a search result is encrypted for the API.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from conversations.transcript.shapes import Source, ToolCard
 from conversations.transcript.tool_cards import SHOWN, shorten_input
 
 LONGEST_TITLE, LONGEST_QUOTE = 200, 300
-#: Errors of a search for people, by the API's code.
+#: Error texts of a search for people, by the API's code.
 _WRONG = {
     "max_uses_exceeded": "Not searched: this answer has used up its searches.",
     "too_many_requests": "Not searched: there were too many searches at the same time.",
@@ -31,7 +31,7 @@ _WRONG = {
 
 
 def map_results(blocks: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Map the calls that the API ran to their results, which may stand in a later answer."""
+    """Map the calls that the API ran to their results, which may be in a later answer."""
     return {
         str(block.get("tool_use_id")): block for block in blocks if is_server_result(block["type"])
     }
@@ -151,7 +151,7 @@ def _number_source(citation: dict[str, Any], sources: dict[tuple[str, str], Sour
     place = _describe_place(citation)
     title = title or _shorten(url, LONGEST_TITLE) or _name_document(citation)
     quote = _shorten(citation.get("cited_text"), LONGEST_QUOTE)
-    # A page of the web is one source; of a document every passage is.
+    # A web page is one source; of a document each passage is a source.
     key = (url, "") if url else (title, f"{place} {quote}")
     if key not in sources:
         sources[key] = Source(
@@ -166,7 +166,7 @@ def _number_source(citation: dict[str, Any], sources: dict[tuple[str, str], Sour
 
 
 def _name_document(citation: dict[str, Any]) -> str:
-    """Name a source without a title by its number among those that were sent."""
+    """Return a name for an untitled source: its number among the documents that were sent."""
     index = citation.get("document_index", citation.get("search_result_index"))
     if not isinstance(index, int):
         return _("A source")
@@ -174,7 +174,7 @@ def _name_document(citation: dict[str, Any]) -> str:
 
 
 def _describe_place(citation: dict[str, Any]) -> str:
-    """Return the pages that are cited; the end is not among them."""
+    """Return the cited pages; the API's end is exclusive."""
     first, end = citation.get("start_page_number"), citation.get("end_page_number")
     if not isinstance(first, int):
         return ""

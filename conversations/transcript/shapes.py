@@ -35,17 +35,17 @@ class ToolCard:
     milliseconds: int | None
     is_pinned: bool = False
     is_left_out: bool = False
-    #: When it started, as long as it runs.
+    #: When the call started; only while it runs.
     running_since: datetime | None = None
-    #: The API ran it: its result is part of the answer.
+    #: The API ran the call: its result is part of the answer.
     is_served: bool = False
-    #: The workspace file that it read or wrote.
+    #: The workspace file that the call read or wrote.
     file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What an answer cites: a page of the web, or a passage of a document at its `place`.
+    """A source that an answer cites: a web page, or a passage of a document at `place`.
 
     `url` is "" where it may not be linked.
     """
@@ -79,13 +79,13 @@ class Marker:
 
     @property
     def has_figures(self) -> bool:
-        """Return whether its size is what matters: a repair is not made to save anything."""
+        """Return whether to show token counts; a repair is not made to save tokens."""
         return self.outcome == "applied" and self.kind != "repair"
 
 
 @dataclass(frozen=True, slots=True)
 class Fallback:
-    """The names of the model that goes on, and of the one that declined."""
+    """The names of the model that continues, and of the one that declined."""
 
     model: str
     declined: str
@@ -108,10 +108,10 @@ class Round:
     tokens: int | None = None
     cost_micros: int | None = None
     call_id: int | None = None
-    #: The number of its answer, to link to.
+    #: The log number of the answer, to link to.
     seq: int | None = None
     sources: tuple[Source, ...] = ()
-    #: From this reply on another model answers.
+    #: From this round on another model answers.
     fallback: Fallback | None = None
 
 
@@ -119,7 +119,7 @@ class Round:
 class Turn:
     """From a prompt to the end of its answer.
 
-    `chip` says how it ended unless it simply completed, `hint` what that means.
+    `chip` is the ending unless the turn completed normally, `hint` an explanation of it.
     """
 
     number: int
@@ -144,20 +144,21 @@ class Turn:
     #: Pin states of the prompt and of the last answer; None while there is none.
     prompt_keep: PinState | None = None
     answer_keep: PinState | None = None
-    #: The number of the prompt, to link to.
+    #: The log number of the prompt, to link to.
     prompt_seq: int | None = None
     #: The turn before it on its path (0: none); `versions` is None when there are no others.
     parent: int = 0
     versions: VersionPosition | None = None
     #: The id under which another version is requested.
     next_id: str = ""
-    #: Whether the prompt is ours, continuing a cut answer; whether this turn can be continued.
+    #: Whether the prompt is generated, to continue a cut answer; whether this turn can be
+    #: continued.
     is_continuation: bool = False
     can_continue: bool = False
     hint: str = ""
-    #: It ended because the request was too long: the largest blocks are listed.
+    #: Whether the turn ended because the request was too long; then the largest blocks are listed.
     is_too_long: bool = False
-    #: The open questions while it waits for a person.
+    #: The open questions while the turn waits for a person.
     questions: tuple[Question, ...] = ()
 
 
@@ -183,12 +184,12 @@ class ConversationRow:
     title: str
     updated_at: datetime
     is_live: bool
-    #: A person is asked something and the turn waits for the answer.
+    #: Whether the turn waits for a person's decision.
     is_waiting: bool = False
     is_current: bool = False
     is_pinned: bool = False
     is_archived: bool = False
-    #: When it will be erased; None while it is not in the trash.
+    #: When the conversation will be erased; None while it is not in the trash.
     erase_at: datetime | None = None
 
 
@@ -229,7 +230,7 @@ class Meter:
     ticks: tuple[Tick, ...] = ()
     cost_micros: int = 0
     calls: int = 0
-    #: None while an answer is on its way, and where it cannot be known.
+    #: None while an answer is running, and where there is no basis for a forecast.
     next: NextMessage | None = None
 
 

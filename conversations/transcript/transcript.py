@@ -90,7 +90,7 @@ def list_turns_after(
 
 
 def read_turn(conversation: Conversation, number: int, *, is_begun: bool = True) -> Turn:
-    """Return a turn; with `is_begun` false only its prompt, whose rounds are published later."""
+    """Return a turn; with `is_begun` false only its prompt (its rounds are published later)."""
     rows = conversation.turns.filter(number=number).select_related("draft")
     return build_turns(conversation, list(rows), None, is_begun=is_begun)[0]
 
@@ -135,7 +135,7 @@ def build_turns(
     messages = _group_by_turn(Message.objects.filter(turn__in=rows, **kinds).order_by("seq"))
     reduced = Transformation.objects.filter(turn__in=rows).defer("edits", "policy")
     changes = _group_by_turn(reduced.order_by("seq")) if is_begun else {}
-    # Skip the queries for what only answers, or only tools, can have.
+    # Skip queries whose rows only a turn with answers, or with tools, can have.
     answers = (m.content for some in messages.values() for m in some if m.kind == "answer")
     called = ToolCall.objects.filter(turn__in=rows).select_related("output")
     tools = _group_by_turn(called) if any('"tool_use"' in content for content in answers) else {}
@@ -165,7 +165,7 @@ def build_turns(
 def _add_tool_states(
     conversation: Conversation, rows: list[models.Turn], shown: list[Turn]
 ) -> list[Turn]:
-    """Add to tool cards what is excluded from requests, and to turns their open questions."""
+    """Mark tool cards that are excluded from requests, and add open questions to turns."""
     has_cards = any(one.tools for turn in shown for one in turn.rounds)
     out = list_excluded(conversation) if has_cards else frozenset[str]()
     questions = list_open_questions(rows)

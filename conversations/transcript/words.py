@@ -8,7 +8,7 @@ from conversations.rendering.numbers import budget_name
 
 
 def describe_ending(state: str, reason: str, code: str = "") -> str:
-    """Return how a turn ended, in a few words; "" when it simply completed."""
+    """Return how a turn ended, in a few words; "" when it completed normally."""
     match state, reason:
         case "cancelled", _reason:
             return _("Stopped")
@@ -53,7 +53,7 @@ def _describe_limit(code: str) -> str:
 
 
 def explain_ending(state: str, reason: str, *, has_answer: bool) -> str:
-    """Return what an ending means and what can be done; "" where `describe_ending` says it all."""
+    """Return what an ending means and what can be done; "" where `describe_ending` is enough."""
     match state, reason:
         case "done", "pause_turn" | "max_tokens" | "loop_limit" if not has_answer:
             return _("Nothing was said before that; your message can be answered again.")

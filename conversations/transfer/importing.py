@@ -1,9 +1,9 @@
 """Importing recordings: each becomes a conversation like any other that can be continued.
 
 The tools and the system prompt of a recording belong to the recorded agent: here the system text
-becomes the conversation's instructions and our agent's tools are offered. The public id is made
-from the user and the recorded id, so the database itself refuses the same record twice, even from
-two imports at once. A record that the user exported here is refused as long as that conversation
+becomes the conversation's instructions and our agent's tools are offered. The public id is derived
+from the user and the recorded id, so the unique constraint refuses the same record twice, even in
+concurrent imports. A record that the user exported here is refused as long as that conversation
 exists.
 """
 
@@ -59,7 +59,7 @@ def _is_exported(user: User, recording: Recording) -> bool:
 
 
 def _store(conversation: Conversation, exchanges: tuple[Exchange, ...]) -> None:
-    """Append turns and messages; the conversation is visible to nobody before the commit."""
+    """Append turns and messages; nobody sees the conversation before the commit."""
     now = timezone.now()
     exchanges = tuple(
         Exchange(tuple(_with_files(conversation, entry) for entry in exchange.entries))
@@ -108,7 +108,7 @@ def _with_files(conversation: Conversation, entry: Entry) -> Entry:
 
 
 def _date(conversation: Conversation, recording: Recording) -> None:
-    """Set the dates of the recording for lists; the log keeps the time of the import."""
+    """Set the recorded dates that lists show; the log keeps the time of the import."""
     if began := recording.began or recording.ended:
         conversation.created_at = began
         conversation.updated_at = max(began, recording.ended or began)

@@ -31,7 +31,7 @@ def clean_title(value: object) -> str:
 
 
 def clean_effort(value: object) -> str:
-    """Return a level of effort; "" for what is none, as in records of other programs."""
+    """Return a level of effort; "" for an unknown one, as in records of other programs."""
     return value if isinstance(value, str) and value in EFFORTS else ""
 
 

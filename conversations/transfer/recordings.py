@@ -1,10 +1,10 @@
 """A recorded conversation as values: one JSON line parsed, cleaned and made legal, or refused.
 
-What the API would refuse in a history it did not write is repaired where the meaning is plain:
-empty texts, cache breakpoints and thinking (signed over another request) are left out, results are
-moved to the front of their message, and a tool call without a result gets one that says so. What
-still breaks a rule is kept as it is for people, and repaired before it is first sent
-(context/steps/repair.py). A record of which nothing could be shown is refused.
+Content that the API would refuse is repaired where the meaning is clear: empty texts, cache
+breakpoints and thinking (signed for another request) are left out, results are moved to the front
+of their message, and a tool call without a result gets one that says so. Content that still breaks
+a rule is kept unchanged for people and repaired before it is first sent (context/steps/repair.py).
+A record with nothing to show is refused.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def _clean_blocks(blocks: Iterable[Any], *, keeps_blank: bool = False) -> Iterat
         elif kept.get("type") == "tool_result" and kept.get("content", "") is None:
             kept["content"] = ""
         if kept.get("type") == "compaction":
-            # Only the account and model that made the block could use it; its text stays.
+            # Only the account and model that made the block can use it; its text stays.
             kept = {"type": "text", "text": str(kept.get("content") or "")}
         elif kept.get("type") == "image" and not is_image(kept.get("source")):
             kept = {"type": "text", "text": NO_IMAGE}

@@ -1,8 +1,8 @@
 """The JSON objects in an uploaded file, read in portions and never unpacked to disk.
 
-Only the conversations in an archive are read, its directory is bounded while it is read, and the
-output is counted as it comes, in bytes and seconds over all files: a small upload that unpacks to a
-huge one is stopped.
+Of an archive only the conversations are read. The size of its directory is limited while it is
+read, and the bytes and seconds of unpacking are counted over all files, so a small upload that
+unpacks to a huge one (a zip bomb) is stopped.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import IO
 PORTION = 1 << 18
 #: Bytes of an archive's directory, and files of it that are read.
 MOST_LISTING, MOST_MEMBERS = 5_000_000, 200
-#: How many times its own size a conversation may have together with its files.
+#: The factor by which a conversation may exceed its limit together with its files.
 WITH_FILES = 4
-#: Seconds for a whole upload; what was imported until then is kept.
+#: Seconds for a whole upload; conversations imported until then are kept.
 MOST_SECONDS = 240.0
 _CONVERSATIONS = re.compile(r"(?:^|/)conversations[^/]*\.jsonl?$", re.IGNORECASE)
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-#: Complete strings and what is between them, up to a brace or an incomplete string.
+#: Complete strings and the text between them, up to a brace or an incomplete string.
 _RUN = re.compile(rb'[^"{}]*+(?>(?:"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"[^"{}]*+)*)', re.DOTALL)
 #: The rest of a string, up to its quotation mark or a backslash that ends the portion.
 _TEXT = re.compile(rb'[^"\\]*+(?>(?:\\.[^"\\]*+)*)', re.DOTALL)
@@ -38,7 +38,7 @@ _BROKEN = (
 
 
 class UploadError(Exception):
-    """The file cannot be read, at all or from here on; the text is for the person."""
+    """The file cannot be read at all, or not any further; the text is for the person."""
 
     def __init__(self, code: str, text: str) -> None:
         super().__init__(text)
@@ -71,14 +71,14 @@ class Allowance:
 
 
 class _Sparing:
-    """A file that returns no more bytes at once than an archive's directory may have."""
+    """A file that refuses to return more bytes at once than an archive's directory may have."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
         self.seek, self.tell, self.seekable = file.seek, file.tell, file.seekable
 
     def read(self, size: int = -1) -> bytes:
-        # Whatever an archive claims about its directory, it is read with one call.
+        # zipfile reads the directory in one call, of the size that the archive claims.
         found = self._file.read(MOST_LISTING + 1 if size < 0 else min(size, MOST_LISTING + 1))
         if len(found) > MOST_LISTING or size > MOST_LISTING:
             raise UploadError("too_many", "The archive has too many files in it.")

@@ -24,7 +24,7 @@ from conversations.transfer.unpacking import UploadError, read_objects
 
 #: Conversations of one file, and how many of them the report names.
 MOST, NAMED = 5_000, 200
-#: The part of the limit that one conversation may use: parsed, it takes many times as much.
+#: The part of the limit that one conversation may use: parsed, it takes several times the memory.
 PART = 20
 _lock = Lock()
 #: Users whose upload this process is reading.

@@ -1,4 +1,4 @@
-"""The chat page and the posts of its forms. What a person may not see is a 404, as if absent."""
+"""The chat page and its forms' posts. What a person may not see is a 404, as if absent."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ EXAMPLES = (
 @login_required
 @require_POST
 def start(request: HttpRequest) -> HttpResponse:
-    """Begin a conversation with its first message; a repeated post finds the first one."""
+    """Start a conversation with its first message; a repeated post finds the conversation."""
     user = require_user(request)
     form = StartForm(request.POST)
     if not form.is_valid():
@@ -159,7 +159,7 @@ def _refuse_start(request: HttpRequest, text: str, status: int = 400) -> HttpRes
 @login_required
 @require_POST
 def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Store a message: its answer comes by the socket, or it waits for the end of another one."""
+    """Store a message; its answer arrives by the socket. While another answer runs, queue it."""
     conversation = load_owned_conversation(require_user(request), public_id)
     form = PromptForm(request.POST)
     if not form.is_valid():
@@ -191,7 +191,7 @@ def _store_files(request: HttpRequest, form: PromptForm) -> list[UUID]:
 @login_required
 @require_POST
 def stop(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Ask the running turn to stop; stopping what has ended changes nothing."""
+    """Request a stop of the running turn; no effect on a turn that has ended."""
     conversation = load_owned_conversation(require_user(request), public_id)
     turn = find_live_turn(conversation)
     if turn is not None:

@@ -1,4 +1,4 @@
-"""What the next turns of a conversation run with: its settings page, and the choice of a model."""
+"""The settings of a conversation's next turns: the settings page, and the choice of a model."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def choose(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Store another model or level; what the page then shows comes by the socket."""
+    """Store another model or level; the updated page arrives by the socket."""
     conversation = load_owned_conversation(require_user(request), public_id)
     form = ModelChoiceForm(request.POST)
     if not form.is_valid():
@@ -67,7 +67,7 @@ def choose(request: HttpRequest, public_id: UUID) -> HttpResponse:
 
 
 def _refuse_choice(request: HttpRequest, conversation: Conversation, text: str) -> HttpResponse:
-    """Say why a choice was refused, and show again what is still chosen."""
+    """Show why a choice was refused, and the choice still in force."""
     if not request.htmx:  # type: ignore[attr-defined]
         return refuse_post(request, conversation, text)
     context = {
@@ -79,13 +79,13 @@ def _refuse_choice(request: HttpRequest, conversation: Conversation, text: str) 
 @login_required
 @require_safe
 def choose_first(request: HttpRequest) -> HttpResponse:
-    """Show what a new chat can choose beside a model: its levels."""
+    """Show the levels that a new chat can choose with a model."""
     context = {"choice": read_requested_choice(request), "oob": True}
     return render(request, "conversations/_partials/model_choice.html", context)
 
 
 def read_requested_choice(request: HttpRequest) -> ModelChoice:
-    """Return the choice of a new chat as the request has it, else as the person prefers it."""
+    """Return the choice of a new chat: from the request, else from the person's preferences."""
     user, form = require_user(request), ModelChoiceForm(request.POST or request.GET)
     asked = form.cleaned_data if form.is_valid() else {"model": "", "effort": ""}
     models = [name for name, _ in form.fields["model"].choices]  # type: ignore[attr-defined]

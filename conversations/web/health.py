@@ -1,9 +1,8 @@
-"""Health checks for a load balancer: whether the process lives, and whether it can serve requests.
+"""Health checks for a load balancer: whether the process runs, and whether it can serve requests.
 
-`live` touches nothing. `ready` queries the database in a single thread and answers within three
-seconds whatever the database does: a hanging server blocks this thread only, and requests that come
-meanwhile wait for the same check. Redis carries hints only, so without it the site is slower, not
-unready.
+`live` does no I/O. `ready` queries the database in a single thread and answers within three seconds
+whatever the database does: a hanging server blocks only this thread, and concurrent requests wait
+for the same check. Redis carries only hints, so without it the site is slower but still ready.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from conversations.budgets.reconciliation import has_drift
 from conversations.operations.db_damage import demand_undamaged
 
 logger = logging.getLogger("agentweb.views")
-#: Seconds that a check may take, and Redis' share of them.
+#: Seconds that a check may take; seconds of them for Redis.
 LOOK_SECONDS, REDIS_SECONDS = 2.5, 1.0
 NO_ANSWER = "The database does not answer."
 NO_REDIS = "Redis does not answer: answers come with a delay until it is back."
@@ -43,7 +42,7 @@ def ready(request: HttpRequest) -> HttpResponse:
         logger.warning("not ready: the database did not answer in %s seconds", LOOK_SECONDS)
         return HttpResponse(NO_ANSWER, content_type="text/plain", status=503)
     except (DatabaseError, InterfaceError) as error:
-        # The text of a driver may name hosts and users: it belongs in the log.
+        # The driver's text may name hosts and users, so it is logged and not returned.
         logger.warning("not ready: %s", error)
         return HttpResponse(NO_ANSWER, content_type="text/plain", status=503)
     if words:
@@ -52,7 +51,7 @@ def ready(request: HttpRequest) -> HttpResponse:
 
 
 class _HealthCheck:
-    """Runs one check at a time, shared by all requests that come meanwhile."""
+    """Runs one check at a time, whose result all concurrent requests share."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="health")
@@ -77,7 +76,7 @@ def _run_check() -> tuple[str, ...]:
 
 
 def list_problems() -> tuple[str, ...]:
-    """Return what is wrong although requests can be served; raises when they cannot."""
+    """Return problems that do not prevent serving; raises for those that do."""
     demand_undamaged()
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
@@ -88,7 +87,7 @@ def list_problems() -> tuple[str, ...]:
 
 
 def has_redis(url: str) -> bool:
-    """Return whether the server answers within a second."""
+    """Return whether the Redis server answers within a second."""
     limits = {"socket_timeout": REDIS_SECONDS, "socket_connect_timeout": REDIS_SECONDS}
     try:
         with redis.Redis.from_url(url, **limits) as one:

@@ -1,7 +1,7 @@
-"""What most pages share: the sidebar, notices, and the response to a form.
+"""Shared by most pages: the sidebar, notices, and the response to a form.
 
-A plain form gets the page back, with a notice. A form of htmx gets the parts that changed, or a
-redirect when the page it was on is not there any more.
+A plain form is answered with the page and a notice. A form sent by htmx is answered with the parts
+that changed, or with a redirect when its page no longer exists.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ def not_found_if_erased() -> Iterator[None]:
 
 
 def add_notice(request: HttpRequest, text: str, *, undo: str = "") -> None:
-    """Show a text on the next page; `undo` is the address that reverses what was done."""
+    """Show a text on the next page; `undo` is the address that reverses the action."""
     messages.success(request, text, extra_tags=undo)
 
 
 def answer_change(
     request: HttpRequest, conversation: Conversation, *, gone: bool = False
 ) -> HttpResponse:
-    """Respond to a form that changed the conversation; `gone`: it left the list it was in."""
+    """Respond to a form that changed a conversation; `gone`: it is no longer in its list."""
     path = _read_current_path(request)
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(
@@ -69,7 +69,7 @@ def answer_change(
         )
     chat = reverse("chat", args=[conversation.public_id])
     if gone and path.startswith(chat):
-        # Its own pages are gone too.
+        # The conversation's own pages no longer exist either.
         return _redirect_htmx(reverse("new_chat" if path == chat else "list"))
     if not _CHAT.fullmatch(path) and path != reverse("new_chat"):
         return _redirect_htmx("")

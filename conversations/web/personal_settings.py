@@ -61,14 +61,14 @@ def shortcuts(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_safe
 def context(request: HttpRequest) -> HttpResponse:
-    """Show the person's effective context policy, and what a chat may choose of it."""
+    """Show the person's effective context policy, and the ranges a chat may choose from."""
     found, problem = list_numbers_or_problem(require_user(request))
     shown = build_page_context(request) | {"tab": "context", "numbers": found, "problem": problem}
     return render(request, "conversations/settings/context.html", shown)
 
 
 def _handle_form(request: HttpRequest, name: str, kind: type[PreferenceForm]) -> HttpResponse:
-    """Show a form of preferences, or store what was sent."""
+    """Show a form of preferences, or store the sent ones."""
     user = require_user(request)
     present = read_preferences(user.preferences)
     form = kind(present, request.POST if request.method == "POST" else None)

@@ -21,7 +21,7 @@ from conversations.web.responses import require_user
 @login_required
 @require_POST
 def pin(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Pin one original; what was removed of it is restored."""
+    """Pin one original, and restore what was removed of it."""
     return answer_original_change(request, public_id, pin_originals, PinState("", is_pinned=True))
 
 

@@ -1,4 +1,4 @@
-"""The posts of queued messages: send the first one now, take one back.
+"""The posts of queued messages: send the first one now, or withdraw one.
 
 The change arrives by the socket, in this tab as in all others.
 """
@@ -24,7 +24,7 @@ from conversations.web import responses
 @login_required
 @require_POST
 def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Send the first queued message; nothing happens if there is none."""
+    """Send the first queued message; no effect if there is none."""
     conversation = load_owned_conversation(responses.require_user(request), public_id)
     try:
         turn = send_next_prompt(conversation=conversation)
@@ -39,7 +39,7 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def back(request: HttpRequest, public_id: UUID, client_id: UUID) -> HttpResponse:
-    """Take a queued message back; the page may put its text into the composer."""
+    """Withdraw a queued message; the page may put its text into the composer."""
     conversation = load_owned_conversation(responses.require_user(request), public_id)
     if not withdraw_prompt(conversation=conversation, client_id=client_id):
         text = "This message is not waiting any more; it was sent or removed."

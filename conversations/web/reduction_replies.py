@@ -27,7 +27,7 @@ from conversations.web.responses import require_user
 if TYPE_CHECKING:
     from conversations.models import Conversation, Transformation
 
-#: Where a refusal is shown: the chat has the first element, the inspector the second.
+#: The elements that show a refusal: the first is in the chat, the second in the inspector.
 PLACES = "#composer-error, #hand-error"
 Act = Callable[[], "Transformation | None"]
 

@@ -86,7 +86,7 @@ def compact(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @login_required
 @require_POST
 def choose_full(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Send in full: the next message, every one, or none any more."""
+    """Choose what is sent in full: the next message, all, or none."""
     user = require_user(request)
     conversation = load_owned_conversation(user, public_id)
     wanted = request.POST.get("choice")
@@ -115,14 +115,14 @@ def _render_preview(
 @login_required
 @require_POST
 def ask(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Ask the model for a summary; a repeated post asks once."""
+    """Request a summary from the model; a repeated post makes one request."""
     return _request_summary(request, public_id, 0)
 
 
 @login_required
 @require_POST
 def rebuild(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
-    """Ask the model for another wording of a summary, over the same messages."""
+    """Request another wording of a summary from the model, over the same messages."""
     return _request_summary(request, public_id, seq)
 
 

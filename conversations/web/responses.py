@@ -1,4 +1,4 @@
-"""What views share: the user, the response to a post, the refusal of a post."""
+"""Shared by views: the user, the response to a post, the refusal of a post."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def answer_post(
 def refuse_post(
     request: HttpRequest, conversation: Conversation, text: str, status: int = 400
 ) -> HttpResponse:
-    """Say why a post was refused: where its form shows errors, or on a page."""
+    """Show why a post was refused: where its form shows errors, or on a page."""
     page = "_partials/send_error" if request.htmx else "refused"  # type: ignore[attr-defined]
     context = {
         "conversation": conversation,

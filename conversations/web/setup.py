@@ -66,7 +66,8 @@ def _is_used_up() -> bool:
 
 @sensitive_post_parameters()
 def page(request: HttpRequest, token: str) -> HttpResponse:
-    # Only read here: a token created by one post could be used up by its own twin.
+    # Read without creating: a token that one post creates could be used up by a concurrent copy of
+    # it.
     known = "" if has_administrator() else _read_token()
     if not known:
         raise Http404("no such page")

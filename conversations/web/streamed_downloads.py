@@ -1,7 +1,7 @@
 """Downloads that are produced while they are sent, a few at a time for each person.
 
-Each one holds a thread and a database connection, so one person's downloads are limited in every
-process and do not delay others.
+Each holds a thread and a database connection, so the number of one person's downloads is limited in
+every process, and they do not delay other people.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _running: Counter[int] = Counter()
 
 
 class TooManyDownloads(Exception):
-    """More downloads started at the same moment than a person may have: this one is aborted."""
+    """Too many downloads of a person started at the same moment, so this one is aborted."""
 
     code = "too_many_downloads"
 

@@ -1,4 +1,4 @@
-"""My usage: what my calls have cost, what I may still spend, and the calls as CSV.
+"""The page My usage: the cost of a person's calls, what is left of budgets, the calls as CSV.
 
 The figures are those of the ledger; staff see the same page of a person in the admin.
 """
@@ -66,7 +66,7 @@ def calls(request: HttpRequest) -> HttpResponseBase:
 @login_required
 @require_safe
 def notices(request: HttpRequest) -> HttpResponse:
-    """Return the budget notices of a page, or 204 when it shows them (`seen`) already.
+    """Return the budget notices of a page, or 204 when it already shows them (`seen`).
 
     Pages with notices poll this, so that changes made in other processes and new budget windows
     reach them.

@@ -101,7 +101,7 @@ def fork(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
 def _answer_version(
     request: HttpRequest, turn: Turn, act: Act, goal: Turn | None = None
 ) -> HttpResponse:
-    """Make or choose a version and publish it; `goal` is the turn the reader wants to see."""
+    """Make or choose a version and publish it; `goal` is the turn to show the reader."""
     conversation = turn.conversation
     try:
         found = act()

@@ -1,13 +1,13 @@
 """Workspaces: the index in the database, the bytes in a Django storage.
 
-It works the same with every storage. An object is written once under a unique name and is never
-changed, moved or locked, so an object store serves as well as a disk. Which path has which object
-is decided in the database, under the lock of its owner. Room is reserved before the first byte is
-written, and no transaction is open while bytes travel: a row `pending` reserves it, then the object
-is stored, then the row becomes `live` and the row it replaces `gone`. A crash between two steps
-leaves a row that the next sweep deletes with its object.
+Any storage works. An object is written once under a unique name and is never changed, moved or
+locked, so an object store serves as well as a disk. The database maps paths to objects, under the
+lock of the owner. Room is reserved before the first byte is written, and no transaction is open
+during the transfer: a row `pending` reserves the room, then the object is stored, then the row
+becomes `live` and the row it replaces `gone`. A crash between two steps leaves a row that the next
+sweep deletes with its object.
 
-Files in the trash take room only while it is not needed: the oldest are discarded first.
+Files in the trash are discarded when their room is needed, the oldest first.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def move_files(*, owner_id: int, path: str, to: str, key: str = "") -> int:
         if done:
             return len(done)
         new = plan_move(held.held, path, to)
-        # Give up the old paths first: a new path may be the old path of another file.
+        # Free the old paths first: a new path may be the old path of another file.
         for old in new:
             _set_path(held.live[old], f"\n{held.live[old].pk}", key)
         for old, path_ in new.items():

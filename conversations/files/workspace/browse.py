@@ -37,7 +37,7 @@ class DeletedBatch:
 
 @dataclass(frozen=True, slots=True)
 class FolderPage:
-    """One folder: its content, the folders above it, how full the workspace is, the trash."""
+    """One folder: its content, the folders above it, the use of the workspace, the trash."""
 
     path: str
     #: (path, name) of the folders above, the first one first
@@ -51,7 +51,7 @@ class FolderPage:
 
     @property
     def percent(self) -> int:
-        """How full the workspace is, by bytes or files, whichever is nearer to its limit."""
+        """The used share of the workspace, by bytes or files, whichever is nearer to its limit."""
         shares = (self.all_bytes / self.quota.max_bytes, self.all_files / self.quota.max_files)
         return min(100, round(100 * max(shares)))
 

@@ -29,7 +29,7 @@ from tools.workspace.directories import (
 )
 from tools.workspace.paths import UNFINISHED
 
-#: More than the quota of one file: a longer one was not written by us.
+#: More than the quota of one file, so a longer object was not written by this program.
 MOST = 1_000_000_000
 
 
@@ -72,7 +72,7 @@ class GuardedStorage(Storage):
         return found.st_size
 
     def delete(self, name: str) -> None:
-        """Remove an object, what a crash left of it, or whatever has taken its place."""
+        """Remove an object, the remains of an unfinished one, or whatever else has its name."""
         names = _split_name(name)
         try:
             with (

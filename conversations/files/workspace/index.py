@@ -21,7 +21,7 @@ def read_quota() -> Quota:
 
 @dataclass(frozen=True, slots=True)
 class OwnerIndex:
-    """The rows of one owner that take room, by state; locked until the transaction ends."""
+    """The rows of one owner that count against the quota, by state; locked until the commit."""
 
     owner_id: int
     live: dict[str, WorkspaceFile]
@@ -74,6 +74,6 @@ def lock_index(owner_id: int) -> Iterator[OwnerIndex]:
 
 
 def discard_file(row: WorkspaceFile) -> None:
-    """Give a row up; the sweep deletes its object and then the row."""
+    """Mark a row as gone; the sweep deletes its object and then the row."""
     row.state, row.changed_at = FileState.GONE, timezone.now()
     row.save(update_fields=["state", "changed_at"])

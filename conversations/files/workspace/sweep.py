@@ -1,4 +1,4 @@
-"""The sweep: deletes the objects that no path has any more, and then their rows."""
+"""The sweep: deletes the objects that no path refers to, and then their rows."""
 
 from __future__ import annotations
 

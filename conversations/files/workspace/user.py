@@ -25,7 +25,7 @@ T = TypeVar("T")
 def _connected(
     method: Callable[Concatenate[UserWorkspace, P], T],
 ) -> Callable[Concatenate[UserWorkspace, P], T]:
-    """Close the connection after the method in threads of others, so that it is never stale."""
+    """Close the connection after the method: it runs in threads that Django does not manage."""
 
     @wraps(method)
     def call(self: UserWorkspace, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -95,5 +95,5 @@ class UserWorkspace:
 
     @_connected
     def clear(self) -> None:
-        """Remove everything."""
+        """Remove all files and the trash."""
         clear_workspace(owner_id=self.owner_id)

@@ -24,8 +24,8 @@ def write_file(
 ) -> tuple[WorkspaceFile, bool]:
     """Create or replace a file; return its row and whether it is new. Raises ToolError.
 
-    `over`: only a file with this digest is replaced. `is_numbered`: nothing is replaced, a taken
-    path gets a number.
+    `over`: replace a file only if it has this digest. `is_numbered`: replace nothing; where the
+    path is taken, add a number to it.
     """
     path = normalize_path(path)
     row = _reserve_room(owner_id, path, data, key, over, is_numbered)

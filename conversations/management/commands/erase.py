@@ -1,4 +1,4 @@
-"""Erases what has been in the trash long enough; a running server does the same."""
+"""Erases conversations whose time in the trash is over, as a running server does."""
 
 from __future__ import annotations
 

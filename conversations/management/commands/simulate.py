@@ -36,7 +36,7 @@ from conversations.models import ApiModel, Conversation
 from conversations.reductions.policy import list_tool_actions
 from conversations.reductions.trial_subject import RECALL, TrialError, build_record
 
-#: The emulator lies above this package, so the function that asks it is named, not imported.
+#: The emulator is above this package in the layers, so its function is named, not imported.
 STAND_IN = "agentweb.emulator.summarize_text"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -114,7 +114,7 @@ class Command(BaseCommand):
         sums: list[Report],
         gauge: Accuracy | None,
     ) -> None:
-        """Write the reports in the form that was chosen."""
+        """Write the reports in the chosen format."""
         if options["json"]:
             rows = [report.dump_report(one) | {"id": name} for name, one in found]
             self.stdout.write(json.dumps({

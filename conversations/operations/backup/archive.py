@@ -1,7 +1,7 @@
 """The archive of a backup: a tar file with a manifest that lists its parts and their digests.
 
-It contains neither the site's keys (SECRET_KEY, AGENTWEB_SECRETS_KEY), so that whoever finds a
-backup can neither open sealed secrets nor forge a session, nor sessions.
+It contains neither sessions nor the site's keys (SECRET_KEY, AGENTWEB_SECRETS_KEY), so a stolen
+backup cannot be used to open sealed secrets or to forge a session.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PIECE = 1_000_000
 
 
 class BackupError(Exception):
-    """A backup that cannot be made or restored; the message says why."""
+    """A backup cannot be made or restored; the message says why."""
 
     code = "backup"
 
@@ -40,12 +40,12 @@ class Part:
 @dataclass(slots=True)
 class Manifest:
     made_at: str
-    #: sqlite or postgresql, and the part that holds it.
+    #: The database, sqlite or postgresql, and the part that contains it.
     database: str
     member: str
     #: The last migration of each app.
     migrations: dict[str, str]
-    #: The last anchor the database knows.
+    #: The number of the last anchor in the database.
     anchor: int = 0
     format: int = FORMAT
     parts: list[Part] = field(default_factory=list)
@@ -74,7 +74,7 @@ class ArchiveWriter:
 
 
 class _HashingReader:
-    """A file that computes the digest of what is read."""
+    """A file that computes the digest of the bytes read from it."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source, self._hash = source, hashlib.sha256()
@@ -91,7 +91,7 @@ class _HashingReader:
 
 @contextmanager
 def write_archive(path: Path, manifest: Manifest) -> Iterator[ArchiveWriter]:
-    """Write an archive; it appears under its name when it is complete."""
+    """Write an archive; it gets its name only when it is complete."""
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         with tarfile.open(unfinished, "w:gz" if path.suffix in (".gz", ".tgz") else "w") as tar:

@@ -21,16 +21,16 @@ from conversations.operations.backup.archive import BackupError
 
 logger = logging.getLogger("agentweb.audit")
 
-#: Polls for other sessions, and the seconds between them.
+#: Number of polls for other sessions; seconds between two polls.
 _POLLS, _PAUSE = 20, 0.1
 _CONNECTION_OPTIONS = ("host", "hostaddr", "port", "user", "dbname", "service", "passfile")
-#: The part of our environment that PostgreSQL's programs get; it excludes keys.
+#: The environment variables that PostgreSQL's programs get; keys are not among them.
 _ENVIRONMENT = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR")
 _ENVIRONMENT_PREFIXES = ("PG", "LC_", "LD_", "KRB5", "SSL_")
 #: The workspaces' objects and the last anchor, as the snapshot has them.
 _OBJECTS = "SELECT object FROM conversations_workspacefile WHERE state IN ('live', 'trash')"
 _MARK = "SELECT number FROM conversations_anchormark"
-#: Left out: a session key alone opens its owner's account, and an ended session must not come back.
+#: Excluded: a session key alone opens its owner's account, and an ended session must not return.
 _SESSIONS = "django_session"
 _APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
 #: All our tables are dropped first: those of a newer version, which the copy does not have, may
@@ -92,7 +92,7 @@ def restore_sqlite(copy: Path) -> Path | None:
     before = _move_aside(target)
     for rest in ("-wal", "-shm"):
         if before is not None and target.with_name(target.name + rest).exists():
-            # Of a damaged database, data that can be recovered may be in its log.
+            # The write-ahead log of a damaged database may have recoverable data.
             target.with_name(target.name + rest).replace(before.with_name(before.name + rest))
         target.with_name(target.name + rest).unlink(missing_ok=True)
     shutil.move(copy, target)
@@ -105,7 +105,7 @@ def _move_aside(target: Path) -> Path | None:
     if not target.exists():
         return None
     try:
-        # The log is written into the database first, so that it is one file.
+        # Write the log into the database first, so that there is only one file to move.
         with closing(sqlite3.connect(target)) as old:
             old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             if not old.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -134,7 +134,7 @@ def restore_postgres(copy: Path) -> None:
     connection.close()
     away, script = copy.with_name("away.sql"), copy.with_name("database.sql")
     away.write_text(_DROP_TABLES, encoding="utf-8")
-    # Written to a file first: an interrupted pipe into psql would restore half a database.
+    # To a file first: an interrupted pipe into psql would restore a part of the database.
     _run_postgres(
         "pg_restore", "--clean", "--if-exists", "--no-owner", "--no-privileges",
         f"--file={script}", str(copy),
@@ -187,7 +187,8 @@ def run_postgres(program: str, *options: str) -> None:
     }
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="agentweb-") as file:
         if password := str(given.get("password") or ""):
-            # In a file, because others may read arguments, and children inherit the environment.
+            # The password goes into a file: other users may read arguments, and children inherit
+            # the environment.
             escaped = password.replace("\\", "\\\\").replace(":", "\\:")
             file.write(f"*:*:*:*:{escaped}\n")
             file.flush()

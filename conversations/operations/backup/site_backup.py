@@ -1,4 +1,4 @@
-"""Makes a backup while the site is in use, and restores one where nothing runs."""
+"""Makes a backup while the site is in use, and restores one while the site is stopped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ logger = logging.getLogger("agentweb.audit")
 @dataclass(frozen=True, slots=True)
 class BackupResult:
     files: int
-    #: Files that were deleted for good while the backup was made.
+    #: Number of files that were permanently deleted while the backup was made.
     gone: int
     bytes: int
 
@@ -113,7 +113,7 @@ def restore_workspace_files(*, folder: Path) -> int:
 
 
 def restore_anchors(*, manifest: Manifest, folder: Path) -> str:
-    """Make database and anchors consistent again; return a text that says what was done."""
+    """Make database and anchors consistent again; return a description of the result."""
     path, kept = find_anchor_path(), folder / archive.ANCHORS
     if path is None:
         return "AGENTWEB_ANCHOR_FILE is off: nothing outside the database vouches for it"

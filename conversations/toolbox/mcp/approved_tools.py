@@ -26,7 +26,7 @@ from tools.mcp.server import Address, Command, Server
 
 Status = Literal["offered", "changed", "gone", "flawed", "rejected", "new"]
 EFFECTS: dict[str, Effect] = {"read": "read", "keyed": "keyed", "write": "write"}
-#: Why an approved tool is missing, as the model is told.
+#: The reasons why an approved tool is missing, as texts for the model.
 REASONS: dict[Status, str] = {
     "changed": gettext_noop("its definition changed; an administrator must approve it again."),
     "gone": gettext_noop("its server does not list it any more."),
@@ -48,14 +48,14 @@ def tool_status(tool: McpTool) -> Status:
 
 
 def supply_approved_tools(_conversation: Conversation) -> Supply:
-    """Return the offered tools of enabled servers, and why approved others are missing.
+    """Return the offered tools of enabled servers, and why other approved ones are missing.
 
     One query.
     """
     found = [(tool, tool_status(tool)) for tool in _list_approved()]
     offered = [_build_tool(tool) for tool, how in found if how == "offered"]
     flawed = [_build_tool(tool) for tool, how in found if how == "flawed"]
-    # A tool whose schema is refused stays known, so that people see why it is left out.
+    # A tool with a refused schema stays known, so that people see the reason.
     known = [tool for tool in flawed if find_known_flaw(tool.input_schema)]
     missing = {tool.call_name: REASONS[how] for tool, how in found if how in REASONS}
     for tool in known:
@@ -81,13 +81,13 @@ def list_pool_servers() -> tuple[list[Server], dict[str, str]]:
 
 
 def list_requested_checks() -> list[tuple[int, str]]:
-    """Return key and name of the servers that somebody asked to be checked."""
+    """Return key and name of the servers for which a check is requested."""
     rows = McpServer.objects.filter(is_enabled=True).exclude(check_asked_at=None)
     return list(rows.values_list("pk", "name"))
 
 
 def open_values(sealed: str) -> dict[str, str]:
-    """Open a sealed object of names and values; raises SecretUnreadable."""
+    """Decrypt a sealed object of names and values; raises SecretUnreadable."""
     return json.loads(unseal(sealed)) if sealed else {}
 
 

@@ -15,9 +15,9 @@ from conversations.models import McpServer, McpTool, ToolCall
 from conversations.toolbox.mcp.approved_tools import Status, tool_status
 from tools.mcp.rewritten_schemas import rewrite_schema
 
-#: The newest calls of all tools that are searched, and the newest of a server that count.
+#: The newest calls of all tools that are searched; the newest of one server that count.
 NEWEST, SAMPLE = 20_000, 1_000
-#: Pairs of lines up to which two definitions are compared line by line.
+#: Most pairs of lines for which two definitions are compared line by line.
 MOST_MATCHED = 1_000_000
 #: Tools that wait for a decision come first.
 ORDER: tuple[Status, ...] = ("changed", "new", "flawed", "offered", "gone", "rejected")
@@ -42,12 +42,12 @@ class ServerHealth:
 class ToolReview:
     tool: McpTool
     status: Status
-    #: The definition as listed, or as approved where it is not listed any more.
+    #: The definition as listed, or as approved where it is no longer listed.
     words: str
-    #: Lines of the difference to what was approved: kind ("+", "-", " ", "@") and text.
+    #: Lines of the difference to the approved definition: kind ("+", "-", " ", "@") and text.
     difference: tuple[tuple[str, str], ...]
     hint: str
-    #: How the inputs are described to the model in another way than the server's, a sentence each.
+    #: Differences between the server's input schema and the one for the model, a sentence each.
     changes: tuple[str, ...] = ()
 
 
@@ -124,7 +124,7 @@ def _list_changes(tool: McpTool) -> tuple[str, ...]:
 
 
 def diff_lines(before: list[str], after: list[str]) -> tuple[tuple[str, str], ...]:
-    """Return the lines that differ; all lines of very long texts, which take hours to match."""
+    """Return the lines that differ; all lines of very long texts, where matching takes hours."""
     if len(before) * len(after) <= MOST_MATCHED:
         lines = list(difflib.unified_diff(before, after, lineterm=""))[2:]
         return tuple((line[:1], line[1:] if line[:1] != "@" else line) for line in lines)

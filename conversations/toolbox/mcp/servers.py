@@ -1,8 +1,9 @@
 """Writes about MCP servers: their settings, the tools they list, the decisions about those.
 
-Only an administrator's decision changes what a model is offered: `approve_tool` takes the digest of
-the definition that was shown, so a definition listed meanwhile cannot slip in. When a server
-changes a definition itself, that is recorded once and the tool is withheld until somebody decides.
+Only an administrator's decision changes the tools that a model is offered: `approve_tool` takes the
+digest of the shown definition, so a definition listed meanwhile is not approved with it. When a
+server changes a definition, that is recorded once and the tool is withheld until there is a
+decision.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from conversations.toolbox.secrets import seal
 from tools.mcp.connection import ServerStatus
 from tools.mcp.definitions import Listed
 
-#: A server with another value in one of these is another server: its approvals are withdrawn.
+#: When one of these fields changes, it is another server, so its approvals are withdrawn.
 ENDPOINT_FIELDS = ("transport", "command", "arguments", "url")
 LONGEST_ERROR = 4_000
 Kind = McpDecision.Kind
 
 
 class McpError(Exception):
-    """A decision that is refused; the text says why."""
+    """The decision is refused; the text says why."""
 
     code = "mcp_decision"
 
@@ -49,7 +50,7 @@ def save_server(
     server.save()
     kind = Kind.ADDED if is_new else Kind.CHANGED
     is_other = not is_new and bool(set(names) & set(ENDPOINT_FIELDS))
-    # Locked before the log of decisions, as everywhere.
+    # Lock order everywhere: the server before the log of decisions.
     approved = server.tools.select_for_update().exclude(approved="") if is_other else ()
     tools = list(approved)
     if names or is_new:
@@ -101,7 +102,7 @@ def withdraw_tool(*, tool_id: int, actor: User) -> McpTool:
 
 
 def request_check(*, server: McpServer) -> None:
-    """Have a process that is connected check the server soon."""
+    """Request that a connected process checks the server soon."""
     McpServer.objects.filter(pk=server.pk).update(check_asked_at=timezone.now())
 
 

@@ -1,8 +1,8 @@
 """A conversation as one JSON line: the record that an import reads.
 
-`messages` are those of the shown path, their content as the wire text that is sent, with the data
-of files in it. Other versions are in `branches`, each message with its parent: a record is one
-conversation and not a tree, and **an import reads `messages` alone**, so what is imported again has
+`messages` are those of the shown path; their content is the wire text that is sent, including the
+data of files. Other versions are in `branches`, each message with its parent. A record is one
+conversation and not a tree: **an import reads `messages` alone**, so an imported conversation has
 no versions.
 """
 

@@ -1,7 +1,7 @@
 """Exports of other programs, converted to records; one module for each format.
 
-Text is converted with its author and time. Tools, thinking and images of other programs mean
-nothing here and are left out or replaced by a word.
+Text is converted with its author and time. Tools, thinking and images of other programs cannot be
+used here and are left out or replaced by a word.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the converters share: messages of plain text that the record reader accepts."""
+"""Shared by the converters: plain-text messages in the form that the record reader accepts."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class IdsField(forms.Field):
 
 
 class PromptForm(forms.Form):
-    """A message; without a client id it gets one, and then a repeated post is a second message.
+    """A message; a new client id is made where none is sent (then a repeat is another message).
 
     The text may be empty when there are files; `send_prompt` refuses a message without either.
     """
@@ -67,7 +67,7 @@ class DecisionForm(forms.Form):
 
 
 class VersionForm(forms.Form):
-    """Another answer; without a client id the next free version is meant."""
+    """Another version; without a client id it is the next free one."""
 
     client_id = forms.UUIDField(required=False)
 

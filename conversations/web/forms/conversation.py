@@ -1,6 +1,7 @@
 """The form of a conversation's settings, validated as a whole by the engine's rules.
 
-A number left empty is inherited and shows the inherited value; errors stand at their fields.
+An empty number is inherited, and its field shows the inherited value; errors are shown at their
+fields.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ YES_NO = (("yes", _("yes")), ("no", _("no")))
 
 
 class ConversationForm(forms.Form):
-    """What the next turns of a conversation run with; a number left empty is inherited."""
+    """The settings of a conversation's next turns; an empty number is inherited."""
 
     model = forms.ChoiceField(label=_("Model"))
     instructions = forms.CharField(
@@ -119,7 +120,7 @@ class ConversationForm(forms.Form):
         return text
 
     def clean(self) -> dict[str, Any]:
-        """Validate the numbers together, as the engine does."""
+        """Validate the numbers together, by the rules of the engine."""
         if not self.errors:
             try:
                 chosen = policy_of(self.owner.policy, self.settings["policy"])
@@ -131,7 +132,7 @@ class ConversationForm(forms.Form):
 
 
 def list_effort_choices(conversation: Conversation) -> list[tuple[str, Any]]:
-    """Return the levels to choose from, the default first with the level that it means."""
+    """Return the levels to choose from; first the default, with the level that it resolves to."""
     default = find_default_effort(conversation.owner_id)
     level = choose_effort(conversation.model, default)
     level = level or find_thinking_facts(conversation.model).effort

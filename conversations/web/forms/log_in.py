@@ -70,7 +70,7 @@ class StaffLogInForm(LogInForm, AdminAuthenticationForm):
 
 
 class NewPasswordForm(CountedForm, PasswordChangeForm):
-    """A new password; the old one can be guessed no more often here than at the log-in."""
+    """A new password; attempts at the old one count like attempts to log in."""
 
     def __init__(self, *args: Any, peer: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

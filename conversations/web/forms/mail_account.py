@@ -1,4 +1,4 @@
-"""The forms of mail accounts. They take a secret and never show it."""
+"""The forms of mail accounts. They accept a secret and never show it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The choice of a model and a level of effort; what is left out stays as it is."""
+"""The choice of a model and a level of effort; an omitted field stays unchanged."""
 
 from __future__ import annotations
 

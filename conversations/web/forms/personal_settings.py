@@ -1,4 +1,4 @@
-"""The forms of a person's preferences: one for each settings page, with some of the names."""
+"""The forms of a person's preferences, one for each settings page."""
 
 from __future__ import annotations
 

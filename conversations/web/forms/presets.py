@@ -12,7 +12,7 @@ Choices = list[tuple[str, str]]
 
 
 def list_preset_choices(usual: str, offered: Collection[str]) -> list[tuple[str, str | Choices]]:
-    """Return the choices of a field: first none, which is `usual`, then the offered presets."""
+    """Return the choices of a field: first "none", labelled `usual`, then the offered presets."""
     own, classic = Choices(), Choices()
     for name, words in PRESET_WORDS.items():
         if name in offered:

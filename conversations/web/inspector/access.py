@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A conversation that may be shown; `is_review`: to staff, who cannot change anything."""
+    """A conversation to show; `is_review`: to staff, who cannot change anything."""
 
     conversation: Conversation
     is_review: bool = False

@@ -96,7 +96,7 @@ def _read_file(workspace: Workspace, path: str) -> Content:
 
 
 class _Sink(io.RawIOBase):
-    """The file object a ZipFile writes to; what is written is taken out and sent."""
+    """The file object that a ZipFile writes to; its content is taken out and sent."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
 """Attachments: uploaded before they are sent, shown to their owner only, removed while unsent.
 
-An upload is never a page of this site: only images are shown inline, everything else is downloaded,
-and no response may run, load or embed anything. A file never changes, so a browser may cache it,
-but no proxy may.
+An upload is never served as a page of this site: only images are shown inline, everything else is a
+download, and the policy of each response forbids it to run, load or embed anything. A file never
+changes, so browsers may cache it; proxies may not.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def waiting(request: HttpRequest) -> HttpResponse:
         try:
             ids.append(UUID(text))
         except ValueError:
-            continue  # A draft of this browser: what it names and we do not know is not shown.
+            continue  # The ids come from a draft in the browser; unknown ones are not shown.
     context = {"files": attachment_display.list_unsent(require_user(request), ids)}
     return render(request, "conversations/_partials/waiting.html", context)
 

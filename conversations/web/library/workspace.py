@@ -1,7 +1,7 @@
 """The pages of a person's workspace: folders, upload, download, move, delete.
 
-The files are what tools and people stored, and never a page of this site: a preview is escaped
-text, and a download is an attachment without a type, whatever its name says.
+Tools and people store the files, so none is served as a page of this site: a preview is escaped
+text, and a download is an attachment without a media type, whatever its name.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def _store_file(owner_id: int, folder: str, file: UploadedFile[Any], replaces: b
     workspace.write_file(
         owner_id=owner_id,
         path=f"{folder}/{name}".lstrip("/"),
-        # One byte more than allowed is enough to see that it is too large.
+        # One byte more than allowed shows that it is too large.
         data=file.read(workspace.read_quota().max_file_bytes + 1),
         is_numbered=not replaces,
     )
