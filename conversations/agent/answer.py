@@ -1,11 +1,11 @@
-"""Assemble an answer from the events of its stream, validating each of them.
+"""Assemble an answer from the events of its stream, validating each event.
 
 Blocks are kept as wire text. A stream that breaks the protocol (two starts, an unknown index)
-raises StreamError; unknown events and deltas are ignored, as the API asks. A tool call whose id was
-used before, or that could not be sent back under its id or name, gets another one here, before
-anything is stored: rows, results and requests then agree on it, and nothing has to be rewritten
-later. The row of the call keeps the id that was given.
-An answer is complete once `message_stop` was received and a stop reason is set.
+raises StreamError; unknown events and deltas are ignored, as the API requires of clients. A tool
+call whose id was used before, or whose id or name the API would not accept back, gets another one
+here, before anything is stored: rows, results and requests then agree on it. The call's row keeps
+the id from the stream. An answer is complete once `message_stop` was received and a stop reason is
+set.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _EVENTS = frozenset(
 #: Longest stop reason kept; the API's are single words.
 _MOST_REASON = 40
 _MOST_WORDS = 500
-#: Longest id of a tool call, with room for a number behind it, and longest name of a tool.
+#: Longest id of a tool call, with room for a suffix, and longest name of a tool.
 _MOST_ID, _MOST_NAME = 190, 128
-#: Characters that the API does not take in an id or a name.
+#: Characters that the API does not accept in an id or a name.
 _ODD = re.compile(r"[^a-zA-Z0-9_-]")
 
 
@@ -52,8 +52,8 @@ _ODD = re.compile(r"[^a-zA-Z0-9_-]")
 class ToolUse:
     """A tool call requested by the model; `input` is its wire text.
 
-    One with a `flaw` must not run: its input was not a JSON object. `given_id` is the id in the
-    stream where that is another one.
+    A call with a `flaw` must not run: its input was not a JSON object. `given_id` is the id in the
+    stream if it differs from `id`.
     """
 
     id: str
@@ -68,7 +68,7 @@ class Answer:
     """An answer in progress: feed it events, read what has arrived at any time.
 
     `taken` are the ids of earlier tool calls: ids are unique over a whole request. `waiting` are
-    those of the API's own calls that have no result yet: this answer may begin with it.
+    ids of calls of the API's own tools without a result; this answer may begin with the results.
     """
 
     taken: AbstractSet[str] = frozenset()
@@ -79,11 +79,11 @@ class Answer:
     is_complete: bool = False
     usage: Usage | None = None
     _usage: dict[str, Any] = field(default_factory=dict)
-    #: The figures as the answer began.
+    #: Usage as reported at the start of the answer.
     _began: dict[str, Any] = field(default_factory=dict)
     _blocks: list[BlockInProgress] = field(default_factory=list)
     _ids: set[str] = field(default_factory=set)
-    #: The ids of calls as the stream gave them, by those they are kept under, and the reverse.
+    #: Ids of calls in the stream by the ids they are stored under, and the reverse.
     _api_ids: dict[str, str] = field(default_factory=dict)
     _renamed: dict[str, str] = field(default_factory=dict)
     _is_started: bool = False
@@ -154,7 +154,7 @@ class Answer:
         return AddedText(thinking=shown) if block.type == "thinking" else AddedText(text=shown)
 
     def _name_call(self, start: Any) -> Any:
-        """Return the start of a block with an id and a name under which it can be sent back."""
+        """Return the start of a block with an id and a name that the API accepts back."""
         kind = start.get("type") if isinstance(start, dict) else None
         if isinstance(kind, str) and blocks.is_server_result(kind):
             api_id = start.get("tool_use_id")
@@ -182,7 +182,7 @@ class Answer:
         self.is_complete = True
 
     def _report(self, usage: Any, edited: Any = None) -> None:
-        # Figures are cumulative: the last value of each field counts; they are never added up.
+        # Usage is cumulative: the last value of each field counts; values are never added up.
         if isinstance(usage, dict):
             self._usage |= {name: value for name, value in usage.items() if value is not None}
             if edited is not None:
@@ -204,7 +204,7 @@ class Answer:
         return "".join(block.grown for block in self._blocks if block.type == "thinking")
 
     def tokens(self, model: str) -> int:
-        """Count what has arrived so far by the model's tokenizer, thinking and calls included."""
+        """Count what has arrived so far with the model's tokenizer, thinking and calls included."""
         family = find_family(model)
         return sum(block.tokens(family) for block in self._blocks)
 
@@ -234,10 +234,10 @@ class Answer:
     def blocks(self) -> tuple[str, ...]:
         """Wire texts of the blocks that may be sent back: complete blocks, and text even if cut.
 
-        Tool calls are included only in a complete answer that stopped to use tools; calls of the
-        API's own tools only with their results, or where the API waits before it runs them; results
-        only of calls that wait. Thinking is signed over what precedes it and must not be the last
-        block. Whitespace alone is no answer.
+        Tool calls are included only if the answer is complete and stopped to use tools. Calls of
+        the API's own tools are included only with their results, or where the API pauses before it
+        runs them; results only if their calls were waiting. Thinking is signed over what precedes
+        it and must not be the last block. Whitespace alone is no answer.
         """
         texts: list[str] = []
         thoughts, is_whole, is_blank = 0, True, True
@@ -252,7 +252,7 @@ class Answer:
         return () if is_blank else tuple(texts[: len(texts) - thoughts])
 
     def _write_blocks(self) -> list[str]:
-        """Return the wire text of each block by itself; "" for one that must not be sent back."""
+        """Return the wire text of each block; "" for a block that must not be sent back."""
         keeps_tools = self.wants_tools
         texts = [block.text(keeps_tools=keeps_tools) for block in self._blocks]
         waiting, open_calls = set(self.waiting), dict[str, int]()
@@ -274,7 +274,7 @@ class Answer:
 
     @property
     def _waits(self) -> bool:
-        """Whether the API goes on with its own calls when the answer is sent back."""
+        """Whether the API continues its own calls when the answer is sent back."""
         is_paused = self.is_complete and self.stop_reason == "pause_turn"
         return is_paused or bool(self.tool_uses)
 

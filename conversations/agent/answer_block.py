@@ -1,9 +1,9 @@
 """One content block of an answer in progress, and the wire text in which it may be sent back.
 
-A block is kept only in a form that the API accepts again: what is in the log goes into every later
+A block is kept only in a form that the API accepts back: what is in the log goes into every later
 request, so one malformed block would make the conversation unusable. What cannot be sent back is
-dropped; a tool call whose input is not a JSON object is kept with an empty input, and the flaw
-becomes its result.
+dropped; a tool call whose input is not a JSON object is kept with an empty input, and its result
+describes the flaw.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from conversations.agent.tokenizer import CALL_TOKENS, Family
 from conversations.context.errors import ContextError, WireError
 from conversations.context.view import blocks, wire
 
-#: Input nested deeper than this is rejected: every reader of it would need as much stack.
+#: Input nested deeper than this is rejected: a recursive reader would need as much stack.
 MOST_DEPTH = 100
 #: Blocks besides text, thinking and tool calls that the API accepts back.
 _TAKEN_BACK = blocks.SERVER_CALLS | {"redacted_thinking"}
@@ -61,7 +61,7 @@ class BlockInProgress:
 
     @property
     def is_served(self) -> bool:
-        """Whether it is a call or a result of the API's own tools."""
+        """Whether it is a call or a result of a tool that the API runs."""
         return self.type in blocks.SERVER_CALLS or blocks.is_server_result(self.type)
 
     @property
@@ -70,11 +70,11 @@ class BlockInProgress:
 
     @property
     def is_blank(self) -> bool:
-        """Whether it is a text of whitespace alone, as the API puts between cited texts."""
+        """Whether it is text of whitespace alone, which the API puts between cited texts."""
         return self.type == "text" and not self.grown.strip()
 
     def grow(self, delta: dict[str, Any]) -> AddedText:
-        """Apply a delta; ignore unknown kinds, raise StreamError for another block's kind."""
+        """Apply a delta; ignores unknown types, raises StreamError for another block's type."""
         match self.type, delta.get("type"):
             case "text", "text_delta":
                 return AddedText(text=self._add(delta["text"]))

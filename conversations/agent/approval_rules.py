@@ -1,8 +1,8 @@
 """When a tool call needs a person's approval: it changes something, or could leak private data.
 
-Text that the model reads (a mail, a page) may contain instructions. So after private data was read,
-a destination must be one that the person named or allowed; and a change cannot be undone, so each
-one needs approval until the person says otherwise.
+Text that the model reads (a mail, a page) may contain instructions. So once private data was read,
+a destination must be one that the person named or allowed. A change cannot be undone, so each one
+needs approval unless the person has allowed it.
 """
 
 from __future__ import annotations

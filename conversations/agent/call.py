@@ -91,7 +91,7 @@ async def attempt_call(
 async def request_summary(
     line: Line, envelope: Envelope, text: str
 ) -> tuple[SummaryReply | None, int | None]:
-    """Request a summary; returns None on any failure, and the deterministic steps take over."""
+    """Request a summary; returns None on any failure, and the deterministic steps run instead."""
     answer, call = await _make_hidden_call(line, _build_sending("summary", envelope, text))
     return (SummaryReply(answer.text, answer.stop_reason) if answer else None), call
 
@@ -111,7 +111,7 @@ def _build_sending(purpose: Purpose, envelope: Envelope, text: str) -> Sending:
 async def request_compaction(
     ports: Ports, envelope: Envelope, wanted: CompactionWanted
 ) -> tuple[CompactionReply | None, int | None]:
-    """Request a compaction; returns None on any failure, and the deterministic steps take over."""
+    """Request a compaction; returns None on any failure, like `request_summary`."""
     compacting, messages = api_clearing.build_compaction_envelope(envelope), wanted.view.body
     answer, call = await _make_hidden_call(
         ports, Sending("summary", compacting, messages, wanted.tokens, None, 1)
@@ -142,7 +142,7 @@ async def request_count(ports: Ports, job: Job, view: View) -> int | None:
 
 
 async def _read_stream(line: Line, sent: Sent, response: _Response, grow: Grow | None) -> None:
-    """Feed the answer until it is complete; raises ModelFailed when the stream ends before that."""
+    """Feed the answer until it is complete; raises ModelFailed when the stream ends early."""
     answer = response.answer
     with line.switch.interruptible():
         async with aclosing(line.model.stream(sent.body, sent.headers)) as stream:
@@ -160,7 +160,7 @@ async def _read_stream(line: Line, sent: Sent, response: _Response, grow: Grow |
 
 
 def _map_failure(error: StreamError | ModelFailed, answer: Answer) -> ModelFailed:
-    """Map the error to ModelFailed; once something was shown it must not be retried."""
+    """Map the error to ModelFailed; once text was shown the call must not be retried."""
     failed = error
     if isinstance(failed, StreamError):
         failed = ModelFailed("protocol_error", str(failed), may_retry=True)
@@ -176,7 +176,7 @@ def _build_ending(
         status,
         answer.usage,
         answer.stop_reason,
-        # Results were paid for; the next request goes on from them.
+        # Results were paid for, so they are kept for the next request.
         answer.blocks if keeps and (answer.text.strip() or answer.has_results) else (),
         (),
         answer.tokens(sent.model),

@@ -1,10 +1,10 @@
-"""What a turn does when its model declines to answer: it goes on once with another one.
+"""What a turn does when its model declines to answer: it continues once with a fallback model.
 
-Which model that is an administrator says; without one the turn ends. What was said before the
-refusal stays in the log for people and is left out of the request by a recorded transformation,
-so that the other model answers the same messages and every request can be rebuilt. The other model
-has a job of its own: window, prices and tools are those of that model, and nothing that was
-reported or cached for the first one counts for it.
+An administrator chooses the fallback model; without one the turn ends. Text written before the
+refusal stays in the log for people and is removed from the request by a recorded transformation,
+so that the fallback model answers the same messages and every request can be rebuilt. The fallback
+model has its own job: window, prices and tools are those of that model, and reports and cached
+prefixes of the first model do not apply to it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from conversations.context.view.view import View
 
 
 def build_declined_trim(view: View, seq: int, model: str) -> Transformation:
-    """Build the change that removes message `seq`: what a model said before it declined."""
+    """Build the change that removes message `seq`: the text written before the model declined."""
     note = f"Left out what {model} said before it declined"
     return edits.build_transformation(
         view, "trim", Trigger(1, 0, "counted"), (SpliceMessages(seq, seq),), note

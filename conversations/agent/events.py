@@ -1,13 +1,13 @@
 """Live events: the registry of what is published to open pages.
 
-An event names what changed. Each class says what it `shows`; rendering, publishing and the hub go
-by that alone, so a new event is a class here and a template `conversations/events/<name>.html`.
-A class that does not say it cannot be imported.
+An event names what changed. Each class declares the regions it `shows`; rendering, publishing and
+the hub use that declaration alone, so a new event is a class here and a template
+`conversations/events/<name>.html`. A class without the declaration fails at import.
 
 Web processes render an event from the database, once for all sockets. It sets regions of the page
-to their present state, so one that arrives twice does no harm. Only `TextGrew` and `ToolMoved`
-carry content of their own: the answer on its way is not in the database yet, how far a tool is
-never will be.
+to their present state, so receiving it twice is harmless. Only `TextGrew` and `ToolMoved` carry
+content: the text of a running answer is not in the database yet, and the progress of a tool is
+never stored.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ class Shows(Enum):
     #: A round of a turn: open and without text, or as it is stored.
     OPEN_ROUND = auto()
     ROUND = auto()
-    #: The context meter; budget notices, and with them the state of the composer.
+    #: The context meter; the budget notices and the state of the composer.
     METER = auto()
     BUDGETS = auto()
-    #: The model and the effort that are chosen.
+    #: The chosen model and effort.
     MODEL = auto()
     QUEUE = auto()
     TITLE = auto()
-    #: All of it: each page takes a snapshot of its own.
+    #: The whole page: each page requests a snapshot.
     PAGE = auto()
-    #: What the event itself carries; nothing is read from the database.
+    #: The event's own content; nothing is read from the database.
     OWN = auto()
 
 
-#: The fields that an event needs to show a region.
+#: For each field, the regions for which an event needs it.
 _FIELDS = {
     "turn": {Shows.PROMPT, Shows.STATUS, Shows.TURN, Shows.OPEN_ROUND, Shows.ROUND},
     "round": {Shows.OPEN_ROUND, Shows.ROUND},
 }
-#: Every event class by its name, as it goes between processes.
+#: Every event class by its name, which identifies it between processes.
 EVENTS: dict[str, type[Event]] = {}
 
 
@@ -55,9 +55,9 @@ class Event:
     __slots__: tuple[str, ...] = ()
 
     shows: ClassVar[frozenset[Shows]]
-    #: What becomes of the text on its way: it begins anew, grows, or is stored by now.
+    #: What happens to the text of the running answer: it begins, grows, or ends by being stored.
     text: ClassVar[Literal["", "begins", "grows", "ends"]] = ""
-    #: Whether money may have moved, which the owner's other pages show, too.
+    #: Whether money may have moved; if so, the owner's other pages update their budget notices.
     spends: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
@@ -72,7 +72,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class TurnOpened(Event):
-    """A turn begins: its section appears with its prompt, and the meter counts it."""
+    """A turn began: shows its section with its prompt, and the meter."""
 
     shows = frozenset({Shows.PROMPT, Shows.QUEUE, Shows.METER, Shows.BUDGETS})
     turn: int
@@ -80,7 +80,7 @@ class TurnOpened(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundOpened(Event):
-    """A reply call begins; `round` counts from 1 within the turn."""
+    """A reply call began; `round` counts from 1 within the turn."""
 
     shows = frozenset({Shows.OPEN_ROUND})
     text = "begins"
@@ -91,7 +91,7 @@ class RoundOpened(Event):
 @dataclass(frozen=True, slots=True)
 class TextGrew(Event):
     """More of the running answer: thinking as text and finished blocks as HTML, both to append,
-    and the unfinished tail, which replaces the one before."""
+    and the unfinished tail, which replaces the previous tail."""
 
     shows = frozenset({Shows.OWN})
     text = "grows"
@@ -104,7 +104,7 @@ class TextGrew(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundChanged(Event):
-    """A round's answer, tool cards or markers are new in the database."""
+    """The answer, tool cards or markers of a round changed in the database."""
 
     shows = frozenset({Shows.ROUND})
     text = "ends"
@@ -114,9 +114,9 @@ class RoundChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class ToolMoved(Event):
-    """A running tool reports how far it is, in words or in percent; nothing of it is stored.
+    """A running tool reports its progress, in words or in percent; it is not stored.
 
-    With neither, its report is taken back.
+    Without either the progress is cleared.
     """
 
     shows = frozenset({Shows.OWN})
@@ -127,7 +127,7 @@ class ToolMoved(Event):
 
 @dataclass(frozen=True, slots=True)
 class TurnChanged(Event):
-    """The state line of a turn is new (running, backing off, waiting), and so is the meter."""
+    """The state line of a turn (running, backing off, waiting) and the meter changed."""
 
     shows = frozenset({Shows.STATUS, Shows.METER, Shows.BUDGETS})
     spends = True
@@ -136,7 +136,7 @@ class TurnChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class TurnClosed(Event):
-    """A turn has its final state, or its entries changed: its section is rendered once more."""
+    """A turn reached its final state, or its entries changed: its section is rendered again."""
 
     shows = frozenset({Shows.TURN, Shows.QUEUE, Shows.METER, Shows.BUDGETS})
     text = "ends"
@@ -146,7 +146,7 @@ class TurnClosed(Event):
 
 @dataclass(frozen=True, slots=True)
 class MeterMoved(Event):
-    """The context meter and the budget notices have new figures."""
+    """The figures of the context meter and of the budget notices changed."""
 
     shows = frozenset({Shows.METER, Shows.BUDGETS})
     spends = True
@@ -154,28 +154,28 @@ class MeterMoved(Event):
 
 @dataclass(frozen=True, slots=True)
 class BudgetMoved(Event):
-    """The budget notices are new: another conversation spent, or one was dismissed."""
+    """The budget notices changed: another conversation spent, or a notice was dismissed."""
 
     shows = frozenset({Shows.BUDGETS})
 
 
 @dataclass(frozen=True, slots=True)
 class QueueChanged(Event):
-    """Other messages wait, or for something else."""
+    """The waiting messages changed, or what they wait for."""
 
     shows = frozenset({Shows.QUEUE})
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChanged(Event):
-    """Another model or level answers from the next message on."""
+    """The chosen model or effort changed; it applies from the next message on."""
 
     shows = frozenset({Shows.MODEL, Shows.METER, Shows.BUDGETS})
 
 
 @dataclass(frozen=True, slots=True)
 class TitleChanged(Event):
-    """The conversation has another title."""
+    """The conversation's title changed."""
 
     shows = frozenset({Shows.TITLE})
 
@@ -189,6 +189,6 @@ class PathChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class ServerLeaves(Event):
-    """This server is about to stop: the page comes back, to it or to another, after a moment."""
+    """This server is about to stop: the page reconnects after a moment, to it or to another."""
 
     shows = frozenset({Shows.OWN})

@@ -19,7 +19,7 @@ WRONG_CALLS = (
     " so the turn was ended. Say what it should do instead, or try another model."
 )
 
-#: Finish reasons of failures, by error code; other failures have none.
+#: Finish reasons by error code; other failures have none.
 _REASONS = {
     "budget": "budget",
     "turn_money": "loop_limit",
@@ -39,12 +39,12 @@ def finish_answer(stop_reason: str) -> Finish:
 
 
 def finish_refusal(words: str) -> Finish:
-    """Finish a turn that the model refused to answer, with its explanation if it gave one."""
+    """Finish a turn that the model refused to answer, with its explanation if there is one."""
     return Finish("done", "refusal", "", f"{words} {LEFT_OUT}".strip())
 
 
 def finish_at_limit(code: Literal["turn_rounds", "turn_tools"]) -> Finish:
-    """Finish a turn that has made all the calls it may make."""
+    """Finish a turn that has reached its cap on model calls or on tool calls."""
     return Finish("done", "loop_limit", code)
 
 

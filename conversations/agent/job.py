@@ -35,7 +35,7 @@ class Caps:
 class Job:
     """One turn to run; `envelope` is that of its replies.
 
-    `max_output` is the model's output limit where the request's limit may be raised; 0: it may not.
+    `max_output` is the model's output limit if the request's limit may be raised; 0 if it may not.
     """
 
     model: str
@@ -50,9 +50,9 @@ class Job:
     #: Whether the API clears tool results and compacts on demand for this model.
     clears: bool = False
     compacts: bool = False
-    #: How conversations of this site go on.
+    #: How long conversations of this site continue.
     continuation: Continuation = EVEN
-    #: The same work for the model that goes on when this one declines; None: the turn ends.
+    #: The job for the fallback model if this model declines; None: the turn ends.
     fallback: Job | None = None
 
 
@@ -64,24 +64,24 @@ class LoadedConversation:
     report: Report | None
     bound_to: str
     rejected: int
-    #: The figure at which the last summary was rejected; 0: none was, since the last one applied.
+    #: The size of the context at the last rejected summary; 0: none since the last applied one.
     rejected_at: int = 0
-    #: Answers on the path: the calls that the conversation has made.
+    #: Answers on the path, which is the number of calls that the conversation has made.
     calls: int = 0
-    #: When the last call of this conversation to this model was sent, in seconds since 1970; 0:
-    #: there was none, so nothing of it is in the prompt cache.
+    #: When this conversation last called this model, in seconds since 1970; 0: never, so the prompt
+    #: cache has nothing of it.
     called_at: float = 0.0
-    #: Seconds for which the API keeps what that call cached, and those between the last turns.
+    #: Seconds for which the API keeps what that call cached; seconds between the last turns.
     cache_lifetime: int = SECONDS["5m"]
     pauses: tuple[int, ...] = ()
     #: The model that made the compaction block in view; "" when there is none or it is unknown.
     compacted_by: str = ""
-    #: What people decided on tool calls, as (id of the call, verdict), oldest first.
+    #: Decisions of people on tool calls, as (call id, verdict), oldest first.
     decisions: tuple[tuple[str, str], ...] = ()
 
 
 def list_call_ids(view: View) -> set[str]:
-    """Return the ids of all tool calls in view, the API's own among them."""
+    """Return the ids of all tool calls in view, those of the API's own tools included."""
     ids: set[str] = view.learn("call ids", _no_ids, _read_ids)
     return ids
 

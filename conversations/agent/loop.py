@@ -68,13 +68,13 @@ class Runner:
         )
         self.pauses, self.overflows = progress.pauses, progress.overflows
         self.refusals = RefusedRequests(job, ports, progress.refusals)
-        #: What was said before the model declined, if it did; see TurnProgress.
+        #: Number of the message written before the model declined; see TurnProgress.
         self.declined = progress.declined
         #: Number of the first message of this turn.
         self.first = progress.first
         #: Ids of this turn's tool calls, in view or not.
         self.ids = set(progress.ids)
-        #: Length and edits of the view when the meter was last published.
+        #: Length and number of edits of the view when the meter was last published.
         self.metered = (0, 0)
 
     async def run(self) -> Finish:
@@ -107,10 +107,10 @@ class Runner:
             received = await self._reply(state)
             state = received.state
             if waited:
-                # What it waited for is shown with its call.
+                # The tool results that this round waited for are shown with its calls.
                 await self.ports.publish(RoundChanged(self.turn, self.round - 1))
             if received.answer.tool_uses:
-                # Its tools may take long; otherwise the next call or the end publishes the meter.
+                # Tools may take long; without any, the next call or the end publishes the meter.
                 moved = self._meter_events(state.view)
                 await self.ports.publish(RoundChanged(self.turn, self.round), *moved)
                 calls = OpenRound(received.sent.call, received.answer.tool_uses)
@@ -126,7 +126,7 @@ class Runner:
         return finish
 
     def _meter_events(self, view: View) -> tuple[MeterMoved, ...]:
-        """Return the event for how full the context is, if that has changed since the last one."""
+        """Return the meter's event if the context has changed since it was last published."""
         if self.metered == _measure(view):
             return ()
         self.metered = _measure(view)
@@ -135,11 +135,11 @@ class Runner:
     async def _answer_refusal(
         self, received: ReceivedAnswer
     ) -> tuple[LoadedConversation, Finish | None]:
-        """Go on once with the model for this; else the exchange is left out, and the turn ends."""
+        """Continue once with the fallback model; else remove the exchange and end the turn."""
         state, fallback = received.state, self.job.fallback
         said = state.view.messages[-1].seq if received.answer.blocks else 0
         if fallback is not None:
-            # A round is an answer that is stored.
+            # A round counts only if its answer is stored.
             self.round -= not said
             if said:
                 await self.ports.publish(RoundChanged(self.turn, self.round))
@@ -151,9 +151,9 @@ class Runner:
     async def _hand_over(
         self, fallback: Job, state: LoadedConversation, said: int
     ) -> LoadedConversation | None:
-        """Go on with another model, without what the first one said before it declined.
+        """Continue with the fallback model, without the text written before the refusal.
 
-        None when that may not be left out.
+        Returns None when the removal of that text was vetoed.
         """
         if said and state.view.messages[-1].seq == said:
             change = build_declined_trim(state.view, said, self.job.model)
@@ -165,7 +165,7 @@ class Runner:
         return forget_reports(state)
 
     async def _leave_out(self, change: Transformation, view: View) -> bool:
-        """Record what is not part of the next request, or that this was vetoed."""
+        """Record a removal, or its veto; return whether it was applied."""
         veto = await self.ports.log.record(change, self.job.policy, None)
         if veto is not None:
             kept = edits.build_unapplied(view, change.kind, change.trigger, "vetoed", veto.reason)
@@ -173,7 +173,7 @@ class Runner:
         return veto is None
 
     def _goes_on(self, received: ReceivedAnswer) -> bool:
-        """Return whether an answer that paused is sent back to get the rest of it."""
+        """Return whether a paused answer is sent back so that the API continues it."""
         if received.answer.stop_reason != "pause_turn" or self.pauses >= self.job.caps.pauses:
             return False
         try:
@@ -183,19 +183,19 @@ class Runner:
         return True
 
     async def _reply(self, state: LoadedConversation) -> ReceivedAnswer:
-        """Prepare and call; after an overflow, reduce harder, a bounded number of times."""
+        """Prepare and call; after an overflow reduce harder, a bounded number of times."""
         harder = 0
         overflow: tuple[ModelFailed, tuple[object, ...]] | None = None
         while True:
             prepared, state = await RequestPreparation(self.job, self.ports, state).prepare(harder)
-            # A request that could not be made smaller is not sent again.
+            # A request that could not be made smaller is not sent a second time.
             sent = prepared.view.edits, prepared.cleared
             if overflow is None or sent != overflow[1]:
                 try:
                     return await self._ask_for_reply(prepared, state)
                 except ModelFailed as error:
                     if error.code == "signature" and state.bound_to != REFUSED:
-                        # No envelope of ours makes the signatures valid: drop all thinking.
+                        # No envelope makes the refused signatures valid: drop all thinking.
                         state = replace(state, bound_to=REFUSED)
                         continue
                     if error.code in REFUSED_FOR_GOOD:
@@ -210,7 +210,7 @@ class Runner:
             harder += 1
 
     async def _ask_for_reply(self, prepared: Prepared, state: LoadedConversation) -> ReceivedAnswer:
-        """Open a call, read it, close it; retry while nothing was shown and it may help."""
+        """Open a call, read it, close it; retry while nothing was shown and a retry may help."""
         view = prepared.view
         left = self.job.window - prepared.gauge.seen
         envelope = self.job.envelope.fit_window(left).with_lifetime(prepared.lifetime)
@@ -237,7 +237,7 @@ class Runner:
                 tries += 1
                 continue
             if answer.is_cut_call and not message and not sent.is_limited:
-                # None of it can be kept: request it once more with a higher limit.
+                # A cut tool call cannot be kept: repeat the request with a higher limit.
                 longest = min(LONGER_FACTOR * first_limit, self.job.max_output, left)
                 if envelope.max_tokens == first_limit < longest:
                     envelope = envelope.with_limit(longest)
@@ -262,7 +262,7 @@ class Runner:
     async def _use_tools(
         self, state: LoadedConversation, calls: OpenRound
     ) -> tuple[LoadedConversation, Finish | None]:
-        """Answer the tool calls of an answer; those beyond the cap get a result that says so.
+        """Answer the tool calls of an answer; those beyond the cap get an error result.
 
         When no further call could use the results, no tool runs: raises Refused.
         """
@@ -285,7 +285,7 @@ class Runner:
         return replace(state, view=state.view.append(message)), self._is_over()
 
     def _is_over(self) -> Finish | None:
-        """Return how the turn ends once it has reached a tool limit; None while it may go on."""
+        """Return how the turn ends once it has reached a tool limit; None if it may continue."""
         if self.tool_calls > self.job.caps.tool_calls:
             return finish_at_limit("turn_tools")
         return finish_wrong_calls() if self.wrong >= self.job.caps.wrong_rounds else None
@@ -306,7 +306,7 @@ def _measure(view: View) -> tuple[int, int]:
 def _add_answer(
     state: LoadedConversation, answer: Answer, message: Message | None, envelope: Envelope
 ) -> LoadedConversation:
-    """Return the conversation with an answer, and with what the API reported for it."""
+    """Return the conversation with an answer and the usage that the API reported for it."""
     view = state.view.append(message) if message else state.view
     report = build_report(answer, view, envelope.overhead) or state.report
     return replace(state, view=view, report=report, calls=state.calls + (message is not None))

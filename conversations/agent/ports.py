@@ -73,7 +73,7 @@ class Refused(Exception):
 
 @dataclass(eq=False)
 class ModelFailed(Exception):
-    """A call failed at the API or on the way there; the closed set that the rest of the app knows.
+    """A call failed at the API or on the way; `code` is from a closed set.
 
     `code` is one of: rate_limited, overloaded, upstream, unreachable, timeout, cut, protocol_error,
     overflow, signature, invalid_request, authentication, permission, not_found, billing.
@@ -85,7 +85,7 @@ class ModelFailed(Exception):
     retry_after: float | None = None
     request_id: str = ""
     may_retry: bool = False
-    #: What the API said, for the record: people read `text`.
+    #: The API's own message, for the record; people read `text`.
     api_text: str = ""
     #: Part of the answer had been shown.
     was_shown: bool = False
@@ -95,7 +95,7 @@ class ModelFailed(Exception):
 
     @property
     def recorded(self) -> str:
-        """The text for the record of the call, with the API's own words."""
+        """The text for the record of the call, with the API's own message."""
         return f"{self.text} It said: {self.api_text}" if self.api_text else self.text
 
 
@@ -116,14 +116,14 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a call ended. `blocks` are the blocks of the answer to store; empty stores nothing."""
+    """How a call ended. `blocks` are the answer's blocks to store; if empty, nothing is stored."""
 
     status: CallStatus
     usage: Usage | None = None
     stop_reason: str = ""
     blocks: tuple[str, ...] = ()
     tools: tuple[ToolUse, ...] = ()
-    #: Tokens received of an answer that was cut off, for its bill.
+    #: Tokens received of an answer that was cut off, to bill it.
     received_tokens: int = 0
     received_searches: int = 0
     failure: ModelFailed | None = None
@@ -156,13 +156,13 @@ class Log(Protocol):
 
     async def load(self) -> LoadedConversation: ...
     async def pins(self) -> frozenset[str | int]:
-        """Return what no step may touch now: ids of tool calls and numbers of messages."""
+        """Return what no step may change: ids of tool calls and numbers of messages."""
         ...
 
     async def record(
         self, transformation: Transformation, policy: Policy, summary_call: int | None
     ) -> Veto | None:
-        """Record the change, or return a receiver's veto instead."""
+        """Record the change, or return the veto of a receiver instead."""
         ...
 
     async def store_results(self, content: str) -> Message:
@@ -178,11 +178,11 @@ class Calls(Protocol):
         ...
 
     async def demand(self, sent: Sent) -> None:
-        """Raise Refused when no call could follow this one, so that no tool needs to run."""
+        """Raise Refused when no call could follow this one, so that no tool runs in vain."""
         ...
 
     async def close(self, sent: Sent, ending: Ending) -> Message | None:
-        """Settle and store the blocks to keep, with their planned tool calls."""
+        """Settle the call and store its blocks, with the tool calls they request."""
         ...
 
 
@@ -212,14 +212,14 @@ class Tools(Protocol):
         ...
 
     async def run(self, use: ToolUse) -> ToolDone:
-        """Run it; an unknown tool, bad input or an exception becomes a result that says so."""
+        """Run the tool; an unknown tool, bad input or an exception becomes an error result."""
         ...
 
     async def finished(self, use: ToolUse, done: ToolDone) -> None: ...
 
 
 class Stage(Protocol):
-    """Where the turn is seen: its state, its events, its growing text."""
+    """Shows the turn to people: its state, its events, its growing text."""
 
     async def enter(self, state: str, *, attempt: int = 0, wait: float = 0.0) -> None: ...
     async def publish(self, *events: Event) -> None: ...
@@ -227,7 +227,7 @@ class Stage(Protocol):
 
 
 class Line(Protocol):
-    """What one call needs: to be recorded, to be sent, to be stopped."""
+    """What one call needs to be recorded, sent and stopped."""
 
     @property
     def calls(self) -> Calls: ...
@@ -245,7 +245,7 @@ class Ports:
     tools: Tools
     stage: Stage
     switch: Switch
-    #: Waits so many seconds; a stop interrupts it.
+    #: Waits for a number of seconds; a stop interrupts it.
     pause: Callable[[float], Awaitable[object]]
     #: Returns a number from 0 to 1, for jitter; returns seconds since 1970.
     chance: Callable[[], float]

@@ -1,4 +1,4 @@
-"""Prepare a request: drive the pipeline, record what it proposes, answer what it requests.
+"""Prepare a request: drive the pipeline, record its proposals, answer its requests.
 
 Pure, like the loop; every answer comes through a port.
 """
@@ -40,7 +40,7 @@ class RequestPreparation:
         self.rejected, self.rejected_at = state.rejected, state.rejected_at
 
     async def prepare(self, harder: int) -> tuple[Prepared, LoadedConversation]:
-        """Return what to send, and the conversation as it then is; raises ContextError."""
+        """Return what to send, and the conversation after the changes; raises ContextError."""
         state = self.state
         situation = self._situation(await self.ports.log.pins())
         steps = pipeline.prepare(state.view, situation, self.job.policy, harder=harder)
@@ -50,7 +50,7 @@ class RequestPreparation:
             # In a thread: shortening a huge result takes long and would block every other turn.
             request = await asyncio.to_thread(_advance, steps, reply)
             if isinstance(request, Prepared):
-                # Any compaction block that is left was made by this model.
+                # A compaction block that is still in view was made by this model.
                 maker = self.job.model if api_clearing.has_compaction_block(request.view) else ""
                 return request, replace(
                     state,
@@ -82,7 +82,7 @@ class RequestPreparation:
         call = self.call if asks_model else None
         veto = await self.ports.log.record(change, self.job.policy, call)
         if asks_model and veto is None:
-            # Counted as in the log: rejected and vetoed ones since the last applied one.
+            # Counted as in the log: rejections and vetoes since the last applied summary.
             is_applied = change.outcome == "applied"
             self.rejected = 0 if is_applied else self.rejected + 1
             self.rejected_at = 0 if is_applied else change.trigger.number

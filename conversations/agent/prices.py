@@ -11,10 +11,10 @@ from conversations.context.view.cache_breakpoints import Lifetime
 from conversations.context.view.cost_decision import Rates
 
 MILLION = 1_000_000
-#: Smallest output limit with which a call is made, in tokens.
+#: Smallest output limit of a call, in tokens.
 LEAST_OUTPUT = 1_024
 KINDS = ("input", "output", "cache_write_5m", "cache_write_1h", "cache_read", "web_search")
-#: Kinds an input token of our requests can be billed as, by the lifetime of the cache.
+#: Kinds of token that input can be billed as, by the lifetime of the cache.
 _INPUT_KINDS = ("input", "cache_write_5m", "cache_read")
 _KINDS: dict[Lifetime, tuple[str, ...]] = {
     "5m": _INPUT_KINDS,
@@ -61,8 +61,8 @@ class PriceList:
         """Return the cost of a call in micro-dollars; every prompt token counts for the tier.
 
         A kind without a price that `worst` did not include is billed at the highest input rate: the
-        call was made, so refusing it is too late. Searches without a price were never offered and
-        are not billed. What the answer was priced by besides changes the tokens, not the searches.
+        call was made, so it cannot be refused any more. Searches without a price were never offered
+        and are not billed. `Usage.factors` change the price of the tokens, not of the searches.
         """
         searched = usage.searches * self.search if usage.searches and self.has_search else 0
         charged = sum(map(self._charge, usage.billed)) * prod(usage.factors)
@@ -71,7 +71,7 @@ class PriceList:
 
     @property
     def has_search(self) -> bool:
-        """Whether web searches have a price: only then are they offered to a model."""
+        """Whether web searches have a price: only then are they offered to the model."""
         return any("web_search" in rates for above, rates in self.tiers if above == 0)
 
     @property
@@ -80,7 +80,7 @@ class PriceList:
         return self.rate("web_search", 0)
 
     def _charge(self, usage: Usage) -> int:
-        """Return micro-dollars times a million for one iteration."""
+        """Return the price of one iteration, in millionths of a micro-dollar."""
         counts = {
             "input": usage.input,
             "output": usage.output,
@@ -103,7 +103,7 @@ class PriceList:
 
     @property
     def rates(self) -> Rates | None:
-        """The prices the context engine decides by; None when one is missing."""
+        """The prices by which the context engine decides; None when one is missing."""
         try:
             fresh, output, write, read = (self.rate(kind, 0) for kind in _DECIDING)
         except PriceMissing:

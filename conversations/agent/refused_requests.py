@@ -1,9 +1,9 @@
-"""What a turn does when the API refuses its request for good, although no known rule is broken.
+"""What a turn does when the API permanently refuses its request, although no known rule is broken.
 
-Once in a turn the view is repaired by what the API said, recorded, and sent again. If that is
-refused as well, or there is nothing to repair, the turn fails and its messages are left out of
-later requests, so that the next one is not refused for the same reason; a repair that did not help
-is taken back with it. A refused request is free: nothing is paid twice.
+Once in a turn the view is repaired according to the API's message, the repair is recorded, and the
+request is sent again. If that is refused as well, or there is nothing to repair, the turn fails and
+its messages are removed from later requests, so that the next one is not refused for the same
+reason; a repair that did not help is taken back. A refused request is free: nothing is paid twice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from conversations.context.steps import repair_refused
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import View
 
-#: Codes of refusals that a repeat alone does not mend.
+#: Error codes of requests that a retry alone cannot help.
 REFUSED_FOR_GOOD = ("invalid_request", "signature")
 #: Repairs after a refusal in one turn.
 MOST_REPAIRS = 1
@@ -28,17 +28,17 @@ NOT_TAKEN = (
 
 
 class RefusedRequests:
-    """The refusals of one turn, of which `count` were repaired before."""
+    """The refusals of one turn; `count` of them were repaired already."""
 
     def __init__(self, job: Job, ports: Ports, count: int) -> None:
         self.job, self.ports, self.count = job, ports, count
-        #: The view before the repair of this run.
+        #: The view before the repair made in this run.
         self.before: View | None = None
 
     async def repair(
         self, state: LoadedConversation, error: ModelFailed, first: int
     ) -> LoadedConversation:
-        """Return the conversation with a repair; raises ModelFailed when the turn ends instead."""
+        """Return the conversation with a repair; raises ModelFailed when the turn must end."""
         if error.was_shown or repair_refused.names_parameter(error.api_text):
             raise error
         view = state.view
@@ -56,9 +56,9 @@ class RefusedRequests:
         return replace(state, view=change.made)
 
     async def _choose(self, changes: tuple[Transformation, ...]) -> Transformation | None:
-        """Return the first change whose request the API would count, else the first one.
+        """Return the first change whose request the API agrees to count, else the first change.
 
-        Counting is free and has the rules of sending.
+        Counting is free and has the same rules as sending.
         """
         if len(changes) > 1:
             for change in changes:

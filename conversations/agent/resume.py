@@ -20,9 +20,9 @@ WRONG = ("unknown_tool", "bad_input")
 class OpenRound:
     """An answer whose tool calls have no results message yet.
 
-    `call` is the API call that gave the answer. `done` are the tool calls that ended, `started`
-    those that were started and whose outcome is unknown, with their effects; the others were not
-    started.
+    `call` is the API call that gave the answer. `done` are the tool calls that have ended;
+    `started` those that were started and whose outcome is unknown, with their effects; all others
+    were not started.
     """
 
     call: int
@@ -42,9 +42,9 @@ class TurnProgress:
     wrong: int = 0
     pauses: int = 0
     overflows: int = 0
-    #: Requests that the API refused for good.
+    #: Requests that the API permanently refused.
     refusals: int = 0
-    #: The number of what was said before the model declined (0: nothing was); None: it did not.
+    #: Number of the message written before the model declined (0: none); None: it did not.
     declined: int | None = None
     #: Ids of its tool calls.
     ids: frozenset[str] = frozenset()

@@ -1,8 +1,8 @@
 """The stop switch of a turn: a state that is checked, and an interruption of waits.
 
-The turn checks for a stop between its steps; only while it waits for the model, a tool or a pause
-is it also interrupted, never in the middle of a write. Leaving is weaker: the turn is handed to
-another worker at a point where that loses nothing, which is between two calls.
+The turn checks for a stop between its steps; only a wait for the model, for a tool or for a pause
+is also interrupted, never a write. Leaving is weaker: the turn is handed to another worker at a
+point where nothing is lost, which is between two calls.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: The reason of a turn that is left to another worker.
+#: The reason of a turn that is handed to another worker.
 LEFT = "left"
 
 
@@ -43,7 +43,7 @@ class Switch:
         self._wake(self._waiting - {asyncio.current_task()})
 
     def leave(self) -> None:
-        """Request that the turn be left to another worker; wakes it from a pause."""
+        """Request that the turn be handed to another worker; interrupts a pause."""
         self._is_leaving = True
         self._wake(self._pausing & self._waiting)
 
@@ -60,7 +60,7 @@ class Switch:
             raise Stopped(self.reason)
 
     def check_leaving(self) -> None:
-        """Raise Stopped if the turn is to be left; call it between calls, when all is stored."""
+        """Raise Stopped if the turn is to be handed over; use it between calls, with all stored."""
         if self._is_leaving and not self.reason:
             raise Stopped(LEFT)
 
@@ -87,8 +87,8 @@ class Switch:
         try:
             yield
         except (asyncio.CancelledError, Exception) as error:
-            # Whatever error a wait ends with once it was woken, the stop caused it. A cancellation
-            # by others (a shutdown) is passed on.
+            # An interrupted wait may raise any error; the stop caused it. A cancellation by others
+            # (a shutdown) is passed on.
             is_ours = task in self._woken and task.uncancel() == 0
             self._woken.discard(task)
             if is_ours:

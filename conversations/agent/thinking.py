@@ -1,10 +1,10 @@
-"""What models do with thinking, and how a call of ours has to say that it wants little of it.
+"""What each model does with thinking, and the parameters with which a call asks for little of it.
 
-Some models think when a request does not say whether they shall, some cannot be kept from it, and
-what they think counts to the limit of the answer. So a call whose answer is short by nature (a
-title, a summary) switches thinking off where the model lets it; where not, it asks for little and
-leaves room for it. Facts by model, of 2026-11-24: the API's documentation, recorded exchanges, and
-the types of SDK 2.11 (thinking types, effort levels).
+Some models think unless a request forbids it, some cannot be kept from it, and thinking counts
+towards the output limit. So a call with a short answer (a title, a summary) switches thinking off
+if the model allows that; otherwise it requests the lowest effort and a higher output limit. Facts
+by model, of 2026-11-24: the API's documentation, recorded exchanges, and the types of SDK 2.11
+(thinking types, effort levels).
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Any, Literal
 
 Effort = Literal["low", "medium", "high", "xhigh", "max"]
 EFFORTS: tuple[Effort, ...] = ("low", "medium", "high", "xhigh", "max")
-#: Tokens that an answer is given on top for thinking that cannot be switched off.
+#: Tokens added to the output limit for thinking that cannot be switched off.
 ROOM = 2_048
 
 
 @dataclass(frozen=True, slots=True)
 class ThinkingFacts:
-    """`off` is the thinking type that switches it off; "" where there is none."""
+    """How a model thinks; `off` is the thinking type that switches it off, "" if there is none."""
 
-    #: Thinks when the request says nothing of it.
+    #: Whether the model thinks when the request has no thinking parameter.
     is_default: bool = True
     off: Literal["disabled", "between_tools", ""] = ""
-    #: The highest effort with which it may be off.
+    #: The highest effort at which thinking may be off.
     off_up_to: Effort = "max"
     efforts: tuple[Effort, ...] = EFFORTS
-    #: The effort of a request that names none.
+    #: The effort of a request without an effort parameter.
     effort: Effort = "high"
 
 
@@ -55,12 +55,12 @@ FACTS: dict[str, ThinkingFacts] = {
     "claude-sonnet-4-5": _EXTENDED,
     "claude-haiku-4-5": _EXTENDED,
 }  # fmt: skip
-#: Of a model that is not listed nothing is assumed: it may think, and takes no parameter for it.
+#: An unlisted model: it may think, and no parameter is sent for it.
 _UNKNOWN = ThinkingFacts(efforts=())
 
 
 def find_thinking_facts(model: str) -> ThinkingFacts:
-    """Return what is known of a model; an id may end in the date of a snapshot."""
+    """Return the facts of a model; its id may end in the date of a snapshot."""
     return FACTS.get(model) or FACTS.get(_strip_date(model), _UNKNOWN)
 
 
@@ -71,10 +71,10 @@ def _strip_date(model: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class QuietCall:
-    """What the request of a call says that shall not think, or little.
+    """The parameters of a call that should think little or not at all.
 
-    `thinking` is None and `effort` "" where it says nothing; `room` are tokens for what it thinks
-    all the same.
+    `thinking` is None and `effort` "" where the request has no such parameter; `room` are the
+    output tokens added for thinking that happens all the same.
     """
 
     thinking: dict[str, Any] | None = None
@@ -83,7 +83,7 @@ class QuietCall:
 
 
 def choose_quiet_call(model: str) -> QuietCall:
-    """Return how a call of this model says that it wants no thinking."""
+    """Return the parameters with which a call of this model thinks as little as possible."""
     facts = find_thinking_facts(model)
     if not facts.is_default:
         return QuietCall()
@@ -94,9 +94,9 @@ def choose_quiet_call(model: str) -> QuietCall:
 
 
 def choose_effort(model: str, wanted: str) -> str:
-    """Return the level of the model that is nearest to the one wanted; "" is its default.
+    """Return the model's effort level nearest to the wanted one; "" is its default.
 
-    Of two that are equally near the lower one, which costs less.
+    Of two equally near levels the lower one, which costs less.
     """
     levels = find_thinking_facts(model).efforts
     if not wanted or not levels or wanted not in EFFORTS:

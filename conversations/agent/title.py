@@ -1,7 +1,7 @@
 """A conversation's title by the model: the prompt, and how its answer is read.
 
-The quoted text is untrusted. It is sent as strings of a JSON object, which nothing inside them can
-end, and of the answer only one short line of text is used, or nothing.
+The quoted text is untrusted. It is sent as strings of a JSON object, which no text inside them can
+end; at most one short line of the answer is used.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ SYSTEM = (
     " alone, in the language of the conversation: two to six words on one line, without quotation"
     " marks, Markdown or a full stop."
 )
-#: Tokens that a title may have.
+#: Output limit of a title, in tokens.
 MAX_TOKENS = 40
 #: Characters quoted of the prompt and of the answer.
 PROMPT_CHARS, ANSWER_CHARS = 2_000, 1_000
 MOST_CHARS = 80
-#: Stop reasons of a complete answer; any other means the title may be cut.
+#: Stop reasons of a complete answer; after any other the title may be cut.
 _WHOLE = ("end_turn", "stop_sequence")
 _LABEL = re.compile(r"(?:title|titel|titre|título)\s*[:：]\s*", re.IGNORECASE)
 _MARKS = re.compile(r"[*`#]+|~~|__")
@@ -51,7 +51,7 @@ def read_title(text: str, stop_reason: str) -> str:
 
 def _clean_line(line: str) -> str:
     seen = "".join(" " if _is_unseen(letter) else letter for letter in wire.clean(line))
-    # The removed characters may have stood between two spaces.
+    # A removed character may have been between two spaces.
     bare = " ".join(_MARKS.sub("", " ".join(seen.split())).split()).strip(_ROUND)
     return _LABEL.sub("", bare, count=1).strip(_ROUND)
 

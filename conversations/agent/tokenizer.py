@@ -1,13 +1,13 @@
-"""Count the tokens an interrupted answer is billed for, by what is known of each tokenizer family.
+"""Estimate the tokens that an interrupted answer is billed for, by the model's tokenizer family.
 
-An answer that never reported its final figures still costs what the model wrote. The count is
-linear over classes of characters, per family of models, rounded up for each block; a call costs its
-name, its input so far and a frame. What the model does not write (signatures, results, citations)
-counts nothing. Thinking counts as far as it was shown: only the API knows the rest.
+An answer without final usage still costs what the model wrote. The estimate is linear over classes
+of characters, per family of models, rounded up for each block; a tool call costs its name, its
+input so far and a constant. What the model does not write (signatures, results, citations) counts
+nothing. Thinking counts as far as it was streamed: only the API knows the rest.
 
-This is not the estimate of a request (`context/tokens/estimate.py`): that one is scaled by what the
-API last reported, so it needs one family only, estimates words by spaces and reads megabytes at
-memory speed.
+The estimate of a request (`context/tokens/estimate.py`) is another one: it is scaled by the API's
+last report, so it needs one family only, estimates words by spaces and reads megabytes at memory
+speed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 #: Tokens of a call besides its name and its input.
 CALL_TOKENS = 12
-#: The last generation of the older family.
+#: The last generation (major, minor) of the older family.
 _LAST_OLDER = (4, 6)
 _WHITE = frozenset(" \t\n\r\v\f")
 _GENERATION = re.compile(r"(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
@@ -62,7 +62,7 @@ NEWER = Family(32, 157, 46, 96, 56, 100, 310, 15, 0)
 
 
 def find_family(model: str) -> Family:
-    """Return the family of a model, by the generation in its name; unknown ones count as newer."""
+    """Return the family of a model, by the generation in its name; unknown models are newer."""
     found = _GENERATION.search(model)
     if found is None:
         return NEWER

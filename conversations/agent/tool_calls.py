@@ -2,7 +2,7 @@
 
 A call always gets a result, whatever its tool does, because an answer without its results would
 make the conversation unusable. Calls stay open only when a port can no longer write (a lost lease)
-or an approval is needed, which is requested once all the others have run. When another worker
+or an approval is needed, which is requested once all other calls have run. When another worker
 resumes, ended calls are not run again; started ones are, unless they may have changed something:
 their result then is that the outcome is unknown.
 """
@@ -83,7 +83,7 @@ class ToolRuns:
             if calls.started.get(use.id) == "write":
                 found[use.id] = ToolDone(wire.encode(CUT_SHORT), "unknown")
             elif use.id in calls.started:
-                # It was allowed when it was started.
+                # It was approved before it was started.
                 continue
             elif at >= self.allowed:
                 found[use.id] = ToolDone(wire.encode(self.denied), "denied")
@@ -140,9 +140,9 @@ def _is_cancelled() -> bool:
 
 
 def _result(use: ToolUse, done: ToolDone) -> str:
-    """Write the block of a result; the API takes an error only where all of it is text.
+    """Write the block of a result; the API accepts an error flag only if all content is text.
 
-    One with an image is sent as it is stored, without the flag: its text says what went wrong.
+    A failed result with an image is sent without the flag: its text describes the error.
     """
     head = wire.encode({"type": "tool_result", "tool_use_id": use.id})
     is_error = "" if done.state == "ok" or _has_media(done.content) else ',"is_error":true'

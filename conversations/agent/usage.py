@@ -1,9 +1,9 @@
 """Token counts as the API reports them: cumulative, and clamped to what is possible.
 
 `input` excludes what was read from or written to the cache; the size of the request is `context`.
-Where the API lists its iterations, each is billed separately: a compaction is in the bill and not
-in the top-level figures, and the last message iteration alone is the size of the request. It also
-says what the answer was priced by besides its tokens, whoever chose it: a workspace can be kept in
+Where the API lists its iterations, each is billed separately: a compaction is billed but not in the
+top-level figures, and the last message iteration alone is the size of the request. The usage also
+names what changes the price of the tokens (`FACTORS`), which a workspace may set: it can be kept in
 one country.
 """
 
@@ -17,9 +17,9 @@ from conversations.context.errors import WireError
 from conversations.context.policy.gauge import LoopFigures
 from conversations.context.view import wire
 
-#: The key under which the figures of the start of an answer are kept beside those of its end.
+#: The key under which usage at the start of an answer is stored beside that of its end.
 START = "message_start"
-#: More tokens than any model takes: a figure above it is the sender's error.
+#: More tokens than any model accepts: a larger figure is an error of the sender.
 MOST_TOKENS = 1_000_000_000
 _INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 #: More searches than any request makes.
@@ -28,7 +28,7 @@ MOST_SEARCHES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """What a value of a field of usage does to the price of its tokens, in thousandths."""
+    """The factor, in thousandths, by which a value of a usage field changes the price of tokens."""
 
     field: str
     value: str
@@ -46,7 +46,7 @@ WHOLE = 1_000
 
 
 def read_factors(usage: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the factors, in thousandths, that an answer with this usage was priced by."""
+    """Return the price factors, in thousandths, that apply to an answer with this usage."""
     return tuple(one.per_mille for one in FACTORS if usage.get(one.field) == one.value)
 
 
@@ -70,14 +70,14 @@ class Usage:
     #: Tool uses whose results the API cleared, and the tokens that freed in the request.
     cleared_uses: int = 0
     cleared: int = 0
-    #: The figures came with the end of the answer; otherwise its output is not known yet.
+    #: Whether the figures came with the end of the answer; otherwise its output is unknown.
     is_final: bool = True
     #: Web searches that the API made for this answer.
     searches: int = 0
-    #: Size of the request as the answer began, where the API ran tools of its own: the figures of
-    #: input are then the sum over its rounds.
+    #: Size of the request at the start of the answer, if the API ran its own tools; the input
+    #: figures are then the sum over its rounds.
     first: int | None = None
-    #: What the answer was priced by besides, each in thousandths of the rates of its tokens.
+    #: Price factors of the tokens, each in thousandths.
     factors: tuple[int, ...] = ()
 
     @property
@@ -91,7 +91,7 @@ class Usage:
 
     @property
     def context(self) -> int:
-        """Tokens of the request, however they were billed."""
+        """Size of the request in tokens, however they were billed."""
         if self.last is not None:
             return self.last
         return self.read if self.first is None else self.first
@@ -103,16 +103,16 @@ class Usage:
 
     @property
     def tier(self) -> int:
-        """The prompt size that decides the rates; of a sum over rounds the mean, for want of more.
+        """The prompt size that decides the rates; of a sum over rounds at least their mean.
 
-        A search makes one round more.
+        Each search adds one round.
         """
         is_sum = self.first is not None and self.last is None
         return max(self.context, self.read // (self.searches + 1)) if is_sum else self.context
 
     @property
     def loop(self) -> LoopFigures | None:
-        """The figures from which the context after the answer is estimated; None: `last` says."""
+        """The figures to estimate the context after the answer from; None: `last` is its size."""
         if self.last is not None:
             return None
         return LoopFigures(self.first, self.read, self.output, self.cleared)
@@ -133,7 +133,7 @@ class Usage:
         return replace(_sum(self.billed), searches=self.searches)
 
     def cut(self, read: int, written: int, searches: int = 0) -> Usage:
-        """Return what an interrupted stream is billed for; its last iteration wrote the rest."""
+        """Return what an interrupted stream is billed for; its last iteration gets the rest."""
         more = max(0, written - self.output)
         parts = tuple(replace(part, output=part.output + more) for part in self.parts[-1:])
         return replace(
@@ -148,15 +148,15 @@ class Usage:
 def read_usage(raw: dict[str, Any]) -> Usage:
     """Read a `usage` object; a missing, negative, huge or malformed figure never becomes money.
 
-    It may include the `context_management` of the answer, which says what was cleared, and under
-    START what was reported when the answer began.
+    It may include the answer's `context_management`, which reports what was cleared, and under
+    START the usage reported at the start of the answer.
     """
     total = _read_counts(raw)
     rows = _list_objects(raw.get("iterations"))
     compactions = [_read_counts(row) for row in rows if row.get("type") == "compaction"]
     others = [_read_counts(row) for row in rows if row.get("type") != "compaction"]
     counts = [_read_counts(row) for row in rows if row.get("type") == "message"]
-    # Iterations that do not add up to the whole are ignored.
+    # Iterations that do not add up to the total are ignored.
     is_whole = _sum(others) == replace(total, is_clamped=False)
     edited = raw.get("context_management")
     edits = _list_objects(edited.get("applied_edits")) if isinstance(edited, dict) else []
@@ -178,13 +178,13 @@ def read_usage(raw: dict[str, Any]) -> Usage:
 
 
 def _read_first(raw: object, total: Usage) -> int | None:
-    """Return the size of the request as the answer began; no round reads more than all do."""
+    """Return the request's size at the start of the answer, at most the sum over all rounds."""
     first = _read_counts(raw).read if isinstance(raw, dict) else 0
     return min(first, total.read) or None
 
 
 def read_start(usage: str) -> int | None:
-    """Read from a stored text of usage what the first round read; None where it is no sum."""
+    """Return the input of the first round from stored usage; None where usage is not a sum."""
     if f'"{START}"' not in usage:
         return None
     try:
@@ -194,7 +194,7 @@ def read_start(usage: str) -> int | None:
 
 
 def keep_start(began: dict[str, Any], ended: dict[str, Any]) -> dict[str, Any]:
-    """Return the figures of the end of an answer with those of its start."""
+    """Return the usage at the end of an answer, with that of its start under START."""
     counts = {name: began[name] for name in _INPUTS if began.get(name)}
     return ended | {START: counts} if counts else ended
 
@@ -233,7 +233,7 @@ def _read_counts(raw: dict[str, Any]) -> Usage:
         return _read_figure(figures, name, flags)
 
     hour = count(split, "ephemeral_1h_input_tokens")
-    # The split says what the total consists of; without a total it is the total.
+    # The split by lifetime adds up to the total; without a total, its sum is used.
     written = max(
         count(raw, "cache_creation_input_tokens"),
         hour + count(split, "ephemeral_5m_input_tokens"),
