@@ -1,14 +1,14 @@
 """Run the steps in order before every call; a generator that the caller drives.
 
 `prepare` yields each `Transformation` it proposes (the caller records it and sends None, or sends a
-`Veto`), `SummaryWanted` when it needs a text of the model (the caller sends a `SummaryReply`, or
-None when the call failed), `CompactionWanted` when the API shall compact, and `CountWanted` when an
-estimate is too close to the limit to decide by (a number, or None). It returns what to send. No
-async and no clock: a test answers with a string.
+`Veto`), `SummaryWanted` to request a text from the model (the caller sends a `SummaryReply`, or
+None when the call failed), `CompactionWanted` to request a compaction by the API, and `CountWanted`
+when an estimate is too close to the limit to decide by (the caller sends a number, or None). It
+returns what to send. It has no async and no clock, so a test can answer with a string.
 
-After an overflow the caller prepares again with `harder` 1, 2, 3: the room shrinks each time, so
-that a summary, then the latest results, then the largest blocks are reduced whatever the
-thresholds.
+After an overflow the caller prepares again with `harder` 1, 2, 3: each time the room shrinks and
+the next means is used whatever the thresholds: a summary, then the latest results, then the largest
+blocks.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _PHASES = {
 _STEPS = {
     name: kinds.load_step(name) for row in kinds.ROWS for name in (row.step, row.harsher) if name
 }
-#: One pass of the phase `limit`: the first step of each kind, then both of those that have two.
+#: One pass of the phase `limit`: the first step of each kind, then both steps of kinds with two.
 _LIMITING = [_STEPS[row.step] for row in _PHASES["limit"]] + [
     _STEPS[name] for row in _PHASES["limit"] if row.harsher for name in (row.step, row.harsher)
 ]
@@ -98,7 +98,7 @@ def prepare(view: View, situation: Situation, policy: Policy, *, harder: int = 0
     while working.is_doubtful or working.is_over:
         if not (yield from working.count()):
             break
-        # The better figure is acted on now, not with the next call.
+        # The counted figure applies to this call already.
         yield from working.settle()
     if working.is_over:
         raise WindowError(working.gauge.seen, working.room, situation.model)
@@ -126,13 +126,12 @@ class _Pipeline(WorkingView):
             # Not a reduction but a rule of the API: without it the request is refused.
             raise RuleError("thinking", "messages", "its signatures are another envelope's")
         if self.view is not reduced and not is_off:
-            # Without its thinking a view that could not be trimmed to its limits may be trimmed
-            # now.
+            # Without the thinking, a view that could not be trimmed to its limits may be trimmable.
             yield from self.trim()
             yield from self.expect()
 
     def close_turns(self) -> Generator[EngineRequest, Reply, None]:
-        """Leave out calls of the API's own tools that were cut off; a broken view is repaired."""
+        """Remove calls of the API's own tools that were cut off; repair a broken view."""
         try:
             change = leave_out_open_calls(self.view)
         except ContextError:
@@ -151,7 +150,7 @@ class _Pipeline(WorkingView):
             raise RuleError("compaction", "messages", "this model does not take the block")
 
     def reduce(self) -> Generator[EngineRequest, Reply, None]:
-        """Run the steps in order."""
+        """Run the steps of the phases in order."""
         for row in _PHASES["shape"]:
             yield from self.run(row)
         at_once = self.policy.compact_above_percent > 0
@@ -172,7 +171,7 @@ class _Pipeline(WorkingView):
             yield from self.reduce_at_once()
 
     def run(self, row: RegisteredKind) -> Generator[EngineRequest, Reply, None]:
-        """Run the step of one kind, unless the API does its work."""
+        """Run the step of one kind, unless the API does that work."""
         if row.name == "compaction" and self.clears:
             return
         if row.name == "summary" and (yield from self.compact()):
@@ -200,10 +199,10 @@ class _Pipeline(WorkingView):
         return True
 
     def trim(self) -> Generator[EngineRequest, Reply, None]:
-        """Drop and shorten until the view is within its limits, or nothing more can be done.
+        """Drop and shorten until the view is within its limits, or no step can reduce it further.
 
-        Reaching one limit may make another one reachable; left to the next call it would break the
-        prompt cache a second time.
+        Reaching one limit may make another one reachable; leaving that to the next call would break
+        the prompt cache a second time.
         """
         before = None
         while self.view is not before:
@@ -223,9 +222,9 @@ class _Pipeline(WorkingView):
                 yield from self.carry_out(made)
 
     def carry_out(self, made: Plan) -> Generator[EngineRequest, Reply, None]:
-        """Summarise or drop, then compact; a summary that failed leaves all as it was.
+        """Summarise or drop, then compact; after a failed summary the view stays unchanged.
 
-        Only what the window forces out is then dropped without one.
+        Then only what the window forces out is dropped without one.
         """
         before = self.view
         zone = find_zone_before(before, self.policy, made.end) if made.end else None
@@ -248,7 +247,7 @@ class _Pipeline(WorkingView):
         yield from self.propose(made.compaction(self.view, self.policy))
 
     def summarise(self, steps: Summarising | Compacting) -> Generator[EngineRequest, Reply, None]:
-        """Pass on the step's requests, unless a summary failed of late; a veto answers none."""
+        """Pass on the step's requests, unless summaries failed recently; a veto sends it None."""
         if not self.may_summarise:
             return
         reply: Any = None

@@ -1,9 +1,9 @@
 """Limits on what a conversation may change of its owner's context policy.
 
-A limit concerns what the conversation changes, by a number of its own or by its preset; the owner's
-own values are never limited. A change beyond a limit is refused. One that was made before the limit
-counts as the nearest allowed value; if such values contradict others, the conversation runs with
-its owner's policy.
+A limit applies to what the conversation changes, by a number of its own or by its preset; the
+owner's own values are never limited. A change beyond a limit is refused. A change made before the
+limit was set counts as the nearest allowed value; if such values contradict others, the
+conversation runs with its owner's policy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from conversations.context.policy.policy import (
     demand_consistent,
 )
 
-#: Stands for a number that a conversation may not change at all.
+#: Marks a number that a conversation may not change at all.
 FIXED = "fixed"
 
 

@@ -1,9 +1,9 @@
-"""How long the API is asked to keep what it caches of a conversation: five minutes or an hour.
+"""How long the API keeps what it caches of a conversation: five minutes or an hour.
 
-An hour costs more for each token that is written, and saves writing the whole context again after a
-pause of more than five minutes. It is chosen where the pauses of the conversation, and before any
-are known those that people usually make, let it save clearly more than it costs. A request reads
-what an earlier one cached with either lifetime, so the choice may change with every call.
+An hour costs more for each token written, and saves writing the whole context again after a pause
+of more than five minutes. It is chosen if, by the pauses of the conversation (or, before any are
+known, by usual pauses), it saves clearly more than it costs. A request reads what an earlier one
+cached with either lifetime, so the choice may change with every call.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from conversations.context.view.cache_breakpoints import SECONDS, Lifetime
 from conversations.context.view.cost_decision import Rates
 from conversations.context.view.view import Message, View
 
-#: Of the pauses before a prompt, so many percent fall between the lifetimes while nothing is known
-#: of a conversation, and how many known pauses this counts for.
+#: Percent of the pauses before a prompt that are between the two lifetimes, assumed while no pause
+#: is known, and the number of known pauses that this assumption counts for.
 _USUAL, _WEIGHT = 20, 5
-#: So many times what it costs must be saved: the context may be reduced, or the person may leave.
+#: Savings must be this many times the cost: the context may be reduced, or the person may leave.
 _MARGIN = 2
 
 
 def choose_lifetime(view: View, rates: Rates | None, pauses: Collection[int]) -> Lifetime:
     """Return the cheaper lifetime for a view; `pauses` are those before turns, in seconds.
 
-    A turn adds as much as the context has for each of its turns: that much is written dearer, and
-    all of the context is written again less often.
+    Assumed is that every turn adds the same number of tokens: those are written at the higher
+    price, and the whole context is written again less often.
     """
     if rates is None or rates.cache_write_1h <= rates.cache_write:
         return "5m"
@@ -38,7 +38,7 @@ def choose_lifetime(view: View, rates: Rates | None, pauses: Collection[int]) ->
 
 
 class _Prompts:
-    """Counts the prompts of a view: each is a turn, before which there is a pause."""
+    """Counts the prompts of a view; each begins a turn, with a pause before it."""
 
     count = 0
 

@@ -1,9 +1,9 @@
 """How many more calls to expect of a conversation, learned from the conversations of the site.
 
-Conversations have no typical length, so a mean would say nothing. What can be learned is how many
-of those that reached some number of calls reach twice as many; from that follows the number of
-further calls that half of them make. With few conversations to learn from it is a half for each
-doubling, which was measured on recorded sessions, so that as many calls are expected as were made.
+Conversations have no typical length, so a mean is useless. What can be learned is which share of
+the conversations with some number of calls reaches twice as many; from that follows the number of
+further calls that half of them make. With few conversations to learn from, the share is one half
+for each doubling, as measured on recorded sessions: as many further calls as were made.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-#: Of conversations that reached some calls, the part in permille that reaches twice as many, and
-#: how many observed conversations this counts for.
+#: Share of conversations that reach twice as many calls, in permille, assumed before any were
+#: observed, and the number of observed conversations that this assumption counts for.
 _PRIOR, _WEIGHT = 500, 10
-#: Doublings that are told apart: conversations of up to about a million calls.
+#: Number of doublings with a rate of their own: conversations of up to about a million calls.
 _DOUBLINGS = 20
-#: No more doublings than this are expected, however many conversations went on.
+#: At most so many doublings are expected, whatever the rates.
 _MOST_DOUBLINGS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """`rates[n]`: of conversations of 2**n calls, the part in permille that reaches twice as many.
+    """`rates[n]`: of conversations of 2**n calls, the share in permille that reaches twice as many.
 
-    Doublings behind the last rate go on at the prior.
+    Doublings beyond the last rate have the prior's rate.
     """
 
     rates: tuple[int, ...] = ()
 
     def expect_calls(self, made: int) -> int:
-        """Return the further calls that half of the conversations of so many calls make."""
+        """Return how many further calls half of the conversations with `made` calls reach."""
         made = max(1, made)
         reached, left = math.log2(made), math.log(2)
         start = reached
@@ -54,9 +54,9 @@ EVEN = Continuation()
 
 
 def learn_continuation(calls: Iterable[tuple[int, bool]]) -> Continuation:
-    """Learn from conversations: the calls each has made, and whether it has ended.
+    """Learn from conversations: the calls of each, and whether it has ended.
 
-    One that goes on counts only for the doublings it has passed.
+    One that has not ended counts only for the doublings it has passed.
     """
     passed, ended = [0] * _DOUBLINGS, [0] * _DOUBLINGS
     for count, has_ended in calls:
@@ -69,6 +69,6 @@ def learn_continuation(calls: Iterable[tuple[int, bool]]) -> Continuation:
 
 
 def _estimate_rate(passed: int, ended: int) -> int:
-    """Return the permille that went on, never none and never all."""
+    """Return the share that went on, in permille, between 10 and 990."""
     seen = passed + ended + _WEIGHT
     return min(990, max(10, (passed * 1_000 + _WEIGHT * _PRIOR) // seen))

@@ -2,8 +2,8 @@
 
 The figure is anchored on the last call as the API reported it (input, cache reads and cache writes,
 plus the output), and moved by the estimated difference of the view since. No report is None, never
-0; a report made under another model is no report. What the API clears of a request by itself is
-included in the figure (`steps/api_clearing.py` says why) and also kept apart.
+0; a report of another model does not count. What the API clears of a request by itself is included
+in the figure (`steps/api_clearing.py` says why) and also kept apart.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Report:
 class Gauge:
     """`tokens` in context, `source` of the figure, and the model's `window`; all in tokens.
 
-    `room` is what a request may fill of the window, and `permille` the reported tokens per thousand
-    estimated ones.
+    `room` is how much of the window a request may fill, and `permille` the reported tokens per
+    thousand estimated ones.
     """
 
     tokens: int
@@ -74,17 +74,17 @@ class Gauge:
 
     @property
     def excess(self) -> int:
-        """Estimated tokens that must go for the request to fit; 0 when it fits."""
+        """Estimated tokens to remove so that the request fits; 0 when it fits."""
         over = self.seen - self.room
         return over * 1000 // self.permille + 1 if over > 0 else 0
 
 
 @dataclass(frozen=True, slots=True)
 class LoopFigures:
-    """What was reported of an answer in which the API may have run tools of its own.
+    """The usage of an answer in which the API may have run its own tools.
 
-    Then `read` is a sum: each round reads the request and all that came before it. It is the bill.
-    `first` is what the first round read, None where that is not known.
+    Then `read` is a sum, which is billed: each round reads the request and everything before the
+    round. `first` is what the first round read, None where that is unknown.
     """
 
     first: int | None
@@ -95,22 +95,22 @@ class LoopFigures:
     def estimate_size(self, found: FoundTokens, request: int) -> int:
         """Estimate the tokens in context after the answer; `request` is the estimate before it.
 
-        Results are the only part that is not reported. Each round reads those before it, so the sum
-        says how large they are together; their own estimates say only how they share it.
+        Only the results are not reported. Each round reads the results before it, so `read` gives
+        their total; their own estimates give only the proportion of each.
         """
         first = min(self.read, request) if self.first is None else self.first
         if first >= self.read:
             return self.read + self.written + found.trailing
         rest = self.read - found.rounds * first - (found.rounds - 1) * self.written // 2
-        # Without results in between, what came first was not in the first figure.
+        # Without inner results the rest is the leading ones, which `first` does not include.
         inner = max(0, rest) * found.inner // found.reads if found.reads else max(0, rest)
         return first + self.written + min(inner, self.read - first) + found.trailing
 
 
 def anchor_report(report: Report, answer: Message, figures: LoopFigures | None) -> Report:
-    """Return the report, with an estimate for an answer in which the API ran tools.
+    """Return the report, with an estimate for an answer in which the API ran its own tools.
 
-    `figures` is None where the API itself said what its last round read.
+    `figures` is None where the API reported the size of its last round.
     """
     if figures is None or not answer.shape.server_results:
         return report

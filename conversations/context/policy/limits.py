@@ -1,4 +1,4 @@
-"""The limits of a view: bytes and messages as the policy says, tokens by the window."""
+"""The limits of a view: bytes and messages by the policy, tokens by the window."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from conversations.context.policy.policy import Policy
 from conversations.context.view.edits import Trigger
 from conversations.context.view.view import View
 
-#: Percent of a limit to go down to once it is passed.
+#: Percent of a limit to reduce to once it is passed.
 LOW_WATER = 80
 _UNITS = {"max_conversation_bytes": "bytes", "max_conversation_messages": "messages"}
 
@@ -18,8 +18,8 @@ _UNITS = {"max_conversation_bytes": "bytes", "max_conversation_messages": "messa
 class Goal:
     """Upper bounds that the view must reach, and the trigger.
 
-    `is_window`: the request does not fit the window otherwise; `words` is the room, in characters,
-    for the list of what was dropped.
+    `is_window`: the request does not fit the window otherwise. `words` is the limit, in characters,
+    of the list of dropped messages.
     """
 
     trigger: Trigger
@@ -42,7 +42,7 @@ class Goal:
 def find_goal(view: View, gauge: Gauge, policy: Policy, percent: int = 100) -> Goal | None:
     """Return the bounds to reach, or None when the view is within its limits."""
     triggers: list[Trigger] = []
-    # A measure without a limit may stay as it is, plus a short list.
+    # A measure without a limit may stay as large as it is, plus a short list.
     limit = policy.recall_list_chars
     tokens, size, count = view.tokens + limit, view.size + 3 * limit, view.length
     words = min(limit, gauge.room // 8)

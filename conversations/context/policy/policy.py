@@ -1,7 +1,7 @@
 """The numbers that decide when and how much the context is reduced, validated together.
 
-Names follow the designs they come from; a setting AGENTWEB_<NAME> overrides each for the site, then
-come the overrides of the user and of the conversation.
+Names follow the designs they come from. AGENTWEB_<NAME> sets a number for the site; the overrides
+of the user and of the conversation follow, in this order.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Policy:
         (0, 30_000_000),
         gettext_noop("Drop the oldest exchanges until the messages fit; 0: never."),
     )
-    #: Most messages in view, a last backstop; 0: any number.
+    #: Most messages in view, as a last resort; 0: any number.
     max_conversation_messages: int = _number(
         0, (0, 100_000), gettext_noop("Most messages in view; 0: any number.")
     )
@@ -121,12 +121,12 @@ class Policy:
     recall_list_chars: int = _number(
         4_000, (500, 100_000), gettext_noop("Characters for the list of what can be recalled.")
     )
-    #: Below so many tokens nothing is removed, unless a person asks, a price tier or the room of
-    #: the window demands it; 0: no such promise.
+    #: Below this size nothing is removed, unless a person requests it, or a price tier or the room
+    #: of the window demands it; 0: no such promise.
     keep_below_tokens: int = _number(
         0, (0, 10_000_000), gettext_noop("Below so many tokens nothing is removed; 0: no promise.")
     )
-    #: The same as a share of the window, where that is less.
+    #: The same as a percentage of the window; the smaller of the two applies.
     keep_below_percent: int = _number(
         50, (0, 95), gettext_noop("The same in percent of the window, where that is less.")
     )
@@ -149,7 +149,7 @@ class Policy:
         8_000, (500, 1_000_000), gettext_noop("Nothing is reduced for less than so many tokens.")
     )
     #: Let the API clear old tool results and compact, where the model offers it: above
-    #: input_token_budget and compaction_threshold_tokens, for no less than minimum_gain_tokens.
+    #: input_token_budget and compaction_threshold_tokens, if it frees minimum_gain_tokens.
     server_side: bool = _option(
         False, gettext_noop("Let the API clear and compact by itself, where the model offers it.")
     )
@@ -158,12 +158,12 @@ class Policy:
         (0, 1_000),
         gettext_noop("The newest tool results, so many, that the API does not clear."),
     )
-    #: A person asked for the context as it is: only the room of the window counts.
+    #: A person wants the context sent in full: only the room of the window counts.
     is_in_full: bool = False
     #: Ids of tool calls and numbers of messages that no step may touch; not a site setting.
     pins: frozenset[str | int] = frozenset()
-    #: What calls of tools did, as name=template (`steps/action_words.py`), and what people decided
-    #: on calls, as (id, verdict): facts of the conversation, no settings and not recorded.
+    #: What tool calls did, as name=template (`steps/action_words.py`), and decisions of people on
+    #: calls, as (id, verdict): facts of the conversation, neither settings nor recorded.
     actions: tuple[str, ...] = ()
     decisions: tuple[tuple[str, str], ...] = ()
 
@@ -172,11 +172,11 @@ class Policy:
         return window - min(self.window_reserve_tokens, window // RESERVED_SHARE)
 
     def promise(self, window: int) -> int:
-        """Return below how many tokens nothing is removed, by a model's window."""
+        """Return the size below which nothing is removed, in tokens, for a model's window."""
         return min(self.keep_below_tokens, window * self.keep_below_percent // 100)
 
 
-#: The designs this engine unites; `classic` runs their steps in order.
+#: The designs that this engine combines; `classic` runs their steps in order.
 PRESETS: dict[str, Policy] = {
     "classic": Policy(),
     "tool-budget": Policy(
@@ -219,12 +219,12 @@ PRESETS: dict[str, Policy] = {
     ),
 }  # fmt: skip
 
-#: What can be set for a site, a user or a conversation.
+#: Fields that are facts; all others can be set for a site, a user or a conversation.
 _FACTS = ("pins", "actions", "decisions")
 POLICY_FIELDS = tuple(
     field.name for field in fields(Policy) if field.name not in ("name", "is_in_full", *_FACTS)
 )
-#: What each of them does, for people; translated where it is shown. A field without it fails here.
+#: What each number does, for people; translated where shown. A field without it fails here.
 POLICY_WORDS: dict[str, str] = {
     field.name: field.metadata["words"] for field in fields(Policy) if field.name in POLICY_FIELDS
 }
@@ -251,7 +251,7 @@ def build_policy(preset: str, *overrides: Mapping[str, Any]) -> Policy:
 def keep_whole(policy: Policy) -> Policy:
     """Return the policy for a context that a person wants sent in full.
 
-    Only what the window has no room for is reduced, by the policy's own means.
+    Only what the window has no room for is reduced, by the policy's steps.
     """
     return replace(
         policy,

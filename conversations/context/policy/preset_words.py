@@ -1,6 +1,6 @@
 """The presets as people choose them: a name and a sentence each, the five designs as a group.
 
-The names of `policy.py` stay those of settings, of the API and of exports.
+The names in `policy.py` are those of settings, of the API and of exports.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class PresetWords:
     is_classic: bool = True
 
 
-#: In the order in which they are offered.
+#: In the order in which pages list them.
 PRESET_WORDS: dict[str, PresetWords] = {
     "off": PresetWords(
         gettext_noop("Keep everything"),

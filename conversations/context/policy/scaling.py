@@ -1,9 +1,9 @@
-"""Scale the numbers of a policy that reduces in one go to what the messages may fill.
+"""Scale the numbers of a policy that reduces rarely and deeply to the room of the messages.
 
 Lengths that suit a large window fill a small one: the recall list, a summary or one long result
-would each take most of it, and every reduction would free too little to be worth its break of the
-prompt cache. So each gets a share of the low-water mark or of the room, at most the policy's own
-number.
+would each take most of it, and every reduction would free too little to be worth a break of the
+prompt cache. So each is limited to a share of the low-water mark or of the room, and to the
+policy's own number.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from conversations.context.policy.policy import Policy
 
 #: Percent of the low-water mark that a summary may fill.
 _WORDS = 25
-#: Percent of the room, as characters for each token, that one result may have: a quarter of it.
+#: Characters of one result per hundred tokens of the room, which is about a quarter of the room.
 _RESULT = 75
-#: Percent of a request's room that messages get at least, beside system prompt and tools.
+#: Percent of a request's room that messages get at least, whatever system prompt and tools take.
 _LEAST_ROOM = 25
 _LEAST_WORDS, _LEAST_LIST = 256, 500
 
@@ -26,7 +26,7 @@ def scale_policy(policy: Policy, room: int, overhead: int) -> Policy:
     free = max(room - overhead, room * _LEAST_ROOM // 100)
     share = free * policy.low_water_percent // 100
     mark = min(policy.low_water_tokens, share)
-    # A token is about three characters, so the list gets half of the mark.
+    # A token is about three characters, so the list may take half of the mark.
     listed = max(_LEAST_LIST, mark * 3 // 2)
     words = max(_LEAST_WORDS, mark * _WORDS // 100)
     longest = max(2 * policy.tool_result_retention_chars, free * _RESULT // 100)

@@ -1,13 +1,13 @@
 """The record of actions, kept in view: what the agent did in messages that were removed.
 
-Files written, mails sent, commands run, hosts asked, what a person allowed or denied, and how they
-answered a question: a line each, made from the calls themselves and never from a summary. Actions
-of the same words share a line with their count, at the position of the newest. The record is
-bounded: the newest lines stay, and a last line counts the older ones by their first word.
+Files written, mails sent, commands run, hosts contacted, approvals and denials by people, and their
+answers to questions: one line each, made from the calls themselves and never from a summary.
+Actions with the same words share a line with their count, at the position of the newest. The record
+is bounded: the newest lines stay, and a last line counts the older ones by their first word.
 
-The tools word what their calls did (`Policy.actions`); those that only read leave nothing. A call
-of a tool that nobody declared is taken for an action when its result is short, as a confirmation
-is; the recall list names the others.
+Each tool has a template for what its calls did (`Policy.actions`); read-only tools have an empty
+one. A call of a tool without a template counts as an action if its result is short, like a
+confirmation; all other calls are in the recall list.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from conversations.context.view.message_shape import Result
 from conversations.context.view.view import Block, Message, View
 
 HEADER = "Done earlier, newest last; recall an id for its input:"
-#: Behind the id of a message or a call: what the model wrote into its calls.
+#: Suffix of the id of a message or call: what the model wrote into its calls.
 INPUT = "/input"
-#: Most different first words that the last line counts, and its characters.
+#: Most distinct first words in the last line, and its length in characters.
 _MOST_COUNTED, _COUNTED = 5, 180
 _FAILED = "failed: "
-#: How a line begins, by a person's decision on the call.
+#: Prefix of a line, by a person's decision on the call.
 _DECIDED = {
     "denied": "not allowed by the user: ",
     "expired": "not allowed in time: ",
@@ -44,7 +44,7 @@ _COUNT = re.compile(r"(\S+) ([\d,]+)(?:, |$)")
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """Something done, once or several times with the same words; `id` recalls the newest."""
+    """Something done, once or repeatedly with the same words; `id` recalls the newest."""
 
     id: str
     words: str
@@ -67,14 +67,14 @@ class ActionList:
 def collect_actions(
     view: View, messages: Iterable[Message], blocks: Iterable[Block], policy: Policy
 ) -> ActionList:
-    """Return what was done in these messages of the view, behind what these blocks carry."""
+    """Return the actions in these messages of the view, after those listed in these blocks."""
     found = read_actions(blocks)
     before = _find_questions(view)
     results = view.learn("results", dict[str, Result], _read_results)
     new: list[Action] = []
     for message in messages:
         if "rounds" in message.by:
-            # A working memory is removed with its prompt; what it carried is carried on.
+            # A working memory is removed with its prompt, so its list is carried over.
             carried = read_actions(block for block in message.blocks if block.by == "rounds")
             new += carried.actions
             found.older.update(carried.older)
@@ -82,7 +82,7 @@ def collect_actions(
             words = describe_reply(before[message.seq], message)
             new += [Action(message_id(message.seq), words)] if words else []
         new += _list_calls(message, results, policy)
-    # What a person had sent in full again is listed already.
+    # An original that a person restored is listed already.
     known = {(action.id, action.words) for action in found.actions}
     found.actions += [action for action in new if (action.id, action.words) not in known]
     return found
@@ -163,7 +163,7 @@ def write_actions(found: ActionList, limit: int) -> str:
 
 
 def _merge_actions(actions: Iterable[Action]) -> list[Action]:
-    """Merge actions of the same words; what succeeded after all is no failure any more."""
+    """Merge actions with the same words; a later success replaces a failure."""
     merged: dict[str, Action] = {}
     for action in actions:
         before = merged.pop(action.words, None)
@@ -174,7 +174,7 @@ def _merge_actions(actions: Iterable[Action]) -> list[Action]:
 
 
 def _write_counts(older: Counter[str]) -> str:
-    """Write how many there were, by their first words; the rarest ones together."""
+    """Write the counts by first word, the rarest ones together."""
     common = dict(older.most_common(_MOST_COUNTED))
     if rest := older.total() - sum(common.values()):
         common["others"] = common.get("others", 0) + rest

@@ -1,8 +1,7 @@
-"""What a call did, in the words of its tool; and how a person answered a question.
+"""Describe what a call did, in the words of its tool, and how a person answered a question.
 
-A tool words it by a template that names inputs, such as `sent mail to {to}: {subject}`; of a URL
-`{url:host}` names the host alone. Inputs are data: they take one line, and markers in them are
-neutralised.
+A tool's template names inputs, such as `sent mail to {to}: {subject}`; `{url:host}` is the host of
+a URL alone. Inputs are data: each is put on one line, and markers in it are neutralised.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from conversations.context.view import wire
 from conversations.context.view.message_shape import write_label
 from conversations.context.view.view import Message
 
-#: Characters of all words, of one input in them, and of a question and of its answer.
+#: Most characters of a description, of one input in it, and of a question or its answer.
 _WORDS, _VALUE, _SAID = 160, 100, 80
-#: Characters of a text that are read for it.
+#: Characters of a text that are read for a description.
 _READ = 2_000
-#: A prompt of more characters is no plain answer; the recall list has a line for it.
+#: A longer prompt is no plain answer; it has a line in the recall list.
 _LONG_ANSWER = 300
 _SLOT = re.compile(r"\{(\w+)(:host)?\}")
 
 
 def describe_call(call: dict[str, Any], template: str | None) -> str:
-    """Return what a call did; "" when it leaves nothing. Without a template: its main input."""
+    """Return what a call did, "" if it is no action; without a template, its main input."""
     if template is None:
         return _fit_line(write_label(call), _WORDS)
     given = call["input"]
@@ -36,7 +35,7 @@ def describe_call(call: dict[str, Any], template: str | None) -> str:
 
 
 def describe_reply(question: Message, reply: Message) -> str:
-    """Return how a short prompt answers the question an answer ends with; "" if it does not."""
+    """Return how a short prompt answers the question before it; "" if it does not."""
     asked, said = _read_texts(question), _read_texts(reply)
     if not said or len(said) > _LONG_ANSWER or not asked.endswith(("?", "\uff1f")):
         return ""

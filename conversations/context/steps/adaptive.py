@@ -1,13 +1,13 @@
-"""Reduce rarely and a lot: one decision, one break of the prompt cache, down to a low-water mark.
+"""Reduce rarely and deeply: one decision, one break of the prompt cache, down to a low-water mark.
 
-Below the tokens that the policy promises to keep nothing is removed, unless a price cliff or the
-room of the window demands it. Above them a reduction goes deep, but is made only where the calls to
-come pay for it (`view/cost_decision.py`), a cold prompt cache and the summary's price counted in;
-what no longer fits is reduced whatever it costs. Recent messages stay as they are. Older ones are
-compacted, keeping their structure; only what then still does not fit is summarised, or dropped
-where there is no summary; all of it stays listed in view for recall. A share of a large window
-alone would be the wrong mark: at a million tokens, reading the cached history costs many times what
-the conversation adds.
+Below the size that the policy promises to keep nothing is removed, unless a price cliff or the room
+of the window demands it. Above it a reduction goes deep, but is made only if the expected calls pay
+for it (`view/cost_decision.py`), a cold prompt cache and the summary's price included; what does
+not fit any more is reduced whatever it costs. Recent messages stay unchanged. Older ones are
+compacted, keeping their structure; only what then still does not fit is summarised, or dropped if
+there is no summary; all of it stays listed in view for recall. A share of a large window alone
+would be the wrong mark: at a million tokens, reading the cached history costs many times what the
+conversation adds.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from conversations.context.view.view import Message, View
 
 #: Percent of the low-water mark that the newest, unchanged messages may fill.
 RECENT_PERCENT = 60
-#: Messages before the newest so many are not recent, however short they are: a token that stays is
+#: Only so many of the newest messages are recent, however short they are: a token that stays is
 #: paid for on every call, and written again whenever the cache has expired.
 RECENT_MESSAGES = 30
-#: The low-water mark of a conversation of short messages, in tokens.
+#: The low-water mark of a conversation with short messages, in tokens.
 _LEAST_MARK = 8_000
 #: Margin below a price cliff in percent, since the figure is partly an estimate.
 _CLEAR = 4
-#: Percent of the room to come down to where only the room demands a reduction.
+#: Percent of the room to reduce to if only the room demands a reduction.
 _ENOUGH = 60
-#: Tokens a summary call writes, about.
+#: Approximate tokens that a summary call writes.
 _WRITTEN = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A reduction: what is replaced ends at index `end`, what is compacted behind it at `until`.
+    """A reduction: messages before index `end` are removed, those behind it compacted.
 
-    `since` and `until` are numbers of messages. With `may_summarise` a summary replaces them, else
-    they are dropped.
+    Compacted are the messages numbered `since` to `until`. With `may_summarise` a summary replaces
+    the messages before `end`, else they are dropped.
     """
 
     trigger: Trigger
@@ -56,7 +56,7 @@ class Plan:
     may_summarise: bool
 
     def compaction(self, view: View, policy: Policy) -> Transformation | None:
-        """Build the compaction of what is neither recent nor to be replaced; None for nothing."""
+        """Build the compaction of messages between `since` and `until`; None if none shrinks."""
         ready = find_compactable(view, policy)
         edits = [one.edit for one in ready.between(self.since, self.until) if one.edit]
         if not edits:
@@ -78,8 +78,9 @@ def plan_reduction(
 ) -> Plan | None:
     """Plan a reduction, by a quick estimate first and then by what can really be freed.
 
-    `may_summarise`: whether a summary may be requested. Decided by the context before the new
-    message, so that it is known before that is written; unless that message forces a reduction.
+    `may_summarise`: whether a summary may be requested. The decision uses the context before the
+    new message, so that it is known before the message is written, unless that message forces a
+    reduction.
     """
     whole, measured = view, gauge
     view, gauge = _leave_out_message(view, gauge)
@@ -104,7 +105,7 @@ def plan_reduction(
 
 @dataclass(frozen=True, slots=True)
 class _Aim:
-    """The mark to reduce to, in estimated tokens, why, and what it is weighed by."""
+    """The mark to reduce to, in estimated tokens, the reason, and the data to weigh it by."""
 
     mark: int
     why: Why
@@ -121,7 +122,7 @@ class _Aim:
         )
 
     def pays_going_deep(self, view: View, policy: Policy) -> bool:
-        """Whether going down to the mark would pay, given that something must be rewritten."""
+        """Whether reducing to the mark would pay, if the rest must be rewritten in any case."""
         free, known = view.tokens - self.mark, self.situation
         summary = _estimate_summary(view, policy, may_summarise=self.may_summarise)
         return weigh_reduction(self.why, free, 0, summary, known.rates, known.expected_calls).pays
@@ -143,7 +144,7 @@ def _weigh_plan(view: View, policy: Policy, aim: _Aim) -> Plan | None:
         likely[one.seq] = likely.get(one.seq, 0) + freed
     end = freed = 0
     if view.tokens - sum(likely.values()) > aim.mark:
-        # Where a summary is wanted and cannot be had, only what the window forces out goes.
+        # If a summary is wanted but not available, only what the window forces out is removed.
         if policy.compaction_enabled and not aim.may_summarise and aim.why not in FORCED:
             return None
         end, freed = _find_end(view, policy, likely, aim.mark, after)
@@ -163,7 +164,7 @@ def _weigh_plan(view: View, policy: Policy, aim: _Aim) -> Plan | None:
 
 
 def _estimate_summary(view: View, policy: Policy, *, may_summarise: bool) -> tuple[int, int]:
-    """Return the tokens that the call for a summary reads and writes, about."""
+    """Return the approximate tokens that the summary call reads and writes."""
     return (
         (min(policy.summary_input_chars // 3, view.tokens), _WRITTEN) if may_summarise else (0, 0)
     )
@@ -204,7 +205,7 @@ def _find_force(gauge: Gauge, policy: Policy, situation: Situation) -> tuple[Why
 def _find_reason(
     gauge: Gauge, policy: Policy, situation: Situation, mark: int
 ) -> tuple[Why, Trigger] | None:
-    """Return why to reduce above the promise: a share, or money."""
+    """Return the reason to reduce above the promised size: a share of the window, or money."""
     if policy.is_in_full:
         return None
     rates, promise = situation.rates, policy.promise(gauge.window)
@@ -221,7 +222,7 @@ def _find_reason(
 
 
 def _find_recent(view: View, room: int) -> int:
-    """Return the index of the first message that is recent: within the room, or the last."""
+    """Return the index of the first recent message: within `room` tokens, or the last message."""
     messages = view.trail.messages
     at, used = view.length, 0
     while at > 1 and used + messages[at - 1].tokens <= room:
@@ -233,7 +234,7 @@ def _find_recent(view: View, room: int) -> int:
 def _find_end(
     view: View, policy: Policy, likely: dict[int, int], mark: int, after: int
 ) -> tuple[int, int]:
-    """Find the cut up to which messages must go to reach the mark, and the tokens that frees."""
+    """Find the cut before which messages must go to reach the mark, and the tokens that frees."""
     positions = find_cuts(view)
     stay = find_kept(view, positions, policy)
     messages = view.messages
@@ -254,7 +255,7 @@ def _find_end(
 
 @dataclass(slots=True)
 class _Answers:
-    """Tokens of the view before each answer; each answer is a call that was made."""
+    """Tokens of the view before each answer, that is, before each call made."""
 
     tokens: int = 0
     before: list[int] = field(default_factory=list)
@@ -266,11 +267,11 @@ class _Answers:
 
 
 def _expect_calls(view: View, situation: Situation, mark: int) -> int:
-    """Return for how many calls a reduction would save: those to come before the next one.
+    """Return the number of calls for which a reduction would save: those before the next one.
 
-    In a conversation that grows evenly, reducing costs least where it is paid back within half of
-    the calls since the context was at the mark; more often, and the rewriting costs more than the
-    reading that it saves.
+    If a conversation grows evenly, the cheapest rhythm is to reduce when it is paid back within
+    half of the calls since the context was at the mark; more often, rewriting costs more than the
+    reads that it saves.
     """
     answers = view.learn("answers", _Answers, _Answers.read)
     above = len(answers.before) - bisect_right(answers.before, mark)

@@ -1,20 +1,20 @@
-"""Context editing by the API: what it clears from a request, and the parameters that ask for it.
+"""Context editing by the API: what it clears from a request, and the parameters that request it.
 
 Context editing clears the results of old tool calls for one request; the stored history does not
 change, and thinking stays signed over it. The API reports afterwards how much it cleared, not what.
-It goes by the order of the calls and spares the newest and excluded tools, so what the model will
-not see can be predicted: the prediction is recorded whenever it changes, so that people and the
-recall tool can name it.
+It clears in the order of the calls and spares the newest results and excluded tools, so what the
+model will not see can be predicted: the prediction is recorded whenever it changes, so that people
+and the recall tool can name it.
 
-With the same `keep` in every request the API would clear one result more after each tool round and
-break the prompt cache each time. So the line between cleared and kept stays where it was: `keep`
-grows with the calls behind it, until what is left passes the trigger again and moving the line
-frees enough.
+With the same `keep` in every request the API would clear one more result after each tool round and
+break the prompt cache each time. So the border between cleared and kept results stays where it was:
+`keep` grows with the later calls, until the remaining size passes the trigger again and moving the
+border frees enough.
 
 Two figures follow. `Gauge.tokens` is uncleared: the whole view as stored, which a compaction would
 have to read; it triggers clearing and compaction, and a report is converted to it by adding what
-the API says it cleared. `Gauge.seen` is what is left for the model after the clearing: the window
-guard compares that.
+the API cleared. `Gauge.seen` is what is left for the model after the clearing: the window guard
+compares that.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from conversations.context.view.view import Message, View
 
 EDITING = "context-management-2025-06-27"
 COMPACTION = "compact-2026-09-04"
-#: About the text that the API puts in the place of a cleared result.
+#: Approximate text that the API puts in the place of a cleared result.
 CLEARED = "[Old tool result cleared by context management]"
 
 
 @dataclass(frozen=True, slots=True)
 class Clearing:
-    """Clear above `trigger` tokens all but `keep` results, if that frees `at_least` tokens."""
+    """Clear all but `keep` results above `trigger` tokens, if that frees `at_least` tokens."""
 
     trigger: int = 100_000
     keep: int = 3
@@ -70,7 +70,7 @@ class Cleared:
 
 @dataclass(slots=True)
 class _Uses:
-    """Calls in order, and what clearing the result of each frees, in estimated tokens."""
+    """Calls in order, and the estimated tokens that clearing the result of each frees."""
 
     calls: list[tuple[str, str]] = field(default_factory=list)
     frees: dict[str, int] = field(default_factory=dict)
@@ -108,7 +108,7 @@ def predict_cleared(view: View, gauge: Gauge, clearing: Clearing) -> Cleared:
 
 
 def choose_clearing(view: View, gauge: Gauge, policy: Policy) -> tuple[Clearing, Cleared]:
-    """Choose the parameters, and what they will clear: as before, unless more has become due."""
+    """Choose the parameters and predict their effect: unchanged, unless more has become due."""
     fresh = Clearing(
         policy.input_token_budget,
         policy.clear_keep_results,
@@ -130,7 +130,7 @@ def choose_clearing(view: View, gauge: Gauge, policy: Policy) -> tuple[Clearing,
 def build_expectation(
     view: View, gauge: Gauge, clearing: Clearing, cleared: Cleared
 ) -> Transformation:
-    """Build the record of what the API will clear from now on; it changes nothing that is sent."""
+    """Build the record of what the API will clear from now on; the view does not change."""
     count = len(cleared.ids)
     freed = cleared.tokens * 1000 // gauge.permille
     if count:
@@ -149,13 +149,13 @@ def build_expectation(
 
 
 def list_expected_ids(view: View) -> tuple[str, ...]:
-    """Return the ids last expected to be cleared that are still in view."""
+    """Return the ids of the last prediction that are still in view."""
     frees = _learn_uses(view).frees if view.cleared else {}
     return tuple(call for call in view.cleared if call in frees)
 
 
 def build_reply_envelope(envelope: Envelope, view: View, clearing: Clearing | None) -> Envelope:
-    """Return the envelope of a reply with the parameters this view and this clearing need."""
+    """Return the envelope of a reply with the parameters for this view and this clearing."""
     betas = [COMPACTION] if has_compaction_block(view) else []
     if clearing is not None:
         envelope = envelope.with_parameter("context_management", clearing.parameters)
@@ -183,9 +183,9 @@ def _learn_uses(view: View) -> _Uses:
 
 
 def _list_spared_tools(view: View, policy: Policy) -> tuple[str, ...]:
-    """List the tools that must be excluded because one of their results must stay.
+    """List the tools to exclude because one of their results must stay.
 
-    The API can exclude a tool, not a single result.
+    The API can exclude a tool, but not a single result.
     """
     uses = _learn_uses(view)
     ids = find_untouchable(view, policy) | uses.restored

@@ -4,9 +4,8 @@ The request is that of a reply, so its prefix is read from the prompt cache, and
 readable. The block must come first, and it replaces exactly the messages that were sent for it: so
 those are the first ones of the view, up to a cut. Pinned and verbatim results among them are sent
 as well and stay in view behind the block. A later compaction includes the earlier block; there are
-never two. The text is the API's: it is judged by the stop reason and by its length, and our own
-list of what can be recalled follows it. Thinking behind it would stay valid, but is dropped as
-behind any other edit.
+never two. The text is the API's: it is judged by the stop reason and by its length, and the recall
+list follows it. Thinking behind it would stay valid, but is dropped as behind any other edit.
 
 Only the model that made a block can read it. Before a request to another model, or once its
 signature was refused, `replace_block_by_text` replaces it by its text.
@@ -44,7 +43,7 @@ from conversations.context.view.view import Block, Kind, Message, View
 #: The number of the block's message, which is not in the log.
 NUMBER = 0
 _SETTING = "compaction_threshold_tokens"
-#: Percent of the threshold to which a compaction shall bring the figure.
+#: Percent of the threshold to which a compaction should bring the figure.
 _LOW = 50
 _FAILED = "The API gave no compaction: "
 
@@ -59,7 +58,7 @@ def find_trigger(gauge: Gauge, policy: Policy) -> Trigger | None:
 
 
 def find_end(view: View, gauge: Gauge, policy: Policy, overhead: int) -> int:
-    """Find how many messages to compact; 0 when none can be or it is not worth a call.
+    """Find how many messages to compact; 0 if none can be or if it is not worth a call.
 
     Whole exchanges are compacted, unless a single long turn fills the context.
     """
@@ -92,7 +91,7 @@ def find_end(view: View, gauge: Gauge, policy: Policy, overhead: int) -> int:
 
 
 def _changes_role(messages: tuple[Message, ...], at: int, stay: set[int]) -> bool:
-    """Return whether the first message kept has another role than the last compacted."""
+    """Return whether the first message that stays and the last compacted one differ in role."""
     last = [message.role for message in messages[:at] if not message.is_empty][-1:]
     kept = [*(messages[index] for index in sorted(stay) if index < at), *messages[at:]]
     first = [message.role for message in kept if not message.is_empty][:1]
@@ -149,7 +148,7 @@ def _build_change(
 
 
 def _write_list(view: View, messages: tuple[Message, ...], policy: Policy) -> str:
-    """Write the list of what can be recalled of these messages, and of those removed earlier."""
+    """Write the recall list of these messages and of those removed earlier."""
     first = view.messages[0]
     ours = [block for block in first.blocks if block.by in OURS and block.by != "rounds"]
     room = min(policy.recall_list_chars, sum(message.tokens for message in messages))
@@ -167,7 +166,7 @@ def inserts_block(edits: Iterable[Edit]) -> bool:
 
 
 def replace_block_by_text(view: View, situation: Situation) -> Transformation | None:
-    """Replace the compaction block by its text when this model would not accept it."""
+    """Replace the compaction block by its text if this model would not accept it."""
     if not api_clearing.has_compaction_block(view):
         return None
     is_same = situation.compacted_by in ("", situation.model)
@@ -182,7 +181,7 @@ def replace_block_by_text(view: View, situation: Situation) -> Transformation | 
     lists = [str(block.value["text"]) for block in blocks[1:] if block.by in OURS]
     words = "\n".join([recall_list.neutralise_markers(explanation) or "(nothing)", *lists])
     change = _build_text_change(view, kept, f"{START}\n{words}\n{END}")
-    # A block can be shorter than its text with our markers; without them nothing grows.
+    # A block can be shorter than its text with our markers; without them the view does not grow.
     return (
         change
         if change.bytes_after < change.bytes_before
@@ -191,7 +190,7 @@ def replace_block_by_text(view: View, situation: Situation) -> Transformation | 
 
 
 def _build_text_change(view: View, kept: list[str], text: str) -> Transformation:
-    """Build the change: a text, and the other blocks to keep, replace the first message."""
+    """Build the change that replaces the first message's blocks by a text and the kept blocks."""
     first = view.messages[0]
     messages: list[tuple[int, Kind, str]] = [(NUMBER, "prompt", "[]")]
     if kept:

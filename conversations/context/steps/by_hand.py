@@ -28,10 +28,10 @@ from conversations.context.view.edits import Transformation, Trigger, build_tran
 from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import View
 
-#: The setting of a trigger that is a person's request.
+#: The trigger's setting for a person's request.
 BY_HAND = "by_hand"
 Wanted = Literal["results", "turns", "summary"]
-#: Percent of the messages' tokens that dropping the oldest turns goes down to, if possible.
+#: Percent of the messages' tokens to reach, if possible, by dropping the oldest turns.
 _HALF = 50
 
 
@@ -46,7 +46,7 @@ def build_trigger(working: WorkingView, setting: str = BY_HAND) -> Trigger:
 
 
 def compact_by_hand(working: WorkingView) -> Transformation | None:
-    """Compact every old tool result, down to the latest batch; None when none would shrink."""
+    """Compact every tool result before the latest batch; None if none would shrink."""
     ready = find_compactable(working.view, working.policy)
     edits = [one.edit for one in ready.old if one.edit]
     if not edits:
@@ -57,9 +57,9 @@ def compact_by_hand(working: WorkingView) -> Transformation | None:
 
 
 def drop_turns_by_hand(working: WorkingView) -> Transformation | None:
-    """Drop the oldest turns, whole, down to half of the tokens; None when there are none to drop.
+    """Drop the oldest whole turns, down to half of the tokens; None if there are none to drop.
 
-    Where half is out of reach all but the last turn are dropped.
+    If half is out of reach, all but the last turn are dropped.
     """
     view = working.view
     positions = find_cuts(view)
@@ -81,7 +81,7 @@ def drop_turns_by_hand(working: WorkingView) -> Transformation | None:
 
 
 def summarise_by_hand(working: WorkingView) -> Summarising:
-    """Request a summary of all but the protected tail; None when that is not worth a call."""
+    """Request a summary of all but the protected tail; None if that is not worth a call."""
     zone = find_zone(working.view, working.policy) if working.view.length else None
     change = yield from replace_zone(
         working.view, zone, build_trigger(working), working.gauge, working.policy
@@ -99,7 +99,7 @@ def replace_by_hand(working: WorkingView, text: str) -> Transformation | Summary
 
 
 def list_summary_requests(steps: Summarising) -> list[SummaryWanted]:
-    """Return what a summary would request of the model at its first attempt, part by part."""
+    """Return the requests of a summary's first attempt, part by part."""
     found: list[SummaryWanted] = []
     reply: SummaryReply | None = None
     while True:
@@ -111,7 +111,7 @@ def list_summary_requests(steps: Summarising) -> list[SummaryWanted]:
             # The second attempt repeats the first one's text.
             return found
         found.append(wanted)
-        # While only the requests matter, any text will do that is not rejected.
+        # Only the requests matter here, so any text will do that is not rejected.
         reply = SummaryReply("\n".join(("x", *wanted.keep)), "end_turn")
 
 
@@ -126,7 +126,7 @@ def is_smaller(change: Transformation) -> bool:
 
 
 def add_decision(working: WorkingView, change: Transformation) -> Transformation:
-    """Add what the change frees and costs; raises RuleError when the result is not legal."""
+    """Add what the change frees and costs; raises RuleError if the result is not legal."""
     demand_legal(change.made)
     permille = working.gauge.permille
     saved = max(0, change.tokens_before - change.tokens_after) * permille // 1000
@@ -138,7 +138,7 @@ def add_decision(working: WorkingView, change: Transformation) -> Transformation
 
 
 def count_rewritten(working: WorkingView, after: View) -> int:
-    """Estimate the tokens behind the first difference, which the prompt cache must write again."""
+    """Estimate the tokens after the first difference, which the prompt cache must write again."""
     pairs = zip(working.view.messages, after.messages, strict=False)
     same = sum(1 for _ in takewhile(lambda pair: pair[0].content == pair[1].content, pairs))
     return sum(message.tokens for message in after.messages[same:])

@@ -1,9 +1,9 @@
 """Compact old tool results: keep the head of each and say where the rest is.
 
-The most recent batch is never touched, nor are errors, verbatim tools, and results that a person
-restored. Compacted results are known by their record (`Block.by`), not by the notice in their text,
-which any tool can print. The new text of a result is made once and remembered on the trail, so a
-context that stays over its budget with nothing left to compact costs nothing to check again.
+The latest batch is never touched, nor are errors, verbatim tools, and results that a person
+restored. Compacted results are recognized by their record (`Block.by`), not by the notice in their
+text, which any tool can print. The new text of a result is made once and stored on the trail, so
+checking a context again that is over its budget with nothing left to compact costs nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from conversations.context.view.edits import SpliceBlocks, Transformation, build
 from conversations.context.view.message_shape import Result
 from conversations.context.view.view import Message, View
 
-#: Tokens of the notice in a compacted result: a cut that saves less is not worth what it hides.
+#: Tokens of the notice in a compacted result; a cut that saves less is not made.
 _NOTICE = 56
 _DONE = ("compaction", "restore")
 
@@ -35,7 +35,7 @@ def compact_results(
 ) -> Transformation | None:
     """Shorten every tool result but the latest batch once the input exceeds its budget.
 
-    `everything` includes the latest batch, whatever the budget: the last resort of an overflow.
+    `everything` includes the latest batch, whatever the budget: the last resort after an overflow.
     """
     budget = policy.input_token_budget
     if everything:
@@ -59,7 +59,7 @@ def compact_results(
 
 @dataclass(eq=False)
 class CompactableResult:
-    """A result that can be compacted; its new text is made once, when first needed."""
+    """A result that can be compacted; its new text is made when first needed."""
 
     message: Message
     result: Result
@@ -67,7 +67,7 @@ class CompactableResult:
 
     @cached_property
     def edit(self) -> SpliceBlocks | None:
-        """The edit that compacts it, or None when it would save less than its notice costs."""
+        """The edit that compacts it; None if it would save less than its notice costs."""
         block = self.message.blocks[self.result.at]
         new = rewrite_result(block, self.rewrite, "compaction")
         self.saved = block.tokens - new.tokens if new else 0
@@ -102,11 +102,11 @@ class Compactable:
         return [one for one in self.found if one.seq != self.latest]
 
     def between(self, first: int, last: int) -> list[CompactableResult]:
-        """Return those from message number `first` to before `last`, without the latest batch."""
+        """Return those of messages `first` to `last` (excluded), without the latest batch."""
         return [one for one in self.old if first <= one.seq < last]
 
     def record_applied(self, change: Transformation) -> Transformation:
-        """Record on the view after a compaction what is left, so that it need not be read again."""
+        """Store on the compacted view what is still compactable, so that it is not read again."""
         gone = {(edit.seq, edit.at) for edit in change.edits if isinstance(edit, SpliceBlocks)}
         change.made.teach(self.key, self.state.without(gone))
         return change
@@ -125,7 +125,7 @@ def find_compactable(view: View, policy: Policy) -> Compactable:
 
 @dataclass(slots=True)
 class _Found:
-    """What can be compacted in the messages read so far, and which batch is the latest."""
+    """What can be compacted in the messages read so far, and the number of the latest batch."""
 
     limit: int
     structured: bool
@@ -133,7 +133,7 @@ class _Found:
     texts: frozenset[str]
     latest: int = 0
     ready: list[CompactableResult] = field(default_factory=list)
-    #: Ids of calls of tools whose results are kept, and of those that are always treated as text.
+    #: Ids of calls of tools with the rule `keep`, and of those with `head_tail`.
     kept: set[str] = field(default_factory=set)
     textual: set[str] = field(default_factory=set)
 
@@ -153,7 +153,7 @@ class _Found:
                 self._look(message, result)
 
     def without(self, gone: Collection[tuple[int, int]]) -> _Found:
-        """Return the state for the view in which these (message, block) pairs are done."""
+        """Return the state for the view in which these (message, block) pairs are compacted."""
         left = [one for one in self.ready if (one.seq, one.result.at) not in gone]
         return replace(self, ready=left, kept=set(self.kept), textual=set(self.textual))
 

@@ -1,7 +1,7 @@
 """Leave a past tool result or message out of what is sent, at a person's request.
 
-A short notice that names the original for recall replaces it, so it is a compaction to nothing:
-calls keep their results, ids and error flags are unchanged, and the log entry keeps it out. The
+A short notice that names the original for recall replaces it. So it is a compaction to nothing:
+calls keep their results, ids and error flags are unchanged, and the log keeps the original. The
 first message stays, since it says what the conversation is about.
 """
 
@@ -30,7 +30,7 @@ _OWN = (*OURS, "compaction")
 
 
 def exclude_targets(working: WorkingView, targets: Collection[Pin]) -> Transformation | None:
-    """Replace each target by a notice; None when nothing would become smaller."""
+    """Replace each target by a notice; None if no target would become smaller."""
     found: list[Edit] = []
     count = 0
     for at, message in enumerate(working.view.messages):
@@ -61,7 +61,7 @@ def _list_edits(
 
 
 def _replace_texts(message: Message) -> Iterator[SpliceBlocks]:
-    """Replace the texts of a message by one notice; calls and thinking are left alone."""
+    """Replace the texts of a message by one notice; calls and thinking stay."""
     kinds = ("text",) if message.kind == "answer" else ("text", "image", "document")
     explanation = [
         at
@@ -71,7 +71,7 @@ def _replace_texts(message: Message) -> Iterator[SpliceBlocks]:
     notice = wire.encode({"type": "text", "text": write_exclusion_notice(message_id(message.seq))})
     size = sum(len(message.blocks[at].text.encode()) for at in explanation)
     if len(notice.encode()) < size:
-        # Last first: an edit does not move the blocks before it.
+        # Last first, so that an edit does not move the blocks of the next one.
         for at in reversed(explanation):
             yield SpliceBlocks(message.seq, at, 1, (notice,) if at == explanation[0] else ())
 

@@ -23,7 +23,7 @@ from conversations.context.view.view import Message, View
 
 
 def shape_new_results(view: View, gauge: Gauge, policy: Policy) -> Transformation | None:
-    """Shorten new results over the limit; errors too, but never those of verbatim tools.
+    """Shorten new results over the limit, errors included, except those of verbatim tools.
 
     While the policy promises to remove nothing, only a tool's own rule shortens its results.
     """

@@ -1,10 +1,10 @@
 """The registry of transformation kinds: one row for each, from which all other lists derive.
 
-A row says which step proposes the kind, when the pipeline runs it, what it may do and how people
-read of it. Within the phases `shape`, `reduce` and `limit` the steps run in the order of the rows.
-A name without a row, or an incomplete row, fails when this module is imported; a step that does not
-exist fails when the pipeline is imported. This module imports no other one of the engine, so every
-step can read it.
+A row names the step that proposes the kind, when the pipeline runs it, what it may do and its words
+for people. Within the phases `shape`, `reduce` and `limit` the steps run in the order of the rows.
+A name without a row, or an incomplete row, fails when this module is imported; a missing step fails
+when the pipeline is imported. This module imports no other module of the engine, so every step can
+read it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ TransformationKind = Literal[
 #: the policy; `limit`: repeatedly, until the view is within its limits. The pipeline calls the
 #: steps of `send` by name, last before the request; those of `person` run at a person's request.
 Phase = Literal["shape", "reduce", "limit", "send", "person"]
-#: Whether an applied one may make the view larger.
+#: Whether an applied transformation may make the view larger.
 Growth = Literal["never", "by_person", "always"]
-#: What becomes of an original that it removes: its meaning is in a summary, it was left out, or it
-#: is thinking, which is signed over what came before it and goes when that changes.
+#: What happens to an original that it removes: a summary covers it, it was left out, or it is
+#: thinking, which is signed over what precedes it and is dropped when that changes.
 Fate = Literal["summary", "left out", "thinking"]
 
 
@@ -46,17 +46,17 @@ class RegisteredKind:
     #: phases it takes (view, gauge, policy) and returns a Transformation or None; with `asks_model`
     #: it is a generator of `SummaryWanted`.
     step: str
-    #: For `limit`: a second function, tried when the first ones of all kinds were not enough.
+    #: For `limit`: a second function, run if the first ones of all kinds were not enough.
     harsher: str = ""
-    #: Whether the model writes its text, which may be rejected and is then counted.
+    #: Whether the model writes its text; rejected texts are counted.
     asks_model: bool = False
-    #: What its own block in the first message is called; "": it adds none. Translated.
+    #: The name of its own block in the first message; "": it adds none. Translated.
     block: str = ""
-    #: Whether a person may have sent in full again what it took.
+    #: Whether a person may restore the originals that it removed.
     can_restore: bool = False
     growth: Growth = "never"
     fate: Fate = "left out"
-    #: What a person can do when their change of this kind can no longer be taken back.
+    #: What a person can do once their change of this kind can no longer be taken back.
     instead: str = ""
     #: Whether a site's own code may veto it.
     may_veto: bool = True
@@ -131,7 +131,7 @@ ROWS = (
         step="rebind:drop_unbound_thinking",
         fate="thinking",
     ),
-    # Without it no request could be sent any more: what it does is never put off.
+    # Without it no request could be sent, so it cannot be vetoed.
     RegisteredKind(
         "repair",
         label="repair",
@@ -150,7 +150,7 @@ ROWS = (
         growth="always",
         instead="Unpin what may be reduced again.",
     ),
-    # It has no edits: it records what the API will clear of each request.
+    # It has no edits: it records what the API will clear from each request.
     RegisteredKind(
         "clearing",
         label="clearing by the API",

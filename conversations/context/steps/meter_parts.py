@@ -1,6 +1,6 @@
 """What a context consists of, in estimated tokens: the parts of the meter.
 
-Each message is measured once, however many views hold it; the parts of a view add up to its tokens.
+Each message is measured once, however many views have it; the parts of a view add up to its tokens.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class PartCounter:
     """Counts the parts of messages and remembers the counts."""
 
     def __init__(self) -> None:
-        # By identity: an unchanged message is the same object in every view that holds it.
+        # By identity: an unchanged message is the same object in every view.
         self._known: dict[int, tuple[Message, Counter[Part]]] = {}
 
     def message(self, message: Message) -> Counter[Part]:
-        """Return the parts of one message; its frame counts with its first block."""
+        """Return the tokens of each part of one message; its frame counts with its first block."""
         known = self._known.get(id(message))
         if known is not None:
             return known[1]
@@ -51,7 +51,7 @@ class PartCounter:
         blocks = message.blocks
         for block in reversed(blocks):
             frame = find_part(message.kind, block)
-            # The tokens of a message of one block are already in the frame's sum below.
+            # For a message of one block, the frame's sum below includes the block.
             parts[frame] += block.tokens if len(blocks) > 1 else 0
         parts[frame] += message.tokens - parts.total()
         self._known[id(message)] = message, parts

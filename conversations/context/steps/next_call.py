@@ -1,9 +1,9 @@
-"""What will be done before a call, and how much of it the cache can have, before it is made.
+"""Forecast what will be done before a call, and how much of its request the cache can return.
 
 `foresee_call` runs `pipeline.prepare`, which also decides at the call: with the same view,
-situation and policy both do the same, so a forecast binds. What only the model can tell is stood
-in for: a summary is one that keeps the required names, a count is not available. Then, and where
-the length of the message would change what is done, the forecast says that it is not certain.
+situation and policy both give the same result. Replies that only the model or the API can give are
+simulated: a summary has the required names, a count is not available. In these cases, and where the
+length of the message would change the result, the forecast is marked as uncertain.
 """
 
 from __future__ import annotations
@@ -33,17 +33,18 @@ from conversations.context.view.edits import Transformation
 from conversations.context.view.view import Message, View
 
 #: `compact`: old results are shortened or cleared; `trim`: messages are left out; `rebuild`: the
-#: model writes a text in their place; `refuse`: it does not fit and cannot be made to.
+#: model writes a text in their place; `refuse`: the request does not fit and cannot be reduced.
 Action = Literal["nothing", "compact", "trim", "rebuild", "refuse"]
-#: Phases that keep the rules of the API or shape what was never sent: not what people ask about.
+#: Phases that are shown to people; the others keep the API's rules or shape unsent results.
 _REDUCING = ("reduce", "limit")
-#: Characters of the messages that a forecast is made for: one of a word, and a long one.
+#: Lengths of the messages that a forecast is made for, in characters: one word, and a long message.
 SHORT, LONG = 5, 4_000
 #: More tokens than such a message has.
 _ROOM = 6_000
-#: Percent of the room from which a figure may be counted, and of a price cliff from which it acts.
+#: Percent of the room above which a request may be counted, and of a price cliff above which it
+#: causes a reduction.
 _DOUBTFUL, _CLIFF = 90, 96
-#: Characters of the text that stands in for the model's.
+#: Characters of the simulated text of the model.
 _WRITTEN = 3_000
 
 
@@ -51,9 +52,9 @@ _WRITTEN = 3_000
 class NextCall:
     """What is done before a call, in order, and the sizes of its request in tokens.
 
-    `kept` of `tokens_after` are unchanged at the beginning, so that the cache can have them;
-    `written` is what a requested summary reads. Up to a summary `kinds` is what will be done;
-    what follows depends on its text.
+    `kept` of `tokens_after` are unchanged at the beginning, so the cache can return them; `written`
+    is what a requested summary reads. Up to a summary `kinds` is certain; what follows depends on
+    its text.
     """
 
     kinds: tuple[TransformationKind, ...]
@@ -66,7 +67,7 @@ class NextCall:
 
     @property
     def action(self) -> Action:
-        """The farthest-reaching of what is done."""
+        """The most severe of the actions."""
         if self.is_refused:
             return "refuse"
         if any(kind in ASKS_MODEL for kind in self.kinds):
@@ -91,7 +92,7 @@ def foresee_call(view: View, situation: Situation, policy: Policy) -> NextCall:
 
 
 def foresee_message(view: View, situation: Situation, policy: Policy) -> NextCall:
-    """Return what is done before the answer to the next message, of a usual length."""
+    """Return what is done before the answer to the next message, if that has a usual length."""
     short, long = (
         foresee_call(view.append(_stand_in(view, size)), situation, policy)
         for size in (SHORT, LONG)
@@ -101,9 +102,9 @@ def foresee_message(view: View, situation: Situation, policy: Policy) -> NextCal
 
 
 def find_quiet_limit(policy: Policy, window: int, rates: Rates | None) -> int:
-    """Return up to how many tokens, as last reported, nothing is done for any usual message.
+    """Return the last reported size, in tokens, up to which no usual message causes a reduction.
 
-    That is known without reading the conversation; 0 where it has to be read.
+    It is computed without reading the conversation; 0 if the conversation must be read.
     """
     limits = [policy.room(window) * _DOUBTFUL // 100]
     if rates and rates.cliff and policy.compact_above_percent:
@@ -130,7 +131,7 @@ _NOTHING = NextCall((), 0, 0, 0)
 
 
 class _DryRun:
-    """Answers what `prepare` wants, as far as it can be known, and keeps what it proposed."""
+    """Answers the requests of `prepare` as far as possible, and keeps its proposals."""
 
     def __init__(self) -> None:
         self.kinds: list[TransformationKind] = []
@@ -149,12 +150,12 @@ class _DryRun:
                 self.summary_input += request.tokens
                 return CompactionReply(_BLOCK, "compaction")
             case _:
-                # A count: it is free, and its figure is not known yet.
+                # A count is free, but its result is not known yet.
                 self.is_certain = False
         return None
 
     def describe(self, view: View, situation: Situation, done: Prepared) -> NextCall:
-        """Return the forecast; estimated sizes are scaled as the gauge scales them."""
+        """Return the forecast; estimated sizes are scaled like the gauge's."""
         permille, sent = done.gauge.permille, done.view.messages
         pairs = zip(view.messages, sent, strict=False)
         same = sum(1 for _ in takewhile(lambda pair: pair[0].content == pair[1].content, pairs))

@@ -1,9 +1,9 @@
 """Leave out calls of the API's own tools that never got their result.
 
-A turn that was stopped, cut or at its limit may end while such a call waits. It is legal while its
-turn is the last one; once the person has sent the next message the API would refuse it, and it can
-have no result any more. So the call goes, by a recorded change, and with it what it had called of
-our tools, and thinking that would then end its message.
+A turn that was stopped, cut or at its limit may end while such a call waits. That is legal while
+its turn is the last one; once the person has sent the next message the API would refuse it, and no
+result can come any more. So a recorded change removes the call, the calls of our tools that it
+made, and thinking that would then end its message.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NOTE = gettext_noop("Left out what the model had begun to look up when its answe
 
 
 def leave_out_open_calls(view: View) -> Transformation | None:
-    """Build the change that leaves out the calls that are late; None when there are none."""
+    """Build the change that leaves out late calls; None if there are none."""
     late = read_server_calls(view).late
     if not late:
         return None
@@ -41,7 +41,7 @@ def leave_out_open_calls(view: View) -> Transformation | None:
 
 
 def _list_edits(message: Message, gone: AbstractSet[str]) -> Iterator[SpliceBlocks]:
-    """Yield the edits of one message, last first: an edit does not move the blocks before it."""
+    """Yield the edits of one message, last first, so that none moves the blocks of the next."""
     is_end, has_gone = True, any(_is_gone(block, gone) for block in message.blocks)
     for at in reversed(range(len(message.blocks) if has_gone else 0)):
         block = message.blocks[at]

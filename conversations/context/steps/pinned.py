@@ -1,7 +1,7 @@
 """What a person pinned, found in the log: the messages to restore for it, and their tokens.
 
 A pin is the id of a tool call or the number of a message. Pinned originals are restored in full: in
-a message still in view only the pinned block, of dropped messages the whole unit, because a call
+a message that is in view only the pinned block, of dropped messages the whole unit, because a call
 and its results are restored together or not at all.
 """
 
@@ -64,7 +64,7 @@ def _find_results(log: Sequence[Message], ids: set[str]) -> dict[str, tuple[Mess
 
 
 def _restore_blocks(message: Message, blocks: dict[str, Block]) -> Message:
-    """Return the message in view with these blocks restored, without what the engine added."""
+    """Return the message in view with these blocks restored, without the engine's own blocks."""
     own = (block for block in message.blocks if block.by not in OURS)
     return Message.of(
         message.seq,

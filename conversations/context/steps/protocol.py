@@ -1,4 +1,4 @@
-"""The protocol of `prepare`: its input, what it requests on the way, and its result."""
+"""The protocol of `prepare`: its input, its requests to the caller, and its result."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from conversations.context.view.cost_decision import Rates
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import View
 
-#: The binding of thinking and compaction blocks after the API refused their signatures.
+#: Stands for the binding of thinking and compaction blocks whose signatures the API refused.
 REFUSED = "refused"
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What is known besides the view; tokens throughout.
+    """What is known besides the view; sizes in tokens.
 
     `overhead` estimates system prompt and tools. `bound_to` names the envelope prefix that signed
-    the thinking in view ("" when there is none), and `binding` the one that would be sent.
+    the thinking in view ("" if there is none), and `binding` the one that would be sent.
     """
 
     model: str
@@ -31,21 +31,21 @@ class Situation:
     report: Report | None
     bound_to: str
     binding: str
-    #: Summaries rejected or vetoed since the last one applied; recent ones only, so that summaries
-    #: are tried again after a while. At `summary_breaker` of them none is requested.
+    #: Recent summaries that were rejected or vetoed since the last applied one; old ones do not
+    #: count, so summaries are tried again. From `summary_breaker` of them on none is requested.
     rejected: int = 0
     #: Prices of the model; None: decide by tokens alone.
     rates: Rates | None = None
-    #: Seconds since the last call on this view; None: unknown, the cache may be warm.
+    #: Seconds since the last call on this view; None: unknown, so the cache may be warm.
     cache_age: int | None = None
     #: Seconds for which the API keeps what the last call cached.
     cache_lifetime: int = SECONDS["5m"]
     #: Seconds between the last turns of this conversation.
     pauses: tuple[int, ...] = ()
-    #: Calls that this conversation has made for its answers, and how such conversations go on.
+    #: Calls that this conversation has made for its answers, and how long conversations continue.
     calls: int = 0
     continuation: Continuation = EVEN
-    #: The figure at which the last summary was rejected; 0: none was, since the last one applied.
+    #: The size of the context at the last rejected summary; 0: none since the last applied one.
     rejected_at: int = 0
     #: Whether the API clears tool results and compacts on demand for this model.
     clears: bool = False
@@ -54,7 +54,7 @@ class Situation:
     compacted_by: str = ""
     #: Ids of tool calls and numbers of messages that no step may touch.
     pins: frozenset[str | int] = frozenset()
-    #: What people decided on tool calls, as (id of the call, verdict).
+    #: Decisions of people on tool calls, as (call id, verdict).
     decisions: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -68,7 +68,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class SummaryWanted:
-    """Request a text of the model: `system` and one user message of `text`, no tools."""
+    """Request a text from the model: `system` and one user message of `text`, no tools."""
 
     system: str
     text: str
@@ -79,7 +79,7 @@ class SummaryWanted:
 
 @dataclass(frozen=True, slots=True)
 class CountWanted:
-    """Request the number of tokens of a reply's request with this view; answered int or None."""
+    """Request the token count of a reply's request with this view; the reply is int or None."""
 
     view: View
 
@@ -94,9 +94,9 @@ class SummaryReply:
 
 @dataclass(frozen=True, slots=True)
 class CompactionWanted:
-    """Request that the API compact these messages, the first ones of what would be sent.
+    """Request that the API compact these messages, the first ones of the next request.
 
-    The request uses a reply's envelope; `tokens` is about what it reads.
+    The request uses a reply's envelope; `tokens` is the approximate size of its input.
     """
 
     view: View
@@ -123,14 +123,14 @@ class Prepared:
     """What to send: a legal view, and how full it is.
 
     `clearing` are the API's clearing parameters, None for none; `cleared` are the ids of the calls
-    whose results it then will clear.
+    whose results it will then clear.
     """
 
     view: View
     gauge: Gauge
     clearing: Clearing | None = None
     cleared: tuple[str, ...] = ()
-    #: How long the API shall keep what it caches of it.
+    #: How long the API should keep what it caches of the request.
     lifetime: Lifetime = "5m"
 
 

@@ -1,7 +1,7 @@
 """Drop thinking that another system prompt, tool list or model signed.
 
 The API refuses a thinking block whose prefix changed. Behind an edit `apply` drops it anyway; this
-step covers a changed envelope. It runs last, when all other steps are done.
+step handles a changed envelope. It runs after all other steps.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from conversations.context.view.view import THINKING, Message, View
 
 
 def drop_unbound_thinking(view: View, situation: Situation) -> Transformation | None:
-    """Drop all thinking when the request would not carry the envelope that signed it."""
+    """Drop all thinking if the request would not have the envelope that signed it."""
     seqs = view.learn("thinking", list[int], _read)
     if not seqs or situation.bound_to in ("", situation.binding):
         return None
