@@ -1,11 +1,11 @@
 """The recall list, kept in view: every original that was removed, by the number of its message.
 
 The list is at the end of a block this engine wrote and is carried over when that block is written
-again. A message's number is a fifth of the tokens of a tool call's id. Calls whose labels are the
-same are told apart by their other inputs, then by what their results begin with; only what is the
-same in all of these (a file read again) shares a line, so that a long history can be listed in
-little room. The list is bounded: the newest lines stay, those of short results only where there is
-room to spare, and a last line says how many older ones there were and that a search finds them.
+again. A message's number takes a fifth of the tokens of a tool call's id. Calls with the same label
+are distinguished by their other inputs, then by the beginning of their results; only calls that
+agree in all of these (a file read again) share a line, so that a long history fits in little room.
+The list is bounded: the newest lines stay, lines of short results only if there is room left, and a
+last line counts the older ones and says that a search finds them.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ HEADER = "Originals that can be read again:"
 LIMIT = 4_000
 #: Prompts and answers with more characters than this get a line of their own.
 _LONG_PROMPT, _LONG_ANSWER = 100, 2_000
-#: A result of no more characters is marked: other lines are preferred to its line.
+#: Results up to this length are marked as short: other lines take precedence.
 SHORT_RESULT, _SHORT = 200, " (short)"
-#: Characters of a line's label, and of a text quoted in it; most numbers of one line.
+#: Characters of a line's label and of a text quoted in it; most numbers in one line.
 _WORDS, _QUOTE, _MOST_IDS = 40, 40, 6
 _LINE = re.compile(r'recall ("msg_\d+"(?:, "msg_\d+")*)(?: and (\d+) earlier)?: (.*)')
 _OLDER = re.compile(r"\(and ([\d,]+) older ones(?:; recall with a query finds them)?\)")
-#: Characters of a result in which its title is looked for.
+#: Characters at the start of a result that are searched for its title.
 _HEAD = 2_000
 _TITLE = re.compile(
     r"^(?:subject|title)\b[\"']?:[ \t\"']*(?P<title>[^\n]{3,200})", re.IGNORECASE | re.MULTILINE
@@ -42,7 +42,7 @@ _MARKERS = re.compile(
 
 
 def neutralise_markers(text: str) -> str:
-    """Neutralise summary markers inside a text that is only data."""
+    """Neutralise summary markers in a text that is data."""
     return _MARKERS.sub(r"(\1)", text)
 
 
@@ -77,7 +77,7 @@ def list_lines(view: View, messages: Iterable[Message]) -> list[str]:
 
 
 def _find_title(message: Message, result: Result) -> str:
-    """Return what a result begins with: the line of a title or subject, else its first line."""
+    """Return the line of a result with a title or subject, else its first line."""
     if message.by and message.by[result.at]:
         return ""
     content = message.blocks[result.at].value.get("content", "")
@@ -104,7 +104,7 @@ def read_lines(blocks: Iterable[Block]) -> tuple[list[str], int]:
 
 
 def write_list(found: list[str], older: int, limit: int = LIMIT) -> str:
-    """Write the list within `limit` characters, newest lines kept; "" when there is none."""
+    """Write the list within `limit` characters, newest lines kept; "" if it is empty."""
     lines = _group_lines(found)
     kept = _keep_newest(lines, limit - len(HEADER) - 40)
     older += len(lines) - len(kept)
@@ -164,7 +164,7 @@ def _shorten_label(label: str) -> str:
 
 
 def _is_path(text: str) -> bool:
-    """Whether the end of a text says more than its start; paths of Windows may have spaces."""
+    """Whether a text is a path, whose end says most about it; Windows paths may have spaces."""
     is_joined = " " not in text and ("/" in text or "\\" in text)
     return is_joined or text[1:3] == ":\\"
 

@@ -24,7 +24,7 @@ def find_kept(view: View, positions: list[int], policy: Policy) -> set[int]:
 
 
 def find_pinned(view: View, positions: list[int], policy: Policy) -> set[int]:
-    """Return the indexes of messages in a unit with something that must stay as it is."""
+    """Return the indexes of messages in a unit with a pinned or verbatim part."""
     stays = find_untouchable(view, policy)
     found: set[int] = set()
     if stays or policy.pins:
@@ -38,7 +38,7 @@ def find_pinned(view: View, positions: list[int], policy: Policy) -> set[int]:
 def find_latest_unit(view: View, positions: list[int]) -> range:
     """Return the indexes of the latest answer and its results.
 
-    While a call of it waits there is no cut behind it, and all that follows belongs to it.
+    While one of its calls waits there is no cut behind it, and all later messages belong to it.
     """
     at = _find_last(view, "answer")
     end = bisect_right(positions, at)

@@ -1,8 +1,8 @@
 """What stays in view of messages that were removed: the record of actions and the recall list.
 
-Both stand at the end of a block that this engine wrote, the record first, and are carried over when
-that block is written again. They share one limit; the record takes a third of it at most, and of a
-small one what it needs.
+Both are at the end of a block that this engine wrote, the record first, and are carried over when
+that block is written again. They share one limit, of which the record may use a third, or up to
+`_LEAST` characters if a third is less.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from conversations.context.steps import action_list, recall_list
 from conversations.context.view.view import Block, Message, View
 
 HEADERS = (action_list.HEADER, recall_list.HEADER)
-#: Characters of the record that a small limit allows, too.
+#: Characters that the record may use even if a third of the limit is less.
 _LEAST = 600
 
 
 def write_lists(
     view: View, messages: Sequence[Message], blocks: Sequence[Block], policy: Policy, limit: int
 ) -> str:
-    """Write the lists for these messages and what `blocks` list; "" when there is nothing."""
+    """Write both lists for these messages and for what `blocks` list; "" if both are empty."""
     found, older = recall_list.read_lines(blocks)
     found += recall_list.list_lines(view, messages)
     done = write_record(view, messages, blocks, policy, limit)
@@ -45,7 +45,7 @@ def strip_lists(text: str) -> str:
 
 
 def neutralise_headers(text: str) -> str:
-    """Take the headings of the lists out of a text that is only data."""
+    """Remove the headings of the lists from a text that is data."""
     for header in HEADERS:
         text = text.replace(header, "")
     return text

@@ -1,12 +1,13 @@
-"""Repair a view that breaks a rule of the API, whoever broke it, so that it can be sent.
+"""Repair a view that breaks a rule of the API, whatever broke it, so that it can be sent.
 
 A request that breaks a rule is refused, and so would be every later one of the conversation. The
-finest change that helps is made: a call gets the result it lacks, what is malformed or answers
-nothing is left out, and when nothing finer helps, the exchange is. It is recorded like any other
-transformation, and a legal view is never touched. The log keeps the originals for people.
+smallest change that helps is made: a call without a result gets one, malformed blocks and results
+without a call are left out, and if nothing smaller helps, the exchange is. The repair is recorded
+like any other transformation, and a legal view is never touched. The log keeps the originals for
+people.
 
-Which rules hold is for `view/rules.py` to say: what is repaired here is judged by it alone, so a
-rule that is added there is obeyed here, at worst by leaving out an exchange.
+Only `view/rules.py` decides which rules hold: a rule that is added there is obeyed here, at worst
+by leaving out an exchange.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ from conversations.context.view import edits, rules
 from conversations.context.view.edits import Transformation, Trigger
 from conversations.context.view.view import Block, View
 
-#: Attempts at a finer change than leaving out exchanges, and exchanges left out one by one.
+#: Most attempts at changes smaller than an exchange, and most exchanges left out one by one.
 MOST_ATTEMPTS, MOST_EXCHANGES = 6, 20
-#: What people read of a repair, by what was done; the first one that applies.
+#: The note to people by what was done; the first key that applies is used.
 NOTES = {
     "several": gettext_noop(
         "Parts of this conversation could not be sent to the model again and were left out."
@@ -77,7 +78,7 @@ class Repair:
     done: set[str] = field(default_factory=set)
 
     def build(self, reason: str) -> Transformation:
-        """Build the record of the repair so far; `reason` are the words of the rule."""
+        """Build the record of the repair so far; `reason` is the text of the broken rule."""
         found = self.drafts.list_edits()
         trigger = Trigger(max(1, len(found)), 0, "counted")
         change = edits.build_transformation(
@@ -86,7 +87,7 @@ class Repair:
         return replace(change, reason=reason)
 
     def mend(self) -> None:
-        """Make each message sound by itself, then pair calls and results."""
+        """Make each message valid by itself, then pair calls and results."""
         for draft in self.drafts.rows:
             if mend_blocks(draft):
                 self.done.add(draft.kind)
@@ -127,7 +128,7 @@ class Repair:
     def leave_out_exchange(self, error: ContextError) -> None:
         """Leave out the exchange that the error names; of the last one, all but its prompt."""
         at = find_named(self.drafts, str(error))[0]
-        # A call that has no answer is named by the message behind it.
+        # For a call without an answer, the error names the message after it.
         place = len(self.drafts.rows) - 1 if at is None else at
         if at and self.drafts.rows[at].is_prompt and self.drafts.find_last_prompt() == at:
             place = at - 1
@@ -135,7 +136,7 @@ class Repair:
         self.mend()
 
     def keep_last_prompt(self) -> None:
-        """Leave out everything but the words of the last prompt."""
+        """Leave out everything but the texts of the last prompt."""
         at = self.drafts.find_last_prompt()
         last = max((draft.seq for draft in self.drafts.rows), default=0)
         prompt = self.drafts.rows[at] if at >= 0 else Draft(last + 1, "prompt", [])
@@ -164,7 +165,7 @@ class Repair:
         self.done.add(draft.kind)
 
     def _leave_out_served(self) -> None:
-        """Leave out calls of the API's own tools without a result in their answer, then all."""
+        """Leave out calls of the API's own tools without a result in their answer, else all."""
         changed = False
         for some in self.drafts.list_runs():
             kinds = leave_out_unpaired(some, may_wait=False)
@@ -186,7 +187,7 @@ class Repair:
 
 
 def repair_view(view: View) -> Transformation | None:
-    """Build the change after which the view can be sent; None when it can be sent as it is."""
+    """Build the change after which the view can be sent; None if it can be sent as it is."""
     broken = find_broken_rule(view)
     return None if broken is None else _repair(view, broken)
 
@@ -219,7 +220,7 @@ def find_broken_rule(view: View) -> ContextError | None:
 
 
 def find_named(drafts: Drafts, words: str) -> tuple[int | None, int | None]:
-    """Return the indexes of the draft and of the block that words name as messages.N.content.M."""
+    """Return the indexes of the draft and the block that `words` name as messages.N.content.M."""
     place = _PLACE.search(words)
     sent = drafts.list_sent()
     if place is None or int(place[1]) >= len(sent):

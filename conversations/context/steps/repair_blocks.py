@@ -1,8 +1,8 @@
-"""Make each block of a message one that the API takes, or leave it out.
+"""Make each block of a message valid for the API, or leave it out.
 
-A block is changed where its meaning stays plain: a result without its error flag or its broken
-parts, a call without an input it cannot have. Anything else that is malformed is left out. A prompt
-of which nothing remains says so: a person's message never vanishes from what is sent.
+A block is changed where its meaning stays clear: a result loses its error flag or broken parts, a
+call an input that is not allowed. Any other malformed block is left out. A prompt of which nothing
+remains gets a note instead: a person's message never vanishes from what is sent.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from conversations.context.view import blocks, wire
 from conversations.context.view.view import Block
 
 BY: Final = "repair"
-#: What the model is given in the place of what it cannot be sent.
+#: What the model gets in the place of a message that cannot be sent.
 NO_MESSAGE = "[This message of the user could not be sent again.]"
 NO_PART = "[A part of this message could not be sent.]"
 NO_RESULT = "[The result of this call could not be sent.]"
@@ -26,19 +26,19 @@ def write_text(text: str) -> Block:
 
 
 def write_result(id: str, text: str) -> Block:
-    """Write a result that says why there is none."""
+    """Write a result whose text says why there is no real one."""
     value = {"type": "tool_result", "tool_use_id": id, "content": text, "is_error": True}
     return Block(wire.encode(value), BY)
 
 
 def with_id(block: Block, id: str) -> Block:
-    """Return a call or a result under another id."""
+    """Return a call or a result with another id."""
     key = "tool_use_id" if block.type == "tool_result" else "id"
     return Block(wire.encode(block.value | {key: id}), BY)
 
 
 def mend_blocks(draft: Draft) -> bool:
-    """Make every block of a message sound by itself; return whether any was changed."""
+    """Make every block of a message valid by itself; return whether any was changed."""
     if draft.is_broken and not draft.blocks:
         draft.blocks = [write_text(NO_MESSAGE)] if draft.is_prompt else []
         return True
@@ -65,7 +65,7 @@ def _mend_block(role: str, block: Block) -> Block | None:
 
 
 def _list_mended(value: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what a malformed block may be made of, the closest first."""
+    """Return possible replacements of a malformed block, the closest first."""
     bare = {key: part for key, part in value.items() if key != "cache_control"}
     match bare["type"]:
         case "tool_result":

@@ -1,8 +1,8 @@
-"""A view as lists that can be changed freely, and the edits that make the view of them.
+"""A view as lists that can be changed freely, and the edits that turn the view into them.
 
-A repair is found by moving and removing blocks until the rules hold; what is recorded is the
-difference, in the two kinds of edit there are. A message whose text cannot be split into blocks is
-replaced as a whole; of any other one only the blocks between the first and the last that changed.
+A repair moves and removes blocks until the rules hold; the difference is recorded, in the two kinds
+of edit there are. A message whose text cannot be split into blocks is replaced as a whole; of any
+other one only the blocks between the first and the last that changed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Drafts:
         self.rows = [_read_draft(message) for message in self.view.messages]
 
     def follow(self, made: View) -> None:
-        """Continue from the view that the edits so far made: thinking behind them is gone."""
+        """Continue from the view that the edits so far made, in which later thinking is dropped."""
         self.rows = [_read_draft(message) for message in made.messages]
 
     def insert(self, draft: Draft) -> None:
@@ -99,7 +99,7 @@ class Drafts:
 
 
 def read_value(block: Block) -> dict[str, Any] | None:
-    """Return a block's value; None for a block that is none."""
+    """Return a block's value; None if its text is no block."""
     try:
         return block.value
     except WireError:
@@ -134,7 +134,7 @@ def _list_changes(message: Message, draft: Draft) -> list[Edit]:
     first = _count_alike(old, new)
     last = _count_alike(old[first:][::-1], new[first:][::-1])
     put = draft.blocks[first : len(new) - last]
-    # What is put in stands behind the edit: thinking there would be signed over another text.
+    # Inserted blocks come after the edit: thinking among them would be signed over another prefix.
     texts = tuple(block.text for block in put if block.type not in THINKING)
     return [SpliceBlocks(message.seq, first, len(old) - last - first, texts)]
 
@@ -154,6 +154,6 @@ def _seq(draft: Draft) -> int:
 
 
 def find_row(rows: list[Draft], seq: int) -> int | None:
-    """Return the index of the message with that number; None when it is not there."""
+    """Return the index of the message with that number; None if there is none."""
     at = bisect_left(rows, seq, key=_seq)
     return at if at < len(rows) and rows[at].seq == seq else None

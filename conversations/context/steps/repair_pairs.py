@@ -1,10 +1,10 @@
 """Pair tool calls with their results, in the order that the API demands.
 
 The API merges neighbouring messages of one role into a turn: every call of an assistant's turn has
-one result at the beginning of the user's turn that follows. A call without one gets a result that
-says so, a result without a call is left out, and an id that comes a second time is renamed together
-with its result. Results of the API's own tools follow their calls somewhere in the same exchange;
-there is no other result to be given to such a call, so what has no counterpart is left out.
+one result at the beginning of the user's turn that follows. A call without a result gets one that
+says so, a result without a call is left out, and a repeated id is renamed together with its result.
+Results of the API's own tools follow their calls somewhere in the same exchange; no replacement
+result can be written for such a call, so calls and results without a counterpart are left out.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from conversations.context.view import blocks as wire_blocks
 from conversations.context.view.call_ids import find_free_id
 from conversations.context.view.view import Block
 
-#: The ids that results of an answer carry, each with the ids of its calls in their order.
+#: The ids that results of an answer have, each with the new ids of its calls in their order.
 Expected = dict[str, deque[str]]
 
 
 class PairMending:
-    """One pass over the drafts; the flags say what it found."""
+    """One pass over the drafts; the flags say what was changed."""
 
     def __init__(self, drafts: Drafts) -> None:
         self.drafts = drafts
@@ -45,7 +45,7 @@ class PairMending:
             self._add_lost(None, expected, last)
 
     def _fill_gaps(self) -> None:
-        """Answer calls whose results are nowhere where these were: between two answers."""
+        """Write results for calls between two answers whose results are missing."""
         sent = self.drafts.list_sent()
         answered = {
             block.id for draft in sent for block in draft.blocks if block.type == "tool_result"
@@ -58,7 +58,7 @@ class PairMending:
                 self._put_behind(draft, [write_result(call, LOST_RESULT) for call in calls])
 
     def _put_behind(self, last: Draft, lost: list[Block]) -> None:
-        """Put results into the place behind an answer, which nothing that is sent has."""
+        """Put results at the number after an answer, which no sent message has."""
         draft = next((one for one in self.drafts.rows if one.seq == last.seq + 1), None)
         if draft is None:
             self.drafts.insert(Draft(last.seq + 1, "results", lost))
@@ -86,7 +86,7 @@ class PairMending:
             results, others = self._split(draft.blocks, expected)
             blocks = [*results, *others]
             if is_past and results:
-                # An earlier message of this turn already has something else in it.
+                # An earlier message of this turn has other blocks: results must go before those.
                 late += results
                 blocks = others
             if [block.text for block in blocks] != [block.text for block in draft.blocks]:
@@ -113,7 +113,7 @@ class PairMending:
         return results, others
 
     def _add_lost(self, first: Draft | None, expected: Expected, last: Draft) -> None:
-        """Answer the calls that have no result, in a message of results where there is room."""
+        """Write results for the calls without one, in a message of results if a number is free."""
         self.has_lost = True
         lost = [write_result(call, LOST_RESULT) for calls in expected.values() for call in calls]
         if first is not None and (first.kind == "results" or last.seq + 1 >= first.seq):
@@ -122,7 +122,7 @@ class PairMending:
         self._put_behind(last, lost)
 
     def _put_first(self, draft: Draft, results: list[Block]) -> None:
-        """Put results behind those that a message begins with."""
+        """Insert results after those at the beginning of a message."""
         self.has_moved = True
         count = sum(block.type == "tool_result" for block in draft.blocks)
         draft.blocks = [*draft.blocks[:count], *results, *draft.blocks[count:]]

@@ -1,9 +1,9 @@
-"""Repair a view that the API refused although it breaks no rule that is known here.
+"""Repair a view that the API refused although it breaks no known rule.
 
-The API may change a rule, and a gateway may have rules of its own. Where its message names a part
-of the request, that part is left out; where it names none, what is newest and not plain text, which
-no earlier request had. The prompt that is being answered is never left out by a guess: when nothing
-else helps the turn fails, and `leave_out_turn` keeps its messages out of the next request.
+The API may change a rule, and a gateway may have rules of its own. If the message of the API names
+a part of the request, that part is left out; otherwise the newest blocks that are not plain text,
+which no earlier request had. The prompt that is being answered is never left out on a guess: if
+nothing else helps the turn fails, and `leave_out_turn` removes its messages from the next request.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ TURN_LEFT_OUT = gettext_noop(
     "This message and what followed it could not be sent. You can still read them here; they are"
     " not sent to the model again."
 )
-#: Beginnings of messages about the request's parameters, which no change of the history mends.
+#: Beginnings of messages about the request's parameters, which no change of the history can fix.
 _PARAMETER = re.compile(
     r"\s*[`\"']?(?:tools|tool_choice|system|model|max_tokens|thinking|output_config|output_format"
     r"|context_management|compaction|mcp_servers|metadata|temperature|top_[pk]|stop_sequences"
     r"|stream|service_tier|container|inference_geo|speed|betas?|anthropic-[a-z]+|cache_control)\b"
 )
-#: Ids as the API names them.
+#: Tool call ids in the API's messages.
 _ID = re.compile(r"\b(?:srv|mcp)?toolu_[a-zA-Z0-9_-]+|\bcall_[a-zA-Z0-9_-]+")
-#: Blocks of an answer that every gateway takes.
+#: Blocks of an answer that every gateway accepts.
 _PLAIN = ("text", "tool_use", *THINKING)
 
 
@@ -48,7 +48,7 @@ def names_parameter(words: str) -> bool:
 
 
 def list_repairs(view: View, words: str, first: int) -> tuple[Transformation, ...]:
-    """Return what may help against a refusal in these words, the most likely first.
+    """Return changes that may help against a refusal with this message, the most likely first.
 
     `first` is the number of the turn's first message.
     """
@@ -64,9 +64,9 @@ def list_repairs(view: View, words: str, first: int) -> tuple[Transformation, ..
 
 
 def leave_out_turn(view: View, first: int, reason: str, before: View | None) -> Transformation:
-    """Leave out the messages of a turn that was refused to the end.
+    """Leave out the messages of a turn whose request stayed refused.
 
-    `before` is the view before a repair that did not help: what it took is put back.
+    `before` is the view before a repair that did not help: what the repair removed is put back.
     """
     drafts = Drafts(view)
     if before is not None:
@@ -80,7 +80,7 @@ def leave_out_turn(view: View, first: int, reason: str, before: View | None) -> 
 
 
 def _put_back(before: Draft, now: Draft | None) -> Draft:
-    """Return a message as it was, without its thinking, or as it is where that is the same."""
+    """Return a message as it was, without its thinking; unchanged if the two are equal."""
     before.blocks = _list_plain(before)
     is_same = now is not None and _texts(before.blocks) == _texts(_list_plain(now))
     return now if now is not None and is_same else before
@@ -103,7 +103,7 @@ def _list_ways(view: View, words: str, first: int) -> Iterator[Callable[[Repair]
         yield lambda repair: _soften(repair, repair.drafts.rows[at])
         yield lambda repair: _leave_out_exchange(repair, at, first)
         if view.messages[at].seq == first:
-            # The prompt itself: what is left out elsewhere would be left out in vain.
+            # The API named the prompt itself, so leaving out another part would not help.
             return
     else:
         yield from _list_named_calls(words)
@@ -119,7 +119,7 @@ def _list_named_calls(words: str) -> Iterator[Callable[[Repair], None]]:
 
 
 def _leave_out_block(repair: Repair, draft: Draft, at: int) -> None:
-    """Leave out one block, a call with its result; say so where it is a result or of a prompt."""
+    """Leave out one block, a call with its result; a result or a part of a prompt gets a note."""
     if at >= len(draft.blocks):
         return
     block = draft.blocks[at]
@@ -152,7 +152,7 @@ def _names(block: Block, calls: frozenset[str]) -> bool:
 
 
 def _soften_newest(repair: Repair) -> None:
-    """Do so with the messages behind the last answer: no request had them before."""
+    """Soften the messages after the last answer, which no earlier request had."""
     for draft in reversed(repair.drafts.rows):
         if draft.kind == "answer":
             return
@@ -160,7 +160,7 @@ def _soften_newest(repair: Repair) -> None:
 
 
 def _soften(repair: Repair, draft: Draft) -> None:
-    """Replace everything of a message that is not plain text by a note."""
+    """Replace by notes the blocks of a message that are not plain text; answers stay."""
     if draft.kind == "answer":
         return
     new = [_soften_block(block) for block in draft.blocks]
@@ -176,7 +176,7 @@ def _soften_block(block: Block) -> Block:
 
 
 def _leave_out_odd(repair: Repair) -> None:
-    """Leave out of the last answer what is neither text nor a call nor thinking."""
+    """Leave out the blocks of the last answer that are neither text, calls nor thinking."""
     answers = [draft for draft in repair.drafts.rows if draft.kind == "answer"]
     for draft in answers[-1:]:
         kept = [block for block in draft.blocks if block.type in _PLAIN]
@@ -187,7 +187,7 @@ def _leave_out_odd(repair: Repair) -> None:
 
 
 def _leave_out_exchange(repair: Repair, at: int, first: int) -> None:
-    """Leave out the exchange of a message, unless it is the one that is being answered."""
+    """Leave out the exchange of a message, unless it is the one being answered."""
     if repair.drafts.rows[at].seq >= first:
         return
     some = repair.drafts.list_exchange(at)
@@ -197,7 +197,7 @@ def _leave_out_exchange(repair: Repair, at: int, first: int) -> None:
 
 
 def _leave_out_before(repair: Repair, first: int) -> None:
-    """Leave out the exchange before the one that is being answered."""
+    """Leave out the exchange before the one being answered."""
     rows = enumerate(repair.drafts.rows)
     before = [at for at, draft in rows if draft.blocks and draft.seq < first]
     if before:

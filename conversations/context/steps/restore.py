@@ -1,9 +1,9 @@
 """Bring originals back into view: the one kind of transformation that may let a view grow.
 
 A person requests it, so no threshold is involved. A message still in view gets its own blocks back,
-and what the engine wrote beside them stays; one that was dropped is inserted at its number. An
-answer and the results of its calls are restored together or not at all: `check_rules` decides.
-Thinking is not restored: its signature covers a prefix that no longer exists.
+and the engine's blocks beside them stay; a dropped message is inserted at its number. An answer and
+the results of its calls are restored together or not at all: `check_rules` decides. Thinking is not
+restored: its signature covers a prefix that no longer exists.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from conversations.context.view.edits import (
 )
 from conversations.context.view.view import THINKING, Message, View
 
-#: A stand-in for the next prompt, where the view ends with an answer.
+#: Stands for the next prompt if the view ends with an answer.
 _NEXT = '[{"type":"text","text":"?"}]'
 
 
 def build_restore(view: View, *originals: Message) -> Transformation | None:
-    """Build the change that restores originals; None when all are in view. Raises RuleError."""
+    """Build the change that restores originals; None if all are in view. Raises RuleError."""
     present = {message.seq: message for message in view.messages}
     changes: list[Edit] = []
     count = 0
@@ -67,6 +67,6 @@ def demand_legal(view: View) -> None:
     last = view.messages[-1]
     if last.kind == "answer":
         view = view.append(Message.parse(last.seq + 1, "prompt", _NEXT))
-    # The request leaves these out as well.
+    # The pipeline leaves these out before it sends a request.
     change = leave_out_open_calls(view)
     rules.check_rules(view if change is None else change.made)

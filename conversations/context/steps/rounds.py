@@ -1,9 +1,10 @@
 """Within one turn, replace finished tool rounds by one working memory.
 
-A long turn is one exchange: no exchange in it is old, yet its first rounds are. After every
-`round_summary_every` rounds all but the last are put in one block behind the prompt that started
-them; the next time that block is summarised again with the new rounds, so there is never more than
-one. The next attempt comes only after as many rounds more, so a failed call costs one attempt.
+A long turn is one exchange: no exchange in it is old, but its first rounds are. After every
+`round_summary_every` rounds all but the last are replaced by one block behind the prompt that
+started them; the next time that block is summarised again with the new rounds, so there is never
+more than one. The next attempt follows only after as many rounds more, so a failed call costs one
+attempt.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from conversations.context.view.view import View
 
 
 def summarise_rounds(view: View, gauge: Gauge, policy: Policy) -> Summarising:
-    """Request a working memory when the turn has had so many rounds since the last one."""
+    """Request a working memory after each `round_summary_every` rounds of the turn."""
     every = policy.round_summary_every
     if not every or not policy.compaction_enabled:
         return None

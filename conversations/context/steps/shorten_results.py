@@ -18,7 +18,7 @@ from conversations.context.view.view import Block, Message, View
 
 Content = str | list[dict[str, Any]]
 Rewrite = Callable[[Content, str], Content]
-#: Texts are not shortened below this many characters when room is shared among several.
+#: When texts share room, none is shortened below this many characters.
 _LEAST = 64
 
 
@@ -33,7 +33,7 @@ def _read_calls(known: dict[str, Call], message: Message) -> None:
 
 
 def rewrite_result(block: Block, rewrite: Rewrite, by: str) -> Block | None:
-    """Return the block with its content rewritten, or None when that does not make it smaller.
+    """Return the block with its content rewritten; None unless that makes it smaller.
 
     Smaller in characters, in bytes and in tokens: ideographs count differently in each.
     """
@@ -45,10 +45,9 @@ def rewrite_result(block: Block, rewrite: Rewrite, by: str) -> Block | None:
 
 
 def keep_head(content: Content, recall: str, limit: int, *, is_whole: bool) -> Content:
-    """Keep exactly so many characters, but no part of a grapheme, and say how many there were.
+    """Keep the first `limit` characters without splitting a grapheme, and say how many there were.
 
-    Other blocks become a stub.
-    `is_whole` is False when the content is no longer the original.
+    Other blocks become a stub. `is_whole` is False if the content is not the original any more.
     """
     if isinstance(content, str):
         head = _keep_graphemes(content, limit)

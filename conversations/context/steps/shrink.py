@@ -1,9 +1,9 @@
-"""Shorten the largest blocks when dropping exchanges is not enough: the last one is too big.
+"""Shorten the largest blocks when dropping exchanges is not enough because the last is too big.
 
-Only blocks over 10,000 bytes (over 1,500 when the window itself demands it), never below 1,000, and
+Only blocks over 10,000 bytes (over 1,500 if the window itself demands it), never below 1,000, and
 only as far as needed: the largest are cut down to a common level. Images and documents of people,
-verbatim results and what the engine itself wrote in the first message stay; the first message's own
-text is shortened last.
+verbatim results and the engine's own blocks in the first message stay; the first message's own text
+is shortened last.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import Block, View
 
 LARGE, MEDIUM, SMALLEST = 10_000, 1_500, 1_000
-#: Characters of a block besides its text, and the fewest that are left of the text.
+#: Characters of a block besides its text, and the least length of a shortened text.
 _FRAME, _LEAST_CHARS = 120, 500
 
 
@@ -58,7 +58,7 @@ def _is_enough(change: Transformation, hard: Goal, spare: _Spare) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Spare:
-    """What dropping the messages up to a point would free."""
+    """The tokens and bytes that dropping the messages up to an index would free."""
 
     tokens: int
     size: int
@@ -71,7 +71,7 @@ class _Spare:
 
 @dataclass(frozen=True, slots=True)
 class _Large:
-    """A block that may be shortened, and its bytes."""
+    """A block that may be shortened, and its size in bytes."""
 
     seq: int
     at: int
@@ -80,7 +80,7 @@ class _Large:
 
 
 def _find_large(view: View, policy: Policy, start: int, least: int) -> Iterator[_Large]:
-    """Find what may be shortened in the first message and from `start` on."""
+    """Find the blocks that may be shortened, in the first message and from `start` on."""
     stays = find_untouchable(view, policy)
     for index, message in enumerate(view.messages):
         if message.size <= least or 0 < index < start or is_pinned(message, policy):
@@ -113,7 +113,7 @@ def _build_change(
 
 
 def _find_level(tokens: int, size: int, found: list[_Large]) -> int:
-    """Find the highest size in bytes to which blocks must be cut to free that much."""
+    """Return the highest size in bytes to which blocks must be cut to free `tokens` and `size`."""
     lowest, highest = SMALLEST, max((large.size for large in found), default=SMALLEST)
     while lowest < highest:
         level = (lowest + highest + 1) // 2
@@ -127,7 +127,7 @@ def _find_level(tokens: int, size: int, found: list[_Large]) -> int:
 
 
 def _shorten_block(large: _Large, level: int) -> Block | None:
-    """Return the block within about `level` bytes, or None when it cannot be made smaller."""
+    """Return the block cut to about `level` bytes; None if it cannot be made smaller."""
     block, value = large.block, large.block.value
     limit = max(_LEAST_CHARS, level * len(block.text) // large.size - _FRAME)
     match block.type:

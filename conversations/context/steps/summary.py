@@ -1,9 +1,9 @@
 """Replace the middle of the conversation by a text the model writes.
 
-The step requests a text (`SummaryWanted`) and judges what comes back. There is never more than one
+The step requests a text (`SummaryWanted`) and judges the reply. There is never more than one
 summary block: an existing one is summarised again together with the new zone. A rejected summary is
 requested once more; after that the view stays as it is, the rejection is recorded, and the
-deterministic steps take over.
+deterministic steps run instead.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ MEMORY, END_MEMORY = "[WORKING MEMORY]", "[END WORKING MEMORY]"
 Kind = Literal["summary", "rounds"]
 #: Most names that a summary is required to keep.
 _MOST_NAMES = 24
-#: A zone smaller than this part (1/8) of what a summary may write is not worth a call.
+#: A zone smaller than 1/8 of the longest summary is not worth a call.
 _LEAST_PART = 8
 
-#: Characters of the first request and the present summary beside a transcript, at most.
+#: Most characters of the first request and the present summary, beside a transcript.
 _PREFACE = 100_000
 
 Summarising = Generator[SummaryWanted, SummaryReply | None, Transformation | None]
@@ -88,9 +88,10 @@ def replace_zone(
 
 
 def _split_zone(zone: Zone, gauge: Gauge, policy: Policy) -> list[Part]:
-    """Return the parts to summarise in turn; none where one request reads the zone.
+    """Return the parts to summarise in turn; none if one request can read the zone.
 
-    It reads it within its limit of characters, the middle left out, unless the policy has stages.
+    Without `summary_staged` one request reads the zone cut to `summary_input_chars`, if the window
+    has room for that.
     """
     window = _find_window(gauge, policy)
     if not policy.summary_staged:
@@ -101,12 +102,12 @@ def _split_zone(zone: Zone, gauge: Gauge, policy: Policy) -> list[Part]:
 
 
 def _find_window(gauge: Gauge, policy: Policy) -> int:
-    """Return what a summary call may read, in tokens."""
+    """Return the tokens that a summary call may read."""
     return max(1_000, gauge.room - policy.summary_max_tokens)
 
 
 def _request_text(draft: _Draft, text: str) -> Summarising:
-    """Request the summary, and once more when it is rejected."""
+    """Request the summary, and once more if it is rejected."""
     found = yield from _request_twice(draft, text)
     return draft.build_rejection(found) if isinstance(found, SummaryFlaw) else found
 
@@ -153,7 +154,7 @@ def replace_by_text(
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """What a summary is made of, besides the model's text."""
+    """The data of a summary besides the model's text."""
 
     view: View
     zone: Zone
@@ -167,9 +168,9 @@ class _Draft:
         return summary_prompt.write_request(text, self.keep, self.policy.summary_max_tokens // 2)
 
     def cover(self, done: FinishedParts) -> _Draft | None:
-        """Return the draft for the messages that the finished parts cover; None for too few.
+        """Return the draft for the messages that the finished parts cover; None if too few.
 
-        The others stay in view, from the last cut before them on.
+        The other messages stay in view, starting at the last cut before them.
         """
         if done.flaw is None:
             return self

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from conversations.context.steps.protocol import SummaryReply
 
-#: How a text begins that is an apology or an error instead of a summary.
+#: Beginnings of a text that is an apology or an error instead of a summary.
 _NO_SUMMARY = re.compile(
     r"""\s*(?:(?:i'm|i\ am)\ (?:sorry|unable)|sorry\b|i\ (?:can't|cannot|won't)\b
     |(?:api\ |internal\ |server\ )?error\b\s*[:\d(]|\{\s*"(?:type|error)"\s*:)""",
     re.IGNORECASE | re.VERBOSE,
 )
-#: A refusal or an error is shorter than this; a real summary may begin with the same words.
+#: A refusal or an error is shorter than this; a longer text with the same beginning is accepted.
 _LONG_ENOUGH = 400
 
 
@@ -27,7 +27,7 @@ class SummaryFlaw:
 
 
 def judge_summary(reply: SummaryReply, keep: Sequence[str], block: str) -> SummaryFlaw | None:
-    """Return why a reply that would be put in view as `block` is rejected; None if accepted."""
+    """Return why a reply that would become the block `block` is rejected; None if accepted."""
     text = reply.text.strip().replace("’", "'")
     if reply.stop_reason != "end_turn":
         return SummaryFlaw(f"it ended with {reply.stop_reason or 'no stop reason'}")

@@ -21,7 +21,7 @@ from conversations.context.view import wire
 from conversations.context.view.view import THINKING, Message
 
 HEAD, TAIL = 500, 200
-#: Characters of the first request that are shown, so that the summary knows its purpose.
+#: Characters of the first request that the model reads, so that the summary fits its purpose.
 _FIRST = 4_000
 _FENCE = re.compile(r"<(/?)\s*(transcript|first_request|previous_summary|part)\b", re.IGNORECASE)
 
@@ -36,11 +36,11 @@ def write_transcript(zone: Zone, limit: int) -> str:
 
 
 def write_preface(zone: Zone) -> list[str]:
-    """Write what the zone builds on: the first request, and the present summary."""
+    """Write what precedes the zone: the first request, and the present summary."""
     first = "\n".join(_render_blocks([block.value for block in zone.own]))
     parts = [fence_text("first_request", preview_text(first, _FIRST, TAIL))]
     if zone.previous:
-        # The lists are carried over without the model's help.
+        # The engine carries the lists over, not the model.
         previous = "\n\n".join(map(strip_lists, zone.written))
         parts.append(fence_text("previous_summary", previous.strip()))
     return parts

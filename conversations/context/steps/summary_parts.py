@@ -12,17 +12,17 @@ from dataclasses import dataclass
 
 from conversations.context.tokens.estimate import estimate_text
 
-#: Percent: margin of the estimate, share of the window for a part, and the least such share.
+#: Percent: the estimate's margin, a part's usual share of the window, and its smallest share.
 MARGIN, SHARE, LEAST_SHARE = 120, 40, 15
-#: A message that needs more than this percent of the window is left out.
+#: A message with more than this percent of the window is left out.
 OVERSIZED = 50
-#: When messages need more than this percent of the window on average, parts are smaller.
+#: If messages take more than this percent of the window on average, parts are smaller.
 _LARGE_ON_AVERAGE = 10
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedMessage:
-    """One message as the summary call reads it; `follows`: it must not begin a part."""
+    """One message as the summary call reads it; with `follows` it must not begin a part."""
 
     role: str
     text: str

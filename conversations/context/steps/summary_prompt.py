@@ -26,7 +26,7 @@ _AGAIN = "Your previous attempt was not accepted: "
 
 
 def write_request(transcript: str, keep: Sequence[str], words: int) -> str:
-    """Request the summary of a transcript."""
+    """Write the request for the summary of a transcript."""
     parts = [transcript]
     if keep:
         parts.append(_KEEP + "\n".join(f"- {name}" for name in keep))
@@ -35,7 +35,7 @@ def write_request(transcript: str, keep: Sequence[str], words: int) -> str:
 
 
 def write_retry(text: str, reason: str, missing: Sequence[str]) -> str:
-    """Request it once more, saying what was wrong with the first attempt."""
+    """Write the second request, which says what was wrong with the first attempt."""
     lines = "".join(f"\n- {name}" for name in missing)
     return f"{text}\n\n{_AGAIN}{reason}.{lines}"
 
@@ -48,7 +48,7 @@ def write_part_request(
     keep: Sequence[str],
     words: int,
 ) -> str:
-    """Request the summary of one part of a transcript, knowing the summaries of those before."""
+    """Write the request for the summary of one part, with the summaries of the parts before."""
     known = [_BEFORE, *before] if before else []
     names = [_KEEP + "\n".join(f"- {name}" for name in keep)] if keep else []
     order = f"Write the summary of this part now, in at most {words:,} words."
@@ -56,6 +56,6 @@ def write_part_request(
 
 
 def write_merge_request(parts: str, keep: Sequence[str], words: int) -> str:
-    """Request one summary of the summaries of the parts."""
+    """Write the request that merges the summaries of the parts into one."""
     order = "Merge the summaries of the parts, preserving decisions, TODOs, open questions and "
     return write_request(f"{parts}\n\n{order}constraints.", keep, words)

@@ -1,10 +1,10 @@
 """Summarise a long zone in stages: part by part, then all parts merged.
 
-Each part is requested with what it belongs to: the first request and the present summary, the names
-to keep that occur in it, and the summaries of the parts before it. A part that fails is requested
-once more; then the stages end there, and what was paid for is used: the parts before it are merged
-and the messages from it on stay in view. A merge that fails leaves the parts' own texts, one behind
-the other.
+The request for a part has its context: the first request and the present summary, the names to keep
+that occur in the part, and the summaries of the parts before it. A part that fails is requested
+once more; if it fails again the stages end and what was paid for is used: the parts before it are
+merged, and the messages from it on stay in view. If the merge fails, the texts of the parts are
+joined.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from conversations.context.steps.summary_zone import Zone
 from conversations.context.tokens.estimate import estimate_text
 
 FAILED = "the call gave no answer"
-#: Percent of the window that the summaries of the parts before may take in a part's request.
+#: Percent of the window for the summaries of earlier parts in a part's request.
 _BEFORE = 25
 
 PartRequests = Generator[SummaryWanted, SummaryReply | None, "FinishedParts"]
@@ -38,7 +38,7 @@ class FinishedParts:
 
     @property
     def said(self) -> str:
-        """What is missing, for people; "" when all parts were summarised."""
+        """What is missing, for people; "" if all parts were summarised."""
         if self.flaw is None:
             return ""
         return f"part {len(self.texts) + 1} of {self.count}: {self.flaw.reason}"
@@ -51,14 +51,14 @@ class FinishedParts:
         )
 
     def join(self) -> SummaryReply:
-        """Return the texts one behind the other, where they could not be merged."""
+        """Return the texts joined in order, for use when the merge failed."""
         return SummaryReply("\n\n".join(self.texts), "end_turn")
 
 
 def request_parts(
     zone: Zone, parts: Sequence[Part], keep: Sequence[str], window: int, most: int
 ) -> PartRequests:
-    """Request the parts in order, each at most twice; `most` are the tokens of one summary."""
+    """Request the parts in order, each at most twice; `most` is the token limit of one summary."""
     done: list[str] = []
     covered = 0
     for number, part in enumerate(parts, start=1):
@@ -92,7 +92,7 @@ def _judge(reply: SummaryReply | None, named: Sequence[str]) -> SummaryFlaw | No
 
 
 def _fit_newest(texts: Sequence[str], room: int) -> list[str]:
-    """Return the newest texts that fit in so many tokens, in order."""
+    """Return the newest texts that fit in `room` tokens, in order."""
     kept: list[str] = []
     for text in reversed(texts):
         room -= estimate_text(text) * MARGIN // 100

@@ -1,8 +1,8 @@
-"""Another text for a summary in view: a person's, or the model's at another attempt.
+"""Another text for a summary in view: a person's, or a new one by the model.
 
-The text is judged like the first one, against the messages it replaces, which are all in the log:
-so a version lacks no name that later messages refer to, is shorter than what it replaces, and
-carries the same recall list. Only the summary's block changes.
+The text is judged like the first one, against the messages it replaces, which are all in the log.
+So a version lacks no name that later messages refer to, is shorter than what it replaces, and has
+the same recall list. Only the summary's block changes.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from conversations.context.view.edits import (
 from conversations.context.view.edits import Transformation as Change
 from conversations.context.view.view import View
 
-#: The settings of triggers of a person's text, and of the model's at another attempt.
+#: The trigger's settings for a person's text, and for a new one by the model.
 EDIT, REBUILD = "edit", "rebuild"
 
 
 def find_covered_zone(view: View, edits: Sequence[Edit]) -> Zone | None:
-    """Return the zone that a summary replaced in the view before it; None when not our summary.
+    """Return the zone that a summary replaced in `view`; None if it is no summary of ours.
 
     The text of a block that the API compacted and signed cannot be changed.
     """
@@ -62,7 +62,7 @@ def find_covered_zone(view: View, edits: Sequence[Edit]) -> Zone | None:
 
 
 def request_again(view: View, zone: Zone, gauge: Gauge, policy: Policy) -> Summarising:
-    """Request the summary of the zone once more, in the view it was first made of."""
+    """Request the summary of the zone again, in the view it was first made from."""
     trigger = Trigger(gauge.tokens, 0, gauge.source, REBUILD)
     return (yield from replace_zone(view, zone, trigger, gauge, policy))
 
@@ -82,9 +82,9 @@ def read_summary(view: View) -> str:
 def reword_summary(
     working: WorkingView, before: View, zone: Zone, text: str, setting: str
 ) -> Change | SummaryFlaw | None:
-    """Put another text in the summary's block; None when there is no block or no change.
+    """Put another text in the summary's block; None without a block or a change.
 
-    `before` is the view that the summary was first made of, and `zone` what it replaced there.
+    `before` is the view that the summary was first made from, and `zone` what it replaced there.
     """
     at = _find_block(working.view)
     judged = replace_by_text(before, zone, build_trigger(working, setting), working.policy, text)

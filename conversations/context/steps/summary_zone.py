@@ -19,9 +19,10 @@ from conversations.context.view.view import Block, Message, View
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """`indexes` of the messages to replace; `at` and `ours` are the engine's blocks in the first.
+    """`indexes` of the messages to replace; `ours` are the engine's blocks in the first message,
+    from `at` on.
 
-    `tail` are the messages that stay behind the first one.
+    `tail` are the messages after the first one that stay.
     """
 
     messages: tuple[Message, ...]
@@ -33,17 +34,17 @@ class Zone:
 
     @property
     def own(self) -> tuple[Block, ...]:
-        """The first message's own blocks."""
+        """The first message's blocks that the engine did not write."""
         return tuple(block for block in self.first.blocks[: self.at] if block.by not in OURS)
 
     @property
     def written(self) -> list[str]:
-        """The texts that the model wrote of earlier messages, with their lists."""
+        """The model's texts about earlier messages, with their lists."""
         return [str(block.value["text"]) for block in self.ours if block.by in ASKS_MODEL]
 
     @property
     def previous(self) -> str:
-        """The text of the summary in view, "" when there is none."""
+        """The text of the summary in view; "" if there is none."""
         return "\n\n".join(self.written)
 
     def edits(self, view: View, text: str) -> list[Edit]:
@@ -53,7 +54,7 @@ class Zone:
 
 
 def find_zone(view: View, policy: Policy) -> Zone | None:
-    """Find the zone, or None when there are fewer than two messages to replace."""
+    """Find the zone; None if there are fewer than two messages to replace."""
     last = view.length - policy.protected_tail_messages
     return find_zone_before(
         view, policy, max((at for at in find_cuts(view) if at <= last), default=0)
@@ -61,7 +62,7 @@ def find_zone(view: View, policy: Policy) -> Zone | None:
 
 
 def find_zone_before(view: View, policy: Policy, end: int, start: int = 1) -> Zone | None:
-    """Return the zone that ends at a cut, without what must stay."""
+    """Return the zone that ends at a cut, without messages that must stay."""
     messages = view.messages
     stay = find_kept(view, find_cuts(view), policy)
     indexes = tuple(at for at in range(start, end) if at not in stay)

@@ -17,7 +17,7 @@ from conversations.context.policy.tool_rules import Rule, Way, parse_tool_rule
 from conversations.context.steps.shorten_results import index_calls
 from conversations.context.view.view import Message, View
 
-#: Verbatim results together may have so many times the characters of one.
+#: The total of verbatim results is limited to so many times the limit of one.
 _MOST_VERBATIM = 4
 _WHOLE = ("", "restore")
 _DEFAULT = Rule("json")
@@ -42,7 +42,7 @@ def list_tools(policy: Policy, way: Way) -> frozenset[str]:
 
 
 def find_untouchable(view: View, policy: Policy) -> set[str]:
-    """Return the ids of the results that must stay as they are: verbatim and pinned ones."""
+    """Return the ids of the results that must stay unchanged: verbatim and pinned ones."""
     tools = list_tools(policy, "verbatim")
     if not tools and not policy.pins:
         return set()
@@ -58,7 +58,7 @@ def is_pinned(message: Message, policy: Policy) -> bool:
 
 @dataclass(slots=True)
 class _Found:
-    """Ids of results that must not be touched in the messages read so far."""
+    """Ids of the untouchable results in the messages read so far."""
 
     tools: frozenset[str]
     most: int

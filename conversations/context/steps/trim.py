@@ -1,9 +1,9 @@
 """Drop the oldest exchanges, whole, until the messages fit; then the oldest rounds.
 
-The first message stays, which carries the first request and the summary; so do the latest prompt,
+The first message stays, which has the first request and the summary; so do the latest prompt,
 results of verbatim tools and the last unit. Trimming goes down to a low-water mark, so that the
-cached prefix is not broken again at once, and leaves a recall list. When dropping cannot reach the
-goal, nothing is dropped, unless the window itself demands it.
+cached prefix is not broken again soon, and leaves a recall list. If dropping cannot reach the goal,
+nothing is dropped, unless the window itself demands it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from conversations.context.view.view import View
 
 
 def drop_exchanges(view: View, gauge: Gauge, policy: Policy) -> Transformation | None:
-    """Drop the oldest exchanges; the last one stays. None when that would not be enough."""
+    """Drop the oldest exchanges but the last one; None if that would not be enough."""
     hard, low = find_goal(view, gauge, policy), find_goal(view, gauge, policy, LOW_WATER)
     if hard is None or low is None:
         return None
@@ -55,7 +55,7 @@ def drop_rounds(view: View, gauge: Gauge, policy: Policy) -> Transformation | No
 def _find_oldest(
     view: View, policy: Policy, hard: Goal, low: Goal, ends: Iterable[int]
 ) -> list[int]:
-    """Return the indexes to drop: up to the first end that meets the low goal, else the hard."""
+    """Return the indexes to drop: as few as meet the low goal, else the hard one."""
     messages = view.messages
     stay = find_kept(view, find_cuts(view), policy)
     tokens, size, count = view.tokens + hard.words, view.size + 3 * hard.words, view.length
@@ -89,10 +89,10 @@ def drop_messages(
     words: int,
     decision: Decision | None = None,
 ) -> Transformation:
-    """Drop the messages at these indexes; what is listed of them has at most `words` characters."""
+    """Drop the messages at these indexes; the lists about them have at most `words` characters."""
     edits: list[Edit] = [*build_drops(view, indexes)]
     note = f"Dropped the {len(indexes)} oldest messages: {explanation}"
-    # Where so little was dropped that the lists of it would be longer, what was done is listed.
+    # If the lists would be longer than what is dropped, only the record of actions is kept.
     for write in (write_lists, write_record):
         put = _build_notice(view, policy, indexes, words, write)
         change = build_transformation(view, "trim", trigger, [put, *edits], note, decision)
@@ -104,7 +104,7 @@ def drop_messages(
 def _build_notice(
     view: View, policy: Policy, indexes: list[int], limit: int, write: Callable[..., str]
 ) -> SpliceBlocks:
-    """Say in the first message that messages were dropped, and what of them can be recalled."""
+    """Write in the first message that messages were dropped, with the lists about them."""
     first = view.messages[0]
     by = first.by or ("",) * len(first.blocks)
     at = by.index("trim") if "trim" in by else len(by)

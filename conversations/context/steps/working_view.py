@@ -19,16 +19,16 @@ from conversations.context.view import edits
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import View
 
-#: Most times that a request is counted while it is prepared.
+#: Most counts of a request while it is prepared.
 MOST_COUNTS = 3
-#: Percent of its figure at a rejected summary that a view has before the next one is requested.
+#: A new summary is requested once the view has this percent of its size at the last rejection.
 _GROWN = 125
-#: Percent that each repeated attempt after an overflow takes from the room.
+#: Percent of the room that each further attempt after an overflow removes.
 _HARDER = 25
 
 
 def add_choices(policy: Policy, situation: Situation) -> Policy:
-    """Return the policy with what people chose in this conversation: pins, decisions on calls."""
+    """Return the policy with people's choices in this conversation: pins, decisions on calls."""
     pins = policy.pins | situation.pins
     return replace(policy, pins=pins, decisions=policy.decisions + situation.decisions)
 
@@ -54,12 +54,12 @@ class WorkingView:
         self.counted: View | None = None
         #: The clearing last chosen, with the view and the figure it was chosen for.
         self._chosen: tuple[View, Gauge, tuple[Clearing, Cleared]] | None = None
-        #: Whether the API is asked to clear results, and whether it compacts instead of a summary.
+        #: Whether the API clears results, and whether it compacts instead of a summary.
         asks = policy.server_side
         self.clears = asks and self.situation.clears and policy.input_token_budget > 0
         self.compacts = asks and self.situation.compacts
         if self.harder:
-            # The refused request was larger than its figure said: go below that figure.
+            # The refused request was larger than its figure, so the new room is below that figure.
             percent = max(_HARDER, 100 - _HARDER * self.harder)
             self.aim = min(self.room, self.gauge.seen) * percent // 100
 
@@ -79,7 +79,7 @@ class WorkingView:
         if not self.clears:
             return None, Cleared()
         gauge, known = self._measured, self._chosen
-        # Choosing reads every call of the view, and every step needs the figure.
+        # Cached: choosing reads every call of the view, and every step needs the result.
         if known is None or known[0] is not self.view or known[1] != gauge:
             chosen = api_clearing.choose_clearing(self.view, gauge, self.policy)
             known = self._chosen = (self.view, gauge, chosen)
@@ -91,22 +91,22 @@ class WorkingView:
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the figure is an estimate so near the room that its error may decide."""
+        """Whether the figure is an estimate so close to the room that its error may decide."""
         gauge = self.gauge
         return gauge.source == "estimated" and abs(gauge.seen - self.room) * 10 <= self.room
 
     @property
     def may_summarise(self) -> bool:
-        """Whether a summary may be requested: after a rejected one not before the view has grown.
+        """Whether a summary may be requested: after a rejection only once the view has grown.
 
-        Several in a row are a reason to leave it to the other steps for a while.
+        After `summary_breaker` rejections in a row none is requested for a while.
         """
         if not self.policy.compaction_enabled or self.rejected >= self.policy.summary_breaker:
             return False
         return self.gauge.tokens * 100 >= self.situation.rejected_at * _GROWN
 
     def count(self) -> Generator[EngineRequest, Reply, bool]:
-        """Request a count, once for each view and a few times in all; return whether it came."""
+        """Request a count, once for each view, at most MOST_COUNTS times;; return if it came."""
         if self.counted is self.view or self.counts >= MOST_COUNTS:
             return False
         self.counts += 1
@@ -121,7 +121,7 @@ class WorkingView:
         return True
 
     def expect(self) -> Generator[EngineRequest, Reply, None]:
-        """Record what the API will clear when that has changed; a veto keeps it from clearing."""
+        """Record what the API will clear if that has changed; after a veto it clears nothing."""
         clearing, cleared = self.clearing
         if cleared.ids == api_clearing.list_expected_ids(self.view):
             return
@@ -136,18 +136,18 @@ class WorkingView:
             )
             if not api_clearing.list_expected_ids(self.view):
                 return
-            # What was cleared before is not requested any more, either: no veto can change that.
+            # The parameters of the last clearing are not sent any more: no veto can change that.
             change = api_clearing.build_expectation(self.view, self.gauge, Clearing(), Cleared())
             yield change
         self.view = change.made
 
     def propose(self, change: Transformation | None) -> Generator[EngineRequest, Reply, None]:
-        """Propose a change; unless it is vetoed, the view becomes what it makes of it."""
+        """Propose a change; unless it is vetoed, continue with the view it makes."""
         if change is None:
             return
         answer = yield change
         if change.outcome != "applied":
-            # One rejection is enough: nothing more is requested of the model this time.
+            # After one rejection no further text is requested for this call.
             self.rejected = self.policy.summary_breaker
             return
         if isinstance(answer, Veto):
