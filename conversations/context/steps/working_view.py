@@ -106,7 +106,7 @@ class WorkingView:
         return self.gauge.tokens * 100 >= self.situation.rejected_at * _GROWN
 
     def count(self) -> Generator[EngineRequest, Reply, bool]:
-        """Request a count, once for each view, at most MOST_COUNTS times;; return if it came."""
+        """Request a count, once for each view, at most MOST_COUNTS times; say whether it came."""
         if self.counted is self.view or self.counts >= MOST_COUNTS:
             return False
         self.counts += 1

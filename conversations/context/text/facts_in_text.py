@@ -1,7 +1,7 @@
 """Find the names in a text that a summary must keep: addresses, files, identifiers, numbers.
 
-The text is split at spaces and punctuation first and each piece is judged alone, so the work is
-linear and no pattern can run away on a long blob.
+The text is split at spaces and punctuation first and each piece is judged by itself, so the work is
+linear and no regular expression can take exponential time on a long blob.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def count_names(text: str) -> Counter[str]:
 def find_required_names(
     zone: Iterable[str], tail: Iterable[str], carried: str, most: int
 ) -> list[str]:
-    """Return the zone's names that the tail refers to and no other text in view carries.
+    """Return the zone's names that the tail uses and no other text in view contains.
 
-    At most so many: addresses and files before numbers, then those the tail uses most.
+    At most `most`: addresses and files before numbers, then those the tail uses most.
     """
     used: Counter[str] = Counter()
     for text in tail:
@@ -45,7 +45,7 @@ def find_required_names(
 
 
 def _find_wanted(text: str, wanted: set[str]) -> Iterator[str]:
-    """Yield the names of the text that are wanted; nothing else in it is examined."""
+    """Yield the names of the text that are in `wanted`; other pieces are not examined."""
     for piece in set(_PIECES.findall(text)):
         bare = piece.strip(_EDGES)
         if bare in wanted or ("=" in bare and bare.rpartition("=")[2].strip(_EDGES) in wanted):

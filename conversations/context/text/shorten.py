@@ -1,9 +1,9 @@
-"""Shorten one long text so that what is left can still be read as what it was.
+"""Shorten one long text so that the rest keeps its format.
 
 JSON stays JSON (`shorten_json`), HTML becomes its readable text first, everything else keeps its
-head and its tail on line borders, and of the middle the lines that speak of errors. The result is
-never longer than the limit or the input, and the same for the same input. `recall` is the id under
-which the full text can be read again; the result then says so: JSON as data, text as a notice.
+head and tail, cut at line borders, and from the middle the lines about errors. The result is never
+longer than the limit or the input, and the same for the same input. `recall` is the id by which the
+full text can be read again; the result then names it: JSON as data, text in a notice.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tools.html.to_compact_text import html_to_compact_text, is_html
 
 #: Below this limit a text has no room for a notice.
 _ROOM_FOR_NOTICE = 256
-#: Lines worth keeping from the middle, the share of the room for them, and their longest length.
+#: Lines worth keeping from the middle, the share of the limit for them, and their greatest length.
 _MATTERS = re.compile(
     r"\b(?:error|fatal|fail(?:ed|ure|ing)?|exception|traceback|panic|critical)\b", re.IGNORECASE
 )
@@ -33,7 +33,7 @@ def shorten(text: str, limit: int, recall: str = "") -> str:
 
 
 def shorten_text(text: str, limit: int, recall: str = "") -> str:
-    """Do the same for a text that is not to be treated as JSON."""
+    """Return the text within `limit` characters, without treating it as JSON."""
     if len(text) <= limit:
         return text
     whole, room = len(text), limit
@@ -94,7 +94,7 @@ def _write_gap(count: int) -> str:
 
 
 def _keep_ends(text: str, limit: int) -> str:
-    """Keep head and tail, and of the middle the lines that matter."""
+    """Keep head and tail, and from the middle the lines about errors."""
     if len(text) <= limit:
         return text
     room = limit - len(_write_gap(len(text))) - 2
@@ -112,19 +112,19 @@ def _keep_ends(text: str, limit: int) -> str:
 
 
 def _find_error_lines(text: str, room: int) -> str:
-    """Collect whole lines that speak of errors, first ones first, each with its line end."""
+    """Collect whole lines about errors, first ones first, each with its line end."""
     kept: list[str] = []
     at = 0
     while room > _SHORT_LINE:
         found = _MATTERS.search(text, at)
         if found is None:
             break
-        # From the end of the line before, which may be the last one examined.
+        # The search restarts at the end of the last line, which may be the one examined.
         start = text.rfind("\n", max(at - 1, 0), found.start()) + 1
         end = text.find("\n", found.end())
         line = text[start : end if end >= 0 else len(text)]
         at = len(text) if end < 0 else end + 1
-        # A line that is cut by the middle's own border is not whole.
+        # The first and the last line of the middle may be cut, so they are not kept.
         if start and end >= 0 and len(line) <= min(_LONGEST_LINE, room - 1):
             kept.append(line)
             room -= len(line) + 1

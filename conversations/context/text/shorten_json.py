@@ -2,8 +2,8 @@
 
 Arrays keep their first and last elements and say as data how many were left out; objects keep their
 keys in order and shorten long values; long strings keep head and tail. Numbers are kept as they
-were written. Room is assigned from the top down: small values get what they need, large ones share
-the rest, so the cost is one parse and then only what is shown.
+were written. The limit is distributed from the top down: small values get what they need, large
+ones share the rest, so the cost is one parse and then only what is shown.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ELEMENT, _VALUE = 24, 12
 
 
 class _Number(str):
-    """A number, or NaN and its kind, as it was written."""
+    """A number (or NaN, Infinity) as it was written."""
 
     __slots__ = ()
 
@@ -68,12 +68,12 @@ def shorten_json(text: str, limit: int, recall: str = "") -> str | None:
 
 
 def _write_note(whole: int, recall: str, value: Any) -> str:
-    """Write as data that this is not all, to be inserted before the last character."""
+    """Write the note that values are missing, to be inserted before the last character."""
     if not recall:
         return ""
     words = f'shortened from {whole:,} characters; recall "{recall}" for the rest'
     if isinstance(value, _Object):
-        # Not the key that says how many keys were omitted: both must be readable.
+        # Another key than that of the count of omitted keys, so that both can be read.
         key = _choose_key(value, _choose_key(value) + "…")
         return f',"{key}":{_quote(words)}'
     if isinstance(value, list):
@@ -82,7 +82,7 @@ def _write_note(whole: int, recall: str, value: Any) -> str:
 
 
 def _choose_key(pairs: _Object, marker: str = "…") -> str:
-    """Return a key for what is said about an object, different from its own keys."""
+    """Return a key for a note about an object, different from the object's own keys."""
     while any(key == marker for key, _ in pairs):
         marker += "…"
     return marker
@@ -145,7 +145,7 @@ class _Fitter:
         left_out: Callable[[int], str],
         heads: Sequence[str] = (),
     ) -> list[str]:
-        """Show what fits: all entries, or the first and the last with a note in between."""
+        """Show all entries if they fit, else the first and the last with a note in between."""
         count = len(values)
         needs = [
             over + min(self.size(value), floor) + 1

@@ -1,4 +1,4 @@
-"""Share room by water-filling: small sizes get what they need, large ones the same level."""
+"""Distribute room by water-filling: small sizes get what they need, large ones the same level."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def find_water_level(sizes: Iterable[int], room: int) -> int:
-    """Return the most that each may have so that all together fit; all the rest when they do."""
+    """Return the level at which all sizes fit together; the remaining room if they fit anyway."""
     ordered = sorted(sizes)
     for at, size in enumerate(ordered):
         left = len(ordered) - at

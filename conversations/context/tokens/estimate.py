@@ -29,9 +29,9 @@ _PUNCTUATION, _WORD = 96, 15
 FRAME = 4
 #: Tokens of the text in which the API wraps a compaction block.
 WRAP = 64
-#: Fields that only the API reads: it counts what they hold, not their characters.
+#: Fields that only the API reads: it counts their decoded content, not their characters.
 _SEALED = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout"})
-#: Hundredths of a token per character of such a field, as recorded searches have been counted.
+#: Hundredths of a token per character of such a field, measured on recorded searches.
 _SEALED_WEIGHT = 30
 #: Tokens of an image of unknown size, and of a page of a document.
 IMAGE, PAGE = 1_600, 2_500

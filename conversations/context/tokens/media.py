@@ -1,8 +1,7 @@
 """What the API accepts as a file in a message, judged by the bytes, never by a name or a header.
 
-The limits are those of the API, here and nowhere else. Whatever is shown or sent as a type is of
-that type as far as its head shows; a text is UTF-8 without control characters, and no page of
-markup that a browser might run.
+The limits are those of the API, here and nowhere else. The type of a file is what its first bytes
+show; a text is UTF-8 without control characters, and no markup that a browser might run.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ PDF, TEXT = "application/pdf", "text/plain"
 TYPES = (*images.TYPES, PDF, TEXT)
 #: The same types, for people.
 TAKEN = "PNG, JPEG, GIF and WebP images, PDF files and plain text"
-#: Bytes of an image: 5 MiB as base64. Of a PDF: what leaves room in a request of 32 MB. Of a text.
+#: Most bytes of an image (5 MiB as base64), of a PDF (fits a request of 32 MB), and of a text.
 MOST_IMAGE, MOST_PDF, MOST_TEXT = 5 * 1024 * 1024 // 4 * 3, 22_000_000, 1_000_000
 MOST_BYTES = max(MOST_IMAGE, MOST_PDF, MOST_TEXT)
-#: Pixels of a side; of a side where a request has more than `FEW_IMAGES` images.
+#: Most pixels of a side; of a side if a request has more than `FEW_IMAGES` images.
 MOST_SIDE, FEW_IMAGES, MOST_SIDE_OF_MANY = 8_000, 20, 2_000
-#: Images and pages of a request, for a window up to `SMALL_WINDOW` tokens and for a larger one.
+#: Most images and pages of a request, for a window up to `SMALL_WINDOW` tokens and a larger one.
 SMALL_WINDOW, MOST_IN_SMALL, MOST_IN_LARGE = 200_000, 100, 600
-#: Characters of all files that a conversation carries, of the 32 MB that a request may have.
+#: Most characters of all files of a conversation, of the 32 MB that a request may have.
 MOST_CARRIED = 30_000_000
 _CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 _MARKUP = re.compile(

@@ -8,7 +8,7 @@ from typing import Any
 
 from conversations.context.tokens import images, pdf
 
-#: Characters of an image's base64 that are read for its size: camera metadata comes before it.
+#: Characters of an image's base64 that are read for its size, which may follow camera metadata.
 HEAD = 524_288
 
 

@@ -1,7 +1,7 @@
 """What a PDF shows without being rendered: its number of pages, and whether it is encrypted.
 
 Pages are leaves of type `Page`. Newer files keep them in compressed object streams, so those are
-decompressed, too, all together up to a bound against decompression bombs.
+decompressed, too, up to a common bound against decompression bombs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def is_pdf(data: bytes) -> bool:
 
 
 def is_locked(data: bytes) -> bool:
-    """Return whether the file asks for a password, as far as that shows."""
+    """Return whether the file is encrypted, as far as its bytes show."""
     return _LOCKED.search(data) is not None
 
 

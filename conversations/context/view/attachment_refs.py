@@ -49,7 +49,7 @@ class ForgedName(ContextError):
 
 @dataclass(frozen=True, slots=True)
 class FileReference:
-    """A file that a prompt refers to; `title` is the name the model is given for it."""
+    """A file that a prompt refers to; `title` is its name for the model."""
 
     digest: str
     media_type: str
@@ -91,7 +91,7 @@ def expand_references(content: str, texts: Mapping[str, str]) -> str:
 
 
 def expand_known(content: str, texts: Mapping[str, str]) -> str:
-    """Replace the references whose texts are given; the others stay, and break a rule."""
+    """Replace the references whose texts are in `texts`; the others stay, and break a rule."""
 
     def expand(text: str) -> str:
         one = _read_reference(text)
@@ -137,7 +137,7 @@ def collapse_edits(edits: Iterable[Edit], known: Callable[[str], bool]) -> tuple
 
 
 def _read_prompt_blocks(edit: Edit) -> str:
-    """Return the blocks that an edit puts into prompts."""
+    """Return the blocks that an edit inserts into prompts."""
     if isinstance(edit, SpliceBlocks):
         return wire.join(edit.blocks)
     texts = (
@@ -172,7 +172,7 @@ def _expand_block(text: str, texts: Mapping[str, str]) -> str:
     if one.digest not in texts:
         raise MissingFile(one.digest)
     data = wire.encode(texts[one.digest])
-    # A function, because the replacement must not be interpreted as a pattern.
+    # A function, because a replacement string would be interpreted as a pattern.
     return _NAME.sub(lambda match: f"{match[1]}{data}}}", text)
 
 

@@ -1,8 +1,8 @@
 """Match the blocks in view with the originals they replace.
 
-A block that a step puts in replaces an original when it has its text (it was restored), its id (a
-result made shorter), or its position and type (the largest texts made shorter). Any other inserted
-block is the engine's own.
+A block inserted by a step replaces an original if it has its text (it was restored), its id (a
+shortened result), or its position and type (a shortened large block). Any other inserted block is
+the engine's own.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def match_originals(
     step: int,
     by: str,
 ) -> list[Slot]:
-    """Match each text that `step` put in place of `dropped` with its original.
+    """Match each text that `step` inserted in place of `dropped` with its original.
 
-    `absent` are the originals of the message that are not in view, or were dropped just now.
+    `absent` are the message's originals that are not in view or were dropped by this step.
     """
     left, originals = list(dropped), list(absent)
     found: list[Slot | None] = [_take(left, text) for text in texts]
@@ -63,7 +63,7 @@ def match_originals(
 
 
 def _take(slots: list[Slot], text: str) -> Slot | None:
-    """Remove and return the first block with just this text: it stays what it was."""
+    """Remove and return the first block with this text: it did not change."""
     for at, slot in enumerate(slots):
         if slot.block.text == text:
             return slots.pop(at)
@@ -71,7 +71,7 @@ def _take(slots: list[Slot], text: str) -> Slot | None:
 
 
 def _take_original(originals: list[Original], text: str) -> Original | None:
-    """Remove and return the first original with just this text."""
+    """Remove and return the first original with this text."""
     for at, original in enumerate(originals):
         if original.block.text == text:
             return originals.pop(at)

@@ -27,9 +27,9 @@ def is_server_result(name: str) -> bool:
 
 
 def find_flaw(role: str, values: Any) -> Flaw | None:
-    """Return the first rule that a message's blocks break by themselves, or None.
+    """Return the first rule that a message's blocks break by themselves; None if they break none.
 
-    Blocks after a flaw are not checked, so a rule may rely on those before it.
+    Blocks after a flaw are not checked, so a rule may rely on earlier rules.
     """
     if not isinstance(values, list):
         return "content", "content", "is not an array of blocks"
@@ -95,7 +95,7 @@ def _check_text(role: str, where: str, value: dict[str, Any]) -> Iterator[Flaw]:
     if not isinstance(text, str) or not text:
         yield "text", where, "text content blocks must be non-empty"
     elif role == "user" and not text.strip():
-        # In its own answers the API keeps cited texts apart by whitespace, and takes it back.
+        # The API puts whitespace between cited texts of its own answers, and accepts it back.
         yield "text", where, "text content blocks must contain non-whitespace text"
 
 
@@ -138,7 +138,7 @@ def _is_text(block: object) -> bool:
 def _is_mark(mark: object) -> bool:
     if not isinstance(mark, dict) or mark.get("type") != "ephemeral":
         return False
-    # A one-hour mark must not follow five-minute ones, and the envelope has such.
+    # A one-hour breakpoint must not follow five-minute ones, and the envelope may have such.
     return bool(mark.get("ttl", "5m") == "5m")
 
 

@@ -1,13 +1,12 @@
 """Where a request's messages carry a cache breakpoint of their own.
 
 The API caches up to a breakpoint, and looks back at most twenty blocks from one for what an earlier
-request cached. The automatic breakpoint at the end of each request is near enough to the one
-before, unless an answer with many calls and their results lie between: then the whole prefix would
-be missed and paid again. Exactly then the block that ended the request before gets a breakpoint,
-too. Stored text carries none: it is inserted when the text is joined, determined by the messages
-alone, so that joining them again gives the same bytes. With the automatic one and the one that ends
-tools and system prompt, a request has three of the allowed four, all with the lifetime that the
-envelope names.
+request cached. The automatic breakpoint at the end of each request is close enough to the previous
+one, unless an answer with many calls and their results lies between: then the whole prefix would be
+missed and paid again. Only then the block that ended the previous request gets a breakpoint, too.
+Stored text has none: it is inserted when the text is joined, determined by the messages alone, so
+that joining them again gives the same bytes. With the automatic one and the one at the end of tools
+and system prompt, a request has three of the allowed four, all with the lifetime in the envelope.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ CONTROLS: dict[Lifetime, dict[str, str]] = {
     "5m": {"type": "ephemeral"},
     "1h": {"type": "ephemeral", "ttl": "1h"},
 }
-#: The same as it is written in the text of a block.
+#: The same as text inserted into a block.
 MARKS = {name: f',"cache_control":{wire.encode(value)}' for name, value in CONTROLS.items()}
-#: Blocks that a look-back certainly covers: the API's twenty without the first and the last.
+#: Blocks that a look-back surely covers: the API's twenty without the first and the last.
 REACH = 18
 _MARKABLE = frozenset({"text", "image", "document", "tool_result"})
 
@@ -51,7 +50,7 @@ def add_breakpoint(block: dict[str, Any], lifetime: Lifetime = "5m") -> dict[str
 
 
 def find_settled(messages: Sequence[Message]) -> int:
-    """Return the index of the message that ended the request before, -1 when there was none.
+    """Return the index of the message that ended the previous request; -1 if there was none.
 
     No breakpoint is ever put before it, in these messages or in any that continue them.
     """
@@ -64,7 +63,7 @@ def find_settled(messages: Sequence[Message]) -> int:
 
 
 def choose_breakpoint(messages: Sequence[Message], lifetime: Lifetime = "5m") -> Breakpoint | None:
-    """Return the block that needs a breakpoint; None while the look-back reaches far enough."""
+    """Return the block that needs a breakpoint; None if the look-back reaches far enough."""
     at = find_settled(messages)
     if at < 0 or not _is_far(messages, at + 1):
         return None
@@ -79,7 +78,7 @@ def choose_breakpoint(messages: Sequence[Message], lifetime: Lifetime = "5m") ->
 def render_texts(
     messages: Sequence[Message], marked: Breakpoint | None, start: int = 0
 ) -> Iterator[str]:
-    """Yield the messages from index `start` on as they are sent; empty ones are not."""
+    """Yield the messages from index `start` on as they are sent; empty ones are left out."""
     for at in range(start, len(messages)):
         message = messages[at]
         if marked is not None and at == marked.message:
@@ -89,7 +88,7 @@ def render_texts(
 
 
 def _is_far(messages: Sequence[Message], start: int) -> bool:
-    """Return whether more blocks were added from index `start` on than a look-back covers."""
+    """Return whether more blocks follow from index `start` on than a look-back covers."""
     added = 0
     for at in range(start, len(messages)):
         added += len(wire.split(messages[at].content))

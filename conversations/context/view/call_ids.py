@@ -1,4 +1,4 @@
-"""Ids of tool calls that are free in a request."""
+"""Ids of tool calls that are unused in a request."""
 
 from __future__ import annotations
 

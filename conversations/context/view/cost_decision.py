@@ -1,9 +1,9 @@
 """Whether reducing now costs less than going on: prices, and the numbers behind a decision.
 
 A reduction breaks the prompt cache: what remains behind the break is written again, which is
-expensive; what was removed saves a cheap read on every later call, and where the cache has expired
-also the writing of it now. A reduction is made for money only where its cost is paid back within
-the calls that are expected (`policy/continuation.py`).
+expensive. What was removed saves a cheap read on every later call and, if the cache has expired,
+also its writing now. A reduction is made for money only if its cost is paid back within the
+expected calls (`policy/continuation.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Literal
 
 _MILLION = 1_000_000
 #: `room`: it does not fit the model; `cliff`: over a price cliff; `share`: over the share of the
-#: window; `cold`: the prompt cache has expired, so nothing is rewritten; `pays`: the calls to come
+#: window; `cold`: the prompt cache has expired, so nothing is rewritten; `pays`: the expected calls
 #: pay it back; `asked`: a person's request.
 Why = Literal["room", "cliff", "share", "cold", "pays", "asked"]
 #: Reasons for which a reduction is made whatever it costs.
@@ -29,7 +29,7 @@ class Rates:
     cache_write: int
     cache_read: int
     cliff: int = 0
-    #: Of a cache that is kept for an hour; 0: not offered.
+    #: Rate of writing to a cache that is kept for an hour; 0: not available.
     cache_write_1h: int = 0
 
 
@@ -38,7 +38,7 @@ class Decision:
     """The numbers a reduction was decided by; money in micro-dollars.
 
     `pays_back_calls` is the number of calls after which `cost` is saved, at `saved_each` a call; 0
-    when it costs nothing or the prices are unknown.
+    if it costs nothing or the prices are unknown.
     """
 
     why: Why
@@ -54,7 +54,7 @@ class Decision:
 
     @property
     def is_justified(self) -> bool:
-        """Whether it is made: it must be, it pays, or there are no prices to weigh it by."""
+        """Whether it is made: it is forced, it pays, or the prices are unknown."""
         is_unpriced = self.why == "share" and not self.saved_each
         return self.why in FORCED or is_unpriced or self.pays
 
@@ -83,10 +83,10 @@ def weigh_reduction(
     *,
     is_cold: bool = False,
 ) -> Decision:
-    """Weigh freeing `saved` tokens against rewriting, within so many further `calls`.
+    """Weigh freeing `saved` tokens against rewriting, within `calls` further calls.
 
-    `summary` are the tokens its call reads and writes. With a cold cache nothing is rewritten that
-    would not be written anyway, and what is removed is not written.
+    `summary` are the tokens its call reads and writes. With a cold cache the rest is written in any
+    case, and what is removed is not written.
     """
     if rates is None:
         return Decision(why, saved, 0, 0, 0, calls)

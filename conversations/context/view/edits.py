@@ -5,7 +5,7 @@ function that changes a view, used when a change is proposed, when it is recorde
 call is rebuilt, so the record cannot disagree with what was sent.
 
 Thinking blocks are signed over everything before them, so `apply` removes all thinking behind the
-first point an edit touches: deterministically, the same for the same edits.
+first point an edit touches, always the same for the same edits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from conversations.context.view.cost_decision import Decision
 from conversations.context.view.view import THINKING, Block, Kind, Message, Trail, View
 from conversations.context.view.view_cache import carry_states
 
-#: `applied`: changed the view; `rejected`: the model's text was no use; `vetoed`: by a receiver;
+#: `applied`: changed the view; `rejected`: the model's text was unusable; `vetoed`: by a receiver;
 #: `expected`: the API will do it.
 Outcome = Literal["applied", "rejected", "vetoed", "expected"]
 Source = Literal["reported", "counted", "estimated"]
@@ -65,9 +65,9 @@ class Trigger:
 class Transformation:
     """One recorded change of the view; tokens are estimates, bytes are exact.
 
-    Nothing grows by itself: unless a person restores originals or rewords a summary, or a repair
-    adds a result that is missing, an applied one makes the body smaller. One that was rejected or
-    vetoed has no edits and its `reason`; that of a repair is the rule, or what the API said.
+    An applied one makes the body smaller, unless a person restores originals or rewords a summary,
+    or a repair adds a missing result. A rejected or vetoed one has no edits and its `reason`; the
+    reason of a repair is the broken rule or the API's message.
     """
 
     kind: TransformationKind
@@ -80,9 +80,9 @@ class Transformation:
     note: str
     outcome: Outcome = "applied"
     reason: str = ""
-    #: The numbers of a step that weighs costs.
+    #: The numbers behind the decision of a step that weighs costs.
     decision: Decision | None = None
-    #: The view after `apply`, with which this was measured; not part of the record.
+    #: The view after `apply`, from which this was measured; not part of the record.
     made: View = field(default_factory=View, compare=False, repr=False)
 
 
@@ -106,7 +106,7 @@ def build_transformation(
 def build_unapplied(
     view: View, kind: TransformationKind, trigger: Trigger, outcome: Outcome, reason: str
 ) -> Transformation:
-    """Build the record of a change that did not happen."""
+    """Build the record of a change that was not applied."""
     tokens, size = view.tokens, view.size
     return Transformation(
         kind,

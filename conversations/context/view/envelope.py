@@ -19,7 +19,7 @@ from conversations.context.view import cache_breakpoints, wire
 from conversations.context.view.cache_breakpoints import CONTROLS, Lifetime
 
 _OF_THE_ANSWER = frozenset({"max_tokens", "stream"})
-#: Tokens by which the limit of an answer is lowered.
+#: Step, in tokens, in which an answer's limit is lowered.
 STEP = 1_024
 
 
@@ -48,7 +48,7 @@ class Envelope:
 
     @property
     def counting(self) -> str:
-        """The parameters for counting tokens: without those of the answer alone."""
+        """The parameters for counting tokens: all but those that concern the answer."""
         return wire.encode({k: v for k, v in self.parameters if k not in _OF_THE_ANSWER})
 
     @property
@@ -57,7 +57,7 @@ class Envelope:
 
     @property
     def lifetime(self) -> Lifetime:
-        """How long the API is asked to keep what it caches of the request."""
+        """How long the API keeps what it caches of the request."""
         return _find_lifetime(dict(self.parameters))
 
     @property
@@ -66,7 +66,7 @@ class Envelope:
         return count_searches(dict(self.parameters))
 
     def fit_window(self, left: int) -> Envelope:
-        """Limit the answer to what is `left` of the window, in steps, so that few are stored.
+        """Limit the answer to `left` tokens, in steps of STEP, so that few envelopes are stored.
 
         Older models refuse a request whose input and limit together exceed the window; newer ones
         could not write more, either.
@@ -82,11 +82,11 @@ class Envelope:
         return replace(self, parameters=tuple((n, put.get(n, value)) for n, value in changed))
 
     def with_parameter(self, name: str, value: Any) -> Envelope:
-        """Return the same envelope with one parameter more."""
+        """Return the same envelope with one more parameter."""
         return replace(self, parameters=(*self.parameters, (name, value)))
 
     def with_betas(self, betas: Sequence[str]) -> Envelope:
-        """Return the same envelope for these beta features, and no others."""
+        """Return the same envelope with these beta features only."""
         return replace(self, betas=tuple(sorted(betas)))
 
     def with_limit(self, max_tokens: int) -> Envelope:
@@ -124,7 +124,7 @@ def build_envelope(
 
 
 def _add_breakpoint(system: str, tools: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Put a breakpoint on the last block before the messages."""
+    """Add a breakpoint to the last block before the messages."""
     if system.strip():
         return {"system": [cache_breakpoints.add_breakpoint({"type": "text", "text": system})]}
     return {"tools": [*tools[:-1], *map(cache_breakpoints.add_breakpoint, tools[-1:])]}

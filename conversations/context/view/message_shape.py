@@ -1,7 +1,7 @@
 """The facts of one message: its tool calls, their results, and any rule it breaks by itself.
 
-A shape is read from the wire text once and kept with the message; the parsed blocks are not. Steps
-then read small facts of 10,000 messages instead of parsing 10,000 texts again.
+A shape is read from the wire text once and kept with the message; the parsed blocks are not. So
+steps read small facts of 10,000 messages instead of parsing 10,000 texts again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from conversations.context.view import blocks, wire
 
 #: Longest label of a tool call.
 _LABEL = 100
-#: Other inputs of a call that are named, and the longest value of each.
+#: Most other inputs of a call in its description, and the greatest length of each value.
 _OTHERS, _VALUE = 4, 32
 #: Input fields that best describe a call, best first.
 _MAIN = ("url", "path", "file_path", "query", "command", "pattern", "id", "name")
@@ -24,7 +24,7 @@ _MAIN = ("url", "path", "file_path", "query", "command", "pattern", "id", "name"
 class Call:
     """A tool_use: its id, the tool's name, and one line for people and models.
 
-    `others` are its other short inputs, which tell apart calls with the same label.
+    `others` are its other short inputs, which distinguish calls with the same label.
     """
 
     id: str
@@ -48,9 +48,9 @@ class Result:
 class Shape:
     """The facts of one message.
 
-    `flaw` is (rule, where, detail) of the first rule a block breaks by itself. `others`: there are
-    blocks other than tool results; `is_late`: a result stands behind one. `server_calls` and
-    `server_results` are ids of tools the API runs itself.
+    `flaw` is (rule, where, detail) of the first rule a block breaks by itself. `others`: the
+    message has blocks other than tool results; `is_late`: a result follows such a block.
+    `server_calls` and `server_results` are ids of tools that the API runs.
     """
 
     flaw: tuple[str, str, str] | None = None
@@ -58,7 +58,7 @@ class Shape:
     results: tuple[Result, ...] = ()
     server_calls: tuple[str, ...] = ()
     server_results: tuple[str, ...] = ()
-    #: Ids of the API's calls on whose behalf our tools are called.
+    #: Ids of the API's calls that called our tools.
     callers: tuple[str, ...] = ()
     others: bool = False
     is_late: bool = False
@@ -66,7 +66,7 @@ class Shape:
     #: Type of the first and the last block.
     first: str = ""
     last: str = ""
-    #: Indexes of compaction blocks, and of those among them that are signed.
+    #: Indexes of all compaction blocks, and of the signed ones.
     compactions: tuple[int, ...] = ()
     signed: tuple[int, ...] = ()
 
@@ -100,14 +100,14 @@ def read_shape(role: str, content: str) -> Shape:
 
 
 def read_caller(value: dict[str, Any]) -> str:
-    """Return the id of the API's call on whose behalf a tool of ours is called; "" for none."""
+    """Return the id of the API's call that called a tool of ours; "" if the model called it."""
     caller = value.get("caller") if value["type"] == "tool_use" else None
     named = caller.get("tool_id") if isinstance(caller, dict) else None
     return named if isinstance(named, str) else ""
 
 
 def _find_early_result(values: list[dict[str, Any]]) -> tuple[str, str, str] | None:
-    """Find a result of the API's own tools before its call, or a second one."""
+    """Return the flaw of a result of the API's own tools before its call, or of a second one."""
     calls = {value["id"]: at for at, value in enumerate(values) if _is_served(value)}
     found: set[str] = set()
     for at, value in enumerate(values):
@@ -149,7 +149,7 @@ def _read_call(value: dict[str, Any]) -> Call:
 
 
 def _find_main(tool_input: dict[str, Any]) -> str:
-    """Return the text among the inputs of a call that says most of it; "" without one."""
+    """Return the input of a call that best describes it; "" if none does."""
     main = next((tool_input[key] for key in _MAIN if isinstance(tool_input.get(key), str)), None)
     if main is None:
         main = next((item for item in tool_input.values() if isinstance(item, str)), "")
@@ -157,6 +157,6 @@ def _find_main(tool_input: dict[str, Any]) -> str:
 
 
 def write_label(value: dict[str, Any]) -> str:
-    """Return one line for people and models that names a call: its tool and its main input."""
+    """Return one line that names a call for people and models: its tool and its main input."""
     main = _find_main(value["input"])
     return " ".join(f"{value['name']} {main[: 2 * _LABEL]}".split())[:_LABEL]

@@ -1,6 +1,6 @@
-"""How much of a request is unchanged in the next one: what the prompt cache can return.
+"""How much of a request is unchanged in the next one, and can be read from the prompt cache.
 
-The cache is read from the front up to the first block that differs, and not at all where the model,
+The cache is read from the front up to the first block that differs, and not at all if the model,
 the system prompt or the tools differ (the `binding` of an envelope).
 """
 
@@ -13,14 +13,14 @@ from conversations.context.view.view import Message, View
 
 @dataclass(frozen=True, slots=True)
 class CommonPrefix:
-    """Blocks at the front that both requests have, and their estimated tokens."""
+    """The number of blocks at the front that both requests have, and their estimated tokens."""
 
     blocks: int
     tokens: int
 
 
 def compare_prefix(before: View, after: View) -> CommonPrefix:
-    """Count what the messages of two requests have in common from the first block on."""
+    """Compare the messages of two requests from the first block on."""
     blocks = tokens = 0
     pairs = zip(_list_sent(before), _list_sent(after), strict=False)
     for old, new in pairs:
@@ -37,7 +37,7 @@ def _list_sent(view: View) -> list[Message]:
 
 
 def _count_common(old: Message, new: Message) -> int:
-    """Count the blocks at the front that two messages have in common."""
+    """Count the blocks at the front that two messages share."""
     if old.role != new.role:
         return 0
     pairs = zip(old.blocks, new.blocks, strict=False)

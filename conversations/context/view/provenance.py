@@ -1,6 +1,6 @@
 """Where each block of a request came from, and where each original went.
 
-The same fold as `replay`, with a memory: each block in view knows its original and the step that
+The fold is that of `replay`, with origins: each block in view knows its original and the step that
 last wrote it, and each original that is no longer in view knows the step that removed it. So every
 original is in exactly one state, and what was sent is listed once, in order.
 """
@@ -18,7 +18,7 @@ from conversations.context.view.block_originals import Original, Slot, match_ori
 from conversations.context.view.edits import Edit, SpliceBlocks, SpliceMessages
 from conversations.context.view.view import THINKING, Block, Kind, Message, View
 
-#: How a block in view relates to its original. `cleared`: sent, and then removed by the API.
+#: How a block in view relates to its original. `cleared`: sent, then removed by the API.
 State = Literal["verbatim", "shortened", "changed", "restored", "put in", "cleared"]
 
 
@@ -29,13 +29,13 @@ class Step:
     seq: int
     kind: TransformationKind
     edits: tuple[Edit, ...] = ()
-    #: The calls whose results the API clears from here on; None for any other transformation.
+    #: The calls whose results the API clears from here on; None for other transformations.
     cleared: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One block in view: block `at` of a message; `step` (0: none) last wrote it."""
+    """One block in view: block `at` of a message, last written by `step` (0: none)."""
 
     seq: int
     kind: Kind
@@ -48,7 +48,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """An original that is not in view: `step` removed it."""
+    """An original that is not in view, removed by `step`."""
 
     original: Original
     step: int
@@ -67,7 +67,7 @@ class Provenance:
 
 
 def trace_blocks(entries: Iterable[Message | Step]) -> Provenance:
-    """Fold the entries of a path, tracking where everything came from; raises EditError."""
+    """Fold the entries of a path and track the origin of each block; raises EditError."""
     fold = _Fold()
     for entry in entries:
         if isinstance(entry, Message):
@@ -93,7 +93,7 @@ class _Shown:
 
 @dataclass(slots=True)
 class _Fold:
-    """The fold so far; `shown` has the messages of `view`, index by index."""
+    """The fold so far; `shown` has the messages of `view` by index."""
 
     view: View = field(default_factory=View)
     shown: list[_Shown] = field(default_factory=list)
@@ -109,7 +109,7 @@ class _Fold:
         self.shown.append(_Shown(seq, kind, slots, message.has_thinking))
 
     def apply(self, step: Step) -> None:
-        """Do what `edits.apply` did, which has checked that the edits fit."""
+        """Repeat what `edits.apply` did, which has checked that the edits fit."""
         behind = len(self.shown)
         for edit in step.edits:
             match edit:
@@ -169,7 +169,7 @@ class _Fold:
     def _settle(
         self, step: Step, before: Iterable[Slot], after: Iterable[Slot], fate: Fate
     ) -> None:
-        """Record which originals left and which came back."""
+        """Record which originals were removed and which were restored."""
         there = {slot.original.key for slot in after if slot.original is not None}
         for slot in before:
             if slot.original is not None and slot.original.key not in there:
@@ -196,7 +196,7 @@ def _thinks(kind: Kind, slots: Iterable[Slot]) -> bool:
 def _find_state(block: Block, slot: Slot, cleared: frozenset[str]) -> State:
     if slot.original is None:
         return "put in"
-    # Blocks are read only when there is something to find.
+    # Blocks are read only if one of them can be cleared.
     if cleared and block.type == "tool_result" and block.id in cleared:
         return "cleared"
     before = slot.original.block.text

@@ -14,7 +14,7 @@ Entry = Message | tuple[TransformationKind, tuple[Edit, ...]]
 
 
 def replay_entries(entries: Iterable[Entry], view: View | None = None) -> View:
-    """Return the view after the entries, starting from `view` or from nothing."""
+    """Return the view after the entries, starting from `view` or from an empty one."""
     view = View() if view is None else view
     for entry in entries:
         if isinstance(entry, Message):

@@ -1,9 +1,9 @@
 """The API's rules for the messages of a request, and where a list of them may be cut.
 
 `check_rules` runs on every outgoing request: one that breaks a rule is a bug and is not sent. The
-API merges consecutive messages of one role, so rules apply to merged turns; messages left without
-blocks are not sent and not checked. A message is read once per trail (`View.learn`), so a call
-costs what was appended since the last one.
+API merges consecutive messages of one role, so rules apply to merged turns; messages without blocks
+are not sent and not checked. A message is read once per trail (`View.learn`), so a call costs what
+was appended since the last one.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ def check_rules(view: View) -> None:
 def check_head(view: View) -> None:
     """Raise RuleError for the first rule that the beginning of a conversation breaks.
 
-    It may end with an answer, but with no call open.
+    It may end with an answer, but not with an open call.
     """
     state = view.learn("rules", _Turns, _Turns.read)
     state.require_answers("messages")
 
 
 def find_cuts(view: View) -> list[int]:
-    """Return the positions where the messages may be cut: no call is open there.
+    """Return the positions where the messages may be cut, because no call is open there.
 
-    0 and the end are always among them when every call of the view is answered. A call of the API's
-    own tools that is late is no longer open.
+    0 and the end are always among them if every call of the view is answered. A late call of the
+    API's own tools is not open any more.
     """
     open_calls: set[str] = set()
     served = ServerCalls()
@@ -63,7 +63,7 @@ class _Turns:
     sent: int = 0
     role: str = ""
     marks: int = 0
-    #: All ids of calls; those of the last assistant turn still open, and those answered.
+    #: All ids of calls; calls of the last assistant turn without a result, and with one.
     ids: set[str] = field(default_factory=set)
     open: set[str] = field(default_factory=set)
     answered: set[str] = field(default_factory=set)

@@ -1,9 +1,9 @@
 """Calls of tools that the API runs itself, paired with their results over the turn.
 
-A call may be without its result at the end of an answer: where the API paused the turn, and beside
-calls of our tools, which run first. The next answer then begins with the result. So pairs go by id,
+A call may lack its result at the end of an answer: if the API paused the turn, or beside calls of
+our tools, which run first. The next answer then begins with the result. So pairs are matched by id,
 over all answers of a turn. Once the turn is over, a call without a result is late: no request may
-hold it any more, and the API never answers it.
+contain it any more, and the API never answers it.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from conversations.context.view.view import Message, View
 
 @dataclass(slots=True)
 class ServerCalls:
-    """The calls without a result after the messages read so far, and those that are late.
+    """The calls without a result after the messages read so far, and the late ones.
 
-    Both map a call's id to the number of its message. `callers` are calls on whose behalf one of
-    our tools was called: such a call stays open until it has all results.
+    Both map a call's id to the number of its message. `callers` are calls that called one of our
+    tools: such a call stays open until it has all results.
     """
 
     open: dict[str, int] = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)
     role: str = ""
-    #: Calls that were open when the present assistant turn began, and whether it calls our tools.
+    #: Calls that were open at the start of the present assistant turn; whether it calls our tools.
     carried: frozenset[str] = frozenset()
     callers: set[str] = field(default_factory=set)
     has_calls: bool = False
@@ -47,7 +47,7 @@ class ServerCalls:
         self.role = role
 
     def _end(self, *, is_over: bool) -> None:
-        """Take the calls that the user's turn ends; results of our tools end only older ones."""
+        """Move to `late` what the user's turn ends; results of our tools end only older calls."""
         ended = self.open.keys() if is_over else self.carried - self.callers
         for call in [call for call in self.open if call in ended]:
             self.late[call] = self.open.pop(call)
@@ -62,9 +62,9 @@ def read_server_calls(view: View) -> ServerCalls:
 class FoundTokens:
     """Estimated tokens of the results in one answer.
 
-    `leading` are of calls that an earlier answer left open; `trailing` came when the model had
-    written its last word; it has read the others, `inner`. `rounds` is how often the model read and
-    wrote, `reads` what it read of the inner results in all rounds together.
+    `leading` are results of calls that an earlier answer left open; `trailing` came after the
+    model's last text; `inner` are the others, which the model has read. `rounds` is how often the
+    model read and wrote, `reads` the sum over all rounds of the inner results read.
     """
 
     leading: int = 0
@@ -75,7 +75,7 @@ class FoundTokens:
 
 
 def estimate_results(answer: Message) -> FoundTokens:
-    """Estimate the results of the API's own tools in an answer, which stand where they came."""
+    """Estimate the results of the API's own tools in an answer, by their positions."""
     leading = inner = fresh = reads = 0
     rounds = 0
     was_result = True
@@ -86,7 +86,7 @@ def estimate_results(answer: Message) -> FoundTokens:
         elif is_result:
             leading += block.tokens
         elif was_result:
-            # The model writes again: it has read what came.
+            # The model writes again, so it has read the results before this block.
             rounds, inner, fresh = rounds + 1, inner + fresh, 0
             reads += inner
         was_result = is_result

@@ -1,7 +1,7 @@
 """The blocks of a stored message, as far as they can be read.
 
-A row can be damaged, and an import malformed. Pages show what is left of it: that a request made of
-it breaks a rule is for the repair to find, and that the row was changed for verification.
+A row can be damaged, and an import malformed. Pages show the readable part: the repair handles
+requests that would break a rule, and verification reports the changed row.
 """
 
 from __future__ import annotations

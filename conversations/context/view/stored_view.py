@@ -1,6 +1,6 @@
 """A view as text, so that a long history need not be folded again from its first entry.
 
-A message whose content is still that of its entry is stored by its number alone: the log has the
+A message whose content is unchanged is stored as the number of its entry alone: the log has the
 content. So the text is about as long as what transformations wrote, and `read_view` needs the
 entries in view, not those that were removed.
 """

@@ -2,11 +2,11 @@
 
 A `View` is a value; it grows by `append` and changes only through `edits.apply`. Its body is joined
 from stored text, so a view costs nothing to keep and little to send. Blocks are parsed only when a
-step needs to read a message, and the parsed values are remembered.
+step reads a message, and the parsed values are cached.
 
-Views derived from one another by `append` share a `Trail`: the messages, and what was learned by
-reading them in order. So a step that finds nothing to do reads only what was appended since it last
-ran, whatever the length of the history.
+Views derived from one another by `append` share a `Trail`: the messages, and the states that were
+learned by reading them in order. So a step that finds nothing to do reads only what was appended
+since it last ran, however long the history is.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ THINKING = ("thinking", "redacted_thinking")
 class Block:
     """One content block: its wire text, and what the engine needs to know of it.
 
-    `by` names the kind of transformation that wrote it; "" is what was originally stored.
-    `id` is the id of a tool_use, or the tool_use_id of a tool_result.
+    `by` names the kind of transformation that wrote it; "" for an original block. `id` is the id of
+    a tool_use, or the tool_use_id of a tool_result.
     """
 
     text: str
@@ -71,8 +71,8 @@ class Block:
 class Message:
     """One message: `content` is the wire text of its array of blocks.
 
-    `tokens` is the estimate for the whole message; `by` gives for each block the kind of
-    transformation that wrote it, empty while all of them are original.
+    `tokens` is the estimate for the whole message; `by` has for each block the kind of
+    transformation that wrote it, empty if all are original.
     """
 
     seq: int
@@ -129,20 +129,20 @@ class Message:
 
     @cached_property
     def has_thinking(self) -> bool:
-        # The quick check errs only by false positives (a tool input may hold such an object).
+        # This quick check has false positives only (a tool input may contain such an object).
         if self.kind != "answer" or 'thinking"' not in self.content:
             return False
         try:
             return any(block.type in THINKING for block in self.blocks)
         except WireError:
-            # It breaks a rule and is not sent before it is repaired.
+            # Malformed: it breaks a rule and is repaired before it is sent.
             return False
 
 
 class Trail:
     """Messages in order, growing at the end only, and states learned by reading them.
 
-    `learned` holds under each key how many messages were read and the state after them.
+    `learned` has for each key the number of messages read and the state after them.
     """
 
     __slots__ = ("learned", "messages")
@@ -156,7 +156,7 @@ class Trail:
 class View:
     """The first `length` messages of a trail, with running totals.
 
-    `tokens` and `size` are sums over the messages; `edits` counts the transformations applied.
+    `tokens` and `size` are sums over the messages; `edits` counts the applied transformations.
     `cleared` are the ids of the calls whose results the API was last expected to clear, oldest
     first.
     """
@@ -186,7 +186,7 @@ class View:
     def append(self, message: Message) -> View:
         trail = self.trail
         if len(trail.messages) != self.length:
-            # Another view continued from here: copy, from now on the two differ.
+            # Another view has appended to this trail: copy it, since the two differ from now on.
             trail = Trail(trail.messages[: self.length])
         trail.messages.append(message)
         return View(
@@ -203,7 +203,7 @@ class View:
         return replace(self, cleared=cleared)
 
     def head(self, count: int) -> View:
-        """Return a view of the first messages alone."""
+        """Return a view of the first `count` messages."""
         messages = self.trail.messages[:count]
         tokens = sum(message.tokens for message in messages)
         size = 2 + sum(message.size for message in messages)
@@ -223,7 +223,7 @@ class View:
     def learn(self, key: Hashable, start: Callable[[], S], read: Callable[[S, Message], None]) -> S:
         """Return the state after reading every message; each is read only once per key."""
         trail = self.trail
-        # Removed while reading: a state that failed halfway is never continued.
+        # Removed while reading: a state that failed halfway must not be continued.
         done, state = trail.learned.pop(key, (0, None))
         if state is None or done > self.length:
             done, state = 0, start()

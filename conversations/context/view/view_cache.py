@@ -1,8 +1,8 @@
-"""Carry over what was learned of a view to the view an edit made of it.
+"""Carry over the states learned of a view to the view that an edit made of it.
 
-Shortening results changes no call, no pairing and no order, so what was learned of those still
-holds and need not be read again from the first message. It is moved, not shared: a state belongs to
-one trail. After any other edit, everything is learned again.
+Shortening results changes no call, no pairing and no order, so states about those still hold and
+need not be computed again from the first message. They are moved, not shared: a state belongs to
+one trail. After any other edit, everything is read again.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Everything stored is text in the form it is sent. `encode` is the only encoder; an array is split
 into slices of its own text (`split`) and joined from them (`join`), so a stored number, escape or
 key order is never rewritten. NUL is safe here because JSON escapes it; lone surrogates cannot be
-encoded and are replaced where text enters (`clean`).
+encoded and are replaced on input (`clean`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _decoder = json.JSONDecoder()
 
 
 def clean(text: str) -> str:
-    """Replace what no encoding can carry (lone surrogates) by U+FFFD."""
+    """Replace lone surrogates, which no encoding can represent, by U+FFFD."""
     return _SURROGATE.sub("�", text)
 
 
