@@ -1,8 +1,8 @@
 """Checks of the database against the anchors.
 
-Each chain is compared with every anchor of it while it is walked (audit/chain_links.py). Here are
-the other checks: the file itself, chains that are missing, and a database that is older than its
-anchors as a whole, which is one problem and not one for each conversation.
+Each chain is compared with all its anchors while it is walked (audit/chain_links.py). This module
+checks the file itself, missing chains, and a database that as a whole is older than its anchors,
+which is one problem and not one for each conversation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from conversations.models import AnchorMark, Conversation, Erasure, SiteChain
 
 @dataclass(frozen=True, slots=True)
 class AnchoredLink:
-    """What one anchor says of a chain."""
+    """The link and value of a chain in one anchor."""
 
     link: int
     chain: bytes
@@ -35,17 +35,17 @@ class AnchoredLink:
 
 @dataclass(slots=True)
 class AnchoredChains:
-    """What all anchors say, by the name of the chain; `last` is the last anchor's number."""
+    """The anchored links of all chains by name; `last` is the last anchor's number."""
 
     by_name: dict[str, list[AnchoredLink]] = field(default_factory=dict)
     times: dict[int, str] = field(default_factory=dict)
     last: int = 0
-    #: The digest of the line that the database remembers as the last.
+    #: The digest of the last line according to the database.
     marked: str = ""
     problems: list[Problem] = field(default_factory=list)
 
     def of(self, name: str) -> dict[int, tuple[str, str]]:
-        """Return the chain values of a chain by link, each with a text that names its anchor."""
+        """Return the anchored values of a chain by link, each with a text that names its anchor."""
         found: dict[int, tuple[str, str]] = {}
         for pin in self.by_name.get(name, ()):
             words = f"anchor {pin.anchor} of {self.times[pin.anchor]}"
@@ -59,7 +59,7 @@ def read_anchored_chains() -> AnchoredChains:
     pins = AnchoredChains()
     if path is None:
         return pins
-    # Read before the file, because writers write the file first.
+    # The mark is read first, because writers write the file first.
     mark = AnchorMark.objects.filter(pk=1).first() or AnchorMark()
     try:
         _read_file(path, mark, pins)
@@ -109,7 +109,7 @@ def _drop_after(pins: AnchoredChains, after: int) -> None:
 
 
 def _check_later(pins: AnchoredChains, mark: AnchorMark) -> None:
-    """Report once that the database is older, if it is, and drop the anchors it does not know."""
+    """Report once if the database is older than the file, and drop the anchors it does not know."""
     later = [
         Head(name, pin.link, _unpack_chain(pin.chain))
         for name, found in pins.by_name.items()
@@ -130,7 +130,7 @@ def _check_later(pins: AnchoredChains, mark: AnchorMark) -> None:
 
 
 def find_unmatched(heads: Sequence[Head]) -> list[Head]:
-    """Return the heads that neither the database has nor an erasure accounts for."""
+    """Return the heads that are neither in the database nor explained by an erasure."""
     found = []
     for some in split_chunks(heads):
         present = _find_present([head.name for head in some])
@@ -145,7 +145,7 @@ def find_unmatched(heads: Sequence[Head]) -> list[Head]:
 
 
 def find_unaccounted(heads: Sequence[Head]) -> list[Head]:
-    """Return the heads of missing conversations that no erasure accounts for."""
+    """Return the heads of missing conversations that no erasure explains."""
     found = []
     for some in split_chunks(heads):
         names = [head.name for head in some if head.name != SITE_NAME]
@@ -177,7 +177,7 @@ def check_missing_chains(pins: AnchoredChains) -> Iterator[Problem]:
 
 
 def _find_present(names: Sequence[str]) -> dict[str, tuple[int, int, str]]:
-    """Return key, links and chain of those chains that exist; the site's key is 0."""
+    """Return key, links and chain of the existing chains by name; the site's key is 0."""
     keys = [UUID(name) for name in names if name != SITE_NAME]
     rows = Conversation.objects.filter(public_id__in=keys)
     found = {
@@ -210,7 +210,7 @@ def _format_time(mark: AnchorMark) -> str:
 
 
 def _pack_chain(chain: str) -> bytes:
-    """Pack a chain value into 32 bytes; a text that is no digest of ours stays as it is."""
+    """Pack a chain value into 32 bytes; any other text stays unchanged."""
     try:
         return bytes.fromhex(chain.removeprefix("sha256:"))
     except ValueError:

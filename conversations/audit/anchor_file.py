@@ -1,8 +1,8 @@
-"""The anchor file: one JSON line for each anchor, append-only, each with the digest of the line
-before.
+"""The anchor file: one JSON line for each anchor, append-only, each with the digest of the previous
+line.
 
-A line holds the ends of the chains that have grown since the line before it, so the file grows with
-what changes and tells for each chain which row was at which link. A line that a crash left
+A line has the ends of the chains that have grown since the previous line, so the file grows with
+what changes, and for each chain it shows which row was at which link. A line that a crash left
 incomplete is skipped: the next line follows the last complete one. One process at a time locks the
 file.
 """
@@ -36,7 +36,7 @@ class AnchorError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The end of a chain: whose, how many links, and the value of the last."""
+    """The end of a chain: its name, its number of links, and the value of the last."""
 
     name: str
     links: int
@@ -47,10 +47,10 @@ class Head:
 class Anchor:
     number: int
     at: str
-    #: The digest of the line before; "" where a file begins.
+    #: The digest of the previous line; "" for the first line.
     before: str
     heads: tuple[Head, ...]
-    #: Why the file was started anew, or why the database was restored, and to which anchor.
+    #: Why the file was started anew, or why the database was restored and to which anchor.
     reason: str = ""
     back_to: int | None = None
     digest: str = ""
@@ -100,7 +100,7 @@ def read_line(text: str) -> Anchor | None:
 
 
 def read_anchors(path: Path) -> Iterator[Anchor]:
-    """Yield the anchors in order; raises AnchorError where one does not follow the one before."""
+    """Yield the anchors in order; raises AnchorError if one does not follow the previous one."""
     number, digest = None, ""
     with path.open(encoding="utf-8", errors="replace", newline="\n") as file:
         for text in file:

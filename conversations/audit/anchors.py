@@ -1,9 +1,9 @@
 """Anchors: the ends of all chains, written outside the database every hour.
 
-Whoever may write the whole database can make its chains consistent again. The anchor file is out of
-their reach: on another disk, or on write-once storage. A line is on the disk before the database
-stores its number, so after a crash the file may be ahead; that is detected, and accepted if it
-matches the database.
+Somebody who may write the whole database can make its chains consistent again. The anchor file is
+out of their reach: on another disk, or on write-once storage. A line is on the disk before the
+database stores its number, so after a crash the file may be ahead; that is detected, and accepted
+if it matches the database.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from conversations.models import AnchorMark, Conversation, SiteChain
 logger = logging.getLogger("agentweb.audit")
 
 EVERY = timedelta(hours=1)
-#: Chains in one line.
+#: Most chains in one line.
 MOST = 1_000
 
 
@@ -48,7 +48,7 @@ _pause = _Pause()
 
 
 def anchor_if_due() -> int:
-    """Anchor when an hour has passed; return how many chains. Never raises AnchorError."""
+    """Anchor if an hour has passed; return how many chains. Never raises AnchorError."""
     if find_anchor_path() is None or time.monotonic() < _pause.until:
         return 0
     last = AnchorMark.objects.filter(pk=1).values_list("written_at", flat=True).first()
@@ -59,7 +59,7 @@ def anchor_if_due() -> int:
 
 
 def anchor_at_shutdown() -> int:
-    """Anchor what has changed before this process ends; errors go to the log."""
+    """Anchor what has changed before this process ends; errors are logged."""
     return 0 if find_anchor_path() is None else _anchor_quietly()
 
 
@@ -86,7 +86,7 @@ def anchor_heads(*, now: datetime | None = None) -> int:
 
 @transaction.atomic
 def start_new_file(*, reason: str, now: datetime | None = None) -> int:
-    """Start a new file with all chains, because the one before is lost, and record the reason."""
+    """Start a new file with all chains, because the previous one is lost, and record the reason."""
     path = find_anchor_path()
     if path is None:
         raise AnchorError("AGENTWEB_ANCHOR_FILE is off: there are no anchors.")
@@ -180,7 +180,7 @@ def _list_grown() -> list[tuple[int, str, int, str]]:
 
 
 def _mark_anchored(anchored: dict[int, int]) -> None:
-    # A conversation that is locked now is anchored again the next time.
+    # A conversation that is locked now is anchored the next time.
     rows = Conversation.objects.select_for_update(skip_locked=True, of=("self",))
     some = list(rows.filter(pk__in=anchored).only("pk"))
     for row in some:

@@ -1,8 +1,7 @@
-"""Walks a hash chain in the order of its links and reports rows that were changed, removed or
-moved.
+"""Walk a hash chain in the order of its links and report rows that were changed, removed or moved.
 
 Each row is compared with the chain value recorded before it, so one bad row does not hide the next.
-Rows that are written during the walk are not part of it.
+Rows written during the walk are left out.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from conversations.log.chain import OWNED, SITE, End, compute_link
 from conversations.log.findings import DAMAGE, Problem, describe_error, read_rows, split_chunks
 from conversations.models import Chained, Conversation, SiteChain
 
-#: What anchors say of a chain: its value at a link, and a text that names the anchor.
+#: The anchored values of a chain by link, each with a text that names the anchor.
 Pinned = Mapping[int, tuple[str, str]]
 _NONE: Pinned = {}
 
@@ -45,7 +44,7 @@ class Misfit:
 
 def check_links(end: End, pinned: Pinned = _NONE) -> Iterator[Problem]:
     """Yield the first row that breaks the chain or differs from its anchor, with the number of
-    others.
+    other such rows.
     """
     misfits = list(_find_misfits(end, pinned))
     if not misfits:
@@ -67,7 +66,7 @@ def _find_misfits(end: End, pinned: Pinned) -> Iterator[Misfit]:
             yield Misfit(
                 0, _name_table(place.kind), str(place.key), "changed: its link is no number"
             )
-    # Of two rows at one link the older is the original.
+    # Of two rows at one link the older one is the original.
     places.sort(key=lambda place: (place.link, place.key))
     yield from _walk_links([place for place in places if place.link <= end.links], end, pinned)
     latest = type(end)._default_manager.values_list("links", flat=True).filter(pk=end.pk).first()
@@ -138,7 +137,7 @@ def _read_rows(places: list[RowPosition]) -> Iterator[tuple[RowPosition, Chained
 
 
 def _fits(row: Chained, before: str, link: int | None = None, chain: str | None = None) -> bool:
-    """Return whether the row, at `link`, gives that chain value after `before`."""
+    """Return whether the row at `link` gives the chain value `chain` after `before`."""
     if link is not None:
         row = copy.copy(row)
         row.link = link
@@ -149,7 +148,7 @@ def _fits(row: Chained, before: str, link: int | None = None, chain: str | None 
 
 
 def _describe_swap(first: Misfit, misfits: list[Misfit]) -> str:
-    """Return which of the misfits belongs at the first one's link; "" when none does."""
+    """Return which of the misfits belongs at the link of the first; "" if none does."""
     if first.row is None:
         return ""
     for other in misfits[1:50]:

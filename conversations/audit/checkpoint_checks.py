@@ -1,4 +1,4 @@
-"""Compares the checkpoint of a conversation's view with the fold of the log."""
+"""Compare the checkpoint of a conversation's view with the fold of the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conversations.models import Conversation, ViewCheckpoint
 
 
 def check_checkpoint(conversation: Conversation) -> Iterator[Problem]:
-    """Yield what is wrong with the checkpoint: turns would be sent something else than the log."""
+    """Yield a problem if the checkpoint differs: turns would not send what the log says."""
     row = ViewCheckpoint.objects.filter(conversation=conversation).first()
     if row is None:
         return

@@ -20,7 +20,7 @@ from conversations.models import (
     ToolCall,
 )
 
-#: Blocks by the number of the requesting answer and their tool_use id.
+#: Blocks by the number of the answer that requested the call, and the call's tool_use id.
 ToolBlocks = dict[tuple[int, str], dict[str, Any]]
 
 
@@ -94,7 +94,7 @@ def check_tools(conversation: Conversation) -> Iterator[Problem]:
 
 
 def _index_tool_blocks(log: Entries) -> tuple[ToolBlocks, ToolBlocks]:
-    """Return tool_use and tool_result blocks by the requesting answer's number and their id."""
+    """Return tool_use and tool_result blocks by the number of the requesting answer and call id."""
     uses: ToolBlocks = {}
     results: ToolBlocks = {}
     for seq, (parent, entry) in log.items():

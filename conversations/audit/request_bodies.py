@@ -1,7 +1,7 @@
-"""Rebuilds every request and compares its digest with the one recorded when it was sent.
+"""Rebuild every request and compare its digest with the one recorded when it was sent.
 
-The log's tree is folded once, parents before children, and digests are continued where the view
-before ended, so the cost is that of the log, not of the log times its calls. A body is what
+The log's tree is folded once, parents before children, and each digest continues that of the view
+before, so the cost is that of the log, not of the log times its calls. A body is what
 `envelope.body` and `View.body` join; tests hold the two equal.
 """
 
@@ -59,7 +59,7 @@ def _read_calls(conversation: Conversation) -> tuple[list[ApiCall], list[tuple[s
 
 
 def _read_envelopes(calls: list[ApiCall]) -> dict[str, str]:
-    """Return the envelopes' texts by digest, without unreadable ones."""
+    """Return the texts of the envelopes by digest, unreadable ones left out."""
     keys = sorted({call.envelope_id for call in calls})
     return {
         key: row.text
@@ -72,7 +72,7 @@ def _read_envelopes(calls: list[ApiCall]) -> dict[str, str]:
 def _compare_bodies(
     conversation: Conversation, calls: list[ApiCall], texts: dict[str, str]
 ) -> Iterator[tuple[ApiCall, str | None]]:
-    """Yield each call with what is wrong with its body, None when nothing is."""
+    """Yield each call with the flaw of its body, None if there is none."""
     by_tip: dict[int, list[ApiCall]] = {}
     for call in calls:
         if call.envelope_id not in texts:
@@ -164,8 +164,8 @@ class IncrementalDigest:
     """The digest of a body, continued while messages are appended.
 
     The last message before the cache breakpoint may be written with it in one body and without it
-    in the next. So the text up to that message is hashed separately, and read again from there when
-    the breakpoint has moved.
+    in the next. So the text up to that message is hashed separately, and the digest continues from
+    there when the breakpoint has moved.
     """
 
     def __init__(self) -> None:
@@ -177,7 +177,7 @@ class IncrementalDigest:
         self._before = self._whole = _PartialBody()
 
     def digest(self, envelope: str, view: View) -> tuple[str, int]:
-        """Return digest and length of the body of this envelope and view."""
+        """Return digest and length of the body with this envelope and view."""
         messages = view.messages
         if envelope != self._envelope:
             self._lifetime = read_lifetime(envelope)
@@ -209,7 +209,7 @@ class _PartialBody:
         return part
 
     def grow(self, messages: Sequence[Message], place: cache_breakpoints.Breakpoint | None) -> None:
-        """Continue to the end of the messages, of which the first `length` were read before."""
+        """Continue to the end of the messages, after the first `length` of them."""
         for text in cache_breakpoints.render_texts(messages, place, self.length):
             self.feed(self.comma + text)
             self.comma = ","

@@ -2,8 +2,8 @@
 
 It checks every chained row in link order, rebuilds every request and compares its digest, and
 checks every text stored under a digest, every tool call and every budget window. An unreadable row
-is reported as a problem, never as a traceback. What a database alone cannot show (the newest rows
-deleted together with the end of their chain, or a chain written anew), the anchors show
+is reported as a problem, never as a traceback. What the database alone cannot show (the newest rows
+deleted together with the end of their chain, or a whole chain rewritten), the anchors show
 (audit/anchors.py).
 """
 

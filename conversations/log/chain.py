@@ -2,13 +2,12 @@
 
 A row's chain value is the SHA-256 of the value before it and of the row's own fields as canonical
 JSON (sorted keys, integers and text only). Changing, losing or swapping a row breaks the chain at
-that link; `manage.py verify` names the first one. A field that was added later counts only where it
-is not empty: so older rows keep their values, and emptying the field in a row that has it breaks
-the row's link.
+that link; `manage.py verify` names the first one. A field that was added later is hashed only if it
+is not empty: so older rows keep their values, and emptying such a field breaks the row's link.
 
-A row of a conversation is in the conversation's chain and is erased with it; a row of no
-conversation is in the site's chain. The row that holds the end of a chain is locked while it grows.
-Every writer locks in one order: conversations, windows, then the site's end.
+A row of a conversation is in the conversation's chain and is erased with it; any other row is in
+the site's chain. The row that stores the end of a chain is locked while the chain grows. Every
+writer locks in one order: conversations, windows, then the site's end.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from conversations.models import (
     Transformation,
 )
 
-#: The chained rows of a conversation, and the lookup that leads to it.
+#: The chained models of a conversation, each with the lookup to its conversation.
 OWNED: dict[type[Chained], str] = {
     Message: "conversation",
     Transformation: "conversation",
@@ -50,7 +49,7 @@ OWNED: dict[type[Chained], str] = {
     Approval: "conversation",
     Decision: "conversation",
 }
-#: The chained rows of the site, and the condition on them.
+#: The chained models of the site, each with the condition on rows of its chain.
 SITE: dict[type[Chained], dict[str, Any]] = {
     LedgerEntry: {"call": None},
     Grant: {},
@@ -58,7 +57,7 @@ SITE: dict[type[Chained], dict[str, Any]] = {
     McpDecision: {},
     Erasure: {},
 }
-#: The row that holds the end of a chain.
+#: A row that stores the end of a chain.
 End = Conversation | SiteChain
 
 _FIELDS: dict[type[Chained], tuple[str, ...]] = {
@@ -112,12 +111,12 @@ def lock_conversation(conversation_id: int) -> Conversation:
 
 
 def lock_site_chain() -> SiteChain:
-    """Lock the end of the site's chain; nothing else is locked after it."""
+    """Lock the end of the site's chain; it is always the last lock taken."""
     return SiteChain.objects.select_for_update().get_or_create(pk=1)[0]
 
 
 def append_row(row: Chained, end: End) -> None:
-    """Save the row as the next link of the chain, and the chain's locked end with it."""
+    """Save the row as the next link of the chain, and the chain's end, which is locked."""
     _link_row(row, end)
     row.save()
     _save_end(end, is_shown=_is_shown(row))
@@ -141,7 +140,7 @@ def _link_row(row: Chained, end: End) -> None:
 
 
 def _is_shown(row: Chained) -> bool:
-    """Say whether a page shows the row: money moves on its own, and side calls when they end."""
+    """Return whether the row raises the page version: calls do only for replies, money never."""
     if isinstance(row, ApiCall):
         return row.purpose == ApiCall.Purpose.REPLY
     return not isinstance(row, LedgerEntry)

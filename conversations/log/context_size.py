@@ -1,7 +1,7 @@
-"""The figures of the context meter, in one statement; a second one where no recent reply has any.
+"""Read the figures of the context meter: one statement, two if no recent reply has usage.
 
-Raw SQL: it runs with every state of a turn that a page shows, and compiling such statements by the
-ORM takes ten times as long as running them.
+Raw SQL: it runs with every state of a turn that a page shows, and the ORM takes ten times as long
+to compile such statements as they take to run.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from conversations.context.view.view import Message
 from conversations.log.tree import ALL_TURNS, NEAR_TURNS, complete_path_query
 from conversations.models import ApiResult, Conversation
 
-#: The turns from the end of the shown path back, as rows of `way`.
+#: The turns of the shown path, last to first, as rows of `way`.
 _PATH = """
 WITH RECURSIVE way(id, key, number, parent, steps) AS (
   SELECT id, conversation_id, number, parent, 1 FROM conversations_turn
@@ -55,7 +55,7 @@ FROM (
   WHERE c.conversation_id = %(key)s
 ) paid LEFT JOIN last ON 1 = 1
 """
-#: The overhead of every request is known as soon as one was sent.
+#: The overhead (system prompt and tools) is known as soon as one request was sent.
 _ESTIMATE = """
 SELECT
   (SELECT SUM(m.estimate) FROM conversations_message m WHERE m.turn_id {way}),
@@ -67,10 +67,10 @@ _SINCE = "SELECT id FROM way WHERE number >= last.number"
 
 @dataclass(frozen=True, slots=True)
 class ContextFigures:
-    """What was paid, the model's window, and the last reply with figures on the shown path.
+    """What was paid, the model's window, and the last reply with usage on the shown path.
 
-    `reported` is None where there is no such reply. `context` is what that reply read and was
-    billed for, `moved` are the tokens that came and went after its call and its answer.
+    `reported` is None if there is no such reply. `context` is the input that reply was billed for;
+    `moved` is the change in tokens since its call, without its answer.
     """
 
     cost_micros: int
@@ -80,9 +80,9 @@ class ContextFigures:
     context: int = 0
     cached: int = 0
     moved: int = 0
-    #: What that reply wrote.
+    #: Output tokens of that reply.
     written: int = 0
-    #: The size is estimated: what was reported is a sum over rounds.
+    #: Whether the size is estimated because the reported input is a sum over rounds.
     is_sum: bool = False
 
 
@@ -90,8 +90,8 @@ def read_figures(conversation: Conversation) -> ContextFigures:
     """Read the figures of a conversation.
 
     One of the last NEAR_TURNS turns nearly always has a reply; else the full path is read.
-    Transformations that were taken back are on no path, but the entry that took them back has the
-    same figures with the opposite sign.
+    A transformation that was taken back still counts, but the entry that took it back has the same
+    figures with the opposite sign.
     """
     row = _fetch_row(_FIGURES, conversation, NEAR_TURNS)
     if row[4] is None and row[2] >= NEAR_TURNS:
@@ -128,7 +128,7 @@ def _estimate_size(usage: str, answer: str, request: int) -> int | None:
 
 
 def measure_request(result: ApiResult) -> int:
-    """Return the size of a call's request as reported; of rounds, what the first one read."""
+    """Return the reported size of a call's request; of several rounds, that of the first."""
     start = read_start(result.usage)
     if start is not None:
         return start
@@ -137,7 +137,7 @@ def measure_request(result: ApiResult) -> int:
 
 
 def count_context_tokens(conversation: Conversation) -> int:
-    """Return the size of the context: the reported size and what moved since, else an estimate."""
+    """Return the size of the context: the reported size and the change since, else an estimate."""
     found = read_figures(conversation)
     if found.reported is None:
         return estimate_tokens(conversation)
@@ -145,7 +145,7 @@ def count_context_tokens(conversation: Conversation) -> int:
 
 
 def estimate_tokens(conversation: Conversation) -> int:
-    """Estimate the tokens of a conversation that no call has measured."""
+    """Estimate the tokens of a conversation without a call."""
     messages, overhead = _fetch_row(_ESTIMATE, conversation, ALL_TURNS)
     return int(messages or 0) + (overhead or 0)
 

@@ -1,4 +1,4 @@
-"""The log of a conversation in its order, read in portions."""
+"""The log of a conversation in order, read in portions."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def iterate_transformations(conversation: Conversation) -> Iterator[Transformati
 
 
 def _iterate_portions(rows: QuerySet[E]) -> Iterator[E]:
-    """Read the rows a few at a time, so that no cursor stays open while they are sent."""
+    """Read the rows in portions, so that no cursor stays open while they are sent."""
     keys = list(rows.values_list("pk", flat=True))
     for at in range(0, len(keys), PORTION):
         yield from rows.filter(pk__in=keys[at : at + PORTION])

@@ -1,8 +1,8 @@
 """The erase functions: what may be removed from the append-only tables, and when.
 
 On PostgreSQL they are functions with the rights of the tables' owner, so that the application's own
-role needs no right to delete. A conversation is removed only from the trash, and only when its
-erasure is recorded with the end of its chain; a text only when no row references it. On SQLite the
+role needs no right to delete. A conversation is removed only from the trash, and only if its
+erasure is recorded with the end of its chain; a text only if no row references it. On SQLite the
 same statements run within `allow_erasing`.
 """
 
@@ -23,7 +23,7 @@ from conversations.models import LIVE, ApiCall, Blob, Chained, Conversation, Env
 
 _TEXTS: tuple[type[Envelope | Blob], ...] = (Envelope, Blob)
 _NAME = "agentweb_erase"
-#: The functions, as GRANT names them.
+#: The functions with their argument types, as in GRANT.
 FUNCTIONS = (f"{_NAME}_log(bigint)", f"{_NAME}_texts(text[])")
 _OPEN = "PERFORM set_config('agentweb.erasing', 'on', true)"
 _CLOSE = "PERFORM set_config('agentweb.erasing', 'off', true)"
@@ -50,7 +50,7 @@ def erase_log(*, conversation_id: int) -> None:
 
 
 def erase_texts(*, digests: Iterable[str]) -> None:
-    """Remove those of the texts that no row references any more."""
+    """Remove those of the texts that no row references."""
     for some in split_chunks(sorted(digests)):
         if connection.vendor == "postgresql":
             _run(f"SELECT {_NAME}_texts(%s)", [some])
@@ -61,7 +61,7 @@ def erase_texts(*, digests: Iterable[str]) -> None:
 
 
 def install_erase_functions(using: str = "default", **_: Any) -> None:
-    """Create the functions on PostgreSQL, or replace them for the present tables."""
+    """Create the functions on PostgreSQL, or update them to the present tables."""
     if connection.alias != using or connection.vendor != "postgresql":
         return
     with connection.cursor() as cursor:
@@ -84,8 +84,8 @@ def install_erase_functions(using: str = "default", **_: Any) -> None:
 
 
 def _write_log_deletes(key: str) -> list[str]:
-    """Return the statements that remove a conversation's chained rows; calls, which others
-    reference, last.
+    """Return the statements that remove a conversation's chained rows; calls come last, because
+    others reference them.
     """
     kinds = sorted(OWNED, key=lambda kind: kind is ApiCall)
     return [

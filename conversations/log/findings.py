@@ -1,4 +1,4 @@
-"""Reading of rows that may be damaged, and the problems that verification finds."""
+"""Read rows that may be damaged, and describe the problems that verification finds."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """Leases: which worker may write for a turn.
 
 A worker claims a turn by raising its generation. Each write of the worker first renews the lease
-under that generation, which also locks the turn's row; a worker that was paused and comes back
-finds another generation and stops. A turn that was released, by a worker that waits for a person or
-by the sweep for a dead worker, is claimed like a queued one. Times are those of the database's
-clock.
+under that generation, which also locks the turn's row; a worker that was paused and continues finds
+another generation and stops. A turn that was released, by a worker that waits for a person or by
+the sweep for a dead worker, is claimed like a queued one. Times are those of the database's clock.
 """
 
 from __future__ import annotations
@@ -29,23 +28,23 @@ RELEASED = Q(state__in=("running", "tool_wait"), lease_until=None)
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to write for one turn, as long as its generation is the turn's."""
+    """The right to write for one turn, valid while its generation is the turn's."""
 
     turn_id: int
     conversation_id: int
     user_id: int
     number: int
     generation: int
-    #: How long earlier workers ran it.
+    #: Seconds for which earlier workers ran the turn.
     ran_seconds: float = 0.0
-    #: Of the turn, for the keys of its tool calls.
+    #: The turn's public id, part of the keys of its tool calls.
     public_id: str = ""
-    #: What a page lacks that does not have the turn as it was claimed (log/page_version.py).
+    #: The step of the page version that the claim made (log/page_version.py).
     step: Step | None = None
 
     @property
     def is_first(self) -> bool:
-        """Return whether nobody has run the turn before."""
+        """Return whether no worker has run the turn before."""
         return self.generation == 1
 
 
@@ -56,7 +55,7 @@ def read_lease_duration() -> timedelta:
 
 @transaction.atomic
 def claim_turn(*, turn_id: int, owner: str) -> Lease | None:
-    """Claim a turn that waits; None when another worker has it or nothing is left to do."""
+    """Claim a waiting turn; None if another worker has it or nothing is left to do."""
     claim = {
         "lease_owner": owner,
         "lease_generation": F("lease_generation") + 1,
@@ -80,13 +79,13 @@ def claim_turn(*, turn_id: int, owner: str) -> Lease | None:
     step = version, version
     if is_mine:
         after = raise_version(conversation)
-        # A page needs nothing but the turn, where its prompt was the last change before.
+        # If the prompt was the last change before, one step covers both: the turn shows it too.
         step = (opened if opened == after - 1 else after) - 1, after
     return Lease(turn_id, conversation, user, number, generation, ran_ms / 1000, str(name), step)
 
 
 def release_turn(turn: Turn, **changes: Any) -> None:
-    """Let any worker claim the locked turn; the time it ran up to the last renewal is added up."""
+    """Let any worker claim the locked turn; adds the time it ran up to the last renewal."""
     if turn.claimed_at is not None and turn.lease_until is not None:
         ran = turn.lease_until - read_lease_duration() - turn.claimed_at
         turn.ran_ms += max(0, round(ran.total_seconds() * 1000))
@@ -130,7 +129,7 @@ def renew_lease(*, lease: Lease) -> bool:
 
 @transaction.atomic
 def start_backoff(*, lease: Lease, attempt: int, seconds: float) -> None:
-    """Enter the state `backoff` until the next attempt, which pages show."""
+    """Enter the state `backoff`, which pages show, until the next attempt."""
     hold_lease(
         lease,
         state="backoff",
@@ -142,6 +141,6 @@ def start_backoff(*, lease: Lease, attempt: int, seconds: float) -> None:
 
 @transaction.atomic
 def end_backoff(*, lease: Lease, attempt: int) -> None:
-    """Run again after a backoff."""
+    """Return to the running state after a backoff."""
     hold_lease(lease, state="running", attempt=attempt, retry_at=None)
     raise_version(lease.conversation_id)

@@ -1,9 +1,9 @@
 """Checkpoints of the view: a turn loads what its view needs, and not what was removed.
 
-The view is the fold of a path. After every `EVERY` entries it is stored, and the next turn folds on
-from there. A checkpoint is derived: the record does not contain it, calls are rebuilt from the log
-without it, and verification compares it with the fold. One that is of another path or cannot be
-read is passed over.
+The view is the fold of a path. It is stored after every `EVERY` entries, and the next turn
+continues the fold from there. A checkpoint is derived: the record does not contain it, calls are
+rebuilt from the log without it, and verification compares it with the fold. One of another path, or
+one that cannot be read, is ignored.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from conversations.log.path import (
 )
 from conversations.models import ApiResult, Conversation, ViewCheckpoint
 
-#: Entries after which a rejected summary may be tried again.
+#: Number of entries after which a rejected summary may be tried again.
 REMEMBERED = 60
 #: Entries between two checkpoints.
 EVERY = 100
@@ -35,24 +35,24 @@ EVERY = 100
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A change by the model that was applied or not; `back` entries follow it on the path."""
+    """A change by the model, applied or not; `back` entries follow it on the path."""
 
     back: int
     outcome: str
-    #: Who did it by hand; None for the engine.
+    #: The person who made it by hand; None for the engine.
     actor: int | None
-    #: The figure that triggered it.
+    #: The number that triggered it.
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where a fold begins: behind entry `seq`; 0 is the beginning of the log."""
+    """The start of a fold: after entry `seq`; 0 is the beginning of the log."""
 
     seq: int = 0
     view: View = field(default_factory=View)
     answers: int = 0
-    #: The entry whose compaction block is in view; 0: there is none.
+    #: The entry that inserted the compaction block in view; 0: there is none.
     compaction: int = 0
     #: The summaries among the last entries, newest first.
     summaries: tuple[Summary, ...] = ()
@@ -60,7 +60,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class LoadedPath:
-    """A path from where its fold begins to its tip."""
+    """A path from the start of its fold to its tip."""
 
     start: Start
     entries: list[Message | Change]
@@ -102,13 +102,13 @@ class LoadedPath:
         ]
 
     def find_compaction(self) -> int:
-        """Return the number of the last entry that put a compaction block; 0: there is none."""
+        """Return the number of the last entry that inserted a compaction block; 0: none did."""
         changes = (one for one in reversed(self.entries) if isinstance(one, Change))
         return next((one.seq for one in changes if _puts_block(one)), self.start.compaction)
 
 
 def load_path(conversation: Conversation) -> LoadedPath:
-    """Return the path to the conversation's tip, from the checkpoint where it is on the path."""
+    """Return the path to the conversation's tip, from the checkpoint if that is on the path."""
     if conversation.head >= EVERY:
         row = ViewCheckpoint.objects.filter(conversation=conversation).first()
         found = _load_from(conversation, row) if row is not None else None
@@ -135,12 +135,12 @@ def _load_from(conversation: Conversation, row: ViewCheckpoint) -> LoadedPath | 
 
 
 def read_checkpoint(conversation: Conversation, row: ViewCheckpoint) -> View:
-    """Return the view of a checkpoint; raises one of DAMAGE where it, or the log, is damaged."""
+    """Return the view of a checkpoint; raises one of DAMAGE if it or the log is damaged."""
     return read_view(row.view, partial(read_messages, conversation))
 
 
 def save_checkpoint_if_due(conversation: Conversation, path: LoadedPath) -> None:
-    """Save the view at the end of a path, if so much was read to fold it."""
+    """Save the view at the end of a path if at least EVERY entries were read to fold it."""
     if len(path.entries) < EVERY:
         return
     view = path.fold()

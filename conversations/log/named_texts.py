@@ -11,7 +11,7 @@ from conversations.models import Attachment, Blob
 
 
 def read_named_texts(conversation_id: int, digests: Iterable[str]) -> dict[str, str]:
-    """Return the texts of a conversation's files by their digests; one query, or none."""
+    """Return the texts of a conversation's files by their digests; one query at most."""
     wanted = set(digests)
     if not wanted:
         return {}

@@ -1,15 +1,16 @@
-"""The page version of a conversation: how anybody knows whether a page shows what there is.
+"""The page version of a conversation: by it a page knows whether it is up to date.
 
-`Conversation.version` is raised by every transaction that changes something its page shows: an
+`Conversation.version` is raised by every transaction that changes something the page shows: an
 entry of the log, a turn's state, a tool call, a waiting message, the title, the shown path. The row
-is locked while it is raised, so versions are committed in their order. Text on its way raises
-nothing, it has positions of its own; nor does what was spent elsewhere, which is the person's.
+is locked while it is raised, so versions are committed in order. The text of a running answer does
+not raise it, because it has positions of its own; nor does spending elsewhere, which belongs to the
+person.
 
-Whoever raised the version publishes the event that shows the change (`live/publish.py`), with the
-step from the version before to the one after. A page that has the version before takes the event's
-frame, one that has the version after does without it, and any other missed something and is given a
-snapshot. Nobody passes steps on by hand: what a context (a request, a turn) has committed and not
-published yet is kept here until it publishes.
+A transaction that raises the version is followed by the event that shows the change
+(`live/publish.py`), with the step from the version before to the one after. A page at the version
+before takes the event's frame, a page at the version after ignores it, and any other page missed
+something and gets a snapshot. Callers do not pass steps on: the steps that a context (a request, a
+turn) has committed are kept here until it publishes.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from django.db import connection, transaction
 
 from conversations.models import Conversation
 
-#: The version before a change and the one after it; the same twice where nothing was raised.
+#: The version before a change and the one after it; equal if nothing was raised.
 Step = tuple[int, int]
-#: Conversations whose steps one context keeps: more are only those that nobody publishes.
+#: Most conversations whose steps one context keeps; the oldest, never published, are dropped.
 MOST = 100
-#: Names in one statement; SQLite takes some thousands.
+#: Most ids in one statement; SQLite allows some thousands.
 MOST_IDS = 500
 
 _RAISE = "UPDATE conversations_conversation SET version = version + 1 WHERE id = %s RETURNING "
 
 
 class _Unpublished:
-    """The steps of one context by conversation. Threads of the database add to it."""
+    """The steps of one context by conversation. Database threads add to it."""
 
     def __init__(self) -> None:
         self._steps: dict[int, Step] = {}
@@ -44,7 +45,7 @@ class _Unpublished:
     def add(self, conversation_id: int, after: int) -> None:
         with self._lock:
             before = after - 1
-            # Behind a step of somebody else this is another one: who lacks theirs lacks it all.
+            # Another context's step begins a new one: a page without theirs needs a snapshot.
             if conversation_id in self._steps and self._steps[conversation_id][1] == before:
                 before = self._steps[conversation_id][0]
             self._steps[conversation_id] = before, after
@@ -65,7 +66,7 @@ def keep_own_steps() -> None:
 
 
 def take_step(conversation_id: int) -> Step | None:
-    """Return what this context committed since it last took a step, to be published now."""
+    """Return and forget the step that this context committed since its last call of this."""
     kept = _unpublished.get(None)
     return kept.take(conversation_id) if kept is not None else None
 
@@ -81,20 +82,20 @@ def raise_version(conversation_id: int) -> int:
 
 
 def lock_and_raise(conversation_id: int) -> Conversation:
-    """Lock a conversation as chain.py does, its version raised, in one statement."""
+    """Lock a conversation as chain.py does and raise its version, in one statement."""
     [row] = list(Conversation.objects.raw(_RAISE + "*", [conversation_id]))
     note_step(row.pk, row.version)
     return row
 
 
 def raise_locked(row: Conversation) -> None:
-    """Raise the version of a locked row, whose caller saves it in this transaction."""
+    """Raise the version of a locked row; the caller saves the row in this transaction."""
     row.version += 1
     note_step(row.pk, row.version)
 
 
 def note_step(conversation_id: int, version: int) -> None:
-    """Keep the step to this version for who publishes it, once it is committed."""
+    """Keep the step to this version, once committed, until this context publishes it."""
     transaction.on_commit(partial(_note, conversation_id, version))
 
 
@@ -107,7 +108,7 @@ def _note(conversation_id: int, version: int) -> None:
 
 
 def read_versions(conversation_ids: Collection[int]) -> dict[int, int]:
-    """Return the versions of those that are there; what is in the trash, or erased, has none."""
+    """Return the versions of these conversations; those in the trash, or erased, have none."""
     found: dict[int, int] = {}
     left = iter(conversation_ids)
     while ids := list(islice(left, MOST_IDS)):

@@ -23,16 +23,16 @@ from conversations.models import Message as MessageRow
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A transformation on the path; one that was not applied has no edits."""
+    """A transformation on the path; if it was not applied, it has no edits."""
 
     seq: int
     kind: TransformationKind
     outcome: str
     edits: str
     reason: str = ""
-    #: Who did it by hand; None for the engine.
+    #: The person who made it by hand; None for the engine.
     actor: int | None = None
-    #: The figure that triggered it.
+    #: The number that triggered it.
     number: int = 0
 
 
@@ -46,7 +46,7 @@ def read_entries(conversation: Conversation) -> Entries:
 
 
 def read_entries_after(conversation: Conversation, seq: int) -> Entries:
-    """Return the entries behind one, of all branches."""
+    """Return the entries after one, of all branches."""
     return _expand_files(conversation, _read_rows(conversation, Q(seq__gt=seq)))
 
 
@@ -118,7 +118,7 @@ def _list_digests(entry: Message | Change) -> list[str]:
     try:
         return _read_digests(entry)
     except DAMAGE:
-        # Text that cannot be read names no file that could be put in.
+        # Unreadable text has no references to expand.
         return []
 
 
@@ -154,7 +154,7 @@ def fold_entry(view: View, entry: Message | Change) -> View:
     """Return the view after one more entry.
 
     A change that cannot be applied to what is stored changes nothing: its rows, or those it names,
-    were damaged since. That is found by verification and must not end the conversation.
+    were damaged later. Verification reports that, and the conversation must go on.
     """
     if isinstance(entry, Message):
         return view.append(entry)

@@ -1,4 +1,4 @@
-"""Rebuilds one request as it was sent, from the record."""
+"""Rebuild one request as it was sent, from the record."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RebuiltRequest:
 def rebuild_request(call: ApiCall, view: View | None = None) -> RebuiltRequest:
     """Join the body of a call again from its envelope and the view at its tip.
 
-    Pass `view` where the folded path is known already.
+    Pass `view` if the path is folded already.
     """
     try:
         text = join_body(call.envelope.text, _read_messages(call, view))

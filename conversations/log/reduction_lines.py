@@ -1,7 +1,7 @@
-"""One log line for each reduction, applied or not: what triggered it, what it freed, what it costs.
+"""One log line for each reduction, applied or not: its trigger, what it freed, what it costs.
 
-It has figures and names only: what a rejected summary lacked, or why a hook objected, is content
-and stands in the record.
+The line has figures and names only: what a rejected summary lacked, or why a hook objected, is
+content and is in the record alone.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from conversations.models import Attachment, Conversation, Message, SearchText
 INDEXED_KINDS = ("prompt", "answer")
 _TABLE = SearchText._meta.db_table
 _FTS = f"{_TABLE}_fts"
-# Only names of our own are inserted here.
+# S608: only names from this module are inserted.
 _SQLITE = f"""
 CREATE VIRTUAL TABLE IF NOT EXISTS "{_FTS}" USING fts5(
   words, content='{_TABLE}', content_rowid='id', columnsize=0, prefix='2 3',
@@ -45,8 +45,8 @@ _POSTGRESQL = f'CREATE INDEX IF NOT EXISTS "{_TABLE}_words" ON "{_TABLE}" USING 
 
 
 def install_index(using: str = "default", **_: Any) -> None:
-    """Create the index on its table, and fill it where it was never filled; one that is there is
-    left alone, because even `IF NOT EXISTS` would lock the table against writers.
+    """Create the index on its table, and fill it if it was never filled. An existing index stays,
+    because even `IF NOT EXISTS` would lock the table against writers.
 
     SQLite drops a table's triggers when a migration rebuilds it, so this runs after every
     migration.
@@ -122,7 +122,7 @@ def index_title(*, conversation: Conversation) -> None:
 
 
 def rebuild_index() -> int:
-    """Index everything anew, one conversation at a time; return how many."""
+    """Index all conversations again, one at a time; return their number."""
     keys = list(Conversation.objects.order_by("pk").values_list("pk", flat=True))
     for key in keys:
         with transaction.atomic():
@@ -152,7 +152,7 @@ def _collect_text(conversation: Conversation, row: Message) -> str:
 
 
 def extract_visible_text(content: str) -> str:
-    """Return the visible text of a message's blocks, without characters a column refuses."""
+    """Return the visible text of a message's blocks, without characters that a column refuses."""
     blocks = read_blocks(content)
     texts = (str(block["text"]) for block in blocks if block.get("type") == "text")
     return wire.clean("\n\n".join(texts)).replace("\0", "\ufffd")

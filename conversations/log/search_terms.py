@@ -3,8 +3,8 @@
 Both databases store terms that were split here, so they find the same: folded to lower case without
 accents, one term per word, and one per character in scripts without spaces between words, so that
 any part of such a text is found as a phrase. A query consists of words (each also finds longer
-words that begin with it) and of phrases in quotation marks; all must match. Nothing a person types
-is ever an operator of a database.
+words that begin with it) and of phrases in quotation marks; all must match. No typed text is ever
+interpreted as an operator of a database.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from functools import cache
 from itertools import islice
 from typing import NamedTuple
 
-#: Longer words are cut: a tsvector takes words up to 2 kB, and nobody types that much.
+#: Longer words are cut: a tsvector takes words up to 2 kB, and no query has words that long.
 MOST_CHARS = 64
 #: Terms and bytes of one part: a tsvector has at most 16,383 positions and less than 1 MB.
 MOST_TERMS, MOST_BYTES = 12_000, 400_000
@@ -108,7 +108,7 @@ def parse_query(question: str) -> tuple[Phrase, ...]:
 
 
 def find_hits(text: str, question: tuple[Phrase, ...]) -> Iterator[tuple[int, int]]:
-    """Yield the spans that a query matches in a text; it is read only as far as they are taken."""
+    """Yield the spans of a text that match a query; the text is read only as far as needed."""
     row = split_terms(text)
     ahead = list(islice(row, max((len(each.terms) for each in question), default=0)))
     behind = 0

@@ -1,7 +1,7 @@
 """Texts that many rows reference by digest: stored once, erased when no row references them.
 
 A writer finds an existing text and references it in one transaction, and an eraser must not delete
-it in between. So writers share an advisory lock which an eraser takes exclusively. SQLite has one
+it in between. So writers share an advisory lock that an eraser takes exclusively. SQLite has one
 writer at a time, which has the same effect.
 """
 

@@ -1,7 +1,7 @@
 """The tree of turns: a path from a turn back to the first, and the turns after a turn.
 
-A turn references the turn before it, whose number is lower. So a path is one recursive query, which
-ends where a page ends: a page costs the same however long the conversation is.
+A turn references the turn before it, whose number is lower. So a path is one recursive query that
+ends after the turns of one page: a page costs the same however long the conversation is.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
     from django.db.models.sql.compiler import SQLCompiler
 
-#: More turns than any path has.
+#: More turns than any path can have.
 ALL_TURNS = 2**31 - 1
 #: Turns from the end of a path that every page of it shows.
 NEAR_TURNS = 20
@@ -35,9 +35,9 @@ WITH RECURSIVE way(id, key, parent, steps) AS (
   WHERE way.parent >= %s AND way.steps < %s
 ) SELECT id FROM way
 """
-#: Where the turn before each row of `way` is found. With statistics older than a conversation, as
-#: after an import, PostgreSQL may choose any index and scan all turns for each row; only one index
-#: has them in this order.
+#: The table in which the turn before each row of `way` is found. With statistics older than a
+#: conversation, as after an import, PostgreSQL may choose any index and scan all turns for each
+#: row; only one index has them in this order.
 _BEFORE = {
     "sqlite": "conversations_turn",
     "postgresql": """LATERAL (
@@ -50,8 +50,8 @@ _BEFORE = {
 class _Among(In):
     """Condition: a field is among the rows of a query that must run only once.
 
-    Where its statistics are older than a conversation, as after an import, PostgreSQL runs the rows
-    of `IN (WITH ...)` again for each turn and message, which takes minutes. It reads an array once.
+    If its statistics are older than a conversation, as after an import, PostgreSQL runs the rows of
+    `IN (WITH ...)` again for each turn and message, which takes minutes. It reads an array once.
     """
 
     def as_postgresql(
@@ -84,7 +84,7 @@ def build_path_condition(
 
 
 def complete_path_query(statement: str) -> str:
-    """Insert the database's own way to find the turn before each row of `way`."""
+    """Insert the table from which the database reads the turn before each row of `way`."""
     return statement.replace("{before}", _BEFORE[connection.vendor])
 
 

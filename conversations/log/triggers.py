@@ -1,13 +1,12 @@
 """Triggers that enforce append-only tables, on PostgreSQL and SQLite alike.
 
 They are installed after every migration, because SQLite drops a table's triggers when a migration
-rebuilds it; what is there already as it should be is left alone, so that a start which migrates
-nothing locks no table that is in use. They refuse to change, delete or truncate rows, and to insert
-at a link that the chain has passed. The one exception is `allow_erasing()`: a session setting on
-PostgreSQL; on SQLite an SQL function that only our connections define, so a plain `sqlite3` shell
-is refused too. The application's own role on PostgreSQL has no right to delete either
-(operations/db_role.py): it calls the functions of log/erase_functions.py, which run with the
-owner's rights.
+rebuilds it; a trigger that is up to date stays, so that a start without migrations locks no table
+in use. They refuse to change, delete or truncate rows, and to insert at a link that the chain has
+passed. The one exception is `allow_erasing()`: a session setting on PostgreSQL; on SQLite an SQL
+function that only our connections define, so a plain `sqlite3` shell is refused too. The
+application's own role on PostgreSQL has no right to delete either (operations/db_role.py): it calls
+the functions of log/erase_functions.py, which run with the owner's rights.
 """
 
 # ruff: noqa: S608 - the names are those of our own tables
@@ -35,10 +34,10 @@ BEGIN
   END IF;
   RAISE EXCEPTION 'table % is append-only', TG_TABLE_NAME USING ERRCODE = 'restrict_violation';
 END """
-#: The bits of pg_trigger.tgtype for a trigger that fires before.
+#: pg_trigger.tgtype of a BEFORE trigger, by what it guards against.
 _PG_TYPES = {"update": 1 | 2 | 16, "delete": 1 | 2 | 8, "truncate": 2 | 32, "place": 1 | 2 | 4}
 _CONVERSATIONS, _CALLS = Conversation._meta.db_table, ApiCall._meta.db_table
-#: The end of the chain of a row's conversation, by the lookup that leads to it.
+#: The query for the end of a row's chain, by the lookup to the row's conversation.
 _ENDS = {
     "conversation": f'SELECT links FROM "{_CONVERSATIONS}" WHERE id = NEW.conversation_id',
     "call__conversation": f'SELECT c.links FROM "{_CONVERSATIONS}" c JOIN "{_CALLS}" a'
@@ -49,7 +48,7 @@ _SITE_END = f'SELECT links FROM "{SiteChain._meta.db_table}" WHERE id = 1'
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A trigger or a function: how the database describes it, and the statements that make it."""
+    """A trigger or function: its definition in the database, and the statements that create it."""
 
     name: str
     definition: object
@@ -73,7 +72,7 @@ def list_guarded_tables() -> list[str]:
 
 
 def install_guards(using: str = "default", **_: Any) -> None:
-    """Install the triggers that an existing append-only table lacks, or has in another form."""
+    """Install the triggers that an existing append-only table lacks or has in another form."""
     if connection.alias != using:
         return
     # Between two migrations, forward or back, a table or a column may be missing.
@@ -89,7 +88,7 @@ def install_guards(using: str = "default", **_: Any) -> None:
 
 
 def _read_present_guards(cursor: Any) -> dict[str, object]:
-    """Return what the database has, as `Guard.definition` describes it; triggers that fire."""
+    """Return the definitions in the database like `Guard.definition`, of enabled triggers only."""
     if connection.vendor != "postgresql":
         cursor.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'")
         return dict(cursor.fetchall())
@@ -135,7 +134,7 @@ def find_missing_guards() -> list[str]:
         sql = (
             "SELECT c.relname || ':' || t.tgname"
             " FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid"
-            # Only triggers that fire: neither disabled nor for replicas.
+            # Only enabled triggers: neither disabled nor for replicas alone.
             " WHERE t.tgenabled IN ('O', 'A')"
         )
     else:
@@ -155,7 +154,7 @@ def find_missing_guards() -> list[str]:
 
 
 def list_guard_verbs(kind: type[AppendOnly]) -> tuple[str, ...]:
-    """Return the guards that a table needs."""
+    """Return the operations against which a table needs guards."""
     if connection.vendor == "sqlite":
         return ("update", "delete", "insert", "place")
     return ("update", "delete", "truncate", *(["place"] if issubclass(kind, Chained) else ()))
@@ -172,7 +171,7 @@ def allow_erasing() -> Iterator[None]:
 
 
 def define_erasing_function(connection: BaseDatabaseWrapper, **_: Any) -> None:
-    """Define the function that triggers call on a new SQLite connection, returning 0."""
+    """Define on a new SQLite connection the function that triggers call; it returns 0."""
     if connection.vendor == "sqlite":
         connection.connection.create_function(_ERASING, 0, lambda: 0)
         connection.connection.execute("PRAGMA recursive_triggers = ON")
@@ -244,7 +243,7 @@ def _write_sqlite_guards(kind: type[AppendOnly]) -> list[Guard]:
     refuse = f"RAISE(ABORT, 'table {table} is append-only')"
     # INSERT OR REPLACE deletes. On our connections a pragma makes that fire the trigger; another
     # program lacks the function and cannot insert at all. The condition on the unique columns
-    # covers connections with the pragma off. Inserting a text that exists is ignored, because texts
+    # covers connections without the pragma. Inserting an existing text is ignored, because texts
     # are shared.
     doors = {
         "update": ("UPDATE", "", refuse),

@@ -1,4 +1,4 @@
-"""The state that a turn starts from: the view, and what is known of the calls before it."""
+"""The state at the start of a turn: the view, and what is known of earlier calls."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from conversations.models import ApiResult, Conversation, Decision, Transformati
 
 
 def load_turn_state(conversation: Conversation, model: str) -> LoadedConversation:
-    """Return what a turn starts from, and save a checkpoint where one is due."""
+    """Return the state at the start of a turn, and save a checkpoint if one is due."""
     path = load_path(conversation)
     save_checkpoint_if_due(conversation, path)
     return build_state(conversation, path, model)
 
 
 def load_state(conversation: Conversation, model: str) -> LoadedConversation:
-    """Return what a turn of this model starts from."""
+    """Return the state at the start of a turn of this model."""
     return build_state(conversation, load_path(conversation), model)
 
 
 def build_state(conversation: Conversation, path: LoadedPath, model: str) -> LoadedConversation:
-    """Return what a turn starts from at the end of a path."""
+    """Return the state at the start of a turn at the end of a path."""
     view = path.fold()
     replies = _read_last_replies(conversation, path)
     last = replies[0] if replies else None
@@ -50,21 +50,20 @@ def build_state(conversation: Conversation, path: LoadedPath, model: str) -> Loa
         decisions=_list_decisions(conversation),
     )
     if last is None or last.call.model != model:
-        # The report of another model does not apply, and its requests are not in this model's
-        # cache.
+        # Another model's report does not apply, and its requests are not in this model's cache.
         return state
     usage = read_usage(wire.decode(last.usage))
     return replace(
         state,
         report=_build_report(last, usage, path),
         called_at=last.call.sent_at.timestamp(),
-        # What a call adds is always written, so its figures name the lifetime.
+        # Every call writes something to the cache, so its figures show the lifetime.
         cache_lifetime=SECONDS["1h" if usage.cache_write_1h else "5m"],
     )
 
 
 def _list_decisions(conversation: Conversation) -> tuple[tuple[str, str], ...]:
-    """Return the verdicts on tool calls, by call; what may run once needs no word."""
+    """Return the verdicts on tool calls as (id, verdict); one-time permissions are left out."""
     rows = Decision.objects.filter(
         conversation__in=[one for one, _ in _iterate_lineage(conversation)]
     )
@@ -75,7 +74,7 @@ def _list_decisions(conversation: Conversation) -> tuple[tuple[str, str], ...]:
 def _read_last_replies(conversation: Conversation, path: LoadedPath) -> list[ApiResult]:
     """Return the last replies whose answers are on the path, newest first.
 
-    They are those of the conversation, or where it has none those of the one it was forked from.
+    If the conversation has none, they are those of the one it was forked from.
     """
     if not path.count_answers():
         return []
@@ -86,7 +85,7 @@ def _read_last_replies(conversation: Conversation, path: LoadedPath) -> list[Api
 
 
 def _list_pauses(replies: list[ApiResult]) -> tuple[int, ...]:
-    """Return the seconds between the last turns, from the last call of one to the next turn's."""
+    """Return the seconds from the last call of each recent turn to the next turn's first call."""
     return tuple(
         int((later.call.sent_at - earlier.call.sent_at).total_seconds())
         for later, earlier in pairwise(replies)
@@ -95,7 +94,7 @@ def _list_pauses(replies: list[ApiResult]) -> tuple[int, ...]:
 
 
 def _iterate_lineage(conversation: Conversation) -> Iterator[tuple[Conversation, int]]:
-    """Yield a conversation and those it was forked from, each with the last turn that counts."""
+    """Yield a conversation and those it was forked from, each with its last turn on the path."""
     yield conversation, conversation.leaf
     while (origin := conversation.forked_from) is not None:
         conversation = origin.conversation
@@ -118,11 +117,11 @@ def _list_replies(conversation: Conversation, end: int) -> QuerySet[ApiResult]:
 
 
 def _find_compacting_model(conversation: Conversation, path: LoadedPath, view: View) -> str:
-    """Return the model that made the compaction block in view; "" without one."""
+    """Return the model that made the compaction block in view; "" if there is none."""
     if not api_clearing.has_compaction_block(view):
         return ""
     put = path.find_compaction()
-    # A copied entry has no call; the entry it was copied from, in an older conversation, has.
+    # A copied entry has no call; the original entry, in an older conversation, has.
     keys = [one.pk for one, _ in _iterate_lineage(conversation)]
     rows = Transformation.objects.filter(conversation__in=keys, seq=put, summary_call__isnull=False)
     newest = rows.order_by("-conversation_id")
@@ -130,7 +129,7 @@ def _find_compacting_model(conversation: Conversation, path: LoadedPath, view: V
 
 
 def _build_report(result: ApiResult, usage: Usage, path: LoadedPath) -> Report | None:
-    """Anchor the gauge on a complete answer, as the runner does."""
+    """Build the gauge's report of a complete answer, as the runner does."""
     if result.input_tokens is None or result.status != "complete" or result.answer is None:
         return None
     row, call = result.answer, result.call
@@ -144,9 +143,9 @@ def _build_report(result: ApiResult, usage: Usage, path: LoadedPath) -> Report |
         + (result.output_tokens or 0)
     )
     if usage.parts or usage.first is not None:
-        # Billed is the sum of the rounds or iterations; the context is less.
+        # The billed figure is the sum of the rounds or iterations; the context is smaller.
         context = usage.context + usage.output
-    # The figure includes what the API cleared by itself.
+    # The figure must include what the API cleared by itself.
     context += usage.cleared
     seen = call.view_tokens + answer.tokens
     report = Report(context, seen, call.overhead_tokens, call.view_edits)
@@ -154,7 +153,7 @@ def _build_report(result: ApiResult, usage: Usage, path: LoadedPath) -> Report |
 
 
 def _list_rejections(path: LoadedPath) -> list[Summary]:
-    """Return the summaries that were rejected in a row, newest first; old ones do not count."""
+    """Return the summaries rejected in a row, newest first; old ones do not count."""
     since = takewhile(lambda one: one.outcome != "applied", path.list_summaries())
     # A summary that a person rejected does not count against the next one.
     return [one for one in since if one.actor is None]
