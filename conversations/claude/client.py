@@ -1,11 +1,11 @@
 """The client of the Messages API: sends exactly our bytes, returns the API's own events.
 
-The SDK gives transport, authentication and error types; its retries and redirects are off, because
-the runner's retries are visible and counted, and a redirect would take the prompt to another host.
-The stream is read raw and over aiohttp: the SDK's accumulating helpers re-encode and cost ten times
-the CPU, its default transport twice. Deadlines are ours, since a stream of pings never ends by
-itself. Every failure is one of the closed set of `ModelFailed`. A failure that only an
-administrator can fix is logged once as an alert, not once for each user it happens to.
+The SDK provides transport, authentication and error types; its retries and redirects are off,
+because the runner's retries are visible and counted, and a redirect would send the prompt to
+another host. The stream is read raw and over aiohttp: the SDK's accumulating helpers re-encode and
+take ten times the CPU, its default transport twice. Deadlines are ours, since a stream of pings
+never ends by itself. Every failure is one of the closed set of `ModelFailed`. A failure that only
+an administrator can fix is logged once as an alert, not once for each user it affects.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from conversations.claude.pace import pace
 from conversations.claude.sse import EventReader
 
 logger = logging.getLogger("agentweb.claude")
-#: Hosts never reached through a proxy of the environment, so that a local emulator works.
+#: Hosts that are never reached through a proxy from the environment, for a local emulator.
 _HERE = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 _JSON = {"content-type": "application/json"}
 #: The system's certificates, read once for all clients.
 _TRUSTED = httpx2.create_ssl_context()
-#: Longest request id that is kept.
+#: Longest request id that is stored.
 _MOST_ID = 100
 #: Alerts for an administrator, at most one in QUIET_SECONDS for each code.
 alerts = logging.getLogger("agentweb.alerts")
 QUIET_SECONDS = 600
 #: Failures that no user can fix.
 _ADMIN = frozenset({"authentication", "permission", "billing"})
-#: Failures whose message goes into the record.
+#: Failures for which the API's message is recorded.
 _SAID = frozenset({"invalid_request", "not_found", "signature"})
-#: Longest message of the API that is kept.
+#: Longest message of the API that is stored.
 _MOST_SAID = 500
 
 
@@ -58,7 +58,7 @@ _MOST_SAID = 500
 class Deadlines:
     """Seconds to the first event, of silence (pings do not count), and for the whole attempt.
 
-    `count` is the deadline for counting tokens, which a call can do without.
+    `count` is the deadline for counting tokens, without which a call can be made, too.
     """
 
     first_event: float = 60
@@ -69,7 +69,7 @@ class Deadlines:
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What the API says of a model; None: not stated. `thinking`: always, adaptive or extended."""
+    """A model's facts by the API; None: not reported. `thinking`: always, adaptive or extended."""
 
     id: str
     window: int | None
@@ -94,7 +94,7 @@ class Claude:
         self._now = now
         self._warned_at: dict[str, float] = {}
         self._breaker = Breaker(now, self._paused)
-        # A line feed at the end of a key file would break the header, and the error show the key.
+        # A line feed at the end of a key file would break the header; its error would show the key.
         self._key = api_key.strip()
         self._has_key = bool(self._key) and self._key.isascii() and self._key.isprintable()
         timeout = httpx2.Timeout(deadlines.attempt, connect=min(10.0, deadlines.first_event))
@@ -117,7 +117,7 @@ class Claude:
                     yield item
 
     async def count(self, body: str, headers: Headers = NO_HEADERS) -> int | None:
-        """Return the number of tokens of a request; None when the API gives none in time."""
+        """Return the number of tokens of a request; None if the API does not answer in time."""
         if not self._has_key:
             return None
         try:
@@ -130,7 +130,7 @@ class Claude:
                 )
             return int(response.json()["input_tokens"])
         except Exception as error:
-            # Whatever it was, the call itself will fail with it, too, and report it.
+            # The call itself will fail for the same reason and report it.
             logger.warning("a request was not counted: %s", type(error).__name__)
             return None
 
@@ -182,7 +182,7 @@ class Claude:
                     chunk = await anext(chunks, None)
                 if chunk is None:
                     return
-                # If the loop had to wait, this is the first chunk of a burst: poll at our pace.
+                # If the loop had to wait, this is the first chunk of a burst: poll at our own pace.
                 if turned.is_set():
                     looked = await pace.rest(looked) if kind == "content_block_delta" else now()
                 events: list[dict[str, Any]] = []
@@ -194,7 +194,7 @@ class Claude:
                             silent = now() + self.deadlines.silence
                             events.append(event)
                 finally:
-                    # Events before an error or before malformed data are passed on.
+                    # Events before an error or malformed data are passed on.
                     if events:
                         yield Piece(tuple(events))
 
@@ -210,7 +210,7 @@ class Claude:
 
     def _refused(self, error: anthropic.APIStatusError) -> ModelFailed:
         status, headers = error.status_code, error.response.headers
-        # Proxies are known to quote a key that they reject.
+        # Some proxies quote a key that they reject.
         message = (error.api_message or "").replace(self._key, "[key]")[:_MOST_SAID]
         code, may_retry = classify_error(status, error.type or "", error.error_code or "", message)
         if code in _ADMIN:

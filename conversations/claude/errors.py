@@ -1,9 +1,9 @@
 """Map failures of a call to the closed set of `ModelFailed`: codes, texts, and when to retry.
 
-The API's error type decides; the HTTP status where there is none (a proxy's page), and a part of
-the message only where the API has no code for a case.
+The API's error type decides; without one (a proxy's page), the HTTP status; and a part of the
+message only where the API has no code for a case.
 
-The circuit breaker works for all users of a process: once the API has failed often enough in a row,
+The circuit breaker works for all users of a process: after several failures of the API in a row,
 further calls only add to its load and to everybody's wait.
 """
 
@@ -18,9 +18,9 @@ from typing import Any
 
 from conversations.agent.ports import ModelFailed
 
-#: Longest `retry-after` in seconds; nobody waits longer.
+#: Longest `retry-after` that is accepted, in seconds.
 MOST_WAIT = 1e7
-#: By error type, where the API gives one: our code, and whether a retry may help.
+#: Our code and whether a retry may help, by the API's error type.
 _TYPES: dict[str, tuple[str, bool]] = {
     "overloaded_error": ("overloaded", True),
     "rate_limit_error": ("rate_limited", True),
@@ -45,11 +45,11 @@ _STATUSES: dict[int, tuple[str, bool]] = {
     429: ("rate_limited", True),
     529: ("overloaded", True),
 }
-#: Cases for which the API has no code, by a part of its message.
+#: Our code for cases without a code of the API, by a part of its message.
 _SENTENCES = {
     "prompt is too long": "overflow",
     "exceed context limit": "overflow",
-    # The API key, or the model, has changed since it was signed.
+    # The API key or the model has changed since the block was signed.
     "Invalid `signature` in `thinking` block": "signature",
     "blocks in the latest assistant message cannot be modified": "signature",
     "reached your specified API usage limits": "billing",
@@ -80,11 +80,11 @@ _WORDS = {
     "billing": "The API account cannot pay; an administrator must check it.",
     "not_found": "The API does not know this model; an administrator must check AGENTWEB_MODEL.",
 }
-#: Failures that mean the API is down, for every caller.
+#: Failures that mean the API is down for every caller.
 _DOWN = frozenset({"overloaded", "upstream", "unreachable", "timeout", "cut"})
-#: So many consecutive failures within so many seconds pause all calls.
+#: Number of consecutive failures, and the seconds within which they pause all calls.
 MOST_FAILURES, WITHIN = 8, 60.0
-#: Seconds of the first pause, the second in a row and so on; the last one repeats.
+#: Seconds of the first pause in a row, the second and so on; the last value repeats.
 PAUSES = (5.0, 10.0, 20.0, 40.0, 60.0)
 
 
@@ -92,7 +92,7 @@ class Breaker:
     """A circuit breaker: pauses calls of an account that cannot pay, or while the API is down.
 
     After the pause one call probes; until it is answered the others still fail at once. `opened` is
-    called for each pause with its cause and its seconds.
+    called at the start of each pause with its cause and its seconds.
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Breaker:
         if failure.code == "billing":
             self._open(failure, PAUSES[-1])
         elif failure.code not in _DOWN:
-            # A refusal means that the API works.
+            # A refused request shows that the API works.
             self._close()
         elif is_probe:
             self._open(failure, PAUSES[min(self._pauses, len(PAUSES) - 1)])
@@ -166,7 +166,7 @@ class Breaker:
 
 
 def build_failure(code: str, *, may_retry: bool, detail: str = "", **facts: Any) -> ModelFailed:
-    """Build a failure with the text for its code, and the API's own message for the record."""
+    """Build a failure with the text for its code; `detail` is the API's message for the record."""
     return ModelFailed(code, _WORDS[code], may_retry=may_retry, api_text=detail, **facts)
 
 

@@ -1,8 +1,8 @@
 """How often running answers are polled and shown: the more of them, the less often each.
 
 Waking up, rendering and sending cost about the same for one word as for many, and nobody reads so
-fast. Text polled at this pace is shown at once, so it waits only once. When the event loop is late
-it is busy: then all answers are polled less often, or the delay would grow.
+fast. Text is shown as soon as it is polled, so it waits only once. When the event loop is late it
+is busy: then all answers are polled less often, or the delay would grow.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 import time
 
-#: Seconds between two polls of a single answer, seconds more for each other answer, and the most
-#: where the loop is busy.
+#: Seconds between two polls of a single answer, additional seconds for each other answer, and the
+#: longest pause of a busy loop.
 _SECONDS, _MORE, _BUSY = 0.08, 0.0016, 0.5
-#: The pause is at least so many times the loop's delay.
+#: The pause is at least this multiple of the loop's delay.
 _TIMES = 2
 
 

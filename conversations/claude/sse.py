@@ -8,12 +8,12 @@ from typing import Any
 from conversations.context.errors import WireError
 from conversations.context.view import wire
 
-#: No event of the API is longer than this.
+#: Longest event accepted; the API's are shorter.
 MOST_BYTES = 32_000_000
 
 
 class EventReader:
-    """Feed it bytes; it yields the decoded data of each complete event, in order.
+    """Receives bytes and yields the decoded data of each complete event, in order.
 
     Events before malformed data are yielded before the error is raised.
     """

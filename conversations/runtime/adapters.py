@@ -1,4 +1,4 @@
-"""The runner's ports, implemented with the domain packages, the tools and the API client."""
+"""The ports of the agent loop, implemented with the domain packages, tools and API client."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ from tools.http.page_cache import PageCaches
 if TYPE_CHECKING:
     from conversations.claude.client import Claude
 
-#: Pages that people's turns have fetched in this process.
+#: Pages that tools have fetched in this process, by person.
 PAGES = PageCaches()
 
 
@@ -215,7 +215,7 @@ class TurnTools:
         return ToolDone(content, state, result.details, is_wrong)
 
     async def _reach(self, tool: Tool | None) -> WebAccess:
-        """Return web access for a call, limited to the approved host once private data was read."""
+        """Return web access for a call; once private data was read, only to the approved host."""
         if tool is None or tool.destination is None:
             return self._context.web
         return replace(self._context.web, is_held_to_host=await run_db(self._has_read_privately))

@@ -1,6 +1,6 @@
-"""Where requested work is sent: to this process, or through the broker to a worker.
+"""Dispatch requested work: to this process, or through the broker to a worker.
 
-The work is already recorded in the database, so the next sweep finds whatever is lost on the way,
+The work is already recorded in the database, so the next sweep finds whatever was lost on the way,
 and no request waits for a broker that is down.
 """
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger("agentweb.turns")
 #: One thread, so that tasks keep their order and a slow broker delays no request.
 _post = ThreadPoolExecutor(1, thread_name_prefix="dispatch")
-#: Seconds without another attempt after the broker could not be reached.
+#: Seconds without a new attempt after the broker could not be reached.
 PAUSE = 2.0
 #: Seconds after which a worker discards a task: a sweep has found the work by then.
 EXPIRES = 60
 
 
 def wake_turn(turn_id: int) -> None:
-    """Have a waiting turn started soon."""
+    """Have a process start a waiting turn soon."""
     if conf.run_turns_in == "web":
         supervisor.wake(turn_id)
     else:
@@ -43,7 +43,7 @@ def wake_turn(turn_id: int) -> None:
 
 
 def start_proposal(proposal_id: int) -> None:
-    """Have the model asked for a summary that a person requested."""
+    """Have a process request the summary of a stored proposal from the model."""
     if conf.run_turns_in == "web":
         supervisor.propose(proposal_id)
     else:
@@ -51,7 +51,7 @@ def start_proposal(proposal_id: int) -> None:
 
 
 def stop_turn(turn: Turn) -> None:
-    """Signal a stop to whichever process runs the turn; publish its end if none does."""
+    """Signal a stop to the process that runs the turn; publish its end if none does."""
     async_to_sync(_stop_turn)(turn)
 
 

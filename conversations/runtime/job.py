@@ -1,4 +1,4 @@
-"""The job of a turn: the model, policy, envelopes and limits that the runner works with."""
+"""The job of a turn: the model, policy, envelopes and limits that the agent loop works with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SYSTEM = (
 
 
 def build_job(facts: JobFacts) -> Job:
-    """Build the runner's job from what the conversation runs with."""
+    """Build the agent loop's job from the settings of the conversation."""
     system = f"{SYSTEM}\n\n{facts.instructions}".strip()
     adaptive = {"type": "adaptive", "display": "summarized"}
     most = min(conf.max_output_tokens, facts.max_output)
@@ -63,7 +63,7 @@ def _build_caps(facts: JobFacts) -> Caps:
 
 
 def build_quiet_envelope(*, model: str, max_tokens: int, system: str) -> Envelope:
-    """Build the envelope of a call that wants so many tokens of text, and no thinking."""
+    """Build the envelope of a call for up to `max_tokens` of text, with little or no thinking."""
     quiet = choose_quiet_call(model)
     return build_envelope(
         model=model,

@@ -24,7 +24,7 @@ SECONDS = 10.0
 
 class _Recorder:
     def __init__(self) -> None:
-        #: A server that stays away is logged once.
+        #: Servers whose failure is logged already; each is logged once.
         self._failing: set[str] = set()
 
     async def record_status(self, server: str, status: ServerStatus) -> None:

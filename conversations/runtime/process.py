@@ -1,7 +1,7 @@
 """What a process does besides answering requests: relay messages, run turns, sweep.
 
-Embedded, one process does everything. Scaled out, web processes serve pages and workers run turns.
-Each of them takes over what dead processes left, so it does not matter which ones survive.
+In the embedded setup one process does everything. Scaled out, web processes serve pages and workers
+run turns. Each process takes over what dead processes left, so any of them may die.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from conversations.telemetry.event_loop_lag import pulse
 from conversations.turns.call_counts import refresh_continuation
 
 logger = logging.getLogger("agentweb.turns")
-#: Seconds between two sweeps; sweeps between two rounds of maintenance where no beat schedules it.
+#: Seconds between two sweeps; sweeps between two rounds of maintenance unless beat schedules it.
 SWEEP_SECONDS, TIDY_SWEEPS = 5.0, 12
-#: Sweeps between two looks at how the site's conversations go on: an hour.
+#: Sweeps between two updates of how long conversations continue: an hour.
 LEARN_SWEEPS = 720
-#: Seconds beyond the drain of the turns after which the process exits in any case.
+#: Seconds after the drain of the turns at which the process exits in any case.
 GRACE = 15.0
 
 
@@ -56,7 +56,7 @@ class Process:
         self._sweeper = asyncio.create_task(self._sweep_regularly(), name="sweeper")
 
     async def drain(self) -> None:
-        """Tell the pages, let turns end or pass to others, and shut down within a bounded time."""
+        """Announce the stop to pages, end or hand over turns, and shut down in bounded time."""
         work = asyncio.create_task(self._drain(), name="drain")
         _, late = await asyncio.wait([work], timeout=conf.drain_seconds + GRACE)
         if late:
@@ -105,7 +105,7 @@ class Process:
 
 
 async def run_maintenance() -> None:
-    """Do what is not urgent: erase what is due, drop unsent files, anchor the chains."""
+    """Do what is not urgent: erase what is due, remove unsent files, anchor the chains."""
     for work in (
         erase_due_conversations,
         sweep_unsent,

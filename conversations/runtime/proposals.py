@@ -1,4 +1,4 @@
-"""Side calls that ask the model for a summary that a person requested."""
+"""Side calls that request a summary from the model for a person."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FAILED = "Something went wrong on the server; it was logged."
 
 
 class ProposalCalls(SideCallPorts):
-    """The ports of the call; `refused` says why no call was made."""
+    """The ports of the call; `refused` is the reason if no call was made."""
 
     def __init__(self, request: SummaryRequest, claude: Claude) -> None:
         super().__init__(request.lease, claude)
@@ -48,7 +48,7 @@ class ProposalCalls(SideCallPorts):
 
 
 async def write_proposal(proposal_id: int, claude: Claude, switch: Switch) -> None:
-    """Ask the model for the requested summary and store its text or the reason for failure."""
+    """Request the summary from the model and store its text or the reason for failure."""
     try:
         request = await run_db(proposals.read_request, proposal_id=proposal_id)
         if request is None:

@@ -1,7 +1,7 @@
 """Side calls: calls outside of any turn. Like turns they belong to the server, not to a page.
 
-Nothing depends on one: its page may be closed, a shutdown cancels it, and the sweep closes calls
-whose end was not recorded.
+Nothing depends on a side call: its page may be closed, a shutdown cancels it, and the sweep closes
+calls whose end was not recorded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from conversations.db import run_db
 from conversations.runtime.adapters import TurnCalls
 from conversations.turns.side_calls import close_side_call
 
-#: Seconds a stopped call has to record how it ended.
+#: Seconds that a stopped call has to record its end.
 LAST_SECONDS = 5
 
 

@@ -1,9 +1,9 @@
 """The supervisor runs the turns of a process. A turn belongs to the server, not to a socket or tab.
 
 Every turn is a task of one process' supervisor, in a web process or a worker; the lease in the
-database says which of them may write. A stop is a row first and a wake-up second.
-turns/takeovers.py handles the turns of dead processes. A process that shuts down leaves its turns
-to others at the next point between two calls.
+database says which of them may write. A stop is stored as a row first, then signalled.
+turns/takeovers.py handles the turns of dead processes. A process that shuts down hands its turns
+over to others at their next point between two calls.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Supervisor:
             await asyncio.wait([task])
 
     def propose(self, proposal_id: int) -> None:
-        """Ask the model for a requested summary. Callable from any thread."""
+        """Request the summary of a proposal from the model. Callable from any thread."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._propose, proposal_id)
 
@@ -113,7 +113,7 @@ class Supervisor:
     def launch(self, turn_id: int) -> None:
         """Start a turn if there is a free slot, else queue it. Call on the loop only."""
         if turn_id in self._tasks:
-            # A question may be answered before the task that asked it has ended.
+            # A person may answer an approval question before the task that asked it has ended.
             self._tasks[turn_id].add_done_callback(lambda _: self.launch(turn_id))
         elif self._is_draining:
             return
@@ -131,7 +131,7 @@ class Supervisor:
             self.launch(self._waiting.popleft())
 
     async def drain(self, seconds: float) -> None:
-        """Let running turns end or leave them to others between two calls; stop the rest.
+        """Let running turns end or hand them over between two calls; stop the rest.
 
         Queued turns wait for another process or for the next start.
         """

@@ -1,6 +1,6 @@
-"""Titles of conversations: one small side call once the first answer is stored and shown.
+"""Titles of conversations: one small side call after the first answer is stored and shown.
 
-Nobody waits for it: when it fails the title stays as it was, and its cost is recorded like any
+It runs in the background: if it fails the title stays unchanged, and its cost is recorded like any
 other.
 """
 

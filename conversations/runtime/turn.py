@@ -1,7 +1,7 @@
-"""One run of a turn in this process: from its claim to its end, or to where it is left.
+"""One run of a turn in this process: from its claim to its end or its handover.
 
-Meanwhile the lease is renewed. Whatever happens, the pages are told what became of the turn; an end
-that could not be recorded is found by the sweep once the lease has expired.
+The lease is renewed during the run. In any case the outcome is published to the pages; an end that
+could not be recorded is found by the sweep once the lease has expired.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("agentweb.turns")
 NO_DATABASE = "The database could not be reached during this answer."
-#: Renewals within one lease, and the share of it after which a turn that could not renew stops
-#: itself, which is before another process may take it over.
+#: Renewals within one lease; the share of it after which a turn that could not renew stops itself,
+#: which is before another process may take it over.
 RENEWALS, LAST_SIGN = 3, 2 / 3
 
 
@@ -118,7 +118,7 @@ class TurnRun:
         except ContextError as error:
             return Finish("failed", "", error.code, str(error))
         except (OperationalError, InterfaceError):
-            # Not the turn's fault, and whether the last write was committed is unknown.
+            # The turn did not cause this, and it is unknown whether the last write was committed.
             logger.exception("turn %s: the database went away", lease.turn_id)
             return Finish("interrupted", "database", "interrupted", NO_DATABASE)
         except Exception:
@@ -127,7 +127,7 @@ class TurnRun:
             return Finish("failed", "", "internal", text)
 
     async def _load_progress(self) -> TurnProgress:
-        """Read what the turn has done so far; request a stop if one was asked for meanwhile."""
+        """Read what the turn has done so far; request a stop if one was requested meanwhile."""
         if await run_db(leases.renew_lease, lease=self._lease):
             self.switch.request("user")
         return await run_db(load_progress, self._lease.turn_id)
@@ -151,7 +151,7 @@ class TurnRun:
         switch.request("lease")
 
     async def _show(self, *events: Event) -> None:
-        """Publish events; a failure is logged and must not keep a turn from its end."""
+        """Publish events; a failure is logged and does not keep a turn from its end."""
         try:
             await self._stage.publish(*events)
         except Exception:

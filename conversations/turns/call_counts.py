@@ -1,4 +1,4 @@
-"""How conversations of this site go on: learned from the newest ones at intervals, per process."""
+"""How long conversations of this site continue: learned from the newest ones, per process."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from django.utils import timezone
 from conversations.context.policy.continuation import EVEN, Continuation, learn_continuation
 from conversations.models import ApiCall, Conversation
 
-#: The newest conversations, so many, that are old enough to say anything; one that was idle as long
-#: has ended.
+#: The number of newest conversations to learn from, and the least age of each; one that was idle as
+#: long counts as ended.
 _MOST, _AGE = 2_000, timedelta(days=7)
 
 
@@ -26,7 +26,7 @@ def current_continuation() -> Continuation:
 
 
 def refresh_continuation() -> None:
-    """Learn again from the calls that conversations made for their answers."""
+    """Learn again from the reply calls of the newest conversations."""
     since = timezone.now() - _AGE
     replies = Count("calls", filter=Q(calls__purpose=ApiCall.Purpose.REPLY))
     newest = Conversation.objects.filter(created_at__lt=since).order_by("-pk")[:_MOST]

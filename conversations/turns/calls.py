@@ -31,7 +31,7 @@ from conversations.models import ApiCall, ApiResult, Conversation, Envelope, Mes
 from conversations.turns.drafts import drop_draft
 from conversations.turns.metrics import count_call
 
-#: Longest id of the API's that is kept beside ours.
+#: Longest id from the API that is stored beside ours.
 _MOST_GIVEN = 1_000
 
 
@@ -64,16 +64,16 @@ def record_call(*, conversation: Conversation, lease: Lease, sending: Sending) -
 
 
 def _join_messages(sending: Sending, lifetime: Lifetime) -> str:
-    """Return the messages with the cache's lifetime that the budgets admitted."""
+    """Return the messages with the cache lifetime that the budgets admitted."""
     if sending.view is None or lifetime == sending.envelope.lifetime:
         return sending.messages
     return sending.view.join(lifetime)
 
 
 def _lock_unless_stopped(lease: Lease) -> Conversation:
-    """Lock the conversation of a live turn, in one statement with what may stop it.
+    """Lock the conversation of a live turn, in one statement with the checks for a stop.
 
-    Raises Stopped after a requested stop, and Refused where the owner is not active.
+    Raises Stopped after a requested stop, and Refused if the owner is not active.
     """
     turn = Turn.objects.filter(conversation=OuterRef("pk"), pk=lease.turn_id)
     rows = Conversation.objects.select_for_update(of=("self",)).annotate(
@@ -169,7 +169,7 @@ def settle_call(
         paid, is_clamped = replace(paid, searches=most), True
     counts = paid
     if ending.status == "complete" and (paid is None or not paid.spent.total):
-        # A complete answer without usage is not free; its counts stay unknown.
+        # A complete answer without usage is not free; its token counts stay unknown.
         came = min(ending.received_tokens, call.max_tokens)
         paid, basis, counts = Usage(call.estimated_tokens, came, 0, 0, 0), "estimated", None
     if is_clamped:
@@ -183,7 +183,7 @@ def settle_call(
 
 
 def lose_call(*, call: ApiCall, conversation: Conversation) -> None:
-    """Record a call of the locked conversation as lost; what it held stays spent."""
+    """Record a call of the locked conversation as lost; all that it held counts as spent."""
     held = call.reservations.filter(window__budget__unit=MONEY.name).values_list(
         "amount", flat=True
     )
@@ -245,29 +245,29 @@ def _build_result(
 
 
 def determine_usage(call: ApiCall, ending: Ending) -> tuple[Usage | None, str]:
-    """Return what is billed of a call and how it is known: exact, estimated from a cut stream, or
+    """Return the billed usage of a call and how it is known: exact, estimated from a cut stream, or
     none.
 
-    A call without any event is free, also when it ran into the deadline for the first event: the
-    API bills what it generates, and had announced nothing. (Where a worker died it is not known
-    what came, so what such a call holds is settled.) Of a cut stream the input is exact from its
-    first event; the output is what had arrived, by the model's tokenizer, and never more than was
+    A call without any event is free, also if it missed the deadline for the first event: the API
+    bills what it generates, and had announced nothing. (If a worker died it is not known what
+    arrived, so all that such a call holds is settled.) Of a cut stream the input is exact from its
+    first event; the output is what had arrived, by the model's tokenizer, and at most what was
     allowed.
     """
     reported = ending.usage
     if reported is None:
         return None, "none"
     if ending.stop_reason and reported.is_final:
-        # The stop reason comes with the final usage, whatever fails after it.
+        # The stop reason comes with the final usage, whatever fails later.
         return reported, "exact"
-    # A compaction reports what it has read only at its end.
+    # A compaction reports its input only at its end.
     read = reported.input if reported.context else call.estimated_tokens
     came = min(ending.received_tokens, call.max_tokens)
     return reported.cut(read, came, ending.received_searches), "estimated"
 
 
 def count_offered_searches(call: ApiCall, paid: Usage) -> int:
-    """Return how many web searches a call offered, looked up only where any were made."""
+    """Return how many web searches a call offered; looked up only if any were made."""
     if not paid.searches:
         return 0
     return count_searches(wire.decode(call.envelope.text))

@@ -1,7 +1,7 @@
 """The draft of a running answer, so that a crash keeps what was shown.
 
-It exists as long as its call is open: a checkpoint that comes later is dropped, and closing the
-call deletes the draft. Otherwise the draft of a stored answer would be stored as a second answer.
+It exists as long as its call is open: a later checkpoint is dropped, and closing the call deletes
+the draft. Otherwise the draft of a stored answer would be stored as a second answer.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _LIVE = ", ".join(["%s"] * len(LIVE))
 _IS_OPEN = """NOT EXISTS (
     SELECT 1 FROM conversations_apiresult r WHERE r.call_id = conversations_draft.call_id
 )"""
-#: The lock keeps others from taking the turn over meanwhile.
+#: The lock prevents a takeover of the turn during the update.
 _UPDATE_ONE = f"""
 UPDATE conversations_draft SET text = %s, thinking = %s, updated_at = %s
 WHERE turn_id IN (
     SELECT id FROM conversations_turn
     WHERE id = %s AND lease_generation = %s AND state IN ({_LIVE}) {{lock}}
 ) AND {_IS_OPEN}"""  # noqa: S608 - nothing but places for parameters
-#: The same for several turns. It skips locked rows, so it never holds one while it waits for
+#: The same for several turns. It skips locked rows, so it never holds one while waiting for
 #: another.
 _UPDATE_MANY = f"""
 WITH shown (turn, generation, text, thinking) AS (VALUES {{rows}}), held AS (
@@ -48,7 +48,7 @@ RETURNING conversations_draft.turn_id"""  # noqa: S608 - nothing but places for 
 
 
 class Checkpoint(TypedDict):
-    """What was shown so far of a running answer."""
+    """The text and thinking of a running answer that were shown so far."""
 
     lease: Lease
     text: str
@@ -56,7 +56,7 @@ class Checkpoint(TypedDict):
 
 
 def save_drafts(checkpoints: Sequence[Checkpoint]) -> list[Stopped | None]:
-    """Save the drafts of several turns; return for each turn why it may not write any more, or
+    """Save the drafts of several turns; return for each turn why it must not write any more, or
     None.
     """
     if connection.vendor == "sqlite":
@@ -78,7 +78,7 @@ def _try_save_draft(checkpoint: Checkpoint) -> Stopped | None:
 
 
 def save_draft(*, lease: Lease, text: str, thinking: str) -> None:
-    """Save what was shown of a running answer; nothing where the answer was stored meanwhile."""
+    """Save what was shown of a running answer; without effect if the answer is stored already."""
     kept: dict[str, Any] = {
         "text": make_storable(text),
         "thinking": make_storable(thinking),
@@ -90,7 +90,7 @@ def save_draft(*, lease: Lease, text: str, thinking: str) -> None:
 
 
 def _update_draft(lease: Lease, *, text: str, thinking: str, updated_at: datetime) -> bool:
-    """Update the draft in one statement; return whether there was one and the lease holds."""
+    """Update the draft in one statement; return whether it exists and the lease is held."""
     lock = "FOR SHARE" if connection.features.has_select_for_update else ""
     at = connection.ops.adapt_datetimefield_value(updated_at)
     with connection.cursor() as cursor:
@@ -120,7 +120,7 @@ def _create_draft(lease: Lease, **kept: Any) -> None:
     call = calls.order_by("-number").values_list("pk", flat=True).first()
     if call is not None:
         draft = Draft(turn_id=lease.turn_id, call_id=call, **kept)
-        # One statement; looking first would take five.
+        # One statement; `update_or_create` would take five.
         Draft.objects.bulk_create(
             [draft],
             update_conflicts=True,

@@ -96,12 +96,12 @@ def _copy_row(row: M, copy: Conversation, turns: dict[int, Turn]) -> M:
 
 
 def _copy_turns(row: Conversation, copy: Conversation, end: int) -> dict[int, Turn]:
-    """Copy the turns that had begun by then; return the copies by the keys of the originals."""
+    """Copy the turns that began before `end`; return the copies by the keys of the originals."""
     begun = row.messages.filter(kind="prompt", seq__lte=end).values("turn")
     found = {one.pk: one for one in row.turns.filter(pk__in=begun).order_by("number")}
     copies: dict[int, Turn] = {key: _copy_row(one, copy, {}) for key, one in found.items()}
     for one in copies.values():
-        # A path that continues after the end has no end here.
+        # A path that continues after `end` has no stored end in the copy.
         one.tip = one.tip if one.tip <= end else 0
         one.client_id, one.retry_of_id, one.continues_id = uuid4(), None, None
     Turn.objects.bulk_create(copies.values())

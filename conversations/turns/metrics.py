@@ -1,7 +1,7 @@
 """Metrics of turns, calls, tools and reductions.
 
-Facts are counted where they are stored, once they are committed, so that nothing is counted that
-did not happen.
+Events are counted where they are stored, after the commit, so that nothing is counted that did not
+happen.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from conversations.models import ApiCall, ApiResult, Transformation
 from conversations.telemetry import metrics
 from tools.framework.registry import TOOLS
 
-#: Labels for tools of MCP servers, and for names that the model made up.
+#: Labels for tools of MCP servers, and for names that do not exist.
 _OF_SERVERS, _UNKNOWN = "mcp", "unknown"
 
 
@@ -65,7 +65,7 @@ def count_transformation(*, transformation: Transformation, **_: object) -> None
 
 @contextmanager
 def count_refusals() -> Iterator[None]:
-    """Count a call that is refused within the block; nothing of it is committed."""
+    """Count a call that is refused within the block, of which nothing is committed."""
     try:
         yield
     except Refused as refused:

@@ -1,6 +1,6 @@
 """Prompts: what a person sends, checked under locks and made a turn at the end of the shown path.
 
-All checks run under the locks of the owner and of the conversation. So parallel sends of one id
+All checks run under the locks of the owner and of the conversation. So parallel sends with one id
 make one turn, the cap on live turns holds, and no insert waits at the unique index of live turns
 for a worker that itself waits for the conversation.
 """
@@ -34,11 +34,11 @@ class SendError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A message to send: the wire text of its blocks, and the id its client gave it."""
+    """A message to send: the wire text of its blocks, and the id from its client."""
 
     content: str
     client_id: UUID
-    #: The turn whose prompt this repeats; the one whose cut answer it continues.
+    #: The turn whose prompt this repeats; the turn whose cut answer it continues.
     retry_of: Turn | None = None
     continues: Turn | None = None
 
@@ -48,7 +48,7 @@ class Prompt:
 
 
 def encode_text(text: str) -> str:
-    """Encode typed text as a block, "" where there is none; raises SendError."""
+    """Encode typed text as a block, "" if it is empty; raises SendError."""
     text = wire.clean(text.replace("\r\n", "\n"))
     if len(text) > conf.max_prompt_chars:
         raise SendError(
@@ -60,7 +60,7 @@ def encode_text(text: str) -> str:
 
 
 def join_blocks(blocks: Sequence[str]) -> str:
-    """Join the blocks of a prompt; raises SendError when there are none."""
+    """Join the blocks of a prompt; raises SendError if there are none."""
     if not blocks:
         raise SendError("empty", "Write a message first.")
     return wire.join(blocks)
@@ -82,7 +82,7 @@ def lock_owner(user_id: int) -> None:
 
 
 def lock_for_send(conversation: Conversation) -> Conversation:
-    """Lock owner and conversation, in this order; raises SendError for one in the trash."""
+    """Lock owner and conversation, in this order; raises SendError if it is in the trash."""
     lock_owner(conversation.owner_id)
     row = lock_conversation(conversation.pk)
     if row.deleted_at is not None:
@@ -91,7 +91,7 @@ def lock_for_send(conversation: Conversation) -> Conversation:
 
 
 def find_sent_turn(row: Conversation, prompt: Prompt) -> Turn | None:
-    """Return the turn of the same client id, if any; raises SendError for another content."""
+    """Return the turn with the same client id, if any; raises SendError if its content differs."""
     turn = row.turns.filter(client_id=prompt.client_id).first()
     if turn is not None:
         demand_same(turn.payload_digest, prompt.digest)
@@ -113,7 +113,7 @@ def demand_idle(row: Conversation) -> None:
 
 
 def demand_slot(row: Conversation) -> None:
-    """Refuse a turn beyond the owner's cap on live turns; one that waits for approval is free."""
+    """Refuse a turn beyond the owner's cap on live turns; turns awaiting approval do not count."""
     live = Turn.objects.filter(conversation__owner_id=row.owner_id, state__in=LIVE)
     if live.exclude(state="approval_wait").count() >= conf.max_live_turns:
         raise SendError("too_many", "Too many answers are on their way; wait for one to finish.")
@@ -126,7 +126,7 @@ def open_turn(row: Conversation, prompt: Prompt) -> Turn:
         conversation=row,
         number=(last or 0) + 1,
         parent=row.leaf,
-        # That of its prompt, below.
+        # The version that appending the prompt, below, will make.
         version=row.version + 1,
         client_id=prompt.client_id,
         payload_digest=prompt.digest,

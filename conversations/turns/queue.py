@@ -1,9 +1,9 @@
 """Messages that wait for the end of an answer, in their order.
 
 The transaction that ends a turn well makes the first of them the next turn, so none is lost and
-none is sent twice. After any other end they wait until their owner sends them: a message that was
-meant to follow an answer may make no sense after half of one. Budgets and caps are checked when a
-message becomes a turn.
+none is sent twice. After any other end they wait until their owner sends them: a message meant to
+follow an answer may make no sense after half of it. Budgets and caps are checked when a message
+becomes a turn.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from conversations.turns.prompts import (
 
 
 def is_waiting(sent: Turn | QueuedPrompt) -> TypeGuard[QueuedPrompt]:
-    """Return whether what was sent waits in the queue."""
+    """Return whether `sent` waits in the queue."""
     return isinstance(sent, QueuedPrompt)
 
 
 def find_queued_prompt(row: Conversation, prompt: Prompt) -> QueuedPrompt | None:
-    """Return the waiting message of the same id; raises SendError for another content."""
+    """Return the waiting message with the same id; raises SendError if its content differs."""
     queued = row.queued_prompts.filter(client_id=prompt.client_id).first()
     if queued is not None:
         demand_same(queued.payload_digest, prompt.digest)
@@ -61,7 +61,7 @@ def enqueue_prompt(row: Conversation, prompt: Prompt) -> QueuedPrompt:
 
 @transaction.atomic
 def start_next_prompt(*, conversation_id: int) -> Turn | None:
-    """Make the first waiting message the next turn, after one that has just ended."""
+    """Make the first waiting message the next turn, after a turn has just ended."""
     row = lock_and_raise(conversation_id)
     queued = row.queued_prompts.first()
     if queued is None or row.deleted_at is not None:
@@ -71,7 +71,7 @@ def start_next_prompt(*, conversation_id: int) -> Turn | None:
 
 @transaction.atomic
 def send_next_prompt(*, conversation: Conversation) -> Turn | None:
-    """Send the first waiting message now; None when none waits any more."""
+    """Send the first waiting message now; None if none waits any more."""
     row = lock_for_send(conversation)
     queued = row.queued_prompts.first()
     if queued is None:
@@ -83,7 +83,7 @@ def send_next_prompt(*, conversation: Conversation) -> Turn | None:
 
 @transaction.atomic
 def withdraw_prompt(*, conversation: Conversation, client_id: UUID) -> bool:
-    """Remove a message from the queue, its files waiting again; False when it waits no more."""
+    """Remove a message from the queue and keep its files unsent; False if it waits no more."""
     row = lock_conversation(conversation.pk)
     queued = row.queued_prompts.filter(client_id=client_id).first()
     if queued is None:

@@ -1,4 +1,4 @@
-"""What a turn has done already, from its rows, so that another worker can resume it."""
+"""The progress of a turn, read from its rows, so that another worker can resume it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conversations.models import ApiResult, Message, ToolCall
 
 
 def load_progress(turn_id: int) -> TurnProgress:
-    """Return how far a turn has come; a turn that nobody has run yet has done nothing."""
+    """Return how far a turn has come; empty if no worker has run it yet."""
     messages = list(
         Message.objects.filter(turn_id=turn_id).order_by("seq").values_list("pk", "seq", "kind")
     )
@@ -40,14 +40,14 @@ def load_progress(turn_id: int) -> TurnProgress:
 
 
 def _find_declined(results: QuerySet[ApiResult]) -> int | None:
-    """Return the number of what was said before the model declined, 0 for nothing."""
+    """Return the number of the message before the model declined, 0 if there was none."""
     refused = results.filter(status="refused").order_by("call__number")
     numbers = list(refused.values_list("answer__seq", flat=True)[:1])
     return (numbers[0] or 0) if numbers else None
 
 
 def _count_wrong_rounds(calls: list[ToolCall]) -> int:
-    """Count the last rounds in a row in which no call could be run."""
+    """Count the last consecutive rounds in which no call could be run."""
     count = 0
     for _, some in groupby(calls, lambda call: call.answer_id):
         count = count + 1 if all(map(_is_wrong, some)) else 0

@@ -2,9 +2,9 @@
 requests.
 
 Their turn is over, so no lease fences them: the conversation's row lock lets one open or close at a
-time, and whoever closes a call second finds its result and changes nothing. The turn is not locked:
-choosing a version locks the conversation and then an ended turn, so the two would deadlock. A call
-whose process died is closed like any call in doubt.
+time, and the second of two that close a call finds its result and changes nothing. The turn is not
+locked: choosing a version locks the conversation and then an ended turn, so the two would deadlock.
+A call whose process died is closed like any call in doubt.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from conversations.models import LIVE, ApiCall, Conversation
 from conversations.turns import calls
 from conversations.turns.calls import Timing
 
-#: How long past its deadline a call counts as lost.
+#: Time after its deadline at which a call counts as lost.
 GRACE = timedelta(seconds=60)
 
 
 def lock_for_side_call(conversation_id: int) -> Conversation:
-    """Lock a conversation for a side call; raises Refused where none may be made."""
+    """Lock a conversation for a side call; raises Refused if none may be made."""
     rows = Conversation.objects.select_for_update(of=("self",)).select_related("owner")
     row = rows.filter(pk=conversation_id, deleted_at=None).first()
     if row is None:
@@ -48,8 +48,8 @@ def close_side_call(*, call_id: int, ending: Ending, timing: Timing) -> None:
 
 
 def close_lost_side_calls(*, everything: bool = False, now: datetime | None = None) -> int:
-    """Close the open calls of ended turns past their deadline; `everything`: all of them."""
-    # An ended turn has no open calls but side calls.
+    """Close open calls of ended turns past their deadline; with `everything`, all of them."""
+    # The only open calls of an ended turn are side calls.
     rows = ApiCall.objects.filter(result=None).exclude(turn__state__in=LIVE)
     if not everything:
         waited = timedelta(seconds=conf.attempt_seconds) + GRACE

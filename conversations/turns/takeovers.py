@@ -1,10 +1,10 @@
-"""Takeovers: turns whose worker died are resumed where that repeats nothing, else ended.
+"""Takeovers: turns whose worker died are resumed if that repeats nothing, else ended.
 
 After an answer with tool calls everything a turn has done is stored, so another worker resumes it
-there, and calls the API again if a call was open but nothing of its answer was shown. A turn whose
-worker died while it showed an answer ends as interrupted with what was shown, and asking again is
-the person's choice; so does one without any answer yet. A turn whose workers keep dying is given
-up.
+there, and calls the API again if a call was open but none of its answer was shown. A turn whose
+worker died while it showed an answer ends as interrupted with what was shown, and the person
+decides whether to ask again; so does a turn without any answer yet. A turn whose workers keep dying
+is given up.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ POISON = "The server stopped each time it worked on this turn, so it was given u
 
 
 def list_expired_turns(*, everything: bool = False) -> list[int]:
-    """Return the turns whose lease has expired; `everything`: of any worker."""
+    """Return the turns whose lease has expired; with `everything`, all with a worker."""
     return list(_filter_expired(everything=everything).values_list("pk", flat=True))
 
 
 def _filter_expired(*, everything: bool) -> QuerySet[Turn]:
-    # By the database's clock, like the leases: those of processes may differ.
+    # By the database's clock, like the leases: the clocks of processes may differ.
     turns = Turn.objects.filter(state__in=_INTERRUPTIBLE).exclude(lease_until=None)
     return turns if everything else turns.filter(lease_until__lt=Now())
 
@@ -54,9 +54,9 @@ def list_claimable_turns() -> list[int]:
 
 @transaction.atomic
 def take_over_turn(*, turn_id: int, everything: bool = False) -> Turn | None:
-    """Take a turn from a dead worker, and release or end it; None when its worker lives."""
-    # Without a key lock: a holder of the conversation may be inserting a row that references the
-    # turn.
+    """Take a turn from a dead worker and release or end it; None if its worker lives."""
+    # Without a key lock: whoever has locked the conversation may be inserting a row that references
+    # the turn.
     rows = _filter_expired(everything=everything).select_for_update(no_key=True)
     turn = rows.filter(pk=turn_id).first()
     if turn is None:
@@ -76,7 +76,7 @@ def take_over_turn(*, turn_id: int, everything: bool = False) -> Turn | None:
 
 
 def _can_go_on(turn: Turn) -> bool:
-    """Return whether the last entries are tool calls or results, and nothing more was shown."""
+    """Return whether the last entries are tool calls or results, and nothing later was shown."""
     calls = ApiCall.objects.filter(turn=turn, result=None)
     if turn.state == "cancelling" or Draft.objects.filter(call__in=calls).exists():
         return False
@@ -99,14 +99,14 @@ def _end_turn(turn: Turn, state: str, reason: str, code: str, text: str) -> None
 
 
 def close_open_work(turn: Turn) -> None:
-    """Close what a turn left open, so that its history stays valid; after errors and crashes."""
+    """After an error or crash, close what a turn left open, so that its history stays valid."""
     close_lost_calls(turn)
     store_draft_as_answer(turn)
     _answer_open_tools(turn)
 
 
 def close_lost_calls(turn: Turn) -> None:
-    """Close calls without a result; what they held stays spent."""
+    """Close calls without a result; all that they held counts as spent."""
     for call in ApiCall.objects.filter(turn=turn, result=None):
         lose_call(call=call, conversation=lock_conversation(turn.conversation_id))
 

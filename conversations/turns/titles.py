@@ -1,4 +1,4 @@
-"""Titles: the opening they are made from, the call for one, and storing it."""
+"""Titles: the opening they are made from, the call that requests one, and storing it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TITLE = ApiCall.Purpose.TITLE
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The first prompt and its answer, and the model that is asked for the title."""
+    """The first prompt and its answer, and the model that writes the title."""
 
     prompt: str
     answer: str
@@ -58,13 +58,13 @@ def open_title_call(*, lease: Lease, sending: Sending) -> Sent:
 
 @transaction.atomic
 def name_conversation(*, conversation_id: int, title: str) -> bool:
-    """Store the model's title in place of the first words; a person's own title stays."""
+    """Store the model's title in place of the first words; a title typed by a person stays."""
     rows = Conversation.objects.select_for_update()
     row = rows.filter(pk=conversation_id, titled_by="words").first()
     if row is None:
         return False
     row.title = make_storable(title)
-    # An update, not a save: `updated_at` is the time of the last message.
+    # An update, because `save` would change `updated_at`, the time of the last message.
     Conversation.objects.filter(pk=row.pk).update(title=row.title, titled_by="model")
     raise_version(row.pk)
     index_title(conversation=row)
@@ -72,7 +72,7 @@ def name_conversation(*, conversation_id: int, title: str) -> bool:
 
 
 def _is_first(turn: Turn) -> bool:
-    """Return whether it is the first answered turn; a refused turn does not count."""
+    """Return whether it is the first answered turn; refused turns do not count."""
     answered = Turn.objects.filter(conversation=turn.conversation_id, state="done")
     others = answered.exclude(pk=turn.pk).exclude(finish_reason="refusal")
     is_answered = turn.state == "done" and turn.finish_reason != "refusal"
@@ -85,6 +85,6 @@ def _read_text(turn: Turn, kind: str) -> str:
 
 
 def _find_usable_model(model: str) -> ApiModel | None:
-    """Return a model that is enabled and has its prices, else None."""
+    """Return the model if it is enabled and has all prices, else None."""
     row = ApiModel.objects.filter(pk=model, is_enabled=True).first()
     return row if row is not None and load_price_list(model, timezone.now()).rates else None

@@ -1,6 +1,6 @@
 """Tool calls: `started` is committed before the tool runs, the outcome after.
 
-A call whose worker died may run again, unless it may have changed something; it then has the same
+A call whose worker died may run again unless it may have changed something; it then has the same
 key, by which the receiver can recognize the repeat.
 """
 

@@ -44,7 +44,7 @@ def start_conversation(
     attachments: Sequence[UUID] = (),
     effort: str = "",
 ) -> Turn:
-    """Start a conversation, titled with its first words; a repeated start returns the first."""
+    """Start a conversation, titled with its first words; a repeat returns the first one."""
     lock_owner(owner_id)
     begun = Turn.objects.filter(conversation__owner_id=owner_id, client_id=client_id).first()
     if begun is not None:
@@ -68,7 +68,7 @@ def send_prompt(
 ) -> Turn | QueuedPrompt:
     """Store a message: as the next turn, or in the queue while an answer is running.
 
-    The same client id, text and files return the same turn.
+    A repeat with the same client id, text and files returns the same turn.
     """
     row = lock_for_send(conversation)
     content = encode_prompt(conversation=row, text=text, attachments=attachments)
@@ -110,7 +110,7 @@ def finish_turn(*, lease: Lease, finish: Finish) -> Turn | None:
 
 @transaction.atomic
 def request_stop(*, turn: Turn) -> None:
-    """Request that a live turn stops; one that nobody runs is cancelled at once."""
+    """Request that a live turn stop; one that no worker runs is cancelled at once."""
     Turn.objects.filter(pk=turn.pk, state__in=LIVE, stop_requested_at=None).update(
         stop_requested_at=Now()
     )

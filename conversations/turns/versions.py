@@ -1,9 +1,10 @@
 """Versions of a turn: another answer, another wording, a continuation, and which one is shown.
 
 The log is a tree: a version is a turn whose prompt follows the same entry as the first one's, so
-nothing is changed and recorded requests stay what they were. The conversation stores which path is
-shown (its tip and its last turn). A path that is left stores its end in its last turn, and showing
-one of its turns returns there. No path is left while an answer is running on it.
+nothing is changed and recorded requests stay valid. The conversation stores which path is shown
+(its tip and its last turn). When another path is shown, the previous one stores its end in its last
+turn, and showing one of its turns returns there. The path cannot change while an answer is running
+on it.
 """
 
 from __future__ import annotations
@@ -105,17 +106,17 @@ def show_version(*, turn: Turn) -> Turn:
 
 
 def make_next_id(turn: Turn) -> UUID:
-    """Return the id of a turn's next version; the same for two who request it at once."""
+    """Return the id of a turn's next version; the same for two simultaneous requests."""
     return make_version_id(
         turn.public_id, len(list_versions(turn.conversation, {turn.parent})[turn.parent])
     )
 
 
 def demand_leavable_path(row: Conversation, turn: Turn | None = None) -> None:
-    """Raise SendError where the shown path cannot be left: while an answer runs or messages are
+    """Raise SendError if the shown path cannot be left: while an answer runs or messages are
     queued.
 
-    A version of its last turn leaves queued messages where they are.
+    A new version of its last turn may leave messages queued.
     """
     try:
         demand_idle(row)
@@ -131,7 +132,7 @@ def demand_leavable_path(row: Conversation, turn: Turn | None = None) -> None:
 
 
 def find_last_entry(turn: Turn) -> int:
-    """Return the last entry of a turn that no path was ever left at: its path ends there."""
+    """Return the last entry of a turn whose path was never left: the path ends there."""
     kinds = (Message, Transformation)
     rows = (kind._default_manager.filter(turn=turn).aggregate(last=Max("seq")) for kind in kinds)
     return max(row["last"] or 0 for row in rows)

@@ -1,4 +1,4 @@
-"""The queue of turns that wait for a worker: how many, how long, and those that are stuck."""
+"""The queue of turns that wait for a worker: number, waiting time, and stuck turns."""
 
 from __future__ import annotations
 
