@@ -2,7 +2,7 @@
 
 The recorded clients had a system prompt and tools that are not in the record; their tokens are
 taken as the difference between the first call's count and its estimate, so the first call is not
-scored. With a report the anchor is the call before; its answer is estimated like everything
+scored. With a report the anchor is the previous call; its answer is estimated like everything
 appended since, because the recorded output counts are those of the first event. Scoring ends where
 the recorded client reduced its own context.
 """
@@ -16,14 +16,14 @@ from conversations.context.policy.gauge import Report, measure_context
 from conversations.context.view.view import View
 from conversations.lab.records import Record
 
-#: A request below this percent of the one before was reduced by the recorded client.
+#: A request below this percent of the previous one was reduced by the recorded client.
 _DROP = 90
 _WINDOW = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """Permille by which an estimate is off, without and with the report of the call before."""
+    """Permille by which an estimate is off, without and with the report of the previous call."""
 
     unreported: int
     reported: int
@@ -31,7 +31,7 @@ class Error:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Errors in permille over so many calls."""
+    """Errors in permille over a number of calls."""
 
     calls: int
     unreported_median: int
@@ -64,7 +64,7 @@ def measure_errors(record: Record) -> list[Error]:
 
 
 def summarise_errors(found: Iterable[Error]) -> Accuracy | None:
-    """Summarise errors; None when nothing was recorded."""
+    """Summarise errors; None if there are none."""
     listed = list(found)
     if not listed:
         return None
@@ -80,7 +80,7 @@ def summarise_errors(found: Iterable[Error]) -> Accuracy | None:
 
 
 def find_percentile(ordered: Sequence[int], percent: int) -> int:
-    """Return the percentile of an ordered list: the value so many percent do not exceed."""
+    """Return the smallest value of an ordered list that `percent` percent do not exceed."""
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]
 
 

@@ -1,7 +1,7 @@
 """What other programs do before each call, to compare the engine with in the same run.
 
-The naive byte trim and the tool-result scan are written as published; LangChain's are its own code
-if it is installed, which this project does not require.
+The naive byte trim and the tool-result scan are implemented as published; LangChain's are its own
+code if it is installed, which this project does not require.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TOKEN_BUDGET = 100_000
 
 
 def trim_by_bytes(messages: Messages) -> int:
-    """Encode the whole conversation to find its size, then where a trimmed one would begin."""
+    """Encode the whole conversation to find its size and where a trimmed one would begin."""
     size = len(json.dumps(messages).encode())
     first = 0
     while size > BUDGET and first < len(messages) - 1:
@@ -75,7 +75,7 @@ def _measure_langchain(messages: Messages, runs: int) -> dict[str, float]:
         )
     }
     edit = middleware.ClearToolUsesEdit(trigger=TOKEN_BUDGET)
-    # It changes its list in place, so live it gets a copy of the whole list for each call.
+    # It changes its list in place, so in use it gets a copy of the whole list for each call.
     found["langchain_editing"] = measure_milliseconds(
         lambda: edit.apply([m.model_copy() for m in converted], count_tokens=count), runs
     )

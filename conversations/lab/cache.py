@@ -1,9 +1,9 @@
 """Simulate the prompt cache as documented: written at breakpoints, read by looking back, expiring.
 
 A request reads the longest prefix that an earlier one wrote, found within twenty positions of a
-breakpoint; what lies between that and its last breakpoint is written, the rest is fresh. Prefixes
-below the model's minimum are silently not cached. A lifetime starts with the request that last used
-the entry. The clock is an argument.
+breakpoint; what lies between that prefix and the request's last breakpoint is written, the rest is
+uncached input. Prefixes below the model's minimum are silently not cached. A lifetime starts with
+the last request that used the entry. The clock is an argument.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A request as the sequence of blocks that cache and bill work on: tools, system, messages.
 
-Each position has a key that identifies everything up to it, and the tokens up to it. The part of
-the messages is learned on the view's trail, so a call costs what was appended since the last one.
+Each position has a key that identifies everything up to it, and the tokens up to it. The messages'
+part is learned on the view's trail, so a call costs what was appended since the last one.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Positions:
 
 @dataclass(frozen=True, slots=True)
 class RequestBlocks:
-    """The head (tools and system prompt) and the messages behind it, as two lists of positions.
+    """The head (tools and system prompt) and the messages after it, as two lists of positions.
 
-    `again` is the position in the body with a breakpoint because the request before ended there.
+    `again` is the position in the body with a breakpoint because the previous request ended there.
     """
 
     head: Positions
@@ -61,7 +61,7 @@ class RequestBlocks:
         return self.head.tokens + self.body.tokens
 
     def key(self, at: int) -> bytes:
-        """Identify everything up to a position; an image anywhere changes the messages' keys."""
+        """Identify everything up to a position; any image changes the keys of all messages."""
         behind = at - len(self.head.found)
         if behind < 0:
             return self.head.found[at][0]
@@ -91,7 +91,7 @@ def _find_lifetime(places: Positions, at: int) -> Lifetime:
 
 
 class BlockReader:
-    """Builds the blocks of requests with one tokenizer, remembering what it has built."""
+    """Builds the blocks of requests with one tokenizer, and caches them."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer

@@ -1,9 +1,9 @@
 """Measure the engine's own time: one call in a long history, and a whole session.
 
-`calm` is the call after one more round when the whole history is in view and nothing has to be
-done; `session` runs every call of a conversation under a real policy and window, so that history is
-dropped on the way. Deciding and preparing are measured apart from joining the body. Times are CPU
-time of the thread; a session runs in a process of its own, to measure its own peak of memory.
+`calm` is the call after one more round when the whole history is in view and no reduction is
+needed; `session` runs every call of a conversation under a real policy and window, so that history
+is dropped on the way. Deciding and preparing are measured apart from joining the body. Times are
+CPU time of the thread; a session runs in a process of its own, to measure its own peak of memory.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from conversations.lab.summarizer import extract_summary
 
 _ENDLESS = 1_000_000_000_000
 _CALM_CALLS = 6
-#: Prices of a medium model, so that reductions for money happen as they do live.
+#: Prices of a medium model, so that reductions for cost happen as in real use.
 _RATES = Rates(2_000_000, 10_000_000, 2_500_000, 100_000)
 _UNLIMITED = Policy(
     name="classic", input_token_budget=0, max_tool_result_chars=0, compaction_enabled=False,
@@ -40,7 +40,7 @@ _UNLIMITED = Policy(
 
 @dataclass(frozen=True, slots=True)
 class Calm:
-    """Milliseconds of one call with the whole history in view; `first` is the first reading."""
+    """Milliseconds of one call with the whole history in view; `first` is the first measurement."""
 
     decide: float
     join: float
@@ -73,12 +73,12 @@ class Row:
 
     @property
     def ratios(self) -> dict[str, float]:
-        """How many times the engine's time of a calm call each baseline takes."""
+        """The time of each baseline divided by the engine's time of a calm call."""
         return self._times(self.calm.decide)
 
     @property
     def amortised(self) -> dict[str, float]:
-        """The same for the mean call of a session, reductions included."""
+        """The same with the engine's mean call of a session, reductions included."""
         return self._times(self.session.mean)
 
     def _times(self, own: float) -> dict[str, float]:
@@ -189,7 +189,7 @@ def _build_report(view: View) -> Report:
 
 
 def _copy_unread(message: Message) -> Message:
-    """Copy a message as it comes from storage: nothing of it has been read yet."""
+    """Copy a message as it comes from storage, without anything parsed."""
     return Message(message.seq, message.kind, message.content, message.tokens)
 
 

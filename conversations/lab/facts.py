@@ -1,10 +1,10 @@
 """Whether what an answer needed was available: in view, named by a recall stub, or recoverable.
 
-A fact is in view when its exact characters occur in the system prompt, the tools or a message of
-the request. It is named when the request names an original that holds it (`recall "toolu_..."`),
-and recoverable when an original stored by then holds it: recall is always offered. It is found when
-a search for the words that the answer has around it, without the fact itself, names an original
-that holds it among its first three.
+A fact is in view if its exact characters occur in the system prompt, the tools or a message of the
+request. It is named if the request names an original that contains it (`recall "toolu_..."`), and
+recoverable if an original stored by then contains it, since recall is always offered. It is found
+if a search for the words around it in the answer, without the fact itself, has an original that
+contains it among its first three results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from conversations.lab.records import Fact, Record
 from conversations.lab.replayer import Step
 from tools.text.ranking import Ranking
 
-#: Originals of a search that count, and characters of an answer on each side of a fact.
+#: Number of search results that count; characters of an answer used on each side of a fact.
 MOST_FOUND, _AROUND = 3, 200
 _STUB = re.compile(r'recall ("[A-Za-z0-9_-]+"(?:, "[A-Za-z0-9_-]+")*)')
 #: A line of the record of actions.
@@ -40,7 +40,7 @@ class FactOutcome:
 
 @dataclass(slots=True)
 class Shares:
-    """How many facts were needed, and how many of them were available in which way."""
+    """How many facts were needed, and how many of them were available in each way."""
 
     needed: int = 0
     in_view: int = 0
@@ -48,7 +48,7 @@ class Shares:
     named: int = 0
     #: In view or recoverable.
     recoverable: int = 0
-    #: In view or found by a search; 0 where nothing was searched.
+    #: In view or found by a search; 0 if no search was made.
     found: int = 0
 
     def add(self, found: FactOutcome) -> None:
@@ -69,7 +69,7 @@ class Shares:
 class FactScorer:
     """Scores the facts of one record against the calls of one replay.
 
-    With `searches` what is not in view is searched for, which takes a while.
+    With `searches` it searches for the facts that are not in view, which takes a while.
     """
 
     def __init__(self, record: Record, *, searches: bool = False) -> None:
@@ -82,7 +82,7 @@ class FactScorer:
         self._originals: list[tuple[int, str, str]] = list(_list_originals(record.messages))
 
     def score(self, step: Step) -> list[FactOutcome]:
-        """Score what this call needed; a call that was not made has nothing in view."""
+        """Score the facts that this call needed; if it was not made, nothing is in view."""
         due = self._due.pop(step.at, [])
         if not due or step.prepared is None:
             return [FactOutcome(fact, False, False, False) for fact in due]
@@ -91,7 +91,7 @@ class FactScorer:
         return [self._found(fact, step, texts, stubs) for fact in due]
 
     def list_missed(self) -> list[FactOutcome]:
-        """Return the facts of calls that were never reached, as not available."""
+        """Return the facts of calls that were never reached, as unavailable."""
         due, self._due = self._due, {}
         return [FactOutcome(fact, False, False, False) for facts in due.values() for fact in facts]
 
@@ -104,11 +104,11 @@ class FactScorer:
         return FactOutcome(fact, False, bool(holding & stubs), bool(holding), found)
 
     def _search(self, fact: Fact, known: list[tuple[str, str]]) -> list[str]:
-        """Return what a search names first for the words around the fact in its answer."""
+        """Return the first results of a search for the words around the fact in its answer."""
         ranking = Ranking(self._write_query(fact))
         results = {text for name, text in known if not name.startswith("msg_")}
         for name, text in known:
-            # A message of results is searched by its results, calls one by one.
+            # Results and calls are originals of their own, so their messages are not searched.
             if not (name.startswith("msg_") and (text in results or name.endswith("/input"))):
                 ranking.add(name, text, 0.5 if name.endswith("/input") else 1.0)
         return [row.key for row in ranking.list_best(MOST_FOUND)]
@@ -143,7 +143,7 @@ def _read_message(texts: list[str], message: Message) -> None:
 
 
 def read_texts(block: dict[str, Any]) -> Iterator[str]:
-    """Yield what the model reads of a block; the bytes of images are not read."""
+    """Yield what the model reads of a block, without the bytes of images."""
     match block["type"]:
         case "text":
             yield block["text"]
@@ -179,7 +179,7 @@ def _list_strings(value: Any) -> Iterator[str]:
 
 
 def _list_originals(messages: Iterable[Message]) -> Iterator[tuple[int, str, str]]:
-    """Yield what recall can find: results and inputs of calls by id, messages by number."""
+    """Yield the originals for recall: results and inputs of calls by id, messages by number."""
     for at, message in enumerate(messages):
         parts, inputs = list[str](), list[str]()
         for block in message.blocks:

@@ -1,7 +1,7 @@
 """An independent check of what is sent: pairing, order and emptiness, read from the wire text.
 
-It shares no code with the engine's own rules, so a mistake there is not repeated here. The facts of
-a message are remembered by its text; the order of messages is checked for every request.
+It shares no code with the engine's own rules, so an error there is not repeated here. The facts of
+a message are cached by its text; the order of messages is checked for every request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from conversations.context.view.view import Message
 class _Facts:
     calls: tuple[str, ...]
     answered: tuple[str, ...]
-    #: Whether a block other than a result stands before a result; whether there is any such block.
+    #: Whether a block other than a result precedes a result; whether there is any such block.
     is_mixed: bool
     has_others: bool
     flaws: tuple[str, ...]
@@ -33,7 +33,7 @@ class _Turns:
     found: list[str] = field(default_factory=list)
     role: str = ""
     seen: set[str] = field(default_factory=set)
-    #: Calls of the last assistant turn, and those of them with a result.
+    #: Calls of the last assistant turn, and those of them that have a result.
     open: set[str] = field(default_factory=set)
     answered: set[str] = field(default_factory=set)
     is_behind_text: bool = False

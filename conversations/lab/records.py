@@ -1,9 +1,9 @@
 """Read recorded conversations: JSON lines of Messages API format, plain or gzipped.
 
-A line is read strictly and its messages keep their positions, because facts and usage refer to them
-by index. Only what does not change the meaning is normalised: a plain text becomes a block, blank
-texts and cache breakpoints are left out. A record that the API would refuse is refused here, with
-its line, so that a violation found later is the engine's own.
+A line is parsed strictly and its messages keep their positions, because facts and usage refer to
+them by index. Only what does not change the meaning is normalised: a plain text becomes a block,
+blank texts and cache breakpoints are left out. A record that the API would refuse is refused here,
+with its line, so that a violation found later is the engine's own.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Record:
 
 
 def list_calls(messages: tuple[Message, ...]) -> tuple[int, ...]:
-    """Return the indexes of answers that a call produced; an answer behind another continues it."""
+    """Return the indexes of answers that a call produced; an answer after another continues it."""
     return tuple(
         at
         for at, message in enumerate(messages)
@@ -81,7 +81,7 @@ def list_calls(messages: tuple[Message, ...]) -> tuple[int, ...]:
 
 
 def read_records(path: Path) -> Iterator[Record | RecordError]:
-    """Yield each line's record, or what is wrong with the line; blank lines are skipped."""
+    """Yield the record of each line, or its error; blank lines are skipped."""
     number = 0
     try:
         for number, line in enumerate(_lines(path), 1):

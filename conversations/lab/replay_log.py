@@ -1,4 +1,4 @@
-"""The log of a replay: the view after each change, and how many summaries were refused."""
+"""The log of a replay: the view after each change, and the number of refused summaries."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ MOST_OUTPUT = 16_000
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """`recall_tools` are definitions that our agent has and a recorded one may lack."""
+    """The setting of a replay; `recall_tools` are added where a recorded agent lacks them."""
 
     model: str
     window: int
@@ -28,12 +28,12 @@ class World:
     summarizer: Summarizer = extract_summary
     tokenizer: Tokenizer = field(default_factory=scale_estimate)
     recall_tools: tuple[dict[str, Any], ...] = ()
-    #: A refused summary is forgotten after so many entries of the log.
+    #: Number of entries after which a refused summary no longer counts.
     remembered: int = 60
     #: Whether the API clears tool results and compacts on demand for this model.
     clears: bool = False
     compacts: bool = False
-    #: Whether facts that are not in view are searched for, as the recall tool does.
+    #: Whether facts that are not in view are searched for, like the recall tool does.
     searches: bool = False
 
     def envelope(self, record: Record) -> Envelope:

@@ -1,9 +1,10 @@
 """Replay a recorded conversation through the engine, one call at a time.
 
-Before each recorded answer the engine prepares as it would live; what it proposes is applied, what
-it requests is answered, and the simulated bill of the call becomes its next report. A request that
-is too long for the simulated API is prepared again with more `harder`, as the runner does. A turn
-that ends because the context is full is skipped to the next prompt: the conversation stays usable.
+Before each recorded answer the engine prepares as in real use; its proposals are applied, its
+requests are answered, and the simulated bill of the call becomes its next report. A request that is
+too long for the simulated API is prepared again with a higher `harder`, as the agent loop does. A
+turn that ends because the context is full is skipped to the next prompt: the conversation stays
+usable.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ from conversations.lab.replay_setup import World
 from conversations.lab.server_side_edits import ContextEditing, simulate_compaction
 
 OVERFLOWS = 3
-#: The last pauses that are known, as the log gives them.
+#: The number of last pauses that the engine gets, as from the log.
 _PAUSES = 49
 
 
@@ -49,13 +50,13 @@ _PAUSES = 49
 class Step:
     """One call: what was decided before it, what was sent, and what it would have cost.
 
-    `usage` is None when nothing was sent: the context was full, or a rule was broken. Times are
+    `usage` is None if nothing was sent: the context was full, or a rule was broken. Times are
     nanoseconds of CPU.
     """
 
     at: int
     prepared: Prepared | None
-    #: What the model sees of it.
+    #: The view as the model sees it, after the API's own edits.
     seen: View
     envelope: Envelope
     messages: str
@@ -86,7 +87,7 @@ class Replayer:
 
     def __init__(self, record: Record, world: World) -> None:
         self._record, self._world = record, world
-        # Copied without what was read of them, so that no replay profits from another.
+        # Copied without cached parses, so that no replay profits from another.
         self._messages = tuple(map(replace, record.messages))
         self._envelope = world.envelope(record)
         self._liner = BlockReader(world.tokenizer)
@@ -104,7 +105,7 @@ class Replayer:
         self._now = 0.0
         #: When the last call was made.
         self._called: float | None = None
-        #: Seconds for which what it cached is kept, and those between the turns.
+        #: Seconds for which the API keeps what the last call cached; seconds between the turns.
         self._kept = SECONDS["5m"]
         self._pauses: list[int] = []
 
@@ -149,7 +150,7 @@ class Replayer:
         return _step(at, work, self._envelope)
 
     def _prepare(self, work: _Work, harder: int) -> Prepared:
-        """Drive the engine once; only its own time is counted."""
+        """Drive the engine once; only its own time is measured."""
         steps = pipeline.prepare(self._view, self._situation(), self._world.policy, harder=harder)
         reply: Reply = None
         folded = self._view
@@ -208,7 +209,7 @@ class Replayer:
             self._rejected_at = change.trigger.number if is_rejected else 0
 
     def _summary_bill(self, wanted: SummaryWanted, summary: str) -> Usage:
-        """Bill a summary call: its own envelope, one message, no prefix shared with others."""
+        """Bill a summary call: its own envelope, one message, no prefix shared with other calls."""
         envelope = self._world.summary_envelope(wanted.system, wanted.max_tokens)
         text = wire.encode([{"type": "text", "text": wanted.text}])
         view = View().append(Message.parse(1, "prompt", text))
@@ -217,7 +218,7 @@ class Replayer:
         return self._cache.bill(self._liner.line(envelope, view), output, self._now)
 
     def _compaction(self, wanted: CompactionWanted, work: _Work) -> CompactionReply | None:
-        """Bill an on-demand compaction: the prefix of the replies, under their head."""
+        """Bill an on-demand compaction, which reads the cached prefix of the replies."""
         reply = simulate_compaction(wanted, self._world.summarizer)
         envelope = api_clearing.build_compaction_envelope(self._envelope)
         line = self._liner.line(envelope, wanted.view)
@@ -240,7 +241,7 @@ class Replayer:
         line = self._liner.line(envelope, seen)
         usage = self._cache.bill(line, self._liner.answer_tokens(answer), self._now)
         before, body = self._sent
-        # Breakpoints may move without any loss of what is cached.
+        # Breakpoints may move without invalidating the cache.
         plain = prepared.view.body if seen is prepared.view else seen.body
         plain = plain.replace(cache_breakpoints.MARKS["5m"], "")
         keeps = not body or (before == envelope.binding and plain.startswith(body[:-1]))

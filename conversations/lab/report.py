@@ -1,8 +1,8 @@
 """The totals of a replay: calls, tokens, money, transformations, facts, rules, time.
 
-A conversation's report is made from its record (recorded or read from the log) and a world; reports
-of several conversations add up to that of a policy. Money is integer micro-dollars, each call
-rounded by the price list itself; cached and uncached cost price the very same calls.
+A conversation's report is made from its record (recorded or read from the log) and a world; the
+reports of several conversations are added up for each policy. Money is integer micro-dollars, each
+call rounded by the price list itself; cached and uncached cost price the very same calls.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Watch = Callable[[Step], None]
 
 @dataclass(slots=True)
 class Tokens:
-    """Tokens as billed; a call's input is the sum of the first three."""
+    """Tokens as billed; a call's input is the sum of the first three fields."""
 
     fresh: int = 0
     read: int = 0

@@ -110,7 +110,7 @@ def _format_engine_times(report: Report) -> str:
 
 
 def _hide_if_ended(show: Callable[[Report], str]) -> Callable[[Report], str]:
-    """Show no totals that lack the calls of turns that ended because the context was full."""
+    """Hide totals that lack the calls of turns that ended because the context was full."""
     return lambda report: "-" if report.ended else show(report)
 
 

@@ -1,7 +1,7 @@
 """Simulate what the API does by itself: clear old results, and compact on request.
 
-The clearing is what the engine predicted; other tests compare the prediction with the emulator. A
-view that continues the one before is not read from its beginning.
+It clears what the engine predicted; other tests compare the prediction with the emulator. If a view
+continues the previous one, only its new messages are read.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The simulated API's token counter: the engine's estimate scaled, or any other counter.
 
-The scale keeps the lab honest: at 100 % the engine would know every count before it is billed.
+The scale makes the simulation realistic: at 100 % the engine would know every count before it is
+billed.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Count = Callable[[dict[str, Any]], int]
 
 @dataclass(frozen=True, slots=True)
 class Tokenizer:
-    """Counters for a block and a tool; the numbers are added per message, request and tool list."""
+    """Counters for a block and a tool, and constants per message, per request and per tool list."""
 
     block: Count
     tool: Count

@@ -1,7 +1,7 @@
-"""Who writes the summaries of a replay: a fixed extract, an injected model, or nobody.
+"""What writes the summaries of a replay: a fixed extract, an injected model, or nothing.
 
-The extract is not good prose, but useful: it keeps what the prompt asks to keep (the names later
-messages refer to, what the user said, decisions, addresses and numbers) within the requested
+The extract is not good prose, but useful: it keeps what the prompt asks to keep (the names that
+later messages refer to, what the user said, decisions, addresses and numbers) within the requested
 length, and is the same text on every machine.
 """
 
@@ -15,7 +15,7 @@ from conversations.context.text.facts_in_text import count_names
 from conversations.context.tokens.estimate import estimate_text
 
 Summarizer = Callable[[SummaryWanted], SummaryReply | None]
-#: A stand-in for the model: takes system, text and max_tokens; gives text and stop reason, or None.
+#: Replaces the model: takes system, text and max_tokens; returns text and stop reason, or None.
 StandIn = Callable[[str, str, int], tuple[str, str] | None]
 
 _KEEP = re.compile(r"^Later messages still refer to these.*:\n((?:- .*\n?)+)", re.MULTILINE)
@@ -30,13 +30,13 @@ _LONGEST_LINE = 240
 
 
 def fail_summary(wanted: SummaryWanted) -> SummaryReply | None:
-    """Fail like a call that gives no answer."""
+    """Return None, like a call that failed."""
     del wanted
     return None
 
 
 def use_stand_in(stand_in: StandIn) -> Summarizer:
-    """Let a stand-in for the model write the summaries."""
+    """Return a summarizer that uses a replacement of the model."""
 
     def ask(wanted: SummaryWanted) -> SummaryReply | None:
         summary = stand_in(wanted.system, wanted.text, wanted.max_tokens)
@@ -57,13 +57,13 @@ def extract_summary(wanted: SummaryWanted) -> SummaryReply:
 
 
 def _list_parts(text: str) -> Iterator[tuple[str, int, Iterable[str]]]:
-    """Yield headings, shares of the room in percent, and lines, the most important first."""
+    """Yield headings, shares of the length in percent, and lines, the most important first."""
     sections = _read_sections(text)
     transcript = sections.get("transcript", "")
     required = "\n".join(match[1] for found in (_KEEP, _LEFT_OUT) for match in found.finditer(text))
     yield "Names still in use:", 100, dict.fromkeys(required.splitlines())
     before = sections.get("previous_summary", "").splitlines()
-    # Parts are merged where there is no transcript; beside one they are known already.
+    # Without a transcript the request merges parts; with one they are context only.
     before += [] if transcript else sections.get("part", "").splitlines()
     yield "Before:", 30 if transcript else 80, before
     yield "The user said:", 20, _list_first_lines(transcript, "[user]")

@@ -2,7 +2,7 @@
 
 Questions and decisions are rows of the conversation's chain, so who allowed what and when can be
 neither changed nor lost. A question is bound to one tool call and to the digest of its arguments;
-the database holds that it has one decision at most.
+a database constraint allows one decision for each question.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Approval(Chained):
     call = models.OneToOneField(ToolCall, on_delete=models.PROTECT, related_name="approval")
     #: SHA-256 of the arguments as they were shown, byte for byte.
     arguments_digest = models.CharField(max_length=80)
-    #: Who would receive something ("" for nobody), as the tool names it.
+    #: The receiver as the tool names it; "" if there is none.
     destination = models.TextField(blank=True)
     reason = models.CharField(max_length=8, choices=Reason.choices)
-    #: The tools that returned private data before.
+    #: The tools that had returned private data before.
     sources = models.CharField(max_length=400, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField()
@@ -41,7 +41,7 @@ class Approval(Chained):
 
 
 class Decision(Chained):
-    """The decision on a question; without an actor its time ran out."""
+    """The decision on a question; without an actor the question expired."""
 
     class Verdict(models.TextChoices):
         ONCE = "once", "allowed once"
@@ -66,7 +66,7 @@ class Decision(Chained):
 
 
 class ApprovalRule(models.Model):
-    """The site's rule for one tool; without a row people are asked."""
+    """The site's rule for one tool; without a row approval is required."""
 
     class Rule(models.TextChoices):
         ASK = "ask", "ask the person"

@@ -1,7 +1,7 @@
 """Attachments: files that a person put into a message.
 
 The bytes are stored once, as base64 in a Blob, however often a file is sent. A prompt references
-the blob where the request will hold the data, so the log stays small and pages never load them.
+the blob where the request will have the data, so the log stays small and pages never load them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Attachment(models.Model):
     pages = models.PositiveIntegerField(null=True)
     #: Estimated tokens as a content block.
     estimate = models.PositiveIntegerField()
-    #: Base64 of the bytes; the text itself where it is text.
+    #: Base64 of the bytes; of a text file the text itself.
     data = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
 

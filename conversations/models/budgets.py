@@ -1,9 +1,9 @@
 """Budgets: what the site, a group or a person may use, in money, tokens or turns.
 
 Windows are rows created on first use, so nothing has to reset them. `spent` and `held` change in
-the transaction of the fact they belong to (models/ledger.py records the same as entries that never
-change), and `limit` is what was allowed when something was held last. The database refuses a window
-in which spent plus held would pass it. A lowered limit or an expired grant touches no window; it
+the transaction of the call or correction that changes them (models/ledger.py records the same as
+entries that never change), and `limit` is the limit at the last hold. The database refuses a window
+in which spent plus held would exceed it. A lowered limit or an expired grant changes no window; it
 refuses the next call.
 """
 
@@ -111,7 +111,7 @@ class Budget(models.Model):
                 condition=_subject("site") | _subject("group") | _subject("user"),
                 violation_error_message="Name the group or the user of the scope, and no other.",
             ),
-            # A budget of one person is that person's own allowance.
+            # A budget of one person can only be that person's own allowance.
             models.CheckConstraint(
                 name="budget_kind",
                 condition=~models.Q(scope="user") | models.Q(kind="per_member"),
@@ -150,11 +150,11 @@ class BudgetWindow(models.Model):
     )
     starts_at = models.DateTimeField()
     ends_at = models.DateTimeField(null=True)
-    #: What was allowed when something was held or corrected last.
+    #: The limit when something was last held or corrected.
     limit = models.PositiveBigIntegerField(default=0)
     spent = models.PositiveBigIntegerField(default=0)
     held = models.PositiveBigIntegerField(default=0)
-    #: What calls used above what they held.
+    #: What calls used beyond their holds.
     overrun = models.PositiveBigIntegerField(default=0)
 
     class Meta:

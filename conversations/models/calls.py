@@ -32,7 +32,7 @@ class ApiCall(Chained):
 
     conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="calls")
     turn = models.ForeignKey(Turn, on_delete=models.PROTECT, related_name="calls")
-    #: Increases within the turn; every attempt is a call of its own.
+    #: Increases within the turn; each attempt is a call of its own.
     number = models.PositiveIntegerField()
     purpose = models.CharField(max_length=10, choices=Purpose.choices)
     model = models.CharField(max_length=100)
@@ -42,11 +42,11 @@ class ApiCall(Chained):
     body_digest = models.CharField(max_length=80)
     body_bytes = models.PositiveBigIntegerField()
     estimated_tokens = models.PositiveIntegerField()
-    #: The estimates the next gauge is anchored on.
+    #: The estimates on which the next gauge is anchored.
     view_tokens = models.PositiveIntegerField(default=0)
     overhead_tokens = models.PositiveIntegerField(default=0)
     view_edits = models.PositiveIntegerField(default=0)
-    #: Identifies what thinking of its answer is signed over: model, system prompt and tools.
+    #: Identifies what the answer's thinking is signed over: model, system prompt and tools.
     binding = models.CharField(max_length=80)
     max_tokens = models.PositiveIntegerField()
     sent_at = models.DateTimeField(default=timezone.now)
@@ -79,16 +79,16 @@ class ApiResult(Chained):
     error_type = models.CharField(max_length=60, blank=True)
     error_message = models.TextField(blank=True)
     stop_reason = models.CharField(max_length=40, blank=True)
-    #: Usage as it was reported, as text; the four counts are what was paid for, None where nothing
-    #: was reported.
+    #: The reported usage as text; the four counts are what was billed, None if nothing was
+    #: reported.
     usage = models.TextField(default="{}")
     input_tokens = models.PositiveBigIntegerField(null=True)
     output_tokens = models.PositiveBigIntegerField(null=True)
     cache_read_tokens = models.PositiveBigIntegerField(null=True)
     cache_write_tokens = models.PositiveBigIntegerField(null=True)
     cost_micros = models.PositiveBigIntegerField()
-    #: exact, estimated (cut stream, lost call, no figures), clamped (a figure was impossible and
-    #: was read as the nearest that is not) or none (released).
+    #: exact, estimated (cut stream, lost call, no figures), clamped (an impossible figure was
+    #: replaced by the nearest possible one) or none (released).
     cost_basis = models.CharField(max_length=10)
     first_event_ms = models.PositiveIntegerField(null=True)
     duration_ms = models.PositiveIntegerField()

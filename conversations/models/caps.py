@@ -13,8 +13,8 @@ from conversations.models.budgets import MOST
 class TurnCap(models.Model):
     """What one turn may use, for a group's members or a person; an empty field inherits.
 
-    The person's number applies, else the largest of the groups', else the site's setting. 0 is no
-    cap on money.
+    The person's number applies, else the largest of the groups', else the site's setting. 0 means
+    no cap on money.
     """
 
     group = models.OneToOneField(

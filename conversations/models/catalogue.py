@@ -56,7 +56,7 @@ class ModelPrice(models.Model):
     model = models.ForeignKey(ApiModel, on_delete=models.PROTECT, related_name="prices")
     kind = models.CharField(max_length=14, choices=Kind.choices)
     micros_per_million = models.PositiveBigIntegerField(validators=[MaxValueValidator(MOST_RATE)])
-    #: Applies to prompts of more than so many tokens, cache reads and writes counted.
+    #: Applies to prompts of more than this many tokens, cache reads and writes included.
     above_tokens = models.PositiveIntegerField(default=0)
     effective_from = models.DateTimeField()
     effective_to = models.DateTimeField(null=True, blank=True)

@@ -1,4 +1,4 @@
-"""Cursors of lists that are read by the page: time and key of the last row that was shown."""
+"""Cursors of lists that are read in pages: time and key of the last row that was shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Effort of groups: how much a model thinks and writes for people whose chat chooses no level."""
+"""Effort of groups: how much a model thinks and writes if a conversation chooses no level."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from conversations.models.log import Effort
 
 
 class EffortRule(models.Model):
-    """The level of a group's members; a group without a row leaves it to the site.
+    """The level of a group's members; for a group without a row the site's level applies.
 
-    Where a person's groups differ, the highest applies. A conversation's own choice comes before.
+    If a person's groups differ, the highest applies. A conversation's own choice takes precedence.
     """
 
     group = models.OneToOneField(Group, on_delete=models.CASCADE, related_name="effort_rule")

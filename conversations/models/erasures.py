@@ -1,4 +1,4 @@
-"""Erasures: that a conversation was erased, whose and when; never what it said.
+"""Erasures: that a conversation was erased, whose and when, without its content.
 
 The row keeps what accounting needs, which is the cost of the erased calls by day and model, and the
 end of the hash chain, so that a copy of the erased log can still be recognized.
@@ -20,8 +20,8 @@ class Erasure(Chained):
     #: The public id of the erased conversation.
     conversation = models.UUIDField(db_index=True)
     begun_at = models.DateTimeField()
-    #: When its owner deleted it, and from when it was to be erased; the same where that was
-    #: requested.
+    #: When its owner deleted it, and when it became due for erasure; equal if the owner requested
+    #: immediate erasure.
     deleted_at = models.DateTimeField()
     due_at = models.DateTimeField()
     messages = models.PositiveIntegerField()

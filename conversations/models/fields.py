@@ -1,7 +1,7 @@
 """A column of search terms for both databases: written and matched, never read back.
 
-On PostgreSQL it is a `tsvector`, written verbatim, so that no parser of the database splits words
-differently; on SQLite it is text, which an FTS5 table indexes (log/search_index.py).
+On PostgreSQL it is a `tsvector`, written verbatim, so that the database's parser does not split
+words differently; on SQLite it is text, which an FTS5 table indexes (log/search_index.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The ledger: every movement in a window as an entry that never changes.
 
 An amount is in the unit of the window's budget. What a call holds is a reservation; its entries
-record when it was held, and what it was settled with or that it was released.
+record when it was held, and either its settlement or its release.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Reservation(models.Model):
 
 
 class LedgerEntry(Chained):
-    """A movement; of a call it is in the chain of its conversation, else in the site's."""
+    """A movement; that of a call is in its conversation's chain, any other in the site's."""
 
     class Kind(models.TextChoices):
         RESERVE = "reserve"

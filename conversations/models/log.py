@@ -67,14 +67,14 @@ class Conversation(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="conversations"
     )
     title = models.CharField(max_length=200, blank=True)
-    #: Where the title is from: the first words, the model, or a person, whose title stays.
+    #: Source of the title: the first words, the model, or a person, whose title is never replaced.
     titled_by = models.CharField(max_length=6, default="words")
     model = models.CharField(max_length=100)
     instructions = models.TextField(blank=True)
-    #: How much the model thinks and writes; "": as the site says.
+    #: How much the model thinks and writes; "": the group's or site's level.
     effort = models.CharField(max_length=6, choices=Effort, default="", db_default="", blank=True)
     policy = models.JSONField(default=dict, blank=True)
-    #: Whether every turn is sent in full, and the number of the one turn that is (0: none).
+    #: Whether every turn is sent in full; the number of the one turn sent in full (0: none).
     in_full_always = models.BooleanField(default=False, db_default=False)
     in_full_turn = models.PositiveIntegerField(default=0, db_default=0)
     web_search = models.CharField(
@@ -87,7 +87,7 @@ class Conversation(models.Model):
     leaf = models.PositiveIntegerField(default=0)
     #: Raised by each transaction that changes what a page shows (log/page_version.py).
     version = models.PositiveBigIntegerField(default=0, db_default=0, editable=False)
-    #: The turn of another conversation, now perhaps erased, from which this one continues.
+    #: The turn of another conversation from which this one continues; None once that was erased.
     forked_from = models.ForeignKey(
         "conversations.Turn",
         null=True,
@@ -99,11 +99,11 @@ class Conversation(models.Model):
     #: The end of the hash chain over this conversation's append-only rows.
     links = models.PositiveBigIntegerField(default=0)
     chain = models.CharField(max_length=80, blank=True)
-    #: How many of its links are anchored outside the database.
+    #: The number of its links that are anchored outside the database.
     anchored = models.PositiveBigIntegerField(default=0, db_default=0, editable=False)
     pinned_at = models.DateTimeField(null=True, blank=True)
     archived_at = models.DateTimeField(null=True, blank=True)
-    #: When it was moved to the trash, and when it is to be erased.
+    #: When it was moved to the trash, and when it is due for erasure.
     deleted_at = models.DateTimeField(null=True, blank=True)
     erase_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -193,8 +193,8 @@ class Transformation(Chained):
     )
     kind = models.CharField(max_length=12, choices=kinds.CHOICES)
     outcome = models.CharField(max_length=10, choices=Outcome.choices)
-    #: What triggered it: the number, the threshold it passed, the source of the number, the
-    #: setting.
+    #: The trigger: the number, the threshold it passed, the source of the number, the policy's
+    #: field.
     number = models.BigIntegerField()
     threshold = models.BigIntegerField()
     source = models.CharField(max_length=10)
@@ -207,7 +207,7 @@ class Transformation(Chained):
     bytes_after = models.PositiveBigIntegerField()
     note = models.TextField()
     reason = models.TextField(blank=True)
-    #: The numbers by which a step that weighs costs decided, as a JSON object; "" for other steps.
+    #: The numbers behind the decision of a step that weighs costs, as JSON; "" for other steps.
     decision = models.TextField(blank=True, default="")
     summary_call = models.ForeignKey(
         "conversations.ApiCall", null=True, on_delete=models.PROTECT, related_name="summaries"

@@ -1,7 +1,7 @@
-"""Failed log-ins, counted for a name from an address and for an address whatever the name.
+"""Failed log-ins, counted for a name from an address, and for an address with any name.
 
-What was typed as a name may be a password, so only its digest is stored; a known person is
-referenced.
+A password may have been typed as the name, so only the digest of the name is stored; a known person
+is referenced.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class FailedLogIns(models.Model):
     #: Attempts since `began_at`.
     count = models.PositiveIntegerField("failed log-ins", default=0)
     began_at = models.DateTimeField()
-    #: Consecutive waits, each twice as long as the one before.
+    #: Consecutive waits, each twice as long as the previous one.
     waits = models.PositiveIntegerField(default=0)
     until = models.DateTimeField("refused until", null=True, blank=True)
 

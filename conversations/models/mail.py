@@ -1,7 +1,7 @@
 """Mail accounts: which mailboxes a person lets their agent use.
 
 The secret is sealed (toolbox/secrets.py) and deleted with the row. Everything that describes the
-person's mail is private: staff see that there is an account, and whether it works.
+person's mail is private: staff see only that there is an account, and whether it works.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class MailAccount(models.Model):
     folder = models.CharField(max_length=250, default="INBOX")
     created_at = models.DateTimeField(auto_now_add=True)
     used_at = models.DateTimeField(null=True)
-    #: The error of the last use; empty where there was none.
+    #: The error of the last use; empty if it succeeded.
     problem = models.CharField(max_length=400, blank=True)
 
     class Meta:

@@ -1,10 +1,9 @@
 """MCP servers, the tools they list, and what administrators decided about both.
 
-The model is only ever given `McpTool.approved`, the very text an administrator approved; what the
-server lists now is stored beside it and has no effect until it is approved too. Two texts are the
-same when their digests are, which do not depend on the order of keys. The log of decisions is
-append-only and holds the text that was decided on, so a server with a history is disabled and never
-deleted.
+The model only ever gets `McpTool.approved`, the very text that an administrator approved; what the
+server lists now is stored beside it and has no effect until it is approved too. Two texts are equal
+if their digests are, which do not depend on the order of keys. The log of decisions is append-only
+and contains the text that was decided on, so a server with a history is disabled and never deleted.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class McpServer(models.Model):
     sealed_environment = models.TextField(blank=True, editable=False)
     sealed_headers = models.TextField(blank=True, editable=False)
     is_enabled = models.BooleanField("enabled", default=False)
-    #: Its tools return private data: mail, files.
+    #: Whether its tools return private data: mail, files.
     is_private = models.BooleanField("results are private", default=False)
     #: Names of the tools that may be approved; empty: any.
     allowed_tools = models.JSONField(default=list, blank=True)
@@ -62,7 +61,7 @@ class McpServer(models.Model):
     last_seen_at = models.DateTimeField(null=True, editable=False)
     last_error = models.TextField(blank=True, editable=False)
     last_error_at = models.DateTimeField(null=True, editable=False)
-    #: What it reported of itself, and the version of the protocol in use.
+    #: Its description of itself, and the protocol version in use.
     says = models.CharField(max_length=200, blank=True, editable=False)
     check_asked_at = models.DateTimeField(null=True, editable=False)
 
@@ -92,7 +91,7 @@ class McpTool(models.Model):
         READ = "read", "only reads"
 
     server = models.ForeignKey(McpServer, on_delete=models.PROTECT, related_name="tools")
-    #: The server's name for it, and the name by which the model calls it.
+    #: The server's name for the tool, and the name by which the model calls it.
     name = models.CharField(max_length=200)
     call_name = models.CharField(max_length=128)
     #: JSON text of the definition and its digest: what was approved, and what is listed now.
@@ -102,7 +101,7 @@ class McpTool(models.Model):
     listed = models.TextField(blank=True)
     listed_digest = models.CharField(max_length=80, blank=True)
     rejected_digest = models.CharField(max_length=80, blank=True)
-    #: Why the listed definition cannot be approved; empty: it can.
+    #: Why the listed definition cannot be approved; empty if it can.
     flaw = models.CharField(max_length=300, blank=True)
     listed_at = models.DateTimeField(null=True)
 
@@ -123,7 +122,7 @@ class McpTool(models.Model):
 
 
 class McpDecision(Chained):
-    """A decision about a server or one of its tools, by whom; and changes by the server itself."""
+    """A person's decision about a server or one of its tools, or a change by the server itself."""
 
     class Kind(models.TextChoices):
         ADDED = "added", "server added"
@@ -141,7 +140,7 @@ class McpDecision(Chained):
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
     )
-    #: The names of the fields that changed, never a secret; or the effect that was approved.
+    #: The names of the changed fields, never a secret; or the effect that was approved.
     note = models.CharField(max_length=300, blank=True)
     definition = models.TextField(blank=True)
     digest = models.CharField(max_length=80, blank=True)

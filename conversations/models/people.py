@@ -18,17 +18,17 @@ class User(AbstractUser):
         blank=True,
         help_text='Numbers that replace the site\'s, for example {"input_token_budget": 60000}.',
     )
-    #: What the person's conversations may change of it, read by the context policy.
+    #: Limits on what the person's conversations may change of the context policy.
     policy_limits = models.JSONField(default=dict, blank=True)
     is_exempt = models.BooleanField(
         "exempt from budgets",
         default=False,
         help_text="Nothing is held or refused; what calls cost is recorded all the same.",
     )
-    #: How pages look and act for this person; see accounts/preferences.py.
+    #: The person's display and behaviour settings; see accounts/preferences.py.
     preferences = models.JSONField(default=dict, blank=True)
 
-    #: Increased to end every session that was started before.
+    #: Raised to end every session that was started before.
     session_epoch = models.PositiveIntegerField(default=0, db_default=0, editable=False)
 
     class Meta(AbstractUser.Meta):

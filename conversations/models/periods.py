@@ -1,9 +1,9 @@
 """Calendar periods: the window of an hour, day, week or month that holds a moment, in a time zone.
 
 A window starts when the zone's clocks first show its start, and ends where the next one starts. So
-windows never overlap and leave no gap, whatever the clocks do: a day has 23, 24 or 25 hours, an
-hour that is shown twice is one window, one that is skipped has none. A week starts on Monday. A
-lifetime has one window, without an end. Moments are in UTC.
+windows never overlap and leave no gap, however clocks are changed: a day has 23, 24 or 25 hours, an
+hour that is shown twice is one window, a skipped hour has none. A week starts on Monday. A lifetime
+has one window, without an end. Moments are in UTC.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def compute_bounds(period: str, zone: str, now: datetime) -> Bounds:
         return _LIFETIME, None
     there, (floor, move) = load_zone(zone), _STEPS[period]
     shown = floor(now.astimezone(there).replace(tzinfo=None))
-    # Where clocks go back across a boundary they show a window that is over; the boundary decides.
+    # Clocks that go back across a boundary show the previous window again: the boundary counts.
     while now < _find_beginning(shown, there):
         shown = move(shown, -1)
     while now >= _find_beginning(move(shown, 1), there):
@@ -66,7 +66,7 @@ def _find_beginning(shown: datetime, zone: ZoneInfo) -> datetime:
     first = shown.replace(tzinfo=zone, fold=0).astimezone(UTC)
     if first.astimezone(zone).replace(tzinfo=None) == shown:
         return first
-    # The clocks skip this time: the window starts where they jump.
+    # The clocks skip this time, so the window starts at the jump.
     late, early = first, shown.replace(tzinfo=zone, fold=1).astimezone(UTC)
     while late - early > _SECOND:
         middle = (early + (late - early) / 2).replace(microsecond=0)

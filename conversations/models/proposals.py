@@ -1,8 +1,8 @@
 """Proposals: a summary that a person requested from the model and has not decided on.
 
-There is one at a time in a conversation: the row is the claim under which the model is called, and
-then waits for the person's decision. It is not part of the log: nothing is applied before the
-decision, and the row is deleted with it.
+A conversation has one at a time: the row is the claim under which the model is called, and then
+waits for the person's decision. It is not part of the log: nothing is applied before the decision,
+and the row is deleted with it.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ class Proposal(models.Model):
     conversation = models.OneToOneField(
         Conversation, on_delete=models.PROTECT, related_name="proposal"
     )
-    #: The tip it is made for, and the summary whose text it would replace (0: none).
+    #: The tip it was made for, and the summary whose text it would replace (0: none).
     tip = models.PositiveBigIntegerField()
     target = models.PositiveBigIntegerField(default=0)
     actor = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
-    #: The last call for it; its text once it is accepted, or the reason why there is none.
+    #: The last call for it; its text once accepted, or the reason for failure.
     call = models.ForeignKey(ApiCall, null=True, on_delete=models.PROTECT, related_name="+")
     text = models.TextField(blank=True)
     reason = models.TextField(blank=True)
     created_at = models.DateTimeField(default=timezone.now)
-    #: When the model was called last.
+    #: When the model was last called.
     asked_at = models.DateTimeField(default=timezone.now)
 
     def __str__(self) -> str:

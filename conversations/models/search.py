@@ -1,7 +1,7 @@
 """The search index: terms of titles and messages, beside the text they are shown in.
 
 It is a table of our own on both databases, indexed by each in its own way (log/search_index.py).
-Rows contain nothing that the log does not, so they can be rebuilt, and are deleted with their
+Rows contain only text from the log, so they can be rebuilt, and are deleted with their
 conversation.
 """
 
@@ -19,7 +19,7 @@ class SearchText(models.Model):
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     conversation = models.ForeignKey(Conversation, on_delete=models.CASCADE, related_name="+")
-    #: None: it is the title.
+    #: None: the text is the title.
     message = models.ForeignKey(Message, null=True, on_delete=models.CASCADE, related_name="+")
     seq = models.PositiveBigIntegerField(default=0)
     kind = models.CharField(max_length=10)

@@ -26,7 +26,7 @@ class SiteChain(models.Model):
 
 
 class AnchorMark(models.Model):
-    """The last anchor that was written: its number, the digest of its line, and when."""
+    """The last anchor: its number, the digest of its line, and its time."""
 
     number = models.PositiveBigIntegerField(default=0)
     digest = models.CharField(max_length=80, blank=True)

@@ -8,7 +8,7 @@ from django.db import models
 
 from conversations.models.log import Conversation
 
-#: As the API takes the name of a tool.
+#: The form in which the API accepts a tool's name.
 NAME = RegexValidator(
     r"\A[a-zA-Z0-9_-]{1,128}\Z", "Letters, digits, _ and -, as the model calls it."
 )
@@ -17,8 +17,8 @@ NAME = RegexValidator(
 class ToolRule(models.Model):
     """Whether everybody (no group) or a group's members may use a tool.
 
-    A rule of a person's groups takes precedence over the site's; where groups differ, the one that
-    allows wins. Without any rule a tool may be used.
+    A rule of a person's groups takes precedence over the site's; if groups differ, the one that
+    allows applies. Without any rule a tool may be used.
     """
 
     tool = models.CharField(max_length=128, validators=[NAME])

@@ -1,8 +1,8 @@
-"""Turns: from a prompt to the end of its answer, and their rows on the way.
+"""Turns: from a prompt to the end of its answer, and the rows of a running turn.
 
 The allowed changes of state are one table (`ALLOWED`), which `log/leases.py` enforces and a test
 checks for all pairs. A conversation has one live turn at most; a turn has a lease whose generation
-fences a worker that was paused and came back.
+fences a worker that was paused and continues.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Turn(models.Model):
     public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="turns")
     number = models.PositiveIntegerField()
-    #: The turn before it on its path (0: none); turns with the same parent are versions of each
+    #: The previous turn on its path (0: none); turns with the same parent are versions of each
     #: other.
     parent = models.PositiveIntegerField(default=0)
     #: The page version that its prompt made.
     version = models.PositiveBigIntegerField(default=0, db_default=0, editable=False)
-    #: The end of its path when another path was shown instead (0: it never was).
+    #: The end of its path when another path was chosen (0: never).
     tip = models.PositiveBigIntegerField(default=0)
     state = models.CharField(max_length=14, choices=TurnState.choices, default=TurnState.QUEUED)
     finish_reason = models.CharField(max_length=20, blank=True)
@@ -62,14 +62,14 @@ class Turn(models.Model):
     lease_owner = models.CharField(max_length=80, blank=True)
     lease_generation = models.PositiveIntegerField(default=0)
     lease_until = models.DateTimeField(null=True, blank=True)
-    #: Since when this worker has it, and the milliseconds that earlier workers ran it.
+    #: When its worker claimed it, and the milliseconds for which earlier workers ran it.
     claimed_at = models.DateTimeField(null=True, blank=True)
     ran_ms = models.PositiveBigIntegerField(default=0)
     #: How often it was taken from a dead worker.
     takeovers = models.PositiveSmallIntegerField(default=0)
     stop_requested_at = models.DateTimeField(null=True, blank=True)
     retry_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT)
-    #: The turn whose cut answer this one continues; its prompt is ours, not a person's.
+    #: The turn whose cut answer this one continues; the prompt is then ours, not a person's.
     continues = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.PROTECT, related_name="+"
     )
@@ -158,11 +158,11 @@ class ToolCall(models.Model):
     answer = models.ForeignKey(Message, on_delete=models.PROTECT, related_name="tool_calls")
     position = models.PositiveSmallIntegerField()
     tool_use_id = models.CharField(max_length=200)
-    #: The id in the API's answer, where it could not be kept: it was taken, or malformed.
+    #: The id in the API's answer if it could not be kept, because it was used already or malformed.
     given_id = models.TextField(blank=True, default="", db_default="")
     name = models.CharField(max_length=128)
     input = models.TextField()
-    #: Why it cannot run, where its input was no JSON object.
+    #: Why it cannot run, if its input was no JSON object.
     flaw = models.TextField(blank=True)
     effect = models.CharField(max_length=6)
     #: Its result is private: mail, files.

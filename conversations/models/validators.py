@@ -1,4 +1,4 @@
-"""Validators of budget columns, for what people type."""
+"""Validators of budget columns, for typed values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints of the folded view: derived from the log, and never a part of the record."""
+"""Checkpoints of the folded view: derived from the log, never a part of the record."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class ViewCheckpoint(models.Model):
         Conversation, on_delete=models.CASCADE, related_name="view_checkpoint"
     )
     seq = models.PositiveBigIntegerField()
-    #: Answers on the path up to there, and the entry whose compaction block is in view (0: none).
+    #: Answers on the path up to there; the entry that inserted the compaction block (0: none).
     answers = models.PositiveIntegerField()
     compaction = models.PositiveBigIntegerField(default=0)
-    #: The summaries among the last entries: how far back, outcome, person, figure.
+    #: The summaries among the last entries: distance, outcome, person, number.
     summaries = models.JSONField(default=list)
     #: As `write_view` of context/view/stored_view.py wrote it.
     view = models.TextField()

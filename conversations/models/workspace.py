@@ -1,6 +1,6 @@
 """The index of people's workspaces: which paths exist, and where their bytes are stored.
 
-A row stands for one stored object from before its first byte to after its deletion, so no crash
+A row represents one stored object from before its first byte to after its deletion, so no crash
 leaves an unknown object: `pending` while it is written, `live` under its path, `trash` while it can
 be restored, `gone` until the object is deleted.
 """
@@ -30,12 +30,12 @@ class WorkspaceFile(models.Model):
     #: Name of the object in the storage.
     object = models.CharField(max_length=200, unique=True)
     bytes = models.PositiveBigIntegerField()
-    #: Digest of the bytes: checked when they are read; an edit replaces only the bytes that it
+    #: Digest of the bytes, checked when they are read; an edit replaces only the bytes that it
     #: read.
     digest = models.CharField(max_length=71)
-    #: The key of the tool call that changed it last.
+    #: The key of the tool call that last changed it.
     done_by = models.CharField(max_length=200, blank=True)
-    #: Files that were deleted together are restored together.
+    #: Files that were deleted together have one batch and are restored together.
     batch = models.UUIDField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
     changed_at = models.DateTimeField()

@@ -149,7 +149,7 @@ class Policy:
         8_000, (500, 1_000_000), gettext_noop("Nothing is reduced for less than so many tokens.")
     )
     #: Let the API clear old tool results and compact, where the model offers it: above
-    #: input_token_budget and compaction_threshold_tokens, if it frees minimum_gain_tokens.
+    #: input_token_budget and compaction_threshold_tokens, to free minimum_gain_tokens or more.
     server_side: bool = _option(
         False, gettext_noop("Let the API clear and compact by itself, where the model offers it.")
     )
