@@ -1,8 +1,8 @@
 """Admission: whether a call may be made, and how long its answer may be.
 
-It locks the windows of the budgets that apply and has the call judged (`judgement.py`). Where an
-answer of the full length does not fit in a budget or in the cap of the turn, it is shortened, down
-to LEAST_OUTPUT, before the call is refused.
+It locks the windows of the applicable budgets and has the call judged (`judgement.py`). If an
+answer of full length does not fit in a budget or in the cap of the turn, it is shortened, down to
+LEAST_OUTPUT, before the call is refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from conversations.models import ApiCall, ApiResult, User
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """A call that may be made: its envelope, and the size to hold in which windows."""
+    """An admitted call: its envelope, and the size to hold in which windows."""
 
     model: str
     envelope: Envelope
@@ -38,7 +38,7 @@ class Admission:
 
 
 def admit_call(*, lease: Lease, sending: Sending) -> Admission:
-    """Return what to hold for a call, its windows locked; raises Refused where none fits."""
+    """Return what to hold for a call, its windows locked; raises Refused if it does not fit."""
     model = str(dict(sending.envelope.parameters)["model"])
     prices = load_price_list(model, timezone.now())
     envelope = sending.envelope
@@ -54,15 +54,15 @@ def admit_call(*, lease: Lease, sending: Sending) -> Admission:
     slots = lock_slots(lease.user_id)
     size = _fit_call(size, slots, turn)
     envelope = envelope.with_lifetime(size.lifetime)
-    # The hold judges by the budgets, once it is known in which of them the turn counts already.
+    # `hold_amounts` judges by the budgets, once it is known which of them count the turn already.
     judge_call(size, (), turn).demand()
     return Admission(model, envelope.with_limit(size.output_tokens), slots, size)
 
 
 def demand_next_call(*, lease: Lease, call_id: int) -> None:
-    """Raise Refused when the turn can make no other call, so that no tool runs in vain.
+    """Raise Refused when the turn can make no further call, so that no tool runs in vain.
 
-    Compared is the least that a call like the last one could use; nothing is held yet.
+    The least that a call like the last one could use is compared; nothing is held yet.
     """
     if not User.objects.filter(pk=lease.user_id, is_active=True).exists():
         raise build_inactive_refusal()
@@ -70,7 +70,7 @@ def demand_next_call(*, lease: Lease, call_id: int) -> None:
     size = size_call(load_price_list(call.model, timezone.now()), call.estimated_tokens)
     _demand_price(size)
     statuses = list_statuses(lease.user_id)
-    # The turn has been counted with its first call.
+    # The turn was counted with its first call.
     counted = {one.rule.id for one in statuses if UNITS[one.rule.unit].is_once_per_turn}
     judge_call(size, statuses, _read_turn_room(lease), counted).demand()
 
@@ -88,7 +88,7 @@ def build_inactive_refusal() -> Refused:
 
 
 def _demand_price(size: CallSize) -> None:
-    """Raise Refused where the worst cost of a call is not known."""
+    """Raise Refused if the worst cost of a call is unknown."""
     try:
         _ = size.cost
     except PriceMissing as error:
@@ -104,7 +104,7 @@ def _read_turn_room(lease: Lease) -> TurnRoom:
 
 
 def _fit_call(size: CallSize, slots: tuple[Slot, ...], turn: TurnRoom) -> CallSize:
-    """Fit the answer; a cache that would be kept for an hour is given up before the call is."""
+    """Fit the answer; before a call is refused, a one-hour cache is replaced by a short one."""
     fitted = _fit_answer(size, slots, turn)
     if size.lifetime == "1h" and fitted.output_tokens == LEAST_OUTPUT:
         return _fit_answer(replace(size, lifetime="5m"), slots, turn)
@@ -112,7 +112,7 @@ def _fit_call(size: CallSize, slots: tuple[Slot, ...], turn: TurnRoom) -> CallSi
 
 
 def _fit_answer(size: CallSize, slots: tuple[Slot, ...], turn: TurnRoom) -> CallSize:
-    """Shorten the answer to what every unit has room for, but not below LEAST_OUTPUT."""
+    """Shorten the answer to the room in every budget, but not below LEAST_OUTPUT."""
     rooms = {name: find_room(slots, name) for name in UNITS}
     if turn.limit:
         left, room = turn.limit - turn.spent, rooms[MONEY.name]

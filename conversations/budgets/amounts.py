@@ -1,4 +1,4 @@
-"""Amounts and moments as people write them, for commands, forms and CSV files alike."""
+"""Amounts and moments as people write them, for commands, forms and CSV files."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from zoneinfo import ZoneInfo
 from django.utils.dateparse import parse_date, parse_datetime
 
 MICROS = 1_000_000
-#: Longer numbers are never meant, and slow to compute with.
+#: Longer numbers are always mistakes, and slow to compute with.
 MOST_DIGITS, MOST_EXPONENT = 40, 1_000
 #: Commas between thousands. 12,50 is refused, because in some countries it means 12.50.
 _GROUPED = re.compile(r"[$+-]*\d{1,3}(,\d{3})+(\.\d*)?")
 
 
 class Unreadable(ValueError):
-    """A text that is no amount or moment; the message says what it should be."""
+    """A text that is no amount or moment; the message says what is expected."""
 
     code = "unreadable"
 
@@ -36,7 +36,7 @@ def parse_dollars(text: str) -> int:
 
 
 def parse_count(text: str, noun: str) -> int:
-    """Read a whole number of things; raises Unreadable."""
+    """Read a whole number of `noun`s; raises Unreadable."""
     try:
         return int(_strip_grouping(text))
     except ValueError:
@@ -44,7 +44,7 @@ def parse_count(text: str, noun: str) -> int:
 
 
 def format_decimal(number: int, digits: int) -> str:
-    """Write a number that is stored with so many decimal digits: 12.50 with 6, 500000 with 0."""
+    """Write a number stored with `digits` decimal digits: 12.50 with 6, 500000 with 0."""
     if not digits:
         return str(number)
     whole, rest = divmod(abs(number), 10**digits)
@@ -63,7 +63,7 @@ def _strip_grouping(text: str) -> str:
 
 
 def parse_moment(text: str, zone: ZoneInfo) -> datetime:
-    """Read a date (its midnight) or a date with a time, in `zone` unless the text names its own."""
+    """Read a date (its midnight) or a date and time, in `zone` unless the text names a zone."""
     try:
         day = parse_date(text)
         found = datetime(day.year, day.month, day.day, tzinfo=zone) if day else parse_datetime(text)

@@ -1,6 +1,6 @@
 """Turn caps: the person's numbers, else the largest of the groups', else the site's settings.
 
-They are independent of budgets: a cap ends a runaway turn, whoever pays for it.
+They are independent of budgets: a cap ends a runaway turn, whatever budget pays for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TurnCaps:
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """One number of the caps, and where it comes from."""
+    """One of the caps, and where it comes from."""
 
     name: str
     number: int
@@ -56,6 +56,6 @@ def _resolve_cap(rows: list[TurnCap], name: str, site: int) -> Cap:
         return Cap(name, own[0], "set for this person")
     if not limits:
         return Cap(name, site, "the site")
-    # 0 micro-dollars is no cap, which is the largest.
+    # 0 micro-dollars means no cap, which is the largest.
     row, number = max(limits, key=lambda pair: (name == "micros" and not pair[1], pair[1]))
     return Cap(name, number, f"from group {row.group}")

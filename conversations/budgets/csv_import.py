@@ -1,7 +1,7 @@
-"""CSV import: each line is applied in a transaction, which is committed as a whole or not at all.
+"""CSV import: all lines are applied in one transaction, committed as a whole or not at all.
 
 A preview applies the same lines and rolls back. An import names the digest of its preview and is
-committed only if it does the same.
+committed only if its result is the same.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from conversations.budgets.usage.cells import unquote_cell
 MOST_LINES, MOST_CHARS = 1_000, 500_000
 
 Row: TypeAlias = Mapping[str, str]
-#: Applies one line and returns what that was (create, change, off or same) and a text for it.
+#: Applies one line and returns its verb (create, change, off or same) and a text that describes it.
 ApplyRow: TypeAlias = Callable[[Row], tuple[str, str]]
 
 
@@ -33,7 +33,7 @@ class LineRefused(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one line of the file does; `verb` is "error" where it cannot be applied."""
+    """What one line of the file does; `verb` is "error" if it cannot be applied."""
 
     number: int
     verb: str
@@ -42,7 +42,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a file does, line by line; `is_kept` when that was committed."""
+    """What a file does, line by line; `is_kept` if that was committed."""
 
     lines: tuple[Line, ...]
     is_kept: bool = False

@@ -1,7 +1,7 @@
 """Budgets in their present windows for the admin: of a list, of one budget, and of one person.
 
-What applies to a person comes from `find_effective_budgets`, so these pages agree with admission.
-For an allowance of many members the one who used most is shown, with the sum of all beside.
+The budgets of a person come from `find_effective_budgets`, so these pages agree with admission. An
+allowance of many members shows the member with the highest use, and the sum of all.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from conversations.budgets.status import (
 from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry
 from conversations.models.periods import compute_bounds
 
-#: Members of an allowance that are listed.
+#: Most members of an allowance that are listed.
 MOST_MEMBERS = 25
 _USED = F("spent") + F("overrun") + F("held")
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentUse:
-    """What is used of a budget now.
+    """The present use of a budget.
 
-    `members` is None where it has one window, else the number of members who used it. Then `spent`
-    and `held` are those of the member who used most, and `total` is the sum of all.
+    `members` is None if it has one window, else the number of members who used it. Then `spent` and
+    `held` are those of the member with the highest use, and `total` is the sum of all.
     """
 
     budget: Budget
@@ -53,7 +53,7 @@ class CurrentUse:
 def compute_current_use(
     budgets: Sequence[Budget], now: datetime | None = None
 ) -> dict[int, CurrentUse]:
-    """Return the use of each budget by its id; four queries, however many there are."""
+    """Return the use of each budget by its id; four queries, whatever their number."""
     now = now or timezone.now()
     top = _find_top_members(budgets, now)
     granted = _sum_grants(budgets, now, top)
@@ -105,7 +105,7 @@ def filter_running_grants(now: datetime | None = None) -> QuerySet[Grant]:
 def _sum_grants(
     budgets: Iterable[Budget], now: datetime, top: Mapping[int, tuple[int | None, int]]
 ) -> dict[int, int]:
-    """Add up the grants to everybody and to the member who used most, by budget."""
+    """Add up the grants to everybody and to the member with the highest use, by budget."""
     rows = (
         filter_running_grants(now)
         .filter(budget__in=budgets)
@@ -122,7 +122,7 @@ def _sum_grants(
 def _find_top_members(
     budgets: Iterable[Budget], now: datetime
 ) -> dict[int, tuple[int | None, int]]:
-    """Return by budget who used most and what is held there; of a person's own, that person."""
+    """Return the member with the highest use and their hold, by budget; of a person's own, them."""
     windows = filter_open_windows(now).filter(budget=OuterRef("pk"), user__isnull=False)
     most = windows.order_by(_USED.desc(), "pk")
     rows = Budget.objects.filter(pk__in=[budget.pk for budget in budgets]).annotate(
@@ -138,7 +138,7 @@ def filter_open_windows(now: datetime | None = None) -> QuerySet[BudgetWindow]:
 
 
 def _sum_members(budgets: Sequence[Budget], now: datetime) -> dict[int, Mapping[str, Any]]:
-    """Return the number of members, the most used and the sum, by budget."""
+    """Return the number of members, the highest use and the sum, by budget."""
     if not budgets:
         return {}
     rows = filter_open_windows(now).filter(budget__in=budgets, user__isnull=False).order_by()
@@ -186,7 +186,7 @@ def list_members(budget: Budget, now: datetime | None = None) -> list[MemberUse]
 
 @dataclass(frozen=True, slots=True)
 class EffectiveUse:
-    """The status of a budget that applies to a person, and its window, None before first use."""
+    """The status of a budget that applies to a person, and its window; None before first use."""
 
     status: BudgetStatus
     window: int | None

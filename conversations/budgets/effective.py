@@ -1,7 +1,7 @@
 """Which budgets apply to a person, where each comes from, and what is used of it.
 
-All pools apply: the site's and those of the person's groups. Of the allowances one applies for each
-unit and period: the person's own, else the largest of the groups', else the site's.
+All pools apply: the site's and those of the person's groups. For each unit and period one allowance
+applies: the person's own, else the largest of the groups', else the site's.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-#: The closer to the person, the later.
+#: Scopes in ascending order of precedence.
 _SCOPES = ("site", "group", "user")
 
 
@@ -35,7 +35,7 @@ class Rule:
 
     @property
     def own_source(self) -> str:
-        """Where the budget comes from, as it is said to the person themselves."""
+        """Where the budget comes from, in words for the person themselves."""
         return "set for you" if self.scope == "user" else self.source
 
     @property
@@ -55,7 +55,7 @@ class Rule:
 
 
 def list_outranked(rules: Iterable[Rule], by: Rule) -> tuple[Rule, ...]:
-    """Return the allowances that would apply without `by`, the next one first."""
+    """Return the allowances that would apply without `by`, in order of precedence."""
     key = by.is_pool, by.unit, by.period
     rivals = (rule for rule in rules if (rule.is_pool, rule.unit, rule.period) == key)
     others = (rule for rule in rivals if rule.id != by.id and not by.is_pool)
@@ -81,11 +81,11 @@ def _rank(rule: Rule) -> tuple[int, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class BudgetStatus:
-    """What is used of a budget in its present window.
+    """The use of a budget in its present window.
 
     `limit` includes grants, `spent` includes what settled above its hold. An allowance also counts
-    what the person used in the same period under another allowance, so that changing the allowance
-    does not give them a second limit.
+    the person's use in the same period under another allowance, so that changing the allowance does
+    not give them a second limit.
     """
 
     rule: Rule
@@ -97,7 +97,7 @@ class BudgetStatus:
 
     @property
     def left(self) -> int:
-        """What may still be held; below 0 when the limit was lowered under what is used."""
+        """What may still be held; negative if the limit was lowered below the use."""
         return self.limit - self.spent - self.held
 
     @property

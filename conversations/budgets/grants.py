@@ -88,8 +88,8 @@ def grant_more(
     `form` identifies the submitted form: a second submit returns the first grant.
     """
     reason = _clean_reason(reason)
-    # Serializes grants of one budget, so that of two submits of one form the second finds the
-    # first.
+    # Serializes grants of one budget, so that the second of two submits of one form finds the
+    # first grant.
     Budget.objects.select_for_update(of=("self",)).get(pk=budget.pk)
     if form is not None and (again := Grant.objects.filter(form=form).first()):
         return again

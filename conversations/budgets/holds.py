@@ -1,10 +1,10 @@
 """Holds: what a call may use at most is held before it, and settled with what it used.
 
-Each happens in the transaction of its fact, with every window it changes locked; the call's
-conversation, which callers pass in, was locked before those. A window takes a hold only where
-spent, held and overrun stay within the present limit. So spent plus held never passes the limit,
-whatever runs in parallel; a database constraint holds that too. What settles above its hold goes to
-`overrun`: it is never lost and never blocks a settlement.
+Both happen in the transaction of the call or its result, with every changed window locked after the
+call's conversation, which callers pass in locked. A window accepts a hold only if spent, held and
+overrun stay within the present limit. So spent plus held never exceeds the limit, whatever runs in
+parallel; a database constraint enforces that too. What settles above its hold goes to `overrun`: it
+is never lost and never blocks a settlement.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PAYER = F("call__conversation__owner")
 
 
 def find_room(slots: Iterable[Slot], unit: str) -> int | None:
-    """Return what may still be held in all windows of a unit; None without a limit."""
+    """Return what may still be held in all windows of a unit; None if there is no limit."""
     found = (slot.status.left for slot in slots if slot.budget.rule.unit == unit)
     return min(found, default=None)
 
@@ -61,7 +61,7 @@ def hold_amounts(
 
 
 def _find_counting_budgets(slots: Iterable[Slot], call: ApiCall) -> frozenset[int]:
-    """Return the ids of the budgets in which the call's turn is counted already."""
+    """Return the ids of the budgets that count the call's turn already."""
     turns = [slot for slot in slots if UNITS[slot.budget.rule.unit].is_once_per_turn]
     keys = _find_counted_turns(call) if turns else set()
     return frozenset(slot.budget.rule.id for slot in turns if _turn_key(slot.window) in keys)
@@ -80,14 +80,14 @@ def _find_counted_turns(call: ApiCall) -> set[tuple[object, ...]]:
 
 
 def _turn_key(window: BudgetWindow) -> tuple[object, ...]:
-    """Identify a turn's budget across windows and allowances, because it counts in each once."""
+    """Identify a turn's budget across windows and allowances: a turn counts once in each."""
     if window.user_id is None:
         return (window.budget_id,)
     return window.user_id, window.budget.unit, window.budget.period
 
 
 def settle_holds(*, call: ApiCall, used: CallUse | None, conversation: Conversation) -> None:
-    """Replace what a call holds by what it used, None: nothing; a repeat changes nothing."""
+    """Replace a call's hold by what it used (None: nothing); a repeat has no effect."""
     if used is None:
         _close_reservations(call, conversation, Kind.RELEASE, lambda _: 0)
     else:
@@ -104,7 +104,7 @@ def settle_holds_in_full(*, call: ApiCall, conversation: Conversation) -> None:
 def _find_used_amount(use: CallUse, row: Reservation) -> int:
     unit = UNITS[row.window.budget.unit]
     amount = unit.used(use)
-    # A call that held nothing did not count its turn: another call of the turn has.
+    # A call without a hold did not count the turn: another call of the turn has.
     return min(row.amount, amount) if unit.is_once_per_turn else amount
 
 

@@ -48,7 +48,7 @@ def _build_key(row: Row) -> tuple[str, ...]:
 @dataclass(frozen=True, slots=True)
 class _Importer:
     actor: User
-    #: Keys that the file sets, so that an older line that is off is ignored; and keys set so far.
+    #: Keys of the file's active lines, which override inactive ones; keys applied so far.
     active: set[tuple[str, ...]]
     done: set[tuple[str, ...]]
 

@@ -1,13 +1,12 @@
 """The judgement of a call: how much it needs at most, and whether what is left allows it.
 
-One function for all who ask: pages before a message is written, admission before a call is made,
+All callers use one function: pages before a message is written, admission before a call is made,
 the agent loop before tools run whose results no call could follow, and the hold itself. It reads
-nothing and locks nothing; callers bring the statuses of the budgets, admission those of locked
-windows.
+and locks nothing; callers pass the statuses of the budgets, admission those of locked windows.
 
-The most a call can use is its estimated request plus a margin for the estimate's error, billed at
-the dearest price of an input token, its answer, and every web search that it offers with the tokens
-the results may add.
+The most a call can use is the sum of: its estimated request plus a margin for the estimate's error,
+billed at the highest price of an input token; its answer; and every web search that it offers, with
+the tokens that the results may add.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from conversations.budgets.refusals import build_limit_refusal, build_turn_refus
 from conversations.budgets.units import UNITS, CallSize
 from conversations.context.view.cache_breakpoints import Lifetime
 
-#: By how many percent an estimate may be too low, where money depends on it.
+#: Assumed error of an estimate, in percent, where money depends on it.
 MARGIN = 25
 #: Tokens that the results of one web search may add to the billed input.
 SEARCH_TOKENS = 10_000
@@ -29,7 +28,7 @@ SEARCH_TOKENS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class TurnRoom:
-    """What a turn has cost, and its cap in micro-dollars; a limit of 0 is no cap."""
+    """What a turn has cost, and its cap in micro-dollars; a limit of 0 means no cap."""
 
     limit: int = 0
     spent: int = 0
@@ -37,7 +36,7 @@ class TurnRoom:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The budgets that do not allow a call, each with what it needs there; its turn, if over."""
+    """Budgets that do not allow a call, with what it needs of each; its turn if over the cap."""
 
     refused_by: tuple[tuple[BudgetStatus, int], ...]
     turn: TurnRoom | None
@@ -67,15 +66,15 @@ def size_call(
     output: int = LEAST_OUTPUT,
     lifetime: Lifetime = "5m",
 ) -> CallSize:
-    """Return the most a call of so many estimated tokens can use."""
+    """Return the most that a call with an estimate of `tokens` can use."""
     padded = tokens * (100 + MARGIN) // 100 + searches * SEARCH_TOKENS
     return CallSize(prices, padded, output, searches, lifetime)
 
 
 def find_amount(size: CallSize, rule: Rule, counted: Collection[int] = ()) -> int:
-    """Return what a call needs of a budget; `counted` are those in which its turn counts already.
+    """Return what a call needs of a budget; nothing if `counted` includes the budget.
 
-    Raises PriceMissing.
+    `counted` are the ids of the budgets that count its turn already. Raises PriceMissing.
     """
     return 0 if rule.id in counted else UNITS[rule.unit].worst(size)
 
@@ -86,7 +85,7 @@ def judge_call(
     turn: TurnRoom | None = None,
     counted: Collection[int] = (),
 ) -> Verdict:
-    """Judge whether budgets and the cap of a turn allow a call of a size; raises PriceMissing."""
+    """Judge whether budgets and the turn's cap allow a call of this size; raises PriceMissing."""
     amounts = ((status, find_amount(size, status.rule, counted)) for status in statuses)
     refused_by = tuple((status, amount) for status, amount in amounts if amount > status.left)
     if turn is None or not turn.limit:

@@ -1,10 +1,10 @@
-"""Budget notices: what a person is told about soft percents and limits, and the pill on pages.
+"""Budget notices: soft percents and limits that a person has reached, and the pill on pages.
 
 There is one notice for each budget in its present window: the highest percent that was passed and
-still holds. A budget stops a person as soon as it does not allow the least call that could answer
-them, by the judgement that admission uses (`judgement.py`), so that nobody writes a message that
-cannot be answered. What their conversation itself holds is settled by then and does not count. A
-dismissed soft notice comes back with the next percent or window.
+still holds. A budget stops a person as soon as it does not allow the smallest call that could
+answer them, by the judgement that admission uses (`judgement.py`), so that nobody writes a message
+that cannot be answered. What their conversation itself holds is settled by then and does not count.
+A dismissed soft notice comes back with the next percent or window.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from conversations.context.view import wire
 from conversations.log.context_size import count_context_tokens
 from conversations.models import BudgetWindow, Conversation, Crossing, Reservation, User
 
-#: Ends later than every window that has an end.
+#: Later than the end of every window that has one.
 _NEVER = datetime.max.replace(tzinfo=UTC)
 #: Dismissed notices that are stored for one person.
 MOST_DISMISSED = 40
@@ -45,7 +45,7 @@ MOST_DISMISSED = 40
 class BudgetPill:
     """What is left of the tightest budget.
 
-    `is_limited` is False where no budget applies. `is_over`: no other call fits in it.
+    `is_limited` is False if no budget applies. `is_over`: no further call fits in it.
     """
 
     is_limited: bool
@@ -59,15 +59,15 @@ class BudgetPill:
     unit: str = MONEY.name
     #: Where it comes from, such as "from group Research".
     source: str = ""
-    #: Held for calls that are under way.
+    #: Held for calls in progress.
     held: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What is spent of a budget now.
+    """The present use of a budget.
 
-    `percent` was passed at `at`; both are None where only the limit is reached. `is_over`: no other
+    `percent` was passed at `at`; both are None if only the limit is reached. `is_over`: no further
     call fits.
     """
 
@@ -84,7 +84,7 @@ class Notice:
 
     @property
     def name(self) -> str:
-        """The name under which it is dismissed."""
+        """The name by which it is dismissed."""
         return f"{self.window}:{self.percent}"
 
     @property
@@ -106,7 +106,7 @@ class Limits:
 
     @property
     def key(self) -> str:
-        """A digest that stays the same as long as a page has nothing new to show."""
+        """A digest that changes only if a page has something new to show."""
         return wire.digest(repr(self))[-16:]
 
 
@@ -118,8 +118,8 @@ def find_limits(
     tokens: Callable[[], int] = lambda: 0,
     conversation: Conversation | None = None,
 ) -> Limits:
-    """Return what a person is shown before calls of a model with so many tokens; six queries at
-    most. `conversation` is the one they write in.
+    """Return what a page shows before a call of `model` with `tokens` estimated tokens; six queries
+    at most. `conversation` is the one the person writes in.
     """
     found = find_effective_budgets(user_id, timezone.now())
     windows = list(filter_windows(found)) if found else []
@@ -149,7 +149,7 @@ def find_limits(
 def find_conversation_limits(
     conversation: Conversation, *, put_away: str = "", tokens: Callable[[], int] | None = None
 ) -> Limits:
-    """Return what the owner of a conversation is shown on its page."""
+    """Return what the owner of a conversation sees of budgets on its page."""
     measured = tokens or (lambda: count_context_tokens(conversation))
     return find_limits(
         conversation.owner_id,
@@ -171,9 +171,9 @@ def list_notices(user_id: int, now: datetime | None = None) -> tuple[Notice, ...
 
 @transaction.atomic
 def dismiss_notice(*, user_id: int, name: str) -> bool:
-    """Remember that a present notice was dismissed; False where there is none of that name.
+    """Store that a present notice was dismissed; False if there is none of that name.
 
-    Names of windows that are over are dropped.
+    Names of windows that are over are removed.
     """
     user = User.objects.select_for_update().only("preferences").get(pk=user_id)
     present = list_notices(user_id)
@@ -189,7 +189,7 @@ def dismiss_notice(*, user_id: int, name: str) -> bool:
 
 
 def build_budget_pill(found: Iterable[BudgetStatus], stopped_by: Rule | None = None) -> BudgetPill:
-    """Summarize the budget that stops the person, else the one with least left in percent."""
+    """Summarize the budget that stops the person, else the one with the least left in percent."""
     rows = list(found)
     if not rows:
         return BudgetPill(False, 0, 0, 0, _("No limit"), None, False)
@@ -209,7 +209,7 @@ def build_budget_pill(found: Iterable[BudgetStatus], stopped_by: Rule | None = N
 
 
 def _size_least_call(model: str, tokens: int, conversation: Conversation | None) -> CallSize:
-    """Return the size of a call with so many estimated tokens and the shortest answer."""
+    """Return the size of a call with `tokens` estimated tokens and the shortest answer."""
     prices = load_price_list(model, timezone.now())
     has_search = conversation is not None and conversation.web_search and conf.web_search
     searches = conf.web_search_uses if has_search and prices.has_search else 0
@@ -219,8 +219,8 @@ def _size_least_call(model: str, tokens: int, conversation: Conversation | None)
 def _find_refusing(size: CallSize, statuses: Iterable[BudgetStatus]) -> frozenset[int]:
     """Return the ids of the budgets that do not allow the call.
 
-    Where a price is missing every call is refused; the answer says so to an administrator, and only
-    budgets that are used up stop a person.
+    If a price is missing every call is refused, with a text for an administrator, so only budgets
+    that are used up stop the person.
     """
     rows = list(statuses)
     try:
@@ -279,7 +279,7 @@ def _read_crossings(windows: list[BudgetWindow]) -> dict[int, list[Crossing]]:
 def _build_notice(
     one: BudgetStatus, window: int | None, passed: list[Crossing], *, is_over: bool
 ) -> Notice:
-    # A grant or a higher limit may have lowered the percent since.
+    # A grant or a higher limit may have lowered the percent since it was passed.
     last = next((row for row in reversed(passed) if row.percent <= one.percent), None)
     return Notice(
         one.rule,

@@ -22,7 +22,7 @@ from conversations.models.catalogue import MOST_RATE
 if TYPE_CHECKING:
     from conversations.claude.client import ModelFacts
 
-#: A price that starts no longer ago than this counts as starting now.
+#: A price whose start is at most this long ago counts as starting now.
 GRACE = timedelta(minutes=5)
 _FACTS = ("window", "max_output", "lifecycle", "retires_at")
 
@@ -131,7 +131,7 @@ def _update_model(row: ApiModel, model: ModelFacts) -> list[str]:
     found = []
     for name in _FACTS:
         before, after = getattr(row, name), getattr(model, name)
-        # A value that the API does not report stays, except the date of retirement.
+        # A value that the API does not report is kept, except the date of retirement.
         if after == before or (after is None and name != "retires_at"):
             continue
         setattr(row, name, after)

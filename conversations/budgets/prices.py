@@ -13,7 +13,7 @@ from conversations.models import ApiModel, ModelPrice
 
 
 def load_price_list(model: str, at: datetime) -> PriceList:
-    """Return the prices in force; asking it for a kind without a price raises PriceMissing."""
+    """Return the prices in force; looking up a kind without a price raises PriceMissing."""
     tiers: dict[int, dict[str, int]] = {}
     rows = filter_prices_at(at).filter(model_id=model)
     for above, kind, micros in rows.values_list("above_tokens", "kind", "micros_per_million"):
@@ -48,7 +48,7 @@ def find_unpriced_models() -> dict[str, list[str]]:
 
 
 def find_small_windows(least: int) -> list[tuple[str, int]]:
-    """Return the enabled models with a window of fewer tokens, and their windows."""
+    """Return the enabled models whose window is below `least` tokens, and their windows."""
     rows = ApiModel.objects.filter(is_enabled=True, window__lt=least).order_by("pk")
     return list(rows.values_list("pk", "window"))
 
@@ -59,6 +59,6 @@ def list_enabled_models() -> set[str]:
 
 
 def has_catalogue() -> bool:
-    """Return whether the tables exist: before the first migration they do not."""
+    """Return whether the tables exist, which they do not before the first migration."""
     present = connection.introspection.table_names()
     return {ApiModel._meta.db_table, ModelPrice._meta.db_table} <= set(present)

@@ -1,4 +1,4 @@
-"""Reconciliation: recomputes windows from their reservations and ledger entries.
+"""Reconciliation: recompute windows from their reservations and ledger entries.
 
 The database adds them up while the window is locked, which every movement locks first.
 """
@@ -55,7 +55,7 @@ def _select_entry_amount(kinds: tuple[str, ...]) -> Subquery:
 
 
 def compute_totals(window: BudgetWindow) -> dict[str, int]:
-    """Return what the window should say: spent, held and overrun."""
+    """Return the recomputed totals of the window: spent, held and overrun."""
     rows = Reservation.objects.filter(window=window).annotate(cost=_select_entry_amount(_FINAL))
     closed = Q(is_open=False, cost__isnull=False)
     integer = BigIntegerField()

@@ -1,4 +1,4 @@
-"""Texts of refusals: which limit a call does not fit in, what is used of it, and until when."""
+"""Texts of refusals: which limit a call does not fit in, its present use, and until when."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def build_limit_refusal(status: BudgetStatus, amount: int) -> Refused:
 
 
 def build_turn_refusal(limit: int, spent: int, amount: int) -> Refused:
-    """Build the refusal of a call with which its turn would pass the cap on money."""
+    """Build the refusal of a call with which its turn would exceed the cap on money."""
     return Refused(
         "turn_money",
         f"This turn may cost {dollars(limit)}: {dollars(spent)} is spent, and another call may cost"

@@ -1,6 +1,6 @@
-"""What is used of a person's budgets: one answer for admission, pill, usage page and admin.
+"""The use of a person's budgets: one source for admission, pill, usage page and admin.
 
-It takes two queries, however many budgets and groups there are.
+It takes two queries, whatever the number of budgets and groups.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class EffectiveBudget:
     is_made: bool = False
 
     def is_of(self, window: BudgetWindow) -> bool:
-        """Return whether it is the window of this very budget."""
+        """Return whether it is the window of exactly this budget."""
         mine = self.rule.id, self.user_id, self.starts_at
         return (window.budget_id, window.user_id, window.starts_at) == mine
 
@@ -127,7 +127,7 @@ def _parse_percents(text: str) -> tuple[int, ...]:
 def filter_windows(found: Iterable[EffectiveBudget]) -> QuerySet[BudgetWindow]:
     """Return the windows that count in any of the budgets, in the order of their ids.
 
-    One statement of one shape, however many budgets there are. It may include windows that `counts`
+    One statement of one form, whatever the number of budgets. It may include windows that `counts`
     excludes, such as that of the day on which another budget's month began.
     """
     rows = list(found)
@@ -145,7 +145,7 @@ def _list_starts(found: Iterable[EffectiveBudget]) -> list[datetime]:
 
 
 def compute_status(budget: EffectiveBudget, windows: Iterable[BudgetWindow]) -> BudgetStatus:
-    """Add up what the windows say of a budget."""
+    """Add up the windows that count in a budget."""
     here = [window for window in windows if budget.counts(window)]
     return BudgetStatus(
         budget.rule,

@@ -2,7 +2,7 @@
 
 Everything that depends on the unit is in its row: what a call may use of it at most, what a call
 has used, how much answer fits in the room that is left, how amounts are shown, read and written,
-and how a refusal is worded. Other modules look the row up by the name in `Budget.unit`, so none of
+and the text of a refusal. Other modules look the row up by the name in `Budget.unit`, so none of
 them compares that name. A row without one of its parts, and a unit of the model without a row, are
 errors at import.
 """
@@ -31,7 +31,7 @@ from conversations.rendering.numbers import dollars
 
 @dataclass(frozen=True, slots=True)
 class CallSize:
-    """The most a call can use; `input_tokens` includes the margin and what searches find."""
+    """The most a call can use; `input_tokens` includes the margin and the results of searches."""
 
     prices: PriceList
     input_tokens: int
@@ -49,7 +49,7 @@ class CallSize:
 
 @dataclass(frozen=True, slots=True)
 class CallUse:
-    """What a call has used: its cost in micro-dollars, and the sum of what is billed."""
+    """What a call has used: its cost in micro-dollars, and its billed tokens."""
 
     cost: int
     usage: Usage
@@ -61,25 +61,25 @@ class Unit:
 
     #: The value of `Budget.unit`.
     name: str
-    #: The most a call of a size can use.
+    #: The most that a call of a size can use.
     worst: Callable[[CallSize], int]
     #: What a call has used.
     used: Callable[[CallUse], int]
-    #: The longest answer, in tokens, with which a call of a size stays within the room.
+    #: The longest answer, in tokens, with which a call of a size fits in the room.
     fit_output: Callable[[CallSize, int], int]
-    #: Counted with the first call of a turn that is paid, and with no other call of that turn.
+    #: Whether only the first paid call of a turn counts.
     is_once_per_turn: bool
     #: The condition on a settling or releasing LedgerEntry that differs from its call's result.
     wrong_settlement: Q
-    #: An amount for people, rounded.
+    #: Formats an amount for people, rounded.
     show: Callable[[int], str]
-    #: Reads an amount as people write it; raises Unreadable.
+    #: Parses an amount as people write it; raises Unreadable.
     read: Callable[[str], int]
     #: Decimal digits of an amount as it is read and written: 6 where micro-dollars are stored.
     digits: int
-    #: What a form asks for.
+    #: The form's word for the amount.
     measure: str
-    #: The end of the sentence that refuses a call; fields are `used` and `amount`.
+    #: The end of the sentence that refuses a call; its placeholders are `used` and `amount`.
     refusal: str
 
 
@@ -99,7 +99,7 @@ def _show_turns(amount: int) -> str:
 
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 _BILLED_TOKENS = reduce(add, (Coalesce(f"call__result__{name}", 0) for name in _COUNTS))
-#: The counts of a lost call, and of an answer without figures, are not known.
+#: The counts of a lost call, and of an answer without usage, are unknown.
 _UNKNOWN_TOKENS = Q(call__result__input_tokens=None) & ~Q(call__result__cost_basis="none")
 
 MONEY = Unit(
@@ -176,16 +176,16 @@ def show_amount(amount: int | None, unit: str) -> str:
 
 
 def parse_amount(text: str, unit: str) -> int:
-    """Read an amount in its unit: dollars of money, whole numbers of all else."""
+    """Read an amount in its unit: dollars for money, else whole numbers."""
     return UNITS[unit].read(text)
 
 
 def format_amount(amount: int, unit: str) -> str:
-    """Write an amount as `parse_amount` reads it: 12.50 of money, 500000 of all else."""
+    """Write an amount as `parse_amount` reads it: 12.50 for money, else 500000."""
     return format_decimal(amount, UNITS[unit].digits)
 
 
 def convert_to_cell(amount: int, unit: str) -> Decimal | int:
-    """Return an amount as the cell of a spreadsheet: a number, of money in dollars."""
+    """Return an amount as the cell of a spreadsheet: a number, for money in dollars."""
     digits = UNITS[unit].digits
     return Decimal(amount).scaleb(-digits) if digits else amount

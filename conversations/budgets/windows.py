@@ -1,7 +1,7 @@
 """Windows of budgets: created on first use, locked in the order of their ids.
 
 They are the last rows that a transaction locks (turn, conversation, windows), and a missing one is
-created before any is locked, so no two transactions wait for each other.
+created before any is locked, so no two transactions deadlock.
 """
 
 from __future__ import annotations

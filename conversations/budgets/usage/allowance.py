@@ -36,7 +36,7 @@ class Allowance:
     source: str = ""
     scope: str = "user"
     is_pool: bool = False
-    #: Allowances that this one overrides, the next one first.
+    #: Allowances that this one overrides, in order of precedence.
     instead_of: tuple[Rule, ...] = ()
     #: The grants that `limit` includes.
     grants: tuple[Granted, ...] = ()

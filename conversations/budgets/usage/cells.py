@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
-#: Characters a formula begins with; spreadsheets read full-width signs as plain ones.
+#: First characters of a formula; spreadsheets read full-width signs like plain ones.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 Cell = str | int | Decimal | None
@@ -32,7 +32,7 @@ def format_dollars(micros: int) -> str:
 
 
 def unquote_cell(text: str) -> str:
-    """Read a cell back as it was before it was quoted against formulas."""
+    """Return a cell's text as it was before it was quoted against formulas."""
     is_quoted = text.startswith("'") and _would_compute(text[1:])
     return text[1:] if is_quoted else text
 
@@ -45,5 +45,5 @@ def _quote_formula(cell: Cell) -> Cell:
 
 
 def _would_compute(text: str) -> bool:
-    """Return whether a text begins like a formula, or was quoted before."""
+    """Return whether a text begins like a formula, or like one that was quoted."""
     return text.lstrip(" '").startswith(_FORMULA)

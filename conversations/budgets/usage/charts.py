@@ -1,4 +1,4 @@
-"""Charts of what calls have cost: a column for each day."""
+"""Charts of the cost of calls: a column for each day."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conversations.budgets.usage.groups import Group
 from conversations.charts import Chart, Series, draw_bars
 from conversations.rendering.numbers import dollars, tokens
 
-#: Series of their own; the smaller ones are summed as the last.
+#: Most series in a chart; the smallest ones are summed as the last.
 MOST_SERIES = 5
 
 Shares = Iterable[tuple[str, str, int]]

@@ -62,7 +62,7 @@ def list_step_rows(span: Span) -> Rows:
         yield _cells_of_step(step)
 
 
-#: What can be downloaded, by the name in its URL.
+#: The sheets that can be downloaded, by the name in the URL.
 SHEETS: dict[str, Callable[[Span], Rows]] = {
     "users": list_user_rows,
     "groups": list_group_rows,
@@ -74,7 +74,7 @@ SHEETS: dict[str, Callable[[Span], Rows]] = {
 
 
 def limit_rows(rows: Iterable[tuple[Cell, ...]]) -> Rows:
-    """Yield at most MOST_ROWS rows, then one that says the file was cut."""
+    """Yield at most MOST_ROWS rows, then a row that says that the file was cut."""
     for at, row in enumerate(rows):
         if at > MOST_ROWS:
             yield (f"Cut after {MOST_ROWS:,} rows.",)

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Field, Func
 from django.utils.translation import gettext as _
 
-#: Days that one page may span.
+#: Most days of one page.
 MOST_DAYS = 366
 ONE = timedelta(days=1)
 
@@ -33,7 +33,7 @@ class UtcDay(Func):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Whole days, both ends included; `name` is the choice it came from."""
+    """Whole days, both ends included; `name` is the named span that was chosen."""
 
     first: date
     last: date
@@ -56,19 +56,19 @@ class Span:
 
 
 def read_span(query: Mapping[str, str], today: date) -> Span:
-    """Read the span that a page's query asks for: a named one, or from one day to another."""
+    """Read the span from a page's query: a named one, or from one day to another."""
     if query.get("from") or query.get("to"):
         return _read_custom_span(query.get("from", ""), query.get("to", ""), today)
     name = query.get("period", "")
     return make_named_span(name if name in NAMED else "month", today)
 
 
-#: Names of spans, in the order they are offered.
+#: Names of spans, in the order in which pages list them.
 NAMED = ("month", "last-month", "7", "30", "90")
 
 
 def make_named_span(name: str, today: date) -> Span:
-    """Return this month, the last month, or so many days up to today."""
+    """Return this month, the last month, or the given number of days up to today."""
     begins = today.replace(day=1)
     match name:
         case "month":

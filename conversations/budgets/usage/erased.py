@@ -1,4 +1,4 @@
-"""What erased conversations have cost by day and model, from their erasure rows."""
+"""The cost of erased conversations by day and model, from their erasure rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Erased:
 
 
 def list_erased_within(span: Span, owner_id: int | None = None) -> Iterator[Erased]:
-    """Yield the rows within a span, of one owner or of all."""
+    """Yield the rows within a span, for one owner or for all."""
     # A call was sent between the start of its conversation and its erasure.
     rows = Erasure.objects.filter(begun_at__lt=span.ends_at, erased_at__gte=span.starts_at)
     if owner_id is not None:

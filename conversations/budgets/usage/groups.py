@@ -38,7 +38,7 @@ def group_calls(calls: QuerySet[ApiCall], erased: Iterable[Erased]) -> tuple[Gro
 
 
 def sum_lines(groups: Iterable[Group], name: Callable[[Group], str]) -> tuple[Line, ...]:
-    """Add up the groups of each name, the dearest first."""
+    """Add up the groups of each name, the most expensive first."""
     found: dict[str, Figures] = defaultdict(Figures)
     for group in groups:
         found[name(group)] += group.figures

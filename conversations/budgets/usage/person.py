@@ -1,4 +1,4 @@
-"""What one person's calls have cost within a span: three queries, whatever the span."""
+"""The cost of one person's calls within a span: three queries, whatever the span."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from conversations.budgets.usage.groups import (
 from conversations.budgets.usage.sums import SUMS, Figures, Line, add_figures, filter_calls_within
 from conversations.models import ApiCall, User
 
-#: Conversations listed on their own; the others are one row.
+#: Conversations with a row of their own; the others share one row.
 MOST_CONVERSATIONS = 10
 
 
@@ -36,7 +36,7 @@ class Usage:
 
 
 def sum_usage(user: User, span: Span, *, is_named: bool = True) -> Usage:
-    """Add up a person's calls; unless `is_named`, conversations are named by their ids."""
+    """Add up a person's calls; without `is_named`, conversations are shown by their ids."""
     calls = filter_calls_within(span).filter(conversation__owner=user)
     groups = group_calls(calls, list_erased_within(span, owner_id=user.pk))
     return Usage(
@@ -52,7 +52,7 @@ def sum_usage(user: User, span: Span, *, is_named: bool = True) -> Usage:
 def _sum_conversations(
     calls: QuerySet[ApiCall], groups: tuple[Group, ...], *, is_named: bool
 ) -> tuple[Line, ...]:
-    """Return the dearest conversations, then all others as one line, and the erased as one."""
+    """Return the most expensive conversations, all others as one line, and the erased as one."""
     names = ("conversation__public_id", "conversation__title", "conversation__deleted_at")
     rows = calls.values("conversation_id", *names).annotate(**SUMS)
     top = rows.order_by("-micros", "conversation_id")[:MOST_CONVERSATIONS]

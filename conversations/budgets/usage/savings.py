@@ -1,4 +1,4 @@
-"""What transformations have saved, and how often a summary of the model was rejected."""
+"""What transformations have saved, and how often the model's summaries were rejected."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conversations.context.steps.kinds import ASKS_MODEL, GROWING
 from conversations.models import ApiCall, Transformation
 
 _SHRUNK = Q(outcome="applied") & ~Q(kind__in=GROWING)
-#: For `annotate` over transformations.
+#: Annotations for transformations.
 CHANGES = {
     "changes": Count("pk", filter=Q(outcome="applied")),
     "saved": Sum(F("tokens_before") - F("tokens_after"), filter=_SHRUNK),
@@ -47,7 +47,7 @@ class Changes:
 
     @property
     def rejected_share(self) -> int | None:
-        """Rejected summaries in percent; None where none was requested."""
+        """Rejected summaries in percent; None if none was requested."""
         return self.rejected * 100 // self.requested if self.requested else None
 
 

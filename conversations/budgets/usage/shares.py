@@ -1,4 +1,4 @@
-"""Money of each day, split by purpose, model, user or group.
+"""Cost of each day, split by purpose, model, user or group.
 
 A person in several groups counts in each, so groups may add up to more than the total.
 """
@@ -18,7 +18,7 @@ from conversations.budgets.usage.subjects import Subject
 from conversations.budgets.usage.sums import filter_calls_within
 from conversations.models import User
 
-#: Ways to split it, in the order they are offered.
+#: Ways to split the cost, in the order in which pages list them.
 WAYS = ("purpose", "model", "user", "group")
 
 Shares = list[tuple[str, str, int]]
@@ -56,7 +56,7 @@ def map_groups(keys: Iterable[int | None]) -> defaultdict[int | None, tuple[str,
 
 
 def sum_by_group(people: Iterable[Subject]) -> list[Subject]:
-    """Add people up by their groups, the dearest first; one query."""
+    """Add people up by their groups, the most expensive first; one query."""
     rows, found = list(people), dict[str, Subject]()
     names = map_groups(one.key for one in rows)
     for one in rows:

@@ -22,7 +22,7 @@ from conversations.budgets.usage.subjects import Subject, sum_models, sum_users
 from conversations.budgets.usage.sums import FLAGGED, Figures, add_figures, filter_calls_within
 from conversations.models import LIVE, Reservation, Turn
 
-#: A reservation that is open for longer belongs to no live call.
+#: A reservation open for longer belongs to no live call.
 STUCK = timedelta(hours=1)
 
 
@@ -58,7 +58,7 @@ class Site:
     saved: Spread
     now: Now
     erased: tuple[Erased, ...]
-    #: Calls with figures that were impossible or missing.
+    #: Number of calls with impossible or missing figures.
     flagged: int
 
     @property
@@ -81,7 +81,7 @@ class Site:
 
 
 def sum_site(span: Span) -> Site:
-    """Add up everything the overview page shows of a span."""
+    """Add up everything that the overview page shows of a span."""
     erased = list(list_erased_within(span))
     rows = group_calls(filter_calls_within(span), erased)
     return Site(

@@ -11,7 +11,7 @@ from conversations.budgets.usage.erased import list_erased_within
 from conversations.budgets.usage.sums import filter_calls_within
 from conversations.models import User
 
-#: Rows read at a time, and rows of one file.
+#: Rows read at a time, and most rows of one file.
 PAGE, MOST_ROWS = 2_000, 200_000
 HEAD = (
     "sent at (UTC)", "conversation", "model", "purpose", "calls", "input tokens", "output tokens",

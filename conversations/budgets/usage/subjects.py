@@ -29,7 +29,7 @@ NONE, UNCHANGED = Figures(), Changes()
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """One user (`key`) or model; `compacting` is the part of the cost that summaries had."""
+    """One user (`key`) or model; `compacting` is the part of the cost that summaries caused."""
 
     name: str
     figures: Figures = NONE
@@ -48,7 +48,7 @@ class Subject:
 
 
 def sum_users(span: Span, erased: Iterable[Erased]) -> list[Subject]:
-    """Return the users whose calls were sent within the span, the dearest first; three queries."""
+    """Return the users whose calls were sent within the span, by falling cost; three queries."""
     found: defaultdict[int, Subject] = defaultdict(lambda: Subject(""))
     calls = filter_calls_within(span).values("conversation__owner").order_by()
     for row in calls.annotate(**SUMS, paid=_COMPACTING):
@@ -66,7 +66,7 @@ def sum_users(span: Span, erased: Iterable[Erased]) -> list[Subject]:
 
 
 def sum_models(span: Span, groups: Iterable[Group]) -> list[Subject]:
-    """Return the models that answered within the span, the dearest first; one query."""
+    """Return the models that answered within the span, by falling cost; one query."""
     found: defaultdict[str, Subject] = defaultdict(lambda: Subject(""))
     for group in groups:
         before, paid = found[group.model], group.figures.micros

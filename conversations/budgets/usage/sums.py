@@ -11,7 +11,7 @@ from django.db.models import Count, Q, QuerySet, Sum
 from conversations.budgets.usage.days import Span
 from conversations.models import ApiCall, ApiResult
 
-#: For `annotate` over calls; `input` is what was neither read from nor written to the cache.
+#: Annotations for calls; `input` is what was neither read from nor written to the cache.
 SUMS = {
     "calls": Count("pk"),
     "input": Sum("result__input_tokens"),
@@ -20,14 +20,14 @@ SUMS = {
     "cache_write": Sum("result__cache_write_tokens"),
     "micros": Sum("result__cost_micros"),
 }
-#: Calls whose usage had an impossible figure, and complete answers without usage.
+#: Condition on calls whose usage had an impossible figure, and complete answers without usage.
 FLAGGED = Q(result__cost_basis="clamped") | Q(
     result__cost_basis="estimated", result__status="complete"
 )
 
 
 def is_flagged(result: ApiResult) -> bool:
-    """Return whether FLAGGED applies to one row."""
+    """Return whether FLAGGED applies to one result."""
     is_bare = result.cost_basis == "estimated" and result.status == ApiResult.Status.COMPLETE
     return is_bare or result.cost_basis == "clamped"
 
@@ -75,7 +75,7 @@ class Figures:
 
     @property
     def cached(self) -> int | None:
-        """The share of them that came from the cache, in percent; None without requests."""
+        """Share of the request tokens read from the cache, in percent; None without requests."""
         return self.cache_read * 100 // self.context if self.context else None
 
 
