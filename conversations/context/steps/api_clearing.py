@@ -38,7 +38,7 @@ CLEARED = "[Old tool result cleared by context management]"
 
 @dataclass(frozen=True, slots=True)
 class Clearing:
-    """Clear all but `keep` results above `trigger` tokens, if that frees `at_least` tokens."""
+    """Above `trigger` tokens clear all but `keep` results, if that frees `at_least` tokens."""
 
     trigger: int = 100_000
     keep: int = 3

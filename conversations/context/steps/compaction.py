@@ -25,7 +25,7 @@ from conversations.context.view.edits import SpliceBlocks, Transformation, build
 from conversations.context.view.message_shape import Result
 from conversations.context.view.view import Message, View
 
-#: Tokens of the notice in a compacted result; a cut that saves less is not made.
+#: Tokens of the notice in a compacted result; a cut that saves less is not worth it.
 _NOTICE = 56
 _DONE = ("compaction", "restore")
 

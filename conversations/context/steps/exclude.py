@@ -1,7 +1,7 @@
 """Leave a past tool result or message out of what is sent, at a person's request.
 
 A short notice that names the original for recall replaces it. So it is a compaction to nothing:
-calls keep their results, ids and error flags are unchanged, and the log keeps the original. The
+calls keep their results, ids and error flags are unchanged, and the log entry keeps it out. The
 first message stays, since it says what the conversation is about.
 """
 
