@@ -1,7 +1,7 @@
 """The reading log: who read what of other people's conversations, recorded before it is shown.
 
 It consists of Django's log entries with an action flag of its own, so they are in the admin history
-of the conversation. Entries are read-only, and the users they name cannot be deleted.
+of the conversation. Entries are read-only, and a user with entries cannot be deleted.
 """
 
 from __future__ import annotations

@@ -49,13 +49,13 @@ def rename_conversation(*, conversation: Conversation, title: str) -> str:
 
 
 def pin_conversation(*, conversation: Conversation, is_pinned: bool) -> None:
-    """Pin it to the top of the list, or unpin it."""
+    """Pin the conversation to the top of the list, or unpin it."""
     at = (conversation.pinned_at or timezone.now()) if is_pinned else None
     _update(conversation, pinned_at=at)
 
 
 def archive_conversation(*, conversation: Conversation, is_archived: bool) -> None:
-    """Archive it, which unpins it too, or put it back into the list."""
+    """Archive the conversation, which also unpins it, or put it back into the list."""
     if is_archived:
         _update(
             conversation, archived_at=conversation.archived_at or timezone.now(), pinned_at=None
@@ -65,7 +65,7 @@ def archive_conversation(*, conversation: Conversation, is_archived: bool) -> No
 
 
 def delete_conversation(*, conversation: Conversation) -> Turn | None:
-    """Move it to the trash; request a stop of the running turn and return that turn."""
+    """Move the conversation to the trash; request a stop of the running turn and return it."""
     with transaction.atomic():
         row = lock_conversation(conversation.pk)
         if row.deleted_at is None:
@@ -80,7 +80,7 @@ def delete_conversation(*, conversation: Conversation) -> Turn | None:
 
 @transaction.atomic
 def restore_conversation(*, conversation: Conversation) -> None:
-    """Restore it from the trash, unchanged."""
+    """Restore the conversation from the trash, unchanged."""
     _update(lock_conversation(conversation.pk), deleted_at=None, erase_at=None)
 
 

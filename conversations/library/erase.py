@@ -6,7 +6,7 @@ the last digest of the erased chain, so that anchors of it can still be explaine
 stays: the cost of the calls becomes one correcting entry in each budget window, so that windows
 still equal the sum of their entries, and the erasure row keeps the cost by day and model.
 Conversations in the trash are erased when their time is over, but not before running turns have
-ended and calls in doubt are settled.
+ended and every call has its result.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def read_sidebar(
 
 
 def annotate_rows(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
-    """Annotate the columns of a list row, and whether a turn is running or waiting."""
+    """Load only the columns of a list row; annotate whether a turn is running or waiting."""
     live = Turn.objects.filter(conversation=OuterRef("pk"), state__in=LIVE)
     waiting = live.filter(state="approval_wait")
     fields = (

@@ -108,7 +108,7 @@ class Topic:
         return is_own or step is None or step[1] > self.read
 
     def is_base(self, event: Event, step: Step | None) -> bool:
-        """Return whether later text is appended to the frame of this event, just followed."""
+        """Return whether later text is appended to this event's frame; after `follow_state`."""
         is_open = isinstance(event, RoundOpened) and self.live is not None
         return is_open and step is not None and self.text == (step[1], 0)
 
@@ -142,8 +142,7 @@ class Topic:
     def follow_snapshot(self, version: int, turn: int, *, has_text: bool) -> None:
         """Update the state from a snapshot, which may be newer than the last event.
 
-        `turn` is the running turn, 0: none; `has_text`: the text of the running answer is not
-        stored yet.
+        `turn` is the running turn, 0: none; `has_text`: its text is not stored yet.
         """
         self.read = max(self.read, version)
         self.turn = max(self.turn, turn)

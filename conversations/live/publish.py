@@ -125,8 +125,7 @@ async def _handle_for(topic: Topic, message: Message) -> None:
         case {"type": "answer"}:
             await _handle_answer(topic, message)
         case _:
-            # The sender runs another version of the code: pages read what this process cannot
-            # render.
+            # The sender runs another version of the code, whose event cannot be rendered here.
             topic.demand_snapshots()
 
 

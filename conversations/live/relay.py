@@ -184,8 +184,7 @@ class Relay:
         while True:
             try:
                 if not self._channel:
-                    # The name exists before the subscription, which may fail, so the name is kept
-                    # here.
+                    # Keep the name: it exists before the subscription, which may fail.
                     self._channel = await self._layer.new_channel("relay.")
                     self._joining.set()
                 message = await self._layer.receive(self._channel)

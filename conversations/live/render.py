@@ -1,4 +1,4 @@
-"""Events as HTML fragments, each by the template of its name; only streamed text has none.
+"""Events as HTML fragments, each by the template of its name; streamed text without one.
 
 There is no request that names a reader. The reader is the owner, so the owner's preferences apply,
 with the language they chose or that of the browser which connected last.
@@ -38,8 +38,7 @@ Context = dict[str, Any]
 class Snapshot(NamedTuple):
     """The HTML after a bookmark, the page's new bookmark, and the version that it shows.
 
-    `turn` is the running turn, 0: none; `has_text`: the text of the running answer is not stored
-    yet.
+    `turn` is the running turn, 0: none; `has_text`: its text is not stored yet.
     """
 
     html: str
@@ -99,7 +98,7 @@ def _read_context(conversation: Conversation, event: Event, preferences: Prefere
     if shows & {Shows.OPEN_ROUND, Shows.ROUND}:
         found = transcript.read_round(conversation, named.turn, named.round)
         if Shows.OPEN_ROUND in shows:
-            # It may have markers already. Its text arrives as stream, even if it is stored by now.
+            # It may have markers already. Its text is streamed, even if it is stored by now.
             found = Round(named.round, found.markers, is_live=True, fallback=found.fallback)
         context |= {"turn": {"number": named.turn}, "round": found}
     if Shows.QUEUE in shows:

@@ -65,8 +65,7 @@ class TurnStage:
         pace.begin()
         #: Held while an event is published, so that all processes get the events in one order.
         self._order = asyncio.Lock()
-        #: The step of the claim until it is published; the last published step; the text's
-        #: position.
+        #: The claim's step until it is published; the last published step; the text's position.
         self._claimed, self._step, self._at = lease.step, (0, 0), (0, 0)
         self._markdown = Incremental()
         self._text, self._thinking = list[str](), list[str]()

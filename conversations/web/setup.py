@@ -66,8 +66,7 @@ def _is_used_up() -> bool:
 
 @sensitive_post_parameters()
 def page(request: HttpRequest, token: str) -> HttpResponse:
-    # Read without creating: a token that one post creates could be used up by a concurrent copy of
-    # it.
+    # Never create one here: a concurrent copy of this post could use up the new token.
     known = "" if has_administrator() else _read_token()
     if not known:
         raise Http404("no such page")

@@ -187,8 +187,8 @@ def run_postgres(program: str, *options: str) -> None:
     }
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="agentweb-") as file:
         if password := str(given.get("password") or ""):
-            # The password goes into a file: other users may read arguments, and children inherit
-            # the environment.
+            # The password goes into a file: others may read arguments, and children inherit
+            # variables.
             escaped = password.replace("\\", "\\\\").replace(":", "\\:")
             file.write(f"*:*:*:*:{escaped}\n")
             file.flush()

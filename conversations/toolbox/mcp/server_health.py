@@ -34,7 +34,7 @@ class ServerHealth:
     refused: int
     calls: int
     failures: int
-    #: Milliseconds.
+    #: Median duration of a call, in milliseconds.
     middle: int | None
 
 
