@@ -1,4 +1,4 @@
-"""Which budgets apply to a person, where each comes from, and what is used of it.
+"""Which budgets apply to a person, where each comes from, and its present use.
 
 All pools apply: the site's and those of the person's groups. For each unit and period one allowance
 applies: the person's own, else the largest of the groups', else the site's.

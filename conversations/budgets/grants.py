@@ -123,7 +123,7 @@ def correct_window(
     actor: User | None = None,
     form: UUID | None = None,
 ) -> LedgerEntry:
-    """Append a correction of what a window has spent; a negative amount gives back.
+    """Append a correction of what a window has spent; a negative amount reduces it.
 
     `form` identifies the submitted form: a second submit returns the first entry.
     """

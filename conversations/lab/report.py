@@ -80,7 +80,6 @@ class Report:
     join: list[int] = field(default_factory=list)
 
     def add_step(self, step: Step, prices: PriceList) -> None:
-        """Count one call."""
         self.overruns += step.overruns
         self.violations += step.violations
         for change in step.changes:
@@ -109,7 +108,6 @@ class Report:
         self.join.append(step.join_ns)
 
     def add_fact(self, found: FactOutcome) -> None:
-        """Count one fact."""
         self.facts.add(found)
         if found.fact.is_sole:
             self.sole.add(found)

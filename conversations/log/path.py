@@ -82,7 +82,7 @@ def _read_rows(conversation: Conversation, where: Q) -> Entries:
 def _link_entries(found: Entries) -> Entries:
     """Link an entry whose parent is lost to the newest one before it.
 
-    Only a damaged database has such an entry; verification names it, and the conversation goes on.
+    Only a damaged database has such an entry; verification reports it, and the conversation stays usable.
     """
     lost = {parent for parent, _ in found.values() if parent and parent not in found}
     if not lost:
@@ -154,7 +154,7 @@ def fold_entry(view: View, entry: Message | Change) -> View:
     """Return the view after one more entry.
 
     A change that cannot be applied to what is stored changes nothing: its rows, or those it names,
-    were damaged later. Verification reports that, and the conversation must go on.
+    were damaged later. Verification reports that, and the conversation stays usable.
     """
     if isinstance(entry, Message):
         return view.append(entry)

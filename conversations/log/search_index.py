@@ -106,7 +106,7 @@ def index_messages(*, conversation: Conversation, rows: Iterable[Message]) -> No
 
 
 def index_title(*, conversation: Conversation) -> None:
-    """Index the present title in place of the one before."""
+    """Index the present title and remove the previous one."""
     SearchText.objects.filter(conversation=conversation, seq=0).delete()
     SearchText.objects.bulk_create(
         SearchText(

@@ -67,7 +67,6 @@ def list_guarded_models() -> list[type[AppendOnly]]:
 
 
 def list_guarded_tables() -> list[str]:
-    """Return the names of the append-only tables."""
     return [kind._meta.db_table for kind in list_guarded_models()]
 
 

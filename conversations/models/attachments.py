@@ -1,4 +1,4 @@
-"""Attachments: files that a person put into a message.
+"""Attachments: files that a person attached to a message.
 
 The bytes are stored once, as base64 in a Blob, however often a file is sent. A prompt references
 the blob where the request will have the data, so the log stays small and pages never load them.

@@ -1,4 +1,4 @@
-"""Calendar periods: the window of an hour, day, week or month that holds a moment, in a time zone.
+"""Calendar periods: the window of an hour, day, week or month that contains a moment, in a time zone.
 
 A window starts when the zone's clocks first show its start, and ends where the next one starts. So
 windows never overlap and leave no gap, however clocks are changed: a day has 23, 24 or 25 hours, an
@@ -48,7 +48,7 @@ def format_moment(at: datetime, name: str) -> str:
 
 
 def compute_bounds(period: str, zone: str, now: datetime) -> Bounds:
-    """Return the window of `period` that holds `now`; raises ZoneUnknown and KeyError."""
+    """Return the window of `period` that contains `now`; raises ZoneUnknown and KeyError."""
     if period == "lifetime":
         return _LIFETIME, None
     there, (floor, move) = load_zone(zone), _STEPS[period]

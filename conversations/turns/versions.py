@@ -166,7 +166,7 @@ def _find_prompt(turn: Turn) -> Message:
 
 
 def _replace_text(content: str, typed: str, keep: Collection[int] | None) -> list[str]:
-    """Put a text block in place of the first text block, and drop the other text blocks."""
+    """Replace the first text block by the typed text, and drop the other text blocks."""
     blocks: list[str] = []
     for place, text in enumerate(wire.split(content)):
         if wire.decode(text)["type"] != "text":

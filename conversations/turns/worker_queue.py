@@ -39,7 +39,6 @@ def count_stuck_turns(*, waited: timedelta, silent: timedelta) -> int:
 
 
 def read_database_time() -> datetime:
-    """Return the database's time."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SELECT clock_timestamp()")

@@ -1,4 +1,4 @@
-"""How long the API keeps what it caches of a conversation: five minutes or an hour.
+"""Choose how long the API keeps what it caches of a conversation: five minutes or an hour.
 
 An hour costs more for each token written, and saves writing the whole context again after a pause
 of more than five minutes. It is chosen if, by the pauses of the conversation (or, before any are

@@ -7,7 +7,7 @@ is bounded: the newest lines stay, and a last line counts the older ones by thei
 
 Each tool has a template for what its calls did (`Policy.actions`); read-only tools have an empty
 one. A call of a tool without a template counts as an action if its result is short, like a
-confirmation; all other calls are in the recall list.
+confirmation; the recall list has the other calls of such tools.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ _WRITTEN = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A reduction: messages before index `end` are removed, those behind it compacted.
+    """A reduction: messages before index `end` are removed, later ones compacted.
 
     Compacted are the messages numbered `since` to `until`. With `may_summarise` a summary replaces
     the messages before `end`, else they are dropped.

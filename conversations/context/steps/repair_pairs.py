@@ -113,7 +113,7 @@ class PairMending:
         return results, others
 
     def _add_lost(self, first: Draft | None, expected: Expected, last: Draft) -> None:
-        """Write results for the calls without one, in a message of results if a number is free."""
+        """Write results for the calls without one, in a message of results if possible."""
         self.has_lost = True
         lost = [write_result(call, LOST_RESULT) for calls in expected.values() for call in calls]
         if first is not None and (first.kind == "results" or last.seq + 1 >= first.seq):

@@ -1,7 +1,7 @@
 """Find the names in a text that a summary must keep: addresses, files, identifiers, numbers.
 
 The text is split at spaces and punctuation first and each piece is judged by itself, so the work is
-linear and no regular expression can take exponential time on a long blob.
+linear and no regular expression can backtrack over a long blob.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ def _find_error_lines(text: str, room: int) -> str:
         found = _MATTERS.search(text, at)
         if found is None:
             break
-        # The search restarts at the end of the last line, which may be the one examined.
+        # The line begins after a line break, which may be that of the last line examined.
         start = text.rfind("\n", max(at - 1, 0), found.start()) + 1
         end = text.find("\n", found.end())
         line = text[start : end if end >= 0 else len(text)]

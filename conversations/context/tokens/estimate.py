@@ -29,7 +29,7 @@ _PUNCTUATION, _WORD = 96, 15
 FRAME = 4
 #: Tokens of the text in which the API wraps a compaction block.
 WRAP = 64
-#: Fields that only the API reads: it counts their decoded content, not their characters.
+#: Fields that only the API reads: it counts what they contain, not their characters.
 _SEALED = frozenset({"encrypted_content", "encrypted_index", "encrypted_stdout"})
 #: Hundredths of a token per character of such a field, measured on recorded searches.
 _SEALED_WEIGHT = 30

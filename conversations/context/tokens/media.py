@@ -1,7 +1,7 @@
 """What the API accepts as a file in a message, judged by the bytes, never by a name or a header.
 
 The limits are those of the API, here and nowhere else. The type of a file is what its first bytes
-show; a text is UTF-8 without control characters, and no markup that a browser might run.
+show; a text is UTF-8 without control characters, and no page of markup that a browser might run.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ Source = Literal["reported", "counted", "estimated"]
 
 @dataclass(frozen=True, slots=True)
 class SpliceBlocks:
-    """In message `seq`, put `blocks` (wire texts) in place of `drop` blocks from index `at`."""
+    """In message `seq`, replace `drop` blocks from index `at` by `blocks` (wire texts)."""
 
     seq: int
     at: int
@@ -40,7 +40,7 @@ class SpliceBlocks:
 
 @dataclass(frozen=True, slots=True)
 class SpliceMessages:
-    """Put `messages` in place of those numbered `first` to `last`, both included."""
+    """Replace the messages numbered `first` to `last`, both included, by `messages`."""
 
     first: int
     last: int
