@@ -82,7 +82,8 @@ def _read_rows(conversation: Conversation, where: Q) -> Entries:
 def _link_entries(found: Entries) -> Entries:
     """Link an entry whose parent is lost to the newest one before it.
 
-    Only a damaged database has such an entry; verification reports it, and the conversation stays usable.
+    Only a damaged database has such an entry; verification reports it, and the conversation
+    stays usable.
     """
     lost = {parent for parent, _ in found.values() if parent and parent not in found}
     if not lost:

@@ -1,4 +1,4 @@
-"""Calendar periods: the window of an hour, day, week or month that contains a moment, in a time zone.
+"""Calendar periods: the hour, day, week or month that contains a moment, in a time zone.
 
 A window starts when the zone's clocks first show its start, and ends where the next one starts. So
 windows never overlap and leave no gap, however clocks are changed: a day has 23, 24 or 25 hours, an

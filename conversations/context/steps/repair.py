@@ -165,7 +165,7 @@ class Repair:
         self.done.add(draft.kind)
 
     def _leave_out_served(self) -> None:
-        """Leave out calls of the API's own tools without a result in their answer; if there are none, all."""
+        """Leave out calls of the API's own tools whose answer lacks the result, else all."""
         changed = False
         for some in self.drafts.list_runs():
             kinds = leave_out_unpaired(some, may_wait=False)
