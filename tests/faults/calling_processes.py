@@ -21,7 +21,7 @@ from random import Random
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one process does; it may be killed with its first call open, which the others await."""
+    """The work of one process; with `is_dying` it is killed with its first call open."""
 
     leases: tuple[tuple[int, int, int, int, int], ...]
     threads: int
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _forked(plan: Plan, reading: int, writing: int) -> int:
-    """Fork a process; one that lives begins when no other still holds the end to write to."""
+    """Fork a process; a surviving one starts when no other holds the write end of the pipe."""
     child = os.fork()
     if not child:
         try:

@@ -21,7 +21,7 @@ def emulator() -> Iterator[EmulatorServer]:
 async def app(
     emulator: EmulatorServer, settings: Any, monkeypatch: Any, transactional_db: None
 ) -> AsyncIterator[App]:
-    """The app with short waits; a test may set others before it goes on."""
+    """The app with short waits; a test may set others first."""
     settings.ANTHROPIC_BASE_URL = emulator.url
     settings.AGENTWEB_MAX_BACKOFF_SECONDS = 0.05
     async with running(emulator, monkeypatch) as found:

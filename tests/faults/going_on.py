@@ -11,12 +11,12 @@ from conversations.models import ApiCall, ApiResult, Transformation, Turn
 from tests.faults.running_app import Chat, reductions
 from tests.web.fold import parsed
 
-#: What nobody who reads a conversation should have to know.
+#: Protocol terms that people who read a conversation should not need to know.
 PROTOCOL = re.compile(
     r"(?<!code )block|index|tool_use|tool_result|messages\.|content\.|signature|protocol"
 )
 STYLE = re.compile(r"<style.*?</style>", re.DOTALL)
-#: The pages that everybody reads; the record of a call is for those who know the API.
+#: Pages for everybody; the record of a call is for those who know the API.
 FOR_ALL = ("", "inspect/", "inspect/now/", "export.html")
 
 
@@ -36,9 +36,9 @@ def is_of_call_after(problem: Problem, before: int) -> bool:
 async def check_going_on(
     chat: Chat, *, repairs: int, kind: str = "repair", refused: int = 0
 ) -> None:
-    """Say three things: only the first is preceded by a change of the kind; all are answered.
+    """Check that three turns are answered, with `repairs` changes before the first and no more.
 
-    `refused` counts the requests that the API refused in all.
+    `refused` is the total number of requests that the API refused.
     """
     for words in ("Go on then", "List files", "And once more"):
         turn = await chat.say(words)
@@ -64,7 +64,7 @@ def read_body(answer: Any) -> str:
 
 
 async def check_pages(chat: Chat) -> None:
-    """Open every page about the conversation; those for everybody name nothing of the protocol."""
+    """Open every page about the conversation; those for everybody use no protocol terms."""
     place = f"/c/{chat.conversation.public_id}/"
     rows = chat.conversation.transformations.values_list("seq", flat=True)
     changes = [f"inspect/events/{seq}/" for seq in await run_db(lambda: list(rows))]

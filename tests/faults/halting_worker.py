@@ -17,8 +17,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-#: Before a call is started; before its tool runs; after what it did; after its result is stored;
-#: after all results are.
+#: Before a call is started; before its tool runs; after its effect; after its result is stored;
+#: after all results are stored.
 BORDERS = ("planned", "started", "effect", "finished", "results")
 
 

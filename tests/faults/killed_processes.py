@@ -33,9 +33,9 @@ from conversations.models import Message, User  # noqa: E402
 def killed(
     work: Callable[[Callable[[str], object]], None], pause: float, *, begun: bool = False
 ) -> list[str]:
-    """Run the work in a child that is killed after so many seconds; give what it said was done.
+    """Run the work in a child that is killed after `pause` seconds; return what it reported.
 
-    With `begun` the seconds count from the first thing it said.
+    With `begun` the seconds count from its first report.
     """
     let_go()
     reader, writer = os.pipe()
@@ -56,7 +56,7 @@ def killed(
 
 
 def let_go() -> None:
-    """Close every connection: one that a child shares would outlive it, transaction and all."""
+    """Close every connection: one shared with a child would outlive it, with its transaction."""
     connections.close_all()
     if connection.vendor == "postgresql":
         connection.close_pool()  # type: ignore[attr-defined]
@@ -81,7 +81,7 @@ def write(chance: random.Random, kills: int) -> str:
 
 
 def talk(each: int, tell: Callable[[str], object]) -> None:
-    """Send one message after another and answer it; tell what is acknowledged."""
+    """Send messages and answer them one after the other; report each acknowledged one."""
     from tests.support import people_and_turns
 
     user = User.objects.get(username="ada")
@@ -93,7 +93,7 @@ def talk(each: int, tell: Callable[[str], object]) -> None:
 
 def migrate(chance: random.Random, kills: int) -> str:
     for each in range(kills):
-        # Later each time, so that every part of it is met.
+        # Later each time, so that every part of it is reached.
         if killed(move, 0.02 + 0.12 * each + 0.1 * chance.random()):
             break
     is_whole()
@@ -106,7 +106,7 @@ def move(tell: Callable[[str], object]) -> None:
 
 
 def steps(chance: random.Random, least: int) -> str:
-    """Die at each step, as it is about to be committed and right behind that."""
+    """Die at each step, just before and just after its commit."""
     call_command("migrate", "auth", verbosity=0)
     done = 0
     while died(inside=True):
@@ -118,7 +118,7 @@ def steps(chance: random.Random, least: int) -> str:
 
 
 def died(*, inside: bool) -> bool:
-    """Migrate in a child that dies as a migration is recorded; tell whether there was one."""
+    """Migrate in a child that dies when a migration is recorded; return whether there was one."""
     let_go()
     child = os.fork()
     if not child:
@@ -149,7 +149,7 @@ def die() -> None:
 
 
 def is_whole() -> None:
-    """Finish, and see that everything works."""
+    """Finish the migration and check that everything works."""
     call_command("migrate", verbosity=0)
     assert find_missing_guards() == []
     from tests.support import replayed_turns, stored_turns

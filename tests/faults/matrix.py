@@ -12,30 +12,30 @@ from typing import Any
 from conversations.agent.finish import LEFT_OUT, WRONG_CALLS
 from conversations.claude.client import Deadlines
 
-#: Rows of the group; its numbers have gaps.
+#: Rows of the group; numbers 13 and 24 are not used.
 NUMBERS = tuple(f"F{number}" for number in range(1, 30) if number not in (13, 24))
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the matrix: the fault asked for, and what must come of it."""
+    """A row of the matrix: the ordered fault and the expected outcome."""
 
     name: str
     fault: str
     #: State, finish reason and error code of the turn.
     end: tuple[str, str, str]
-    #: Requests that are made.
+    #: Number of requests made.
     requests: int
-    #: What the page says.
+    #: A text that the page shows.
     says: str = ""
     words: str = "Answer in 200 words"
-    #: Whether the answer's text, or a part of it, is kept.
+    #: Whether the text of the answer, or a part of it, is kept.
     keeps: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
 
     @property
     def deadlines(self) -> Deadlines | None:
-        """Those that it is about; what is to come in time has all the time of a busy machine."""
+        """Return the deadlines under test; all others are long, for a busy machine."""
         match self.name.partition(" "):
             case "F15", _, "in time":
                 return None

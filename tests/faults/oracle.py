@@ -35,12 +35,12 @@ from conversations.models import (
 from tests.faults.running_app import App, Chat
 from tests.support.running_turns import unrecorded
 
-#: Why a client goes away while the server may still be writing.
+#: Errors at which a client disconnects while the server may still be writing.
 _WENT_AWAY = ("protocol_error", "timeout")
 
 
 async def check_everything(chat: Chat) -> None:
-    """The oracle, and a next message is answered."""
+    """Check that a next message is answered, and all invariants."""
     app = chat.app
     app.clock.ahead += 61
     turn = await chat.say("Are you there?")
@@ -55,7 +55,7 @@ async def check_everything(chat: Chat) -> None:
 
 
 def check_rows() -> None:
-    """O1, O3, O4, O6 and O7 for everybody, once nothing runs."""
+    """Check O1, O3, O4, O6 and O7 for all conversations, once nothing runs."""
     check_totals()
     for conversation in Conversation.objects.all():
         check_log(conversation)
@@ -63,7 +63,7 @@ def check_rows() -> None:
 
 
 def check_totals() -> None:
-    """O1, O4 and O6 for everybody."""
+    """Check O1, O4 and O6 for all conversations."""
     assert not Turn.objects.filter(state__in=LIVE).exists()
     assert ApiCall.objects.filter(result=None).count() == 0
     assert Message.objects.filter(kind="prompt").count() == Turn.objects.count()
@@ -79,7 +79,7 @@ def check_totals() -> None:
 
 
 def check_log(conversation: Conversation) -> None:
-    """O3: the numbers of the log have no gap and no double."""
+    """Check O3: the numbers of the log have no gaps and no duplicates."""
     seqs = [
         *Message.objects.filter(conversation=conversation).values_list("seq", flat=True),
         *Transformation.objects.filter(conversation=conversation).values_list("seq", flat=True),
@@ -88,7 +88,7 @@ def check_log(conversation: Conversation) -> None:
 
 
 async def check_requests(app: App) -> None:
-    """O2: every request is valid, judged apart from what it was answered, and is in the audit."""
+    """Check O2: every request is valid, whatever its response was, and is in the audit."""
     assert await run_db(unrecorded, app.emulator) == []
     for row in app.emulator.emulator.log:
         if row.path == "/v1/messages":
@@ -103,7 +103,7 @@ async def check_requests(app: App) -> None:
 
 
 async def check_page(chat: Chat) -> None:
-    """O3: who followed every frame sees what somebody sees who comes now."""
+    """Check O3: a page that got every frame equals a newly loaded one."""
     fresh = await chat.fresh()
     assert not chat.page.missed, chat.page.missed
     turns = Turn.objects.filter(conversation=chat.conversation)
@@ -112,14 +112,14 @@ async def check_page(chat: Chat) -> None:
 
 
 def check_runs(app: App) -> None:
-    """O5: no tool call ran twice, and what counts as run has run."""
+    """Check O5: no tool call ran twice, and every call recorded as done has run."""
     assert set(app.runs.values()) <= {1}
     ran = ToolCall.objects.filter(state="ok").values_list("turn_id", "tool_use_id")
     assert set(ran) <= set(app.runs)
 
 
 def check_prompts(chat: Chat) -> None:
-    """O6: every acknowledged message is stored, once."""
+    """Check O6: every acknowledged message is stored, once."""
     rows = Message.objects.filter(
         conversation=chat.conversation, kind="prompt", turn__retry_of=None
     )
@@ -128,21 +128,21 @@ def check_prompts(chat: Chat) -> None:
 
 
 async def settled(emulator: EmulatorServer) -> None:
-    """Wait until the emulator has seen everybody go whose stream it was writing."""
+    """Wait until the emulator has noticed every disconnected client."""
     async with asyncio.timeout(60):
         while emulator.emulator.open_streams:
             await asyncio.sleep(0.01)
 
 
 def check_bills(emulator: EmulatorServer, results: QuerySet[ApiResult]) -> None:
-    """O4: what each call cost is its bill; whoever went away may have been sent more than that."""
+    """Check O4: each call's cost is its bill, or less if the client disconnected."""
     bills = {key: bill.cost_micros for key, bill in emulator.emulator.bills.items()}
     paid: Counter[str] = Counter()
     untold = 0
     for row in results:
         went = row.status == "stopped" or row.error_type in _WENT_AWAY
         if row.cost_basis == "none":
-            # Gone before the first event: what it will cost was not told.
+            # Disconnected before the first event: its cost was not reported.
             untold += went
             continue
         if row.cost_basis == "estimated" and went:

@@ -22,31 +22,31 @@ from conversations.runtime.adapters import TurnCalls
 from tests.agent.twins import TwinLog, TwinStage, TwinTools
 from tests.faults.talks import WORDS, Talk
 
-#: Of both families of tokenizers, one with a dearer tier.
+#: Of both families of tokenizers, one with a more expensive tier.
 MODELS = ("claude-sonnet-5-5", "claude-haiku-5-5", "claude-opus-5-5",
           "claude-sonnet-4-6", "claude-haiku-4-5")  # fmt: skip
-#: Nothing came: the request was refused, nobody answered, or what came was no answer.
+#: No answer: the request was refused, nothing was sent, or not a valid answer.
 NOTHING = ("overloaded", "api_error", "bad_request", "rate_limited", "close", "html200",
            "error_first", "no_start", "hang")  # fmt: skip
-#: Odd, but the final figures came.
+#: Unusual answers with their final usage.
 WHOLE = ("refusal", "refusal_partial", "refusal_null", "max_tokens", "window", "empty", "nul",
          "end_before_stop", "duplicate_stop", "unknown_event", "unknown_block", "max_tokens_tool",
          "many_tools", "bad_json_tool", "redacted")  # fmt: skip
-#: The server cut it, or broke it where nobody can read on.
+#: Answers that the server cut, or broke so that no client can read on.
 CUT = ("error_after", "api_error_after", "cut_after", "reset_after", "end_after", "cut_bytes",
        "bad_sse", "no_delta")  # fmt: skip
-#: The client gave it up in a silence of the server, so that both know what was said.
+#: Given up by the client in a silence of the server: both know what was sent.
 GIVEN_UP = ("hang_after", "pings")
-#: The client went away while the server was writing: it may have written more than was read.
+#: The client disconnected while the server was writing: more may be written than was read.
 IN_FLIGHT = ("went", "duplicate_start", "index_skip", "duplicate_block_stop", "same_tool_ids")
 SUMMARISE = "Summarize this conversation."
 
 
 def fault(dice: Random, *, compacts: bool) -> str:
-    """Choose what goes wrong, if anything does."""
+    """Choose a fault, or none."""
     chance = dice.random()
     if compacts and chance > 0.6:
-        # There are no deltas to count.
+        # The answer has no deltas to count.
         return dice.choice(("cut_after:0", "error_after:0", "end_after:0", "no_delta", "bad_sse"))
     if chance < 0.10:
         name = dice.choice(NOTHING)
@@ -66,7 +66,7 @@ def fault(dice: Random, *, compacts: bool) -> str:
 
 @dataclass
 class Buyer:
-    """Makes calls as a turn does; `faults` says what went wrong with each."""
+    """Makes calls as a turn does; `faults` has the fault of each."""
 
     lease: Lease
     url: str
@@ -94,7 +94,7 @@ class Buyer:
     def talk(self) -> Talk:
         dice = self.dice
         if not self.talks:
-            # One in the dearer tier, one in the longer cache.
+            # One in the more expensive tier, one in the longer cache.
             self.talks.append(Talk("claude-haiku-5-5", "5m", WORDS * 5_400))
             self.talks.append(Talk("claude-sonnet-5-5", "1h", WORDS * 90))
         elif dice.random() < 0.08:
@@ -107,13 +107,13 @@ class Buyer:
         return dice.choice(self.talks[-6:])
 
     async def summarise(self, talk: Talk) -> None:
-        """Ask for a summary as the context engine does."""
+        """Request a summary as the context engine does."""
         made = build_envelope(model=talk.model, max_tokens=1_000, system=SUMMARISE)
         said = "\n".join(str(message["content"]) for message in talk.messages[-6:])
         await request_summary(self.ports("", 1), made, said)
 
     async def compact(self, talk: Talk, chosen: str) -> None:
-        """Have the API compact the talk, and go on from its block."""
+        """Have the API compact the conversation, and continue from its block."""
         found = await self.ask(talk.compacting(), talk, chosen, compacts=True)
         if found is not None and found.compaction:
             talk.compacted(wire.decode(found.compaction))
@@ -124,7 +124,7 @@ class Buyer:
     async def ask(
         self, made: Envelope, talk: Talk, chosen: str, *, compacts: bool = False
     ) -> Answer | None:
-        """Make a call; once more, a few times, where the runner would."""
+        """Make a call; retry a few times where the agent loop would."""
         messages = wire.encode(talk.messages)
         size = made.overhead + estimate_text(messages)
         for number in range(1, 4):
@@ -163,7 +163,7 @@ class Buyer:
 
 @dataclass
 class Stopping:
-    """The Model port of somebody who stops an answer after so many deltas."""
+    """A Model port whose person stops an answer after a number of deltas."""
 
     calls: TurnCalls
     switch: Switch

@@ -40,7 +40,7 @@ FINAL = ("done", "failed", "cancelled", "interrupted")
 
 @dataclass
 class Clock:
-    """The clock of the circuit breaker, which stands still until a test turns it."""
+    """The clock of the circuit breaker, which stands still until a test advances it."""
 
     ahead: float = 0.0
 
@@ -50,7 +50,7 @@ class Clock:
 
 @dataclass
 class Chat:
-    """One person's conversation: what they post, and the page that their socket makes."""
+    """One person's conversation: what they post, and the page that their socket builds."""
 
     app: App
     user: User
@@ -97,7 +97,7 @@ class Chat:
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[Chat]:
-        """Fold what the socket says into the page, as the browser does."""
+        """Apply the frames of the socket to the page, as the browser does."""
         socket = await self.socket()
 
         async def follow() -> None:
@@ -128,7 +128,7 @@ class Chat:
         return socket
 
     async def fresh(self) -> Page:
-        """Give the page of somebody who comes now."""
+        """Return a newly loaded page."""
         socket, page = await self.socket(), Page()
         page.take(await frame_of(socket))
         await socket.disconnect()
@@ -148,7 +148,7 @@ class App:
 
     @asynccontextmanager
     async def chat(self, *, limit: int = 50_000_000) -> AsyncIterator[Chat]:
-        """A new person with a budget and an open page on an empty conversation."""
+        """Create a person with a budget and an open page on an empty conversation."""
 
         def arrive() -> Chat:
             user = people_and_turns.person(f"p{uuid4().hex[:8]}")
@@ -162,7 +162,7 @@ class App:
             yield chat
 
     async def point_at(self, url: str, key: str = "sk-test") -> None:
-        """Use another address or account, with this app's clock for its circuit breaker."""
+        """Use another address or key, with this app's clock for its circuit breaker."""
         old = self.supervisor._claude
         self.supervisor._claude = Claude(
             api_key=key, base_url=url, deadlines=self.deadlines, now=self.clock
@@ -172,7 +172,7 @@ class App:
 
     @asynccontextmanager
     async def hurrying(self, deadlines: Deadlines = HASTY) -> AsyncIterator[None]:
-        """Give up soon what does not come; only while it lasts, since a busy machine is slow."""
+        """Use short deadlines inside the block only, since a busy machine is slow."""
         patient, self.deadlines = self.deadlines, deadlines
         await self.point_at(self.emulator.url)
         try:
@@ -197,7 +197,7 @@ async def running(emulator: EmulatorServer, monkeypatch: Any) -> AsyncIterator[A
         monkeypatch.setattr(TurnTools, "run", counting(app.runs))
         await app.point_at(emulator.url)
         yield app
-    # A handshake that was given up is closed by the collector only: mostly it is a young one.
+    # A handshake that was given up is only closed by the garbage collector, mostly in generation 1.
     gc.collect(1)
     deadline, rounds = time.monotonic() + 60, 0
     while (left := asyncio.all_tasks() - tasks - {asyncio.current_task()}) or emulator.connections:
@@ -209,7 +209,7 @@ async def running(emulator: EmulatorServer, monkeypatch: Any) -> AsyncIterator[A
 
 
 def counting(runs: Counter[tuple[int, str]]) -> Callable[[TurnTools, ToolUse], Awaitable[ToolDone]]:
-    """Give the tools' own `run`, which also counts."""
+    """Return a `run` of the tools that also counts."""
     run = TurnTools.run
 
     async def counted(self: TurnTools, use: ToolUse) -> ToolDone:
@@ -220,7 +220,7 @@ def counting(runs: Counter[tuple[int, str]]) -> Callable[[TurnTools, ToolUse], A
 
 
 def files(chat: Chat) -> list[str]:
-    """Name the files that tools have written for a person."""
+    """List the files that tools have written for a person."""
     return [entry.path for entry in workspace_for(chat.user.pk).entries()]
 
 

@@ -26,7 +26,7 @@ CLEARING = Clearing(trigger=3_000, keep=1)
 
 
 def scene(request: Request) -> Reply | None:
-    """Think, say and call something, every time something else; leave the rest to the others."""
+    """Think, write and call, differently every time; return None for other requests."""
     dice = Random(request.prompt)
     if not request.prompt.startswith("Number") or dice.random() < 0.3:
         return None
@@ -44,7 +44,7 @@ def words(dice: Random) -> str:
 
 @dataclass
 class Talk:
-    """A conversation on one model with one lifetime of its cache."""
+    """A conversation on one model with one cache lifetime."""
 
     model: str
     ttl: str
@@ -55,7 +55,7 @@ class Talk:
 
     @property
     def compacts(self) -> bool:
-        """Whether the API can compact it now."""
+        """Return whether the API can compact it now."""
         return "4-5" not in self.model and len(self.messages) > 3
 
     def envelope(self, max_tokens: int) -> Envelope:
@@ -82,7 +82,7 @@ class Talk:
         self.messages.append({"role": "user", "content": text})
 
     def look(self, text: str) -> None:
-        """Say something behind the result of a tool."""
+        """Append a message after the result of a tool."""
         self.uses += 1
         id = f"toolu_{len(self.messages)}_{self.uses}"  # noqa: A001
         self.say("Read it.")
@@ -93,6 +93,6 @@ class Talk:
         self.messages.append({"role": "user", "content": [result, said]})
 
     def compacted(self, block: dict[str, Any]) -> None:
-        """Go on from the block of a compaction."""
+        """Continue from the block of a compaction."""
         self.messages[:] = [{"role": "assistant", "content": [block]}]
         self.betas, self.uses = {api_clearing.COMPACTION}, 0

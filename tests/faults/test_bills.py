@@ -76,7 +76,7 @@ async def test_the_ledger_says_what_the_api_bills(
     seller: EmulatorServer, clock: VirtualClock
 ) -> None:
     if CALLS > MOST_CALLS_IN_CI:
-        # It takes longer than a test that hangs.
+        # This test takes longer than the limit for one that hangs.
         faulthandler.cancel_dump_traceback_later()
     dice = Random(SEED)
     buyer = Buyer(await run_db(started_turn), seller.url, clock, dice)
@@ -107,7 +107,7 @@ async def test_a_call_whose_worker_died_is_never_cheaper_than_its_bill(
     buyer = Buyer(lease, seller.url, clock, Random(SEED))
     talk = Talk("claude-sonnet-5-5", "5m", WORDS)
     talk.say("Number 1: show me a table. ")
-    # Nobody closes the call: that is what is left of a killed worker.
+    # The call stays open, as that of a killed worker does.
     ports = buyer.ports("", 1)
     messages = wire.encode(talk.messages)
     sent = await ports.calls.open(Sending("summary", talk.envelope(4_000), messages, 900, None, 1))
@@ -175,7 +175,7 @@ def compare(seller: EmulatorServer, buyer: Buyer) -> None:
 
 
 def check(row: ApiResult, bill: Bill | None, fault: str, *, compacts: bool) -> tuple[str, int]:
-    """Compare one call with its bill; give its kind and what the ledger cannot know of it."""
+    """Compare a call with its bill; return its kind and the amount the ledger cannot know."""
     if bill is None:
         assert fault in (*NOTHING, *CUT), (row.pk, fault, row.error_message)
         assert (row.cost_micros, row.cost_basis, row.usage) == (0, "none", "{}"), (row.pk, fault)
@@ -198,7 +198,7 @@ def check(row: ApiResult, bill: Bill | None, fault: str, *, compacts: bool) -> t
 
 
 def check_money(paid: int) -> None:
-    """Every window of every budget says what the ledger says, and nothing is held."""
+    """Check that every budget window equals the ledger, and that nothing is held."""
     for budget in Budget.objects.all():
         windows = BudgetWindow.objects.filter(budget=budget)
         assert all(window.held == 0 for window in windows)
@@ -211,7 +211,7 @@ def check_money(paid: int) -> None:
 
 
 def check_variety(rows: list[ApiResult], seen: Counter[str]) -> None:
-    """The run was worth making."""
+    """Check that the run covered every kind of call."""
     assert set(seen) == {"nothing", "exact", "compacted", "unsaid", "in flight", "cut", "given up"}
     kinds = ("input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens")
     assert all(any(getattr(row, kind) for row in rows) for kind in kinds)

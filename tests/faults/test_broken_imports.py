@@ -52,7 +52,7 @@ FILES = {
 
 
 def bring(chat: Chat, messages: list[dict[str, Any]]) -> Conversation:
-    """Import a record of these messages for the person of a chat."""
+    """Import a record with these messages for the person of a chat."""
     recording = read_record(wire.encode({"id": "rec-1", "messages": messages}).encode())
     return import_recording(user=chat.user, recording=recording, model=chat.conversation.model)
 
@@ -71,7 +71,7 @@ async def test_a_broken_import_opens_and_goes_on_after_one_repair(app: App, name
 async def test_a_part_of_an_answer_that_only_the_api_knows_to_be_wrong_costs_one_refusal(
     app: App,
 ) -> None:
-    """The API has kinds of parts that this version does not know, so none is left out unasked."""
+    """The API has block types unknown to this version: none is left out before it refuses it."""
     messages = [ASK, answer({"type": "hologram"}, text("It is blue"))]
     async with app.chat() as chat:
         chat.conversation = await run_db(bring, chat, messages)

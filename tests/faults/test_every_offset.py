@@ -45,7 +45,7 @@ PROMPT = "Write both files."
 
 
 def scene(request: Request) -> Reply:
-    """Think, speak, write two files; then say that it is done."""
+    """Think, write text and two files; then say that it is done."""
     if request.prompt != PROMPT:
         return say("Here I am.")
     if request.after_results:
@@ -71,7 +71,7 @@ def queued_turn() -> Turn:
 
 
 async def recorded(supervisor: Supervisor, emulator: EmulatorServer) -> bytes:
-    """Give the bytes of the answer's stream as every run will hear them."""
+    """Return the bytes of the answer's stream, the same in every run."""
     emulator.emulator.reset()
     assert (await run(supervisor, await run_db(queued_turn))).state == "done"
     sent = emulator.emulator.log[0]
@@ -84,7 +84,7 @@ async def recorded(supervisor: Supervisor, emulator: EmulatorServer) -> bytes:
 
 
 def check(first: Turn, heard: bytes) -> None:
-    """Nothing was done that was not asked for in full, and done means that it was said."""
+    """Check that no tool ran on partial input, and that a done turn has its full answer."""
     results = list(ApiResult.objects.filter(call__turn=first).order_by("pk"))
     is_whole = b'"type":"message_stop"}' in heard
     assert (results[0].status == "complete") <= is_whole
@@ -106,7 +106,7 @@ async def test_cut_at_any_byte_nothing_is_done_by_halves_and_the_talk_goes_on(
     writer: EmulatorServer, settings: Any
 ) -> None:
     if STRIDE < STRIDE_IN_CI:
-        # It takes longer than a test that hangs.
+        # This test takes longer than the limit for one that hangs.
         faulthandler.cancel_dump_traceback_later()
     settings.ANTHROPIC_BASE_URL = writer.url
     settings.AGENTWEB_MAX_BACKOFF_SECONDS = 0

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
 
 async def with_gateway(app: App, gateway: Gateway, run: Callable[[Chat], Awaitable[None]]) -> None:
-    """Run something with the app behind a gateway."""
+    """Run `run` with the app behind a gateway."""
     with Server(gateway).start() as server:
         await app.point_at(server.url)
         try:
@@ -38,7 +38,7 @@ async def with_gateway(app: App, gateway: Gateway, run: Callable[[Chat], Awaitab
 
 
 def has_word(word: str) -> Callable[[dict[str, Any]], str]:
-    """Return a rule against messages with a word; it names the place as the API does."""
+    """Return a rule that refuses messages with a word; its error names the path as the API does."""
 
     def rule(body: dict[str, Any]) -> str:
         for at, message in enumerate(body["messages"]):
@@ -55,7 +55,7 @@ def allow(body: dict[str, Any]) -> str:
 
 
 async def test_a_gateway_that_repeats_the_ids_of_calls_is_answered_every_time(app: App) -> None:
-    """Each id is kept once; the row of a call has the one that was given."""
+    """Each id is stored once; the row of a call has the received one."""
     gateway = Gateway(app.emulator.app, rewrite=lambda raw: re.sub(rb"toolu_\w+", b"call.0", raw))
 
     async def run(chat: Chat) -> None:

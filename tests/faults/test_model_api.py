@@ -57,7 +57,7 @@ async def test_a_fault_ends_as_the_matrix_says_and_the_talk_goes_on(
 
 
 async def talked(chat: Any) -> None:
-    """A history with something in it to reduce."""
+    """Make a history with something to reduce."""
     for number in range(4):
         await chat.say(f"Answer in 300 words, number {number}")
 

@@ -25,7 +25,7 @@ PAGE = "The invoice 4711 of 1,250.50 EUR is paid by noon on Tuesday at the lates
 
 
 def small(settings: Any, **numbers: int) -> None:
-    """Set the policy's numbers so that a short talk passes them."""
+    """Set the policy's numbers so low that a short conversation exceeds them."""
     settings.AGENTWEB_POLICY = "native"
     settings.AGENTWEB_INPUT_TOKEN_BUDGET = 9_000
     settings.AGENTWEB_COMPACTION_THRESHOLD_TOKENS = 24_000
@@ -37,7 +37,7 @@ def small(settings: Any, **numbers: int) -> None:
 
 
 async def reads(chat: Chat, times: int, aside: str = "") -> None:
-    """Let the model read a file so many times, a message for each."""
+    """Have the model read a file `times` times, with a message for each."""
     await run_db(workspace_for(chat.user.pk).write, "notes.txt", PAGE.encode())
     for number in range(times):
         turn = await chat.say(f"Read notes.txt, number {number} {aside}")
@@ -53,13 +53,13 @@ def bills_agree(app: App) -> None:
 
 
 def sent_bodies(app: App) -> list[dict[str, Any]]:
-    """Give the bodies of the messages requests, oldest first."""
+    """Return the bodies of the messages requests, oldest first."""
     rows = [row for row in app.emulator.emulator.log if row.path == "/v1/messages"]
     return [json.loads(row.body) for row in rows]
 
 
 def cleared(conversation: Conversation) -> list[tuple[int, int]]:
-    """Give for each reply how many results were expected to be cleared, and how many were."""
+    """Return for each reply how many results were expected to be cleared, and how many were."""
     found = []
     expected = 0
     entries: list[tuple[int, Any]] = [
@@ -87,7 +87,7 @@ def cleared(conversation: Conversation) -> list[tuple[int, int]]:
 
 
 def explained(chat: Chat) -> list[str]:
-    """Give the page of every change of the context, and the talk's own."""
+    """Return the pages of every change of the context, and that of the conversation."""
     rows = Transformation.objects.filter(conversation=chat.conversation)
     name = chat.conversation.public_id
     paths = [reverse("reduction", args=[name, row.seq]) for row in rows]
@@ -154,7 +154,7 @@ async def test_another_model_is_given_the_words_of_the_block(app: App, settings:
         await reads(chat, 9)
         assert ("summary", "applied") in await run_db(reductions, chat)
         everybody = Conversation.objects.filter(pk=chat.conversation.pk)
-        # One that has its own compaction, and one that has none.
+        # A model with its own compaction, and one without.
         for model in ("claude-haiku-5-5", "claude-fable-5-2"):
             await run_db(lambda name=model: everybody.update(model=name))
             turn = await chat.say("Answer in 30 words")

@@ -40,18 +40,18 @@ THREADS = 16 if DATABASE == "postgres" else 4
 
 
 def address() -> str:
-    """Give the URL of this run's database for another process."""
+    """Return the URL of this run's database for another process."""
     known: dict[str, Any] = connection.settings_dict
     if DATABASE == "sqlite":
         return f"sqlite:///{Path(known['NAME']).as_posix().lstrip('/')}"
-    # A busy machine is slow, and no lock is waited for in vain here.
+    # A busy machine is slow, and no lock is contended for long here.
     patient = "options=-c%20lock_timeout%3D60s"
     return f"postgresql://{known['USER']}@{known['HOST']}:{known['PORT']}/{known['NAME']}?{patient}"
 
 
 @dataclass
 class Watch:
-    """Looks at every window from a connection of its own until it is told to stop."""
+    """Reads every window through its own connection until it is stopped."""
 
     looks: int = 0
     most: Counter[int] = field(default_factory=Counter)
@@ -82,7 +82,7 @@ class Watch:
 
 
 def spend(plans: list[Plan]) -> Counter[str]:
-    """Run the processes; give how their calls ended."""
+    """Run the processes; return the counts of how their calls ended."""
     env = os.environ | {"DATABASE_URL": address(), "DJANGO_SETTINGS_MODULE": "agentweb.settings"}
     done = subprocess.run(
         [sys.executable, "-m", "tests.faults.calling_processes"], input=written(plans), env=env,
@@ -126,7 +126,7 @@ def test_a_hundred_sends_never_pass_a_limit(processes: int, dying: int, settings
     assert ended["budget"] > 10
     assert watch.passed == []
     assert watch.looks > 20
-    # Worth watching: the limit was come near to.
+    # The test is only meaningful if the limit was nearly reached.
     assert watch.most[own.pk] > 10 * most
     assert ApiCall.objects.filter(result=None).exists() == bool(dying)
     for key in takeovers.list_expired_turns(everything=True):
@@ -135,7 +135,7 @@ def test_a_hundred_sends_never_pass_a_limit(processes: int, dying: int, settings
 
 
 def check_books() -> None:
-    """Nothing is held, and windows, entries and results say the same."""
+    """Check that nothing is held, and that windows, entries and results agree."""
     assert not BudgetWindow.objects.filter(held__gt=0).exists()
     assert not Reservation.objects.filter(is_open=True).exists()
     assert not has_drift()

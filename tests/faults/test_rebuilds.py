@@ -25,7 +25,7 @@ from tests.support.running_turns import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 PAGE = "The invoice 4711 of 1,250.50 EUR is paid by noon on Tuesday at the latest. " * 130
-#: Reductions that are turned on one by one; all else is off.
+#: Reductions are switched on one by one; these settings switch all off.
 QUIET = {
     "POLICY": "classic", "INPUT_TOKEN_BUDGET": 0, "MAX_TOOL_RESULT_CHARS": 0,
     "COMPACTION_THRESHOLD_TOKENS": 10_000_000, "MAX_CONVERSATION_BYTES": 0,
@@ -35,7 +35,7 @@ QUIET = {
 
 
 class Story:
-    """One person's talk: what was done to its context, and that each request can be rebuilt."""
+    """One person's conversation with its changes; checks that each request can be rebuilt."""
 
     def __init__(self, chat: Chat, settings: Any) -> None:
         self.chat, self.settings = chat, settings
@@ -51,12 +51,12 @@ class Story:
             assert turn.state == "done", turn.error_text
 
     async def read(self, times: int = 1) -> None:
-        """Have a file read that is longer than what is sent as it is."""
+        """Have the model read a file that is longer than what is sent in full."""
         await run_db(workspace_for(self.chat.user.pk).write, "notes.txt", PAGE.encode())
         await self.say("Read notes.txt", times)
 
     async def by_hand(self, change: Callable[..., Any], **more: Any) -> Any:
-        """Change the context, and have a request sent from it."""
+        """Change the context by hand, and send a request from it."""
         row = await run_db(change, **self.who, **more)
         await self.say("Answer in 20 words")
         return row
@@ -69,7 +69,7 @@ class Story:
         return Conversation.objects.get(pk=self.chat.conversation.pk)
 
     def proposed(self) -> str | None:
-        """Name the view that a proposed summary would give, once it is there."""
+        """Return the digest of the view with a proposed summary; None while there is none."""
         made = build_offer(self.conversation(), "summary").proposed
         return made.preview.digest if made is not None and made.preview is not None else None
 
@@ -79,7 +79,7 @@ class Story:
 
 
 def check_rebuilt(app: App) -> None:
-    """Compare every body that the API saw with what the rows give, letter by letter."""
+    """Compare every body that the API got with the rebuilt one, byte for byte."""
     seen = [row.body.decode() for row in app.emulator.emulator.log if row.path == "/v1/messages"]
     calls: dict[str, list[ApiCall]] = {}
     for call in ApiCall.objects.select_related("conversation", "envelope", "messages"):
@@ -113,7 +113,7 @@ async def by_policies(story: Story) -> None:
     story.policy(MAX_CONVERSATION_BYTES=30_000, TRIM_THRESHOLD_PERCENT=1)
     await story.say(f"{PAGE * 6} Answer in 20 words")
     assert "shrink" in await run_db(story.kinds)
-    # Rounds that are worth a summary: each lists them all.
+    # Rounds long enough for a summary: each lists them all.
     for number in range(60):
         name = f"an invoice of last year, number {number}.txt"
         await run_db(workspace_for(story.chat.user.pk).write, name, b"paid")

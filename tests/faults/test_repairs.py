@@ -119,7 +119,7 @@ async def test_a_history_broken_in_the_database_goes_on_after_one_repair(
         await run_db(break_it, chat.conversation)
         await check_pages(chat)
         before = await run_db(last_call)
-        # A search that nobody waits for any more is left out as every late one is.
+        # A late search result that no call waits for is left out, as always.
         kind = "trim" if break_it is put_lonely_search else "repair"
         await check_going_on(chat, repairs=1, kind=kind)
         await check_pages(chat)

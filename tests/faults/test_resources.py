@@ -35,7 +35,7 @@ FAULTS = (
     "duplicate_block_stop", "bad_sse", "html200", "max_tokens_tool", "refusal_partial", "loop:x2",
     "after_stop", "unknown_event",
 )  # fmt: skip
-#: After the first: one shows what leaks, a second that it goes on.
+#: Rounds after the first: the first of them shows a leak, the second that it continues.
 ROUNDS = 2 if DATABASE == "sqlite" else 1
 #: Resident memory that the second and later rounds may add: far less than one leaked answer each.
 MOST_BYTES = 24 * 1_048_576
@@ -65,7 +65,7 @@ async def suffer(app: App, name: str) -> None:
 
 
 async def fill_pools() -> None:
-    """Make every thread of the database's pool, with its connection, and of the loop's own."""
+    """Create every thread of the database's pool, with its connection, and of the event loop's."""
     gate = threading.Barrier(THREADS)
 
     def work() -> None:
@@ -73,20 +73,20 @@ async def fill_pools() -> None:
         User.objects.count()
 
     await asyncio.gather(*(run_db(work) for _ in range(THREADS)))
-    # As many as Python gives a loop whose pool nobody has set.
+    # Python's default number of threads of an event loop's pool.
     workers = min(32, (os.cpu_count() or 1) + 4)
     present = threading.Barrier(workers)
     await asyncio.gather(*(asyncio.to_thread(present.wait, 60) for _ in range(workers)))
 
 
 async def held(app: App) -> Counter[str]:
-    """Count what the process holds, once the emulator has seen everybody go."""
+    """Count the objects of the process, once the emulator has noticed every disconnect."""
     async with asyncio.timeout(60):
         while app.emulator.connections:
             await asyncio.sleep(0.01)
     gc.collect()
     kinds = (Answer, EventReader, Switch, TurnStage, asyncio.Task)
-    # Not isinstance: a lazy object of another test's page would wake when it is asked.
+    # Not isinstance, which would evaluate lazy objects of other tests' pages.
     found = (type(each) for each in gc.get_objects())
     counts: Counter[str] = Counter(kind.__name__ for kind in found if issubclass(kind, kinds))
     counts["descriptors"] = sum(1 for _ in Path("/proc/self/fd").iterdir())

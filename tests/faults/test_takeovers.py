@@ -48,7 +48,7 @@ def emulator() -> Iterator[EmulatorServer]:
 
 @pytest.fixture
 def ran(emulator: EmulatorServer, settings: Any, monkeypatch: Any, tmp_path: Path) -> Path:
-    """Give the file of what ran; what writes is allowed here without asking."""
+    """Return the file of executed tools; those that write are allowed without approval."""
     from conversations.models import ApprovalRule
 
     emulator.emulator.reset()
@@ -62,7 +62,7 @@ def ran(emulator: EmulatorServer, settings: Any, monkeypatch: Any, tmp_path: Pat
 def workers(
     django_db_setup: None, emulator: EmulatorServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[subprocess.Popen[str]]:
-    """Give the process that workers are forked from; it is told the test database."""
+    """Start the process that workers are forked from, on the test database."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.faults.halting_worker"],
         cwd=ROOT,
@@ -84,7 +84,7 @@ def workers(
 
 
 def kill_at(border: str, workers: subprocess.Popen[str]) -> None:
-    """Run a worker up to a border, and kill it there."""
+    """Run a worker up to a boundary, and kill it there."""
     assert workers.stdin is not None
     assert workers.stdout is not None
     workers.stdin.write(json.dumps([border, {toy_tools.RAN: os.environ[toy_tools.RAN]}]) + "\n")
@@ -95,7 +95,7 @@ def kill_at(border: str, workers: subprocess.Popen[str]) -> None:
     assert workers.stdout.readline() == "gone\n"
 
 
-#: How often a tool has run in the end, by the border at which its first worker was killed.
+#: Executions of a tool in the end, by the boundary at which its first worker was killed.
 RUNS = {"planned": 1, "started": 1, "effect": 2, "finished": 1, "results": 1}
 
 

@@ -70,7 +70,7 @@ async def test_f7_a_rate_limit_is_waited_for_in_sight(app: App, settings: Any) -
 
 
 async def test_f7_a_stop_ends_the_wait(app: App, settings: Any) -> None:
-    # Nobody here waits as long as it would.
+    # The wait is never reached: the test stops the turn.
     settings.AGENTWEB_MAX_BACKOFF_SECONDS = 900
     async with app.chat() as chat:
         turn = await chat.send("Hello emulator:fault=rate_limited:600")
@@ -141,7 +141,7 @@ async def test_f10_waits_differ_between_users_and_have_a_cap(app: App, settings:
 
 
 async def watched(count: int) -> list[float]:
-    """Look on until so many turns have waited; give for how long they were to wait."""
+    """Wait until `count` turns have waited; return for how many seconds each was to wait."""
     waits: dict[int, float] = {}
     async with asyncio.timeout(120):
         while len(waits) < count:
@@ -151,7 +151,7 @@ async def watched(count: int) -> list[float]:
 
 
 def waiting() -> dict[int, float]:
-    """How long turns wait, from the end of the call that failed."""
+    """Return how long each turn waits, from the end of the call that failed."""
     rows = Turn.objects.filter(state="backoff", retry_at__isnull=False)
     ended = dict(ApiResult.objects.values_list("call__turn", "ended_at"))
     return {row.pk: (row.retry_at - ended[row.pk]).total_seconds() for row in rows if row.retry_at}
@@ -177,5 +177,5 @@ async def test_f17_a_trickle_without_end_ends_at_the_deadline(app: App) -> None:
 
 async def test_f18_a_connection_that_stays_open_does_not_hold_the_turn(app: App) -> None:
     async with app.chat() as chat:
-        # No deadline is as short as the wait of this test.
+        # Deadlines are longer than this test waits.
         assert (await chat.say("Hello emulator:fault=after_stop")).state == "done"

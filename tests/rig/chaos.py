@@ -37,9 +37,9 @@ from tests.rig.rigs import Fell, Rig
 from tests.rig.scenes import SCRIPT, SMALL, TOOLS
 from tests.support import prepared_databases, servers
 
-#: Kills of one round, and rounds that go on at the same time.
+#: Kills of one round, and rounds that run at the same time.
 ROUND, AT_ONCE = 100, 4
-#: Databases of a Redis; rounds that go on at the same time have one each.
+#: Databases of a Redis; concurrent rounds use one each.
 _DATABASES = 16
 PEOPLE = 4
 SETTINGS = SMALL | {
@@ -47,13 +47,13 @@ SETTINGS = SMALL | {
     "AGENTWEB_LEASE_SECONDS": "3",
     "AGENTWEB_LOG_LEVEL": "WARNING",
 }
-#: What is done to a process, and how often of a hundred times.
+#: Faults of a process, with their frequency in percent.
 DISASTERS = {"kill": 84, "terminate": 6, "pause": 5, "cut": 5}
 
 
 @dataclass
 class Round:
-    """One installation, its people and its disasters."""
+    """One installation, its people and its faults."""
 
     rig: Rig
     dice: Random
@@ -121,7 +121,7 @@ class Round:
             self._busy.discard(victim.name)
 
     async def _succeed(self, victim: Process) -> None:
-        """Start its successor, and another where a cut connection ended that at its start."""
+        """Start a successor, and another one if a cut connection ended that at its start."""
         while True:
             cuts = self.report.cuts
             try:
@@ -133,13 +133,13 @@ class Round:
                 return
 
     async def _progress(self, steps: int) -> None:
-        """Let people come so much further, however slow the machine is, but not for long."""
+        """Let people make `steps` steps, however slow the machine is, but with a time limit."""
         goal, deadline = self._steps() + steps, time.monotonic() + 4
         while self._steps() < goal and time.monotonic() < deadline:
             await asyncio.sleep(0.01)
 
     def _steps(self) -> int:
-        """Count what was shown and what was acknowledged."""
+        """Return the number of shown and acknowledged changes."""
         frames = sum(chat.frames for person in self.rig.people for chat in person.chats)
         return frames + 5 * sum(len(person.acknowledged) for person in self.rig.people)
 
@@ -170,7 +170,7 @@ class Round:
             await chat.send(self._words(dice), seconds=120)
 
     async def _wait(self, chat: Chat, dice: Random) -> None:
-        """Watch the answer for a while: stop it, answer its questions, or let it come."""
+        """Watch the answer for a while: stop it, decide its approvals, or let it finish."""
         deadline = time.monotonic() + 20
         stops = dice.random() < 0.08
         await asyncio.sleep(dice.uniform(0.0, 0.3))
@@ -199,7 +199,7 @@ class Round:
             waits = await rig.acall("tests.rig.site_actions:asking")
             if stuck or not waits:
                 break
-            # Nobody is there any more to be asked.
+            # Nobody is left to decide approvals.
             for person in people:
                 for path in waits:
                     if path in person.paths:
@@ -226,9 +226,9 @@ class Round:
 
 
 async def play(mode: str, seed: int, kills: int, folder: Path) -> Report:
-    """Live one round and report it."""
+    """Run one round and report it."""
     report, started = Report(mode, seed, rounds=1), time.monotonic()
-    # From this thread, with which it ends.
+    # Started from this thread, since it ends with its parent thread.
     base()
     folder.mkdir()
     model = models.start(SCRIPT)
@@ -250,7 +250,7 @@ async def play(mode: str, seed: int, kills: int, folder: Path) -> Report:
 
 
 def _through(ways: list[Proxy], number: int) -> dict[str, str]:
-    """Put proxies before PostgreSQL and that database of Redis."""
+    """Put proxies before PostgreSQL and one database of Redis."""
 
     store, broker = servers.shared_postgres(), servers.shared_redis()
     ways += [Proxy(store.port), Proxy(broker.port)]
@@ -265,7 +265,7 @@ async def play_all(
     folder: Path,
     print_reports: Callable[[list[Report]], None],
 ) -> list[Report]:
-    """Live rounds until so many processes were killed, some at the same time."""
+    """Run rounds until `kills` processes were killed, some at the same time."""
     totals = {mode: Report(mode, seed) for mode in modes}
     rounds = [
         (modes[number % len(modes)], seed * 1_000 + number, min(ROUND, kills - number * ROUND))

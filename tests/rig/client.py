@@ -29,9 +29,9 @@ from agentweb.bench.http_client import Answer, open_client, send_request
 from agentweb.bench.websocket_client import Closed, Refused, Socket, connect
 from tests.web.fold import Page
 
-#: Seconds a request or a handshake may take.
+#: Seconds that a request or a handshake may take.
 PATIENCE = 60
-#: How a page ends that was told why; the others it opens again.
+#: Close codes without a reason for the page; after the others it connects again.
 _BREAKS = (1005, 1006, 1011, 1012, 1013)
 _CONNECT = re.compile(r'ws-connect="([^"]+)"')
 _TOKEN = re.compile(r'data-token="(\w+)"')
@@ -39,7 +39,7 @@ QUESTION = re.compile(
     r'name="approval_id" value="(\d+)">\s*<input type="hidden" name="digest" value="([\w:]+)"'
 )
 FINAL = ("done", "failed", "cancelled", "interrupted")
-#: A secret of 32 letters is its own token.
+#: A CSRF secret of 32 letters is its own token.
 _CSRF = "rig0" * 8
 
 
@@ -58,14 +58,14 @@ class Sent:
 
 @dataclass
 class Person:
-    """Somebody who is logged in; `ports` names the web processes of the moment."""
+    """A logged-in person; `ports` returns the ports of the current web processes."""
 
     ports: Callable[[], Sequence[int]]
     name: str = ""
-    #: Cookies; `log_in` gets one over HTTP, the rig's people come with one.
+    #: Cookies; `log_in` gets them over HTTP, people that the rig makes have them from the start.
     cookies: dict[str, str] = field(default_factory=lambda: {"csrftoken": _CSRF})
     dice: Random = field(default_factory=Random)
-    #: Seconds of the first pause before a broken socket is opened again, and of the longest.
+    #: Seconds of the first pause before a broken socket reconnects, and of the longest.
     pause: float = 0.1
     longest_pause: float = 2.0
     acknowledged: list[Sent] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Person:
     _turn: int = 0
 
     def next_ports(self) -> list[int]:
-        """Give the ports in the order to try them now."""
+        """Return the ports in the order to try them now."""
         ports = list(self.ports())
         self._turn += 1
         at = self._turn % max(1, len(ports))
@@ -87,7 +87,7 @@ class Person:
     async def ask(
         self, method: str, path: str, form: dict[str, str] | None = None, **headers: str
     ) -> Answer:
-        """Make a request of the first web process that answers; raises Away."""
+        """Send a request to the first web process that answers; raises Away."""
         sent = {**self.headers, **{name.replace("_", "-"): v for name, v in headers.items()}}
         body = None
         if form is not None:
@@ -98,14 +98,14 @@ class Person:
             try:
                 answer = await make_request(port, method, path, sent, body)
             except (OSError, TimeoutError):
-                # Nobody knows whether it arrived; what is posted has an id that is taken once.
+                # It is unknown whether the request arrived; a repeated post has the same id.
                 continue
             self.cookies |= answer.cookies
             return answer
         raise Away
 
     async def insist(self, path: str, form: dict[str, str], seconds: float = 120) -> Answer:
-        """Post until the server answers that it has, or has not, taken it."""
+        """Post until the server answers, with success or a refusal."""
         async with asyncio.timeout(seconds):
             while True:
                 with suppress(Away):
@@ -115,7 +115,7 @@ class Person:
                 await asyncio.sleep(self.dice.uniform(0.02, 0.2))
 
     async def log_in(self, name: str, password: str) -> None:
-        """Log in by the form of the log-in page."""
+        """Log in with the form of the log-in page."""
         form = {"username": name, "password": password, "csrfmiddlewaretoken": _CSRF}
         answer = await self.ask("POST", "/accounts/login/", form)
         assert answer.status == 302, answer.status
@@ -139,7 +139,7 @@ class Person:
 
     @property
     def paths(self) -> set[str]:
-        """Name the pages of the conversations that this person has written in."""
+        """Return the paths of the conversations that this person has written in."""
         return {f"/c/{sent.conversation}/" for sent in self.acknowledged}
 
     async def close(self) -> None:
@@ -150,17 +150,17 @@ class Person:
 
 @dataclass
 class Chat:
-    """A tab: `page` is what its HTML and its frames have made of it."""
+    """A tab: `page` is the result of its HTML and its frames."""
 
     person: Person
     path: str
     page: Page = field(default_factory=Page)
-    #: How often a socket was opened, and the code of the last close.
+    #: Number of sockets opened, and the code of the last close.
     opened: int = 0
     code: int = 0
     socket: Socket | None = None
     frames: int = 0
-    #: Bytes that wait in the kernel at most until they are read; 0: as many as it likes.
+    #: Most unread bytes in the kernel's receive buffer; 0: the default.
     room: int = 0
     _address: str = ""
     _task: asyncio.Task[None] | None = None
@@ -231,7 +231,7 @@ class Chat:
             self._task = None
 
     async def post(self, name: str, form: dict[str, str], seconds: float = 120) -> Answer:
-        """Post to one of the conversation's addresses until somebody answers."""
+        """Post to one of the conversation's URLs until a process answers."""
         return await self.person.insist(f"{self.path}{name}/", form, seconds)
 
     async def send(self, text: str, client_id: str = "", seconds: float = 120) -> Answer:
@@ -250,7 +250,7 @@ class Chat:
         return await self.post(f"retry/{number}", {"client_id": str(uuid4())})
 
     async def decide(self, verdict: str = "once") -> int:
-        """Answer every question that a reload of the page shows; gives how many."""
+        """Decide every approval that a reload of the page shows; return how many."""
         answer = await self.person.ask("GET", self.path)
         found = QUESTION.findall(answer.text)
         for approval_id, digest in found:
@@ -260,11 +260,11 @@ class Chat:
 
     @property
     def number(self) -> int:
-        """Number the last turn that is shown; 0 when none is."""
+        """Return the number of the last turn shown; 0 without one."""
         return int(self.page.turns[-1][0].removeprefix("turn-")) if self.page.turns else 0
 
     def state(self, number: int = 0) -> str:
-        """Give the state that is shown of a turn, the last one if none is named."""
+        """Return the state shown of a turn, by default of the last one."""
         found = self.page.root.find(f"turn-{number or self.number}-status")
         return found.attributes["data-state"] if found else ""
 
@@ -272,12 +272,12 @@ class Chat:
         return self.page.text(f"turn-{number or self.number}")
 
     async def ended(self, number: int = 0, seconds: float = 120) -> str:
-        """Wait until the page shows the end of a turn, and give its state."""
+        """Wait until the page shows the end of a turn; return its state."""
         await self.shows(lambda: self.state(number) in FINAL, seconds)
         return self.state(number)
 
     async def shows(self, happened: Callable[[], bool], seconds: float = 120) -> None:
-        """Wait until the page shows something."""
+        """Wait until the page satisfies `happened`."""
         try:
             async with asyncio.timeout(seconds):
                 while not happened():
@@ -287,7 +287,7 @@ class Chat:
             raise AssertionError(f"{self.path} ({self.opened}, {self.code}): {shown}") from None
 
     async def say(self, text: str, seconds: float = 120) -> str:
-        """Send a message to a conversation at rest, and wait for the end of its turn."""
+        """Send a message to an idle conversation, and wait for the end of its turn."""
         before = self.number
         answer = await self.send(text)
         assert answer.status == 200, answer.text[:300]
@@ -295,13 +295,13 @@ class Chat:
         return await self.ended(seconds=seconds)
 
     async def fresh(self) -> Page:
-        """Give the page of somebody who comes now."""
+        """Return a newly loaded page."""
         other = Chat(self.person, self.path)
         await other.load()
         return other.page
 
     async def differences(self, seconds: float = 120) -> list[str]:
-        """Say how this page differs from a fresh one once a hint that was lost is made up for."""
+        """Return the differences from a newly loaded page, once a lost hint is made up for."""
         deadline = asyncio.get_running_loop().time() + seconds
         while found := _compared(self.page, await self.fresh()):
             if asyncio.get_running_loop().time() > deadline:

@@ -20,7 +20,7 @@ _LIBRARY = Path(libfaketime.__file__).parent / "vendor" / "libfaketime" / "src" 
 
 @dataclass(frozen=True)
 class Clock:
-    """A file that says by how many hours the clock is wrong; monotonic time stays right."""
+    """A file with the offset of the clock in hours; monotonic time is unchanged."""
 
     path: Path
 
@@ -30,7 +30,7 @@ class Clock:
         fresh.rename(self.path)
 
     def start(self, rig: Rig, process: Process) -> Process:
-        """Start the successor of a process that has ended, with this clock, in its place."""
+        """Start the successor of an ended process with this clock."""
         self.set(0)
         role = process.name.partition("-")[0]
         arguments: dict[str, object] = {"sweep": rig.sweep}

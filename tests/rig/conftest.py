@@ -19,7 +19,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the rows of a mode that has not what the test is about."""
+    """Deselect rows of a mode that lacks what the test is about."""
     left = [one for one in items if not is_of_mode(one)]
     config.hook.pytest_deselected(items=left)
     items[:] = [one for one in items if is_of_mode(one)]
@@ -56,7 +56,7 @@ def shared_rig(
 
 @pytest_asyncio.fixture
 async def rig(shared_rig: Rig) -> AsyncIterator[Rig]:
-    """Give the rig with all its processes running; each test ends with the oracle."""
+    """Provide the rig with all processes running; each test ends with the oracle."""
     shared_rig.look_from_here()
     yield shared_rig
     shared_rig.model.let_go()
@@ -72,6 +72,6 @@ def model(rig: Rig) -> Model:
 
 @pytest.fixture
 def rig_folder(tmp_path: Path) -> Path:
-    """Give a folder for a rig of the test's own."""
+    """Return a folder for a rig of the test's own."""
     (tmp_path / "rig").mkdir()
     return tmp_path / "rig"

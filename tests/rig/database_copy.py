@@ -17,18 +17,18 @@ _FILES = ("agentweb.sqlite3", "agentweb.sqlite3-wal", "agentweb.sqlite3-shm")
 
 @dataclass(frozen=True, slots=True)
 class DatabaseCopy:
-    """One place for a copy."""
+    """The place of one copy."""
 
     rig: Rig
 
     async def keep(self) -> None:
-        """Kill everything, copy, and start again."""
-        # Not in between: the anchors would know of what the copy does not.
+        """Kill all processes, copy, and start them again."""
+        # Anchored now, not later: anchors would then know entries that the copy lacks.
         await self.rig.acall("tests.rig.site_actions:anchor")
         await asyncio.to_thread(self._between, self._kept_postgres, self._kept_sqlite)
 
     async def put_back(self) -> None:
-        """Kill everything, let the copy be the database, and start again."""
+        """Kill all processes, restore the copy, and start them again."""
         await asyncio.to_thread(self._between, self._put_postgres, self._put_sqlite)
 
     def _between(self, postgres: Callable[[], None], sqlite: Callable[[], None]) -> None:

@@ -37,7 +37,7 @@ from tests.rig.processes import Process
 from tests.support import servers
 
 PROJECT = Path(__file__).resolve().parents[2]
-#: What takes long to import and needs no settings.
+#: Modules that take long to import and need no settings.
 LIBRARIES = (
     "anthropic", "celery.app.task", "celery.apps.worker", "celery.concurrency.thread",
     "celery.worker.consumer", "kombu.transport.redis", "channels.generic.websocket",
@@ -47,7 +47,7 @@ LIBRARIES = (
     "django.contrib.admin", "django.core.management", "django.db.models", "django.forms",
     "django.template",
 )  # fmt: skip
-#: What needs the settings as well, and remembers nothing of the process it is in.
+#: Modules that need the settings too, and keep no state of their process.
 WARM = (
     "conversations.claude.client", "conversations.runtime.process", "agentweb.asgi",
     "agentweb.urls",
@@ -59,7 +59,7 @@ WARM = (
 
 @dataclass(slots=True)
 class Template:
-    """A process to fork others from; `call` and `start` may be used from any thread."""
+    """A process to fork others from; `call` and `start` are thread-safe."""
 
     path: Path
     pid: int = 0
@@ -77,7 +77,7 @@ class Template:
         return json.loads(line)
 
     def template(self, folder: Path, environment: Mapping[str, str]) -> Template:
-        """Fork a template with another environment; it sets Django up."""
+        """Fork a template with another environment; it sets up Django."""
         path = folder / "template.sock"
         log = folder / "template.log"
         asked = {"become": str(path), "env": dict(environment), "log": str(log)}
@@ -103,7 +103,7 @@ class Template:
     ) -> Process:
         """Fork a process that calls `module:function`; `limits` are names of RLIMIT_ with values.
 
-        What the function returns is written to `answer` as JSON.
+        The function's return value is written to `answer` as JSON.
         """
         pid = self.ask(
             {
@@ -118,7 +118,7 @@ class Template:
         return Process(name, pid, log, functools.partial(self.poll, pid))
 
     def call(self, function: str, log: Path, seconds: float = 120, **arguments: Any) -> Any:
-        """Call a function in a process of its own and give what it returns."""
+        """Call a function in a process of its own and return its result."""
         answer = log.with_name(f"answer-{time.monotonic_ns()}.json")
         process = self.start(function, function, log, answer=answer, **arguments)
         code = process.wait(seconds)
@@ -130,12 +130,12 @@ class Template:
             answer.unlink()
 
     def poll(self, pid: int) -> int | None:
-        """Give the exit code of a child, as `Popen` does; None while it runs."""
+        """Return the exit code of a child, as `Popen.poll` does; None while it runs."""
         found: int | None = self.ask({"poll": pid})
         return found
 
     def end(self) -> None:
-        """Kill it and, by their death signal, all that was forked from it."""
+        """Kill it and, by their death signal, all its forks."""
         if self.pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
@@ -144,7 +144,7 @@ class Template:
 
 @functools.cache
 def base() -> Template:
-    """Start the base of this test run on first use; from the main thread, with which it ends."""
+    """Start the base of this test run on first use, from the main thread, with which it ends."""
     folder = servers.folder_of("rig")
     servers.at_end(lambda: shutil.rmtree(folder, ignore_errors=True))
     path = folder / "base.sock"
@@ -169,7 +169,7 @@ def base() -> Template:
 
 
 def clean() -> dict[str, str]:
-    """Give the environment without what it says of an installation."""
+    """Return the environment without variables of an installation."""
     foreign = ("AGENTWEB_", "ANTHROPIC_", "DATABASE_URL", "REDIS_URL", "SECRET_KEY", "DJANGO_")
     return {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
 
@@ -214,7 +214,7 @@ def _polled(pid: int) -> int | None:
 
 
 def _become(request: Mapping[str, Any]) -> None:
-    """Be what was asked for; never comes back."""
+    """Run the requested function in this process; never returns."""
     code = 1
     try:
         end_with_parent = servers.end_with_parent(signal.SIGKILL)
@@ -269,5 +269,5 @@ def _called(request: Mapping[str, Any]) -> int:
 
 
 if __name__ == "__main__":
-    # By its own name, so that what a fork imports is this very module.
+    # Imported by its own name, so that forks get the same module.
     importlib.import_module("tests.rig.forking").main(sys.argv[1])

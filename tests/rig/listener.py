@@ -8,7 +8,7 @@ from typing import Self
 
 
 class Listener:
-    """Listens on a free port; `heard` is what those said who came, if they said anything."""
+    """Listens on a free port; `heard` has the first data of each connection, possibly empty."""
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -21,7 +21,7 @@ class Listener:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # Closing alone would not wake who waits for a connection.
+        # Closing alone would not wake a thread in accept().
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
         self._thread.join(timeout=10)

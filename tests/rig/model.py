@@ -29,7 +29,7 @@ from agentweb.emulator.script import Script
 from agentweb.emulator.server import EmulatorServer
 from agentweb.emulator.state import Emulator
 
-#: All of the answer but `message_stop`.
+#: The whole answer except `message_stop`.
 LAST = -1
 Fits = Callable[[dict[str, Any]], bool]
 _DELTA, _STOP = b"event: content_block_delta", b"event: message_stop"
@@ -37,24 +37,24 @@ _DELTA, _STOP = b"event: content_block_delta", b"event: message_stop"
 
 @dataclass(slots=True, eq=False)
 class Barrier:
-    """Requests that fit stop here, `times` of them at most, until `release`."""
+    """At most `times` matching requests halt here until `release`."""
 
     fits: Fits
     after: int | None
     times: int
-    #: How many requests have come here, and how many of them stand here now.
+    #: Number of requests that reached the barrier, and of those halted now.
     count: int = 0
     standing: int = 0
     _open: threading.Event = field(default_factory=threading.Event)
 
     async def came(self, times: int = 1, seconds: float = 120) -> None:
-        """Wait until so many requests have come here."""
+        """Wait until `times` requests have halted here."""
         async with asyncio.timeout(seconds):
             while self.count < times:
                 await asyncio.sleep(0.005)
 
     def wait(self, times: int = 1, seconds: float = 120) -> None:
-        """Wait as `came` does, in a test without a loop."""
+        """Wait like `came`, in a test without an event loop."""
         deadline = time.monotonic() + seconds
         while self.count < times:
             assert time.monotonic() < deadline, "nobody came to the barrier"
@@ -72,7 +72,7 @@ class Barrier:
 
 
 class HoldingApp(EmulatorApp):
-    """The emulator behind barriers."""
+    """The emulator with barriers."""
 
     def __init__(self, emulator: Emulator) -> None:
         super().__init__(emulator)
@@ -113,7 +113,7 @@ class HoldingApp(EmulatorApp):
 
 
 async def _watching(receive: Receive, gone: asyncio.Event, barrier: Barrier) -> None:
-    """Stand at a barrier before anything was read, and go when the client does."""
+    """Halt at a barrier before the request is read; leave when the client disconnects."""
 
     async def watch() -> None:
         while (await receive())["type"] != "http.disconnect":
@@ -129,7 +129,7 @@ async def _watching(receive: Receive, gone: asyncio.Event, barrier: Barrier) -> 
 
 @dataclass(slots=True)
 class _Held:
-    """Sends an answer up to the barrier, and the rest behind it."""
+    """Sends an answer up to the barrier, and the rest after it."""
 
     barrier: Barrier
     after: int
@@ -173,17 +173,17 @@ class Model(EmulatorServer):
     app: HoldingApp
 
     def hold(self, fits: Fits, after: int | None = None, times: int = 1) -> Barrier:
-        """Let the next requests that fit stop after so many deltas."""
+        """Halt the next matching requests after `after` deltas."""
         barrier = Barrier(fits, after, times)
         self.app.barriers.append(barrier)
         return barrier
 
     def bodies(self) -> list[bytes]:
-        """Give the bodies of every answer that was asked for."""
+        """Return the bodies of all requests for messages."""
         return [row.body for row in self.emulator.log if row.path == "/v1/messages"]
 
     def let_go(self) -> None:
-        """Take the barriers away, and let everybody go who stands at one."""
+        """Remove the barriers, and release all halted requests."""
         for barrier in self.app.barriers:
             barrier.release()
         self.app.barriers.clear()
@@ -198,7 +198,7 @@ def start(script: Script | None = None, *, pace: float = 0.0, port: int = 0) -> 
 
 
 def saying(words: str) -> Fits:
-    """Fit answers to a message with these words (a pattern) that is not yet followed by tools."""
+    """Match requests with these words (a pattern) in the last message, before any tool results."""
     pattern = re.compile(words)
 
     def fits(body: dict[str, Any]) -> bool:
@@ -211,12 +211,12 @@ def saying(words: str) -> Fits:
 
 
 def with_results(body: dict[str, Any]) -> bool:
-    """Fit a request that brings results of tools."""
+    """Match a request with tool results."""
     return any(block["type"] == "tool_result" for block in _blocks(body["messages"][-1]))
 
 
 def summarising(body: dict[str, Any]) -> bool:
-    """Fit an order for a summary."""
+    """Match a request for a summary."""
     return not body.get("tools") and "ummar" in str(body.get("system", ""))
 
 

@@ -29,9 +29,9 @@ def check(
     ran: str = "",
     ends: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Say what is `wrong` in the rows, by kind, and the `ends` of all chains; nothing may run.
+    """Return what is `wrong` in the rows, by kind, and the `ends` of all chains; nothing may run.
 
-    A conversation whose chain ends where an earlier check has found it is not verified again;
+    A conversation whose chain has the same end as at an earlier check is not verified again;
     without `ends` everything is.
     """
     now = _ends()
@@ -72,7 +72,7 @@ def _rows(changed: Sequence[str] | None) -> list[str]:
 
 
 def _drift() -> list[str]:
-    """O4: windows that hold something at rest, or whose spending is not what was settled."""
+    """Check O4: return windows that hold something at rest, or whose spending was not settled."""
     from django.db.models import Sum
 
     from conversations.models import BudgetWindow, LedgerEntry
@@ -88,7 +88,7 @@ def _drift() -> list[str]:
 
 
 def live() -> list[str]:
-    """Name the turns that are not at rest, those that wait for a person apart."""
+    """Return the turns that are not at rest, except those that wait for a person."""
     from conversations.models import LIVE, Turn
 
     rows = Turn.objects.filter(state__in=LIVE).exclude(state="approval_wait")
@@ -98,7 +98,7 @@ def live() -> list[str]:
 
 
 def _unstored(acknowledged: Sequence[Sequence[str]]) -> list[str]:
-    """O6: what was acknowledged and is not there exactly once, with its words."""
+    """Check O6: return acknowledged messages that are not stored exactly once, with their text."""
     from conversations.context.view import wire
     from conversations.models import Message, QueuedPrompt, Turn
 
@@ -123,7 +123,7 @@ def _unstored(acknowledged: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _unrecorded(digests: Iterable[str]) -> list[str]:
-    """O2: bodies that no call of the audit has."""
+    """Check O2: return bodies that no call of the audit has."""
     from conversations.models import ApiCall
 
     known = set(ApiCall.objects.values_list("body_digest", flat=True))
@@ -133,7 +133,7 @@ def _unrecorded(digests: Iterable[str]) -> list[str]:
 
 
 def _repeated(ran: Path) -> list[str]:
-    """O5: tools that ran too often, by the file in which the toys write."""
+    """Check O5: return tools that ran too often, by the file that the toy tools write."""
     from conversations.models import ToolCall
     from tests.support.toy_tools import ran as runs_in
 
@@ -153,7 +153,7 @@ def _repeated(ran: Path) -> list[str]:
 
 
 def invalid(log: Iterable[Recorded]) -> list[str]:
-    """O2: requests that the API would not take, judged apart from what they were answered."""
+    """Check O2: return requests that the API would refuse, whatever their response was."""
     from agentweb.emulator import api_accounts
     from agentweb.emulator.api_accounts import Account
     from agentweb.emulator.errors import ApiError

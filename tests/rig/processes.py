@@ -12,12 +12,12 @@ from pathlib import Path
 
 @dataclass(slots=True)
 class Process:
-    """A running process; `log` is all it printed (the processes of one name share it)."""
+    """A running process; `log` has all its output (shared by processes of one name)."""
 
     name: str
     pid: int
     log: Path
-    #: Gives the exit code as `Popen.poll` does; None while it runs.
+    #: Returns the exit code as `Popen.poll` does; None while it runs.
     poll: Callable[[], int | None]
 
     @property
@@ -29,12 +29,12 @@ class Process:
             os.kill(self.pid, how)
 
     def kill(self) -> None:
-        """Let it die at once, as of `kill -9`, and wait until it is gone."""
+        """Kill it with SIGKILL, and wait until it is gone."""
         self.signal(signal.SIGKILL)
         self.wait()
 
     def pause(self) -> None:
-        """Let it stand still; it does when this comes back."""
+        """Pause it with SIGSTOP; it is stopped when this returns."""
         self.signal(signal.SIGSTOP)
         deadline = time.monotonic() + 60
         while self.is_running and self.state not in "TZ" and time.monotonic() < deadline:
@@ -44,11 +44,11 @@ class Process:
         self.signal(signal.SIGCONT)
 
     def terminate(self) -> None:
-        """Ask it to end, as a deploy does; `wait` for it."""
+        """Send SIGTERM, as a deploy does; `wait` waits for the end."""
         self.signal(signal.SIGTERM)
 
     def wait(self, seconds: float = 120) -> int:
-        """Wait for its end and give its exit code (minus the signal that killed it)."""
+        """Wait for its end and return its exit code (minus the signal that killed it)."""
         deadline = time.monotonic() + seconds
         while (code := self.poll()) is None:
             if time.monotonic() > deadline:
@@ -57,7 +57,7 @@ class Process:
         return code
 
     def end(self) -> None:
-        """Leave nothing running, whatever state it is in."""
+        """End it, whatever state it is in."""
         if self.is_running:
             self.kill()
 
@@ -74,13 +74,13 @@ class Process:
 
     @property
     def resident(self) -> int:
-        """Bytes of memory it has."""
+        """Return its resident memory in bytes."""
         pages = int(Path(f"/proc/{self.pid}/statm").read_text(encoding="ascii").split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
     @property
     def state(self) -> str:
-        """One letter of the kernel's: T stands for a paused one."""
+        """Return the kernel's one-letter state: T for a paused process."""
         return (
             Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
         )

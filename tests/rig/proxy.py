@@ -28,22 +28,22 @@ _CHUNK = 65_536
 
 @dataclass(slots=True)
 class Manners:
-    """How the proxy behaves now."""
+    """The current behaviour of the proxy."""
 
     refuses: bool = False
     swallows: bool = False
     is_frozen: bool = False
-    #: Seconds before anything is passed on, in each direction.
+    #: Seconds before data is passed on, in each direction.
     delay: float = 0.0
-    #: Seconds between single bytes from the far side; 0: whole pieces.
+    #: Seconds between single bytes from the far side; 0: unchanged chunks.
     dribble: float = 0.0
     #: Bytes from the far side after which a connection ends; -1: none.
     most: int = -1
     resets: bool = False
-    #: Near bytes at which a connection is cut, before or after they are passed on.
+    #: Bytes of the near side at which a connection is cut, before or after they are passed on.
     word: bytes = b""
     is_after: bool = False
-    #: How often `word` may be said before, and how many connections it cuts then.
+    #: Occurrences of `word` to ignore first, and connections to cut after that.
     skips: int = 0
     times: int = 1
 
@@ -67,14 +67,14 @@ class _Link:
 
 
 class Proxy:
-    """Passes bytes on to a port of this machine; see the module for its orders."""
+    """Passes bytes on to a port of this machine; the module docstring lists its settings."""
 
     def __init__(self, target: int, port: int = 0) -> None:
         self.target = target
         self._socket = socket.create_server(("127.0.0.1", port), backlog=1024)
         self.port: int = self._socket.getsockname()[1]
         self.manners = Manners()
-        #: Connections made so far, and those cut by a word since there is one.
+        #: Connections made so far, and those cut at the current word.
         self.made = self.cuts = 0
         self._links: set[_Link] = set()
         self._loop = asyncio.new_event_loop()
@@ -93,15 +93,15 @@ class Proxy:
         return len(self._links)
 
     def behave(self) -> None:
-        """Be a plain proxy again."""
+        """Behave as a plain proxy again."""
         self.manners = Manners()
 
     def refuse(self) -> None:
-        """Reset every new connection at once, as where nobody listens."""
+        """Reset every new connection at once, as on a closed port."""
         self.manners.refuses = True
 
     def blackhole(self) -> None:
-        """Take new connections and what they say, and never answer."""
+        """Accept new connections and their data, and never answer."""
         self.manners.swallows = True
 
     def freeze(self) -> None:
@@ -112,23 +112,23 @@ class Proxy:
         self.manners.is_frozen = False
 
     def delay(self, seconds: float) -> None:
-        """Pass everything on so much later."""
+        """Delay all data by `seconds`."""
         self.manners.delay = seconds
 
     def dribble(self, seconds: float) -> None:
-        """Pass on what the far side says byte by byte, one in so many seconds."""
+        """Pass on data of the far side byte by byte, one every `seconds`."""
         self.manners.dribble = seconds
 
     def cut_after(self, size: int) -> None:
-        """Close each connection once the far side has said so many bytes."""
+        """Close each connection after `size` bytes from the far side."""
         self.manners.most, self.manners.resets = size, False
 
     def rst_after(self, size: int) -> None:
-        """Reset each connection once the far side has said so many bytes."""
+        """Reset each connection after `size` bytes from the far side."""
         self.manners.most, self.manners.resets = size, True
 
     def cut_when(self, word: bytes, *, after: bool = False, times: int = 1, skips: int = 0) -> None:
-        """Reset a connection when the near side says a word, before or after it gets through."""
+        """Reset a connection when the near side sends a word, before or after passing it on."""
         self.cuts = 0
         self.manners = replace(self.manners, word=word, is_after=after, times=times, skips=skips)
 
@@ -218,7 +218,7 @@ class Proxy:
             await writer.drain()
         if is_said:
             if manners.is_after:
-                # Time to arrive: the far side has done it, the near side never learns.
+                # Time to arrive: the far side has done it, but the near side gets no answer.
                 await asyncio.sleep(0.05)
             link.cut(resets=True)
         return not is_said

@@ -13,11 +13,11 @@ from agentweb.marked_text import replace_marked
 
 KEPT = Path(__file__).parent / "results" / "chaos.json"
 README = Path(__file__).with_name("README.md")
-#: Kills of a run that is kept.
+#: Fewest kills of a run that is stored.
 ENOUGH = 2_000
 #: The README's marks around the sentence.
 MARKS = "chaos"
-#: What must not have happened, in the words of the README.
+#: Failures that must not happen, as the README words them.
 WRONG = {
     "lost_messages": "lost messages",
     "doubled_side_effects": "doubled side effects",
@@ -44,7 +44,7 @@ def print_line(text: str) -> None:
 
 @dataclass
 class Report:
-    """What happened, and what was wrong afterwards."""
+    """The events of a run, and what was wrong afterwards."""
 
     mode: str
     seed: int
@@ -69,7 +69,7 @@ class Report:
     bad_rows: int = 0
     pages_out_of_step: int = 0
     seconds: float = 0.0
-    #: What was wrong, in words.
+    #: Failures as text.
     wrong: list[str] = field(default_factory=list)
 
     @property
@@ -77,7 +77,7 @@ class Report:
         return not any(getattr(self, name) for name in WRONG)
 
     def blame(self, words: str) -> None:
-        """Keep what is wrong, and say it while it is fresh."""
+        """Record a failure, and print it at once."""
         self.wrong.append(words)
         print_line(f"WRONG {words}")
 
@@ -90,7 +90,7 @@ class Report:
 
 
 def render(found: dict[str, Any]) -> str:
-    """Write the README's sentence about a run."""
+    """Render the README's sentence about a run."""
     modes: list[dict[str, Any]] = found["modes"]
     states: Counter[str] = Counter()
     for mode in modes:
@@ -111,7 +111,7 @@ def render(found: dict[str, Any]) -> str:
 
 
 def kept() -> dict[str, Any] | None:
-    """Give the run that is kept; None: there is none."""
+    """Return the stored run; None without one."""
     if not KEPT.exists():
         return None
     found: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8"))
@@ -119,9 +119,9 @@ def kept() -> dict[str, Any] | None:
 
 
 def keep(found: dict[str, Any], file: Path = KEPT, readme: Path = README) -> bool:
-    """Keep a run that was long enough, of both modes, and have the README quote it.
+    """Store a run of both modes that was long enough, and quote it in the README.
 
-    Tells whether it is kept: a shorter run shows less than the one that is there.
+    Returns whether it is stored: a shorter run shows less than the present one.
     """
     modes = {mode["mode"] for mode in found["modes"] if mode["kills"]}
     if found["kills"] < ENOUGH or modes != {"embedded", "scaled"}:

@@ -42,16 +42,16 @@ from tests.rig.processes import Process
 from tests.support import prepared_databases, servers, toy_tools
 
 MODES = ("embedded", "scaled")
-#: Micro-dollars a person of a rig may spend.
+#: Micro-dollars that a person of a rig may spend.
 BUDGET = 500_000_000
-#: What processes say when they are there.
+#: Output of processes once they are ready.
 GREETINGS = {"web": "agentweb is running", "worker": "worker runs up to"}
-#: Seconds after the end of a lease within which its turn is taken.
+#: Seconds after the end of a lease within which its turn is taken over.
 GRACE = 5.0
 
 
 class Fell(AssertionError):
-    """A process ended before it said that it was there."""
+    """A process ended before it was ready."""
 
 
 @dataclass
@@ -71,12 +71,12 @@ class Rig:
     people: list[Person] = field(default_factory=list)
     template: Template = field(init=False)
     _checked: int = 0
-    #: Where the chains ended that were verified; None: nothing was yet.
+    #: Ends of the verified chains; None: nothing was verified yet.
     _ends: dict[str, str] | None = None
 
     @classmethod
     def embedded(cls, folder: Path, model: Model, *, starts: bool = True, **settings: str) -> Self:
-        """One process on SQLite."""
+        """Create one process on SQLite."""
         environment = _environment(folder, model, settings)
         (folder / "data").mkdir(mode=0o700, parents=True)
         if "DATABASE_URL" not in settings:
@@ -100,7 +100,7 @@ class Rig:
         has_beat: bool = True,
         **settings: str,
     ) -> Self:
-        """Web processes and workers on PostgreSQL and Redis; the run's own unless given."""
+        """Create web processes and workers, by default on the run's PostgreSQL and Redis."""
         store = postgres or servers.shared_postgres()
         fixed = {
             "DATABASE_URL": prepared_databases.postgres(store),
@@ -138,7 +138,7 @@ class Rig:
 
     @property
     def lease(self) -> int:
-        """Seconds of a turn's lease."""
+        """Return the seconds of a turn's lease."""
         return int(self.environment["AGENTWEB_LEASE_SECONDS"])
 
     @property
@@ -156,7 +156,7 @@ class Rig:
         return self.workers[-1]
 
     def restart(self, process: Process, **options: Any) -> Process:
-        """Start the successor of a process that has ended, in its place."""
+        """Start the successor of an ended process in its place."""
         assert not process.is_running
         if process in self.webs:
             at = self.webs.index(process)
@@ -178,7 +178,7 @@ class Rig:
         return self.greeted(name, lambda log: self.template.start(name, function, log, **options))
 
     def greeted(self, name: str, start: Callable[[Path], Process]) -> Process:
-        """Start a process and wait until it says that it is there."""
+        """Start a process and wait until it is ready."""
         log, greeting = self.folder / f"{name}.log", GREETINGS[name.partition("-")[0]]
         before = log.read_text(errors="replace").count(greeting) if log.exists() else 0
         process = start(log)
@@ -192,18 +192,18 @@ class Rig:
         return process
 
     def halted(self) -> list[str]:
-        """Name the halts at which processes stand, or stood."""
+        """Return the halts that processes have reached."""
         path = self.folder / "halted"
         return path.read_text(encoding="ascii").splitlines() if path.exists() else []
 
     async def halts(self, halt: str, times: int = 1, seconds: float = 120) -> None:
-        """Wait until a process has come to a halt."""
+        """Wait until `times` processes have reached a halt."""
         async with asyncio.timeout(seconds):
             while self.halted().count(halt) < times:
                 await asyncio.sleep(0.01)
 
     def heal(self) -> None:
-        """Have every process run again, whatever was done to it."""
+        """Resume or restart every process, whatever was done to it."""
         for process in (*self.webs, *self.workers):
             if process.is_running:
                 process.resume()
@@ -211,21 +211,21 @@ class Rig:
                 self.restart(process)
 
     def runner(self, chat: Chat) -> Process:
-        """Give the process that runs the last turn of a conversation."""
+        """Return the process that runs the last turn of a conversation."""
         owner = self.turns(chat)[-1]["lease_owner"].rpartition(":")[2]
         return next(process for process in self.processes if str(process.pid) == owner)
 
     def look_from_here(self) -> None:
-        """Leave out what the model was asked so far: it may have been by another rig."""
+        """Ignore the requests so far: another rig may have made them."""
         self._checked = len(self.model.emulator.log)
 
     async def close(self) -> None:
-        """Close the tabs of everybody."""
+        """Close the tabs of all people."""
         for person in self.people:
             await person.close()
 
     def end(self) -> None:
-        """Kill everything."""
+        """Kill all processes."""
         self.model.let_go()
         for process in self.processes:
             process.end()
@@ -234,7 +234,7 @@ class Rig:
     # People
 
     def person(self, limit: int = BUDGET, ports: Sequence[int] | None = None) -> Person:
-        """Make somebody who is logged in; `ports` for those who come through a proxy."""
+        """Create a logged-in person; `ports` for one who connects through a proxy."""
         return self.persons(1, limit, ports)[0]
 
     def persons(
@@ -258,29 +258,29 @@ class Rig:
         return self.template.call(function, self.folder / "site_actions.log", **arguments)
 
     async def acall(self, function: str, **arguments: Any) -> Any:
-        """Call as `call` does, while the loop goes on."""
+        """Call like `call`, without blocking the event loop."""
         return await asyncio.to_thread(functools.partial(self.call, function, **arguments))
 
     def turns(self, chat: Chat | None = None) -> list[dict[str, Any]]:
-        """Give the turns as they are stored, of one conversation or of all."""
+        """Return the stored turns of one conversation or of all."""
         found: list[dict[str, Any]] = self.call(
             "tests.rig.site_actions:turns", conversation=chat.conversation if chat else ""
         )
         return found
 
     def ran(self) -> list[tuple[str, str]]:
-        """Give name and key of every run of a toy."""
+        """Return name and key of every run of a toy tool."""
         return toy_tools.ran(self.folder / "ran")
 
     # The oracle
 
     async def rest(self, seconds: float = 0) -> None:
-        """Wait until no turn is on its way; what waits for a person does not count (O1)."""
+        """Wait until no turn is running; one that waits for a person does not count (O1)."""
         found = await self.stuck(seconds or self.lease + GRACE + 120)
         assert not found, found
 
     async def stuck(self, seconds: float) -> list[str]:
-        """Give the turns that are on their way still after so many seconds."""
+        """Return the turns that are still running after `seconds`."""
         deadline = time.monotonic() + seconds
         while found := await self.acall("tests.rig.oracle:live"):
             if time.monotonic() > deadline:
@@ -289,18 +289,18 @@ class Rig:
         return []
 
     async def check(self) -> None:
-        """Wait for rest, then hold rows, requests and every open page to the oracle."""
+        """Wait for rest, then check rows, requests and every open page."""
         await self.rest()
         found = await self.examine()
         assert not any(found.values()), json.dumps(found, indent=1)
 
     def verify(self) -> None:
-        """Hold all rows to the oracle once more, whenever they were found good."""
+        """Check all rows again, including those already verified."""
         found = self.call("tests.rig.oracle:check")["wrong"]
         assert not any(found.values()), json.dumps(found, indent=1)
 
     async def examine(self) -> dict[str, list[str]]:
-        """Say what is wrong, by kind, in an installation at rest, and new since it was verified."""
+        """Return new failures by kind, in an installation at rest."""
         chats = [chat for person in self.people for chat in person.chats]
         pages = [each for chat in chats for each in await chat.differences()]
         log = self.model.emulator.log[self._checked :]
@@ -325,9 +325,9 @@ class Rig:
         return found | {"pages": pages}
 
     async def back_to(self, held: dict[str, int], room: int = 24, seconds: float = 60) -> None:
-        """Wait until the processes hold what they held before (O8): see `held`.
+        """Wait until the processes hold the same resources as before (O8): see `held`.
 
-        There is `room` for pools that were not full yet: eight threads with their connections.
+        `room` allows for pools that were not full before: eight threads with their connections.
         """
         deadline = time.monotonic() + seconds
         while grown := {

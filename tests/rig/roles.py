@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-#: Names the file in which a process that halts says so.
+#: Names the file in which a halting process records it.
 HALTED = "AGENTWEB_RIG_HALTED"
 
 
 def serve(port: int, *, sweep: float, halts: Sequence[str] = (), prepares: bool = False) -> None:
-    """`manage.py serve`; the rig's database is prepared, which costs more than all the rest."""
+    """Run `manage.py serve`; without `prepares` skip the costly preparation of the database."""
     from agentweb.management.commands.serve import Command
 
     _begin(sweep, halts)
@@ -33,16 +33,16 @@ def serve(port: int, *, sweep: float, halts: Sequence[str] = (), prepares: bool 
 
 
 def app(port: int) -> None:
-    """`manage.py serve` with nothing added; for a fork that is not set up yet."""
+    """Run `manage.py serve` unchanged; for a fork that is not set up yet."""
     _new_reactor()
     _manage("serve", "--port", str(port))
 
 
 def worker(*, sweep: float, halts: Sequence[str] = (), redelivers: float = 0) -> None:
-    """`manage.py worker`; its database is looked at as it is for every start.
+    """Run `manage.py worker`; its database is checked as at every start.
 
-    With `redelivers` a task is acknowledged when it is over, and handed out again where that takes
-    longer than so many seconds.
+    With `redelivers` a task is acknowledged when it is over, and delivered again if that takes
+    longer than this many seconds.
     """
     _begin(sweep, halts)
     if redelivers:
@@ -51,17 +51,17 @@ def worker(*, sweep: float, halts: Sequence[str] = (), redelivers: float = 0) ->
 
 
 def beat() -> None:
-    """`manage.py beat`."""
+    """Run `manage.py beat`."""
     _manage("beat")
 
 
 def migrate() -> None:
-    """`manage.py migrate`."""
+    """Run `manage.py migrate`."""
     _manage("migrate", "--verbosity", "0")
 
 
 def manage(arguments: Sequence[str]) -> None:
-    """Any other command."""
+    """Run any other command."""
     _manage(*arguments)
 
 
@@ -86,7 +86,7 @@ def _begin(sweep: float, halts: Sequence[str]) -> None:
 
 
 def _own_names() -> None:
-    """Have the names of this process, not those of the template which imported the modules."""
+    """Use names of this process, not those of the template that imported the modules."""
     from conversations.live import relay
     from conversations.runtime import supervisor
 
@@ -115,7 +115,7 @@ def _note(text: str) -> None:
 
 
 def _install(halt: str) -> None:
-    """Halt at "module:function:before" or "module:function:after"."""
+    """Install a halt at "module:function:before" or "module:function:after"."""
     name, function, when = halt.split(":")
     module = importlib.import_module(name)
     setattr(module, function, _halting(getattr(module, function), halt, before=when == "before"))
@@ -133,7 +133,7 @@ def _halting(function: Callable[..., Any], halt: str, *, before: bool) -> Callab
 
 
 def _new_reactor() -> None:
-    """Make a reactor of this process' own: the one that was imported shares its descriptors."""
+    """Create a reactor for this process: the imported one shares its descriptors."""
     import asyncio
 
     from twisted.internet import asyncioreactor

@@ -9,19 +9,19 @@ from tests.rig.client import Chat
 from tests.rig.processes import Process
 from tests.rig.rigs import Rig
 
-#: The end of a message whose answer comes in many pieces.
+#: The end of a message whose answer has many deltas.
 LONG = "answer in 150 words emulator:pace=0.001"
-#: Deltas behind which some of its text is there.
+#: Deltas after which some of its text is shown.
 SOME = 60
 TOOLS = ("peek", "put", "fire")
-#: What the model does when it is asked to use a toy.
+#: The script of the model for messages that ask for a toy tool.
 SCRIPT = Script([
     when("please both", call("put", at="here"), call("fire", at="there")),
     *(when(f"please {name}", call(name, at="here")) for name in TOOLS),
     *(after(name, say("It says: {result}")) for name in (*TOOLS, "gorge", "block")),
     when("please gorge", call("gorge", megabytes=8_000)),
     when("please block", call("block")),
-    # The others need no question; this one has it answered.
+    # The others need no approval; this one has it given.
     when("please post", call("post", to="a@b.example", text="Hello")),
     after("post", say("It says: {result}")),
 ])  # fmt: skip
@@ -35,14 +35,14 @@ SMALL = {
 
 
 async def started_chat(rig: Rig, text: str = "Hello") -> Chat:
-    """Give the conversation of a new person, its first answer done."""
+    """Create a person with a conversation whose first answer is done."""
     chat = await rig.person().begin(text)
     assert await chat.ended() == "done"
     return chat
 
 
 async def works(rig: Rig, chat: Chat, seconds: float = 120) -> None:
-    """Say something and be answered, by processes that nobody restarted; then the oracle."""
+    """Send a message and get an answer without restarted processes; then check everything."""
     pids = [process.pid for process in rig.processes]
     assert await chat.say("Are you there?", seconds=seconds) == "done"
     assert [process.pid for process in rig.processes if process.is_running] == pids
@@ -50,7 +50,7 @@ async def works(rig: Rig, chat: Chat, seconds: float = 120) -> None:
 
 
 async def kill(rig: Rig, chat: Chat) -> None:
-    """Kill who runs the turn, and start the next one."""
+    """Kill the process that runs the turn, and start the next one."""
     await asyncio.to_thread(replace, rig, rig.runner(chat))
 
 

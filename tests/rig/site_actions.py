@@ -7,7 +7,7 @@ from typing import Any
 
 
 def people(count: int, limit: int, prefix: str) -> list[dict[str, str]]:
-    """Make people with a session each, and a budget of so many micro-dollars; 0: none."""
+    """Create people with a session each, and a budget of `limit` micro-dollars; 0: none."""
     from django.conf import settings
     from django.test import Client
 
@@ -27,7 +27,7 @@ def people(count: int, limit: int, prefix: str) -> list[dict[str, str]]:
 
 
 def allow(tools: Sequence[str]) -> None:
-    """Let tools act without asking."""
+    """Allow tools without approval."""
     from conversations.models import ApprovalRule
 
     for name in tools:
@@ -35,7 +35,7 @@ def allow(tools: Sequence[str]) -> None:
 
 
 def turns(conversation: str = "") -> list[dict[str, Any]]:
-    """Give the turns of a conversation, or all, as they are stored."""
+    """Return the stored turns of a conversation, or of all."""
     from conversations.models import Turn
 
     rows = Turn.objects.order_by("pk")
@@ -47,7 +47,7 @@ def turns(conversation: str = "") -> list[dict[str, Any]]:
 
 
 def run(statement: str, *parameters: Any) -> list[list[Any]]:
-    """Run a statement on the installation's database and give its rows, if it has some."""
+    """Run a statement on the installation's database and return its rows, if any."""
     from django.db import connection
 
     with connection.cursor() as cursor:
@@ -69,7 +69,7 @@ def sessions() -> int:
 
 
 def answers(conversation: str) -> list[str]:
-    """Give the text of the answers of each turn of a conversation."""
+    """Return the text of the answers of each turn of a conversation."""
     from conversations.models import Turn
     from tests.support.running_turns import answer_text
 
@@ -78,7 +78,7 @@ def answers(conversation: str) -> list[str]:
 
 
 def draft(conversation: str) -> str:
-    """Give what is kept of the answer on its way."""
+    """Return the stored draft of the running answer."""
     from conversations.models import Draft
 
     rows = Draft.objects.filter(turn__conversation__public_id=conversation)
@@ -86,7 +86,7 @@ def draft(conversation: str) -> str:
 
 
 def summaries(conversation: str) -> list[str]:
-    """Give the outcomes of the summaries of a conversation."""
+    """Return the outcomes of the summaries of a conversation."""
     from conversations.models import Transformation
 
     rows = Transformation.objects.filter(conversation__public_id=conversation, kind="summary")
@@ -100,7 +100,7 @@ def count_summaries() -> int:
 
 
 def waiting_turns() -> list[str]:
-    """Give the pages of the turns that wait for a person's answer."""
+    """Return the pages of the turns that wait for a person's decision."""
     from conversations.models import Turn
 
     rows = Turn.objects.filter(state="approval_wait")
@@ -114,14 +114,14 @@ def deactivate(person: str) -> None:
 
 
 def cut_budget(person: str) -> None:
-    """Let somebody spend nothing more."""
+    """Set a person's budget so that they can spend nothing more."""
     from conversations.models import Budget
 
     Budget.objects.filter(user__username=person).update(limit=0)
 
 
 def take_tool(person: str) -> None:
-    """Put somebody into a group that may not use the tool `put`."""
+    """Put a person into a group that may not use the tool `put`."""
     from django.contrib.auth.models import Group
 
     from conversations.models import ToolRule, User
@@ -132,14 +132,14 @@ def take_tool(person: str) -> None:
 
 
 def give_back(person: str) -> None:
-    """Undo what a person lost, so that the oracle may look at everything."""
+    """Undo what was taken from a person, so that the oracle can check everything."""
     from conversations.models import User
 
     User.objects.filter(username=person).update(is_active=True)
 
 
 def run_turn(turn: int, times: int) -> None:
-    """Have the task of a turn delivered so often."""
+    """Deliver the task of a turn `times` times."""
     from conversations.tasks import run_turn as task
 
     for _ in range(times):
@@ -147,7 +147,7 @@ def run_turn(turn: int, times: int) -> None:
 
 
 def anchor() -> None:
-    """Anchor what has grown; so none is due for an hour."""
+    """Anchor new entries, so that no anchor is due for an hour."""
     from conversations.audit.anchors import anchor_heads
 
     anchor_heads()
@@ -162,7 +162,7 @@ def set_password(person: str, password: str) -> None:
 
 
 def another_session(person: str) -> dict[str, str]:
-    """Log somebody in in another browser; give its cookie."""
+    """Log a person in with another browser; return its cookie."""
     from django.conf import settings
     from django.test import Client
 
@@ -181,7 +181,7 @@ def forget_log_ins() -> None:
 
 
 def everything() -> dict[str, str]:
-    """Give a digest of each table, to see that nothing was written."""
+    """Return a digest of each table, to check that nothing was written."""
     import hashlib
 
     from tests.support.people_and_turns import everything as rows
@@ -191,7 +191,7 @@ def everything() -> dict[str, str]:
 
 
 def add_tool_server(folder: str, token: str) -> None:
-    """Add an MCP server that is a command, with a secret of its own in its environment."""
+    """Add an MCP server that is a command, with its own secret in its environment."""
     import sys
 
     from conversations.models import McpServer, User
@@ -207,7 +207,7 @@ def add_tool_server(folder: str, token: str) -> None:
 
 
 def every_row() -> str:
-    """Give all that is stored, of every table, as text."""
+    """Return everything that is stored, of every table, as text."""
     from django.db import connection
 
     found = []
@@ -217,7 +217,7 @@ def every_row() -> str:
 
 
 def redis_dump() -> str:
-    """Give all that Redis holds."""
+    """Return everything that Redis holds."""
     from django.conf import settings
     from redis import Redis
 

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.asyncio
 
 @pytest.fixture
 def fragile(rig_folder: Path) -> Iterator[tuple[Rig, servers.Server]]:
-    """Give a small rig whose broker may be stopped."""
+    """Create a small rig whose broker can be stopped."""
     redis, model = servers.start_redis(), models.start(SCRIPT)
     with Rig.scaled(rig_folder, model, redis=redis, webs=1, workers=1, has_beat=False) as rig:
         yield rig, redis
@@ -48,7 +48,7 @@ async def test_f43_a_task_that_comes_twice_runs_its_turn_once(rig: Rig, model: M
 
 
 async def redelivering(rig: Rig, text: str, model: Model) -> tuple[Chat, Barrier]:
-    """Begin an answer whose task is handed out again, since it takes too long."""
+    """Start an answer whose task is delivered again, because it takes too long."""
     chat = await started_chat(rig)
     for worker in list(rig.workers):
         worker.kill()

@@ -16,7 +16,7 @@ from tests.rig.rigs import Rig
 
 pytestmark = pytest.mark.asyncio
 SLOWLY = "answer in 300 words emulator:pace=0.01"
-#: Deltas behind which some of the text is there.
+#: Deltas after which some of the text is shown.
 SOME = 60
 LIVE = (
     "SELECT count(*) FROM conversations_turn t JOIN conversations_conversation c"
@@ -30,7 +30,7 @@ async def call(rig: Rig, function: str, **arguments: Any) -> Any:
 
 
 async def reload(tab: Chat) -> None:
-    """Load a tab anew, its socket cut wherever it was."""
+    """Reload a tab, its socket cut wherever it was."""
     await tab.close()
     await tab.load()
     tab.follow()
@@ -64,7 +64,7 @@ async def test_f64_two_hundred_pages_are_told_of_a_restart_and_are_in_step_after
         people = await asyncio.to_thread(rig.persons, 10)
         tabs: list[Chat] = []
         for person in people:
-            # As a page: the first pause up to a second, the longest up to ten.
+            # As in a page: the first pause is at most one second, the longest ten.
             person.pause, person.longest_pause = 0.5, 10.0
             chat = await person.begin("Hello")
             await chat.ended()
@@ -97,7 +97,7 @@ async def test_f64_two_hundred_pages_are_told_of_a_restart_and_are_in_step_after
 
 
 def twin(chat: Chat) -> Chat:
-    """Open another tab on a conversation, without loading the same page once more."""
+    """Open another tab on a conversation, without loading the same page again."""
     other = Chat(chat.person, chat.path, deepcopy(chat.page), _address=chat._address)
     other.follow()
     return other
@@ -111,7 +111,7 @@ async def test_f68_of_many_sends_at_once_one_turn_runs_and_each_is_taken_once(
     other = await chat.person.open(chat.path)
     held = model.hold(saying("Number"), 0, times=100)
     names = [str(uuid4()) for _ in range(25)]
-    # Each of fifty twice: from both tabs, or from one that did not hear the answer.
+    # Each of fifty is sent twice: from both tabs, or again from one that got no answer.
     answers = await asyncio.gather(
         *(tab.send(f"Number {at}", name) for tab in (chat, other) for at, name in enumerate(names))
     )
@@ -125,13 +125,13 @@ async def test_f68_of_many_sends_at_once_one_turn_runs_and_each_is_taken_once(
     for tab in (chat, other):
         await tab.shows(lambda tab=tab: tab.number == 1 + len(taken), 90)
         assert await tab.ended(seconds=90) == "done"
-    # What was said more than once is listed more than once, and is there once.
+    # Repeated messages are acknowledged more than once but stored once.
     chat.person.acknowledged = [*dict.fromkeys(chat.person.acknowledged)]
     await rig.check()
 
 
 def quoted(rig: Rig, chat: Chat) -> str:
-    """Give the id of a conversation as the rig's database writes it."""
+    """Return the id of a conversation as the rig's database writes it."""
     name = chat.conversation if rig.mode == "scaled" else chat.conversation.replace("-", "")
     return f"'{name}'"
 
@@ -164,7 +164,7 @@ async def test_f70_who_may_no_more_is_stopped_before_the_next_tool_and_call(
     turn = (await call(rig, "hands:turns", conversation=chat.conversation))[-1]
     assert (turn["state"], turn["error_code"]) == (state, code)
     assert len(rig.ran()) == ran
-    # Who lost only a tool is told so, and the talk goes on.
+    # A person who lost only a tool is informed, and the conversation continues.
     assert len(model.bodies()) - asked == (change == "take_tool")
     if change in ("deactivate", "delete_chat"):
         await chat.shows(lambda: chat.code == (4401 if change == "deactivate" else 4404))

@@ -25,7 +25,7 @@ FORGED = (
 
 
 async def open_question(rig: Rig) -> tuple[Chat, dict[str, str]]:
-    """Give a conversation whose turn waits for its owner, and the form of the question."""
+    """Return a conversation whose turn waits for its owner, and the form of the approval."""
     chat = await started_chat(rig)
     await chat.send("please post")
     await chat.shows(lambda: chat.state(2) == "approval_wait")
@@ -45,7 +45,7 @@ async def test_nothing_that_a_page_says_by_its_socket_counts(rig: Rig) -> None:
     for frame in FORGED:
         told = json.dumps(frame).replace("{id}", form["approval_id"])
         chat.socket.send(told.replace("{digest}", form["digest"]))
-    # A request behind them: they have been read.
+    # A request after them: the server has read them.
     assert chat.opened == 1
     assert (await chat.person.ask("GET", chat.path)).status == 200
     await asyncio.sleep(0.5)
@@ -61,7 +61,7 @@ async def test_a_call_is_allowed_by_its_owner_as_shown_and_runs_once(
 ) -> None:
     (chat, form), (other, another) = await open_question(rig), await open_question(rig)
     ran = len(rig.ran())
-    # Of another person, of another conversation, of other arguments, of no question.
+    # For another person, another conversation, other arguments, no approval.
     assert await answered(other.person, chat.path, form) == 404
     assert await answered(other.person, other.path, form) == 404
     digest = f"sha256:{'0' * 64}"
@@ -69,7 +69,7 @@ async def test_a_call_is_allowed_by_its_owner_as_shown_and_runs_once(
         assert await answered(chat.person, chat.path, form | change) in (400, 404)
     more = {"arguments": '{"to":"evil@b.example"}', "to": "evil@b.example", "input": "{}"}
     assert len(rig.ran()) == ran
-    # Twenty times at once, at all processes; and once more when it is over.
+    # Twenty times concurrently, at all processes; and once more when it is over.
     found = await asyncio.gather(
         *(answered(chat.person, chat.path, form | more) for _ in range(20))
     )
@@ -77,7 +77,7 @@ async def test_a_call_is_allowed_by_its_owner_as_shown_and_runs_once(
     assert await chat.ended(2) == "done"
     assert await answered(chat.person, chat.path, form) == 409
     assert [name for name, _ in rig.ran()[ran:]] == ["post"]
-    # Who was denied cannot be allowed after all.
+    # A denied call cannot be allowed afterwards.
     denied = another | {"verdict": "denied"}
     assert await answered(other.person, other.path, denied) == 200
     assert await answered(other.person, other.path, another) == 409

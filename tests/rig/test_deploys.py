@@ -14,12 +14,12 @@ from tests.rig.scenes import LONG, SOME, started_chat
 
 pytestmark = pytest.mark.asyncio
 PEOPLE = 3
-#: Processes of each kind that are told to end: twenty in all. AGENTWEB_TEST_DEPLOYS makes it more.
+#: Processes of each kind that are stopped: twenty in all. AGENTWEB_TEST_DEPLOYS sets more.
 DEPLOYS = int(os.environ.get("AGENTWEB_TEST_DEPLOYS", "7"))
 
 
 async def end(rig: Rig, process: Process) -> None:
-    """Have a process end by itself, and start the next one."""
+    """Let a process end by itself, and start the next one."""
     process.terminate()
     assert await asyncio.to_thread(process.wait) == 0
     await asyncio.to_thread(rig.restart, process)
@@ -81,7 +81,7 @@ async def test_f37_a_turn_between_two_calls_goes_on_in_the_next_process(
     await asyncio.to_thread(rig.heal)
     assert await chat.ended(2) == "done"
     assert "put has run" in chat.text(2)
-    # The answer with the call, and the one that follows it: nothing was asked twice.
+    # The answer with the call, and the next one: no request was made twice.
     assert len(model.bodies()) == before + 1
     await rig.check()
 

@@ -36,7 +36,7 @@ def own_model() -> Iterator[Model]:
 
 @contextmanager
 def disk(place: Path, megabytes: int = 24) -> Iterator[Path]:
-    """Put a small file system there; only root can make one."""
+    """Mount a small file system there; only root can."""
     place.mkdir(exist_ok=True)
     command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(place)]
     done = subprocess.run(command, check=False, capture_output=True)
@@ -49,7 +49,7 @@ def disk(place: Path, megabytes: int = 24) -> Iterator[Path]:
 
 
 def fill(place: Path) -> Path:
-    """Leave no byte of room; gives the file to delete for room again."""
+    """Fill the disk; return the file to delete for space."""
     filler = place / "filler"
     for size in (65_536, 512):
         with filler.open("ab", buffering=0) as file:

@@ -21,7 +21,7 @@ async def test_o8_visitors_who_vanish_leave_nothing_behind(rig: Rig) -> None:
     for port in rig.ports:
         links = [await asyncio.open_connection("127.0.0.1", port) for _ in range(VISITORS)]
         for number, (_, writer) in enumerate(links):
-            # Half a head, a whole one that nobody waits for, and none.
+            # Part of a head, a complete one whose response nobody reads, and none.
             head = f"GET {chat.path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n"
             writer.write((head, f"{head}\r\n", "")[number % 3].encode())
             await writer.drain()

@@ -18,7 +18,7 @@ POISON = "tests.support.toy_tools:_note:after"
 
 
 def runners(rig: Rig) -> list[Process]:
-    """Give those that run turns."""
+    """Return the processes that run turns."""
     return list(rig.workers or rig.webs)
 
 
@@ -100,7 +100,7 @@ async def test_f41_a_blocked_loop_is_reported_and_the_others_come_late(
     rig: Rig, model: Model
 ) -> None:
     chat, other = await started_chat(rig), await started_chat(rig)
-    # All turns in one process, be it the server or a worker.
+    # All turns are in one process, the server or a worker.
     busy, *idle = runners(rig)
     for process in idle:
         process.pause()

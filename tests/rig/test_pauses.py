@@ -27,7 +27,7 @@ async def test_f36_a_web_process_that_stood_still_is_in_step_again(rig: Rig, mod
     await asyncio.sleep(0.5)
     web.resume()
     for tab in tabs:
-        # Nobody took the turn of the only process there is.
+        # There is no other process to take the turn over.
         assert await tab.ended(2) == "done"
     await rig.check()
 

@@ -29,7 +29,7 @@ async def test_f66_pages_of_a_database_that_went_back_show_what_it_holds_and_go_
     rig.look_from_here()
     for tab in (chat, other):
         await tab.shows(lambda tab=tab: tab.number == 2)
-    # The next turn has the number of one that is lost, and nothing of what it said.
+    # The next turn has the number of a lost one, and nothing of its text.
     assert await chat.say("This is new") == "done"
     for tab in (chat, other):
         assert await tab.ended(3) == "done"

@@ -30,7 +30,7 @@ NAMES = ("api", "site", "database", "redis", "server")
 
 
 class Secrets(dict[str, str]):
-    """One of each kind, random, so that no other text can have it by chance."""
+    """One random secret of each kind, so that no other text contains one by chance."""
 
     def __init__(self) -> None:
         super().__init__({name: f"cnry{secrets.token_hex(16)}" for name in NAMES})
@@ -49,7 +49,7 @@ def planted() -> Secrets:
 def vault(
     request: pytest.FixtureRequest, planted: Secrets, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Rig]:
-    """Give an installation with secrets, and a tool server that was given one of its own."""
+    """Create an installation with secrets, and a tool server with a secret of its own."""
     mode, model = request.param, models.start(SCRIPT)
     folder = tmp_path_factory.mktemp(f"rig-secret-{mode}")
     settings = {"SECRET_KEY": planted["site"] * 2, "ANTHROPIC_API_KEY": planted["api"]}
@@ -81,7 +81,7 @@ async def rig(vault: Rig) -> AsyncIterator[Rig]:
 
 
 def tree(rig: Rig) -> list[psutil.Process]:
-    """Give the children of the rig's processes, and theirs."""
+    """Return the descendants of the rig's processes."""
     found = [psutil.Process(process.pid) for process in rig.processes]
     return [child for each in found for child in each.children(recursive=True)]
 
@@ -100,7 +100,7 @@ async def test_no_list_of_processes_tells_one_and_none_leaves_its_memory_behind(
     rig: Rig, planted: Secrets
 ) -> None:
     child = await tool_server(rig)
-    # That its own was given proves that the others would be seen.
+    # Finding the server's own secret proves that the others would be found.
     assert planted.found(Path(f"/proc/{child.pid}/environ").read_bytes()) == ["server"]
     for each in tree(rig):
         if each != child and each.is_running():
@@ -114,7 +114,7 @@ async def test_no_list_of_processes_tells_one_and_none_leaves_its_memory_behind(
 
 
 async def watched(rig: Rig, name: str, *arguments: str) -> dict[str, bytes]:
-    """Run a command; give what the kernel told of its children."""
+    """Run a command; return what the kernel shows of its children."""
     process = rig.template.start(
         name, "tests.rig.roles:manage", rig.folder / f"{name}.log", arguments=[name, *arguments]
     )
@@ -149,7 +149,7 @@ async def test_a_backup_tells_none_while_it_is_made_and_has_none_in_it(
 
 
 async def read_pages(chat: Chat) -> str:
-    """Give what the pages of a person say, headers and all."""
+    """Return the pages of a person, headers included."""
     pages = [chat.path, "/c/new/", "/settings/", "/settings/data/", "/usage/", "/search/?q=a",
              f"{chat.path}inspect/", f"{chat.path}export.json", "/nothing/", "/admin/"]  # fmt: skip
     answers = [await chat.person.ask("GET", page) for page in pages]
@@ -172,7 +172,7 @@ async def test_nothing_that_is_told_logged_or_stored_has_one(rig: Rig, planted: 
     assert planted.found(rows) == []
     if rig.mode == "scaled":
         assert planted.found(await rig.acall("tests.rig.site_actions:redis_dump")) == []
-    # The model is told none in what it is asked.
+    # Requests to the model contain none.
     bodies = rig.model.bodies()
     assert len(bodies) > 3
     assert planted.found(b"".join(bodies)) == []

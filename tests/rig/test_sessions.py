@@ -17,12 +17,12 @@ pytestmark = [
     pytest.mark.only_mode("scaled", "embedded, there is one process"),
 ]
 PASSWORD = "correct horse battery staple"
-#: What is done at the first process to somebody whose page is open at the second.
+#: A change at the first process for a person whose page is open at the second.
 Change = Callable[[Rig, Person], Awaitable[object]]
 
 
 async def log_out(rig: Rig, at_first: Person) -> None:
-    # A page is answered by what a fragment without a session is.
+    # A request of a page gets the same response as one of a fragment without a session.
     assert (await at_first.ask("POST", "/accounts/logout/", {})).status == 401
 
 
@@ -35,7 +35,7 @@ async def deactivate(rig: Rig, at_first: Person) -> None:
 
 
 async def elsewhere(rig: Rig, at_first: Person) -> None:
-    """Log all browsers of the person out from another one."""
+    """Log out all browsers of the person from another one."""
     other = await rig.acall("tests.rig.site_actions:another_session", person=at_first.name)
     browser = Person(at_first.ports, at_first.name)
     browser.cookies |= other

@@ -17,7 +17,7 @@ LONG = "answer in 3000 words emulator:pace=0"
 
 
 def is_held(rig: Rig, port: int) -> bool:
-    """Say whether a web process has a connection from this port still."""
+    """Return whether a web process still has a connection from this port."""
     links = [
         link for web in rig.webs for link in psutil.Process(web.pid).net_connections(kind="tcp")
     ]
@@ -39,7 +39,7 @@ async def test_f63_a_page_that_stops_reading_is_cut_and_whole_once_it_reads_agai
     port = reader.transport.get_extra_info("sockname")[1]
     number = 1
     while await asyncio.to_thread(is_held, rig, port):
-        # As much as all buffers on the way to it take, and then some.
+        # More than all buffers on the way can hold.
         number += 1
         assert number < 30
         assert await chat.say(f"Number {number}: {LONG}") == "done"

@@ -26,7 +26,7 @@ from tests.support import prepared_databases, servers
 from tests.support.servers import Server
 
 pytestmark = pytest.mark.asyncio
-#: Seconds within which everything works again without a restart, on a busy machine.
+#: Seconds within which everything must work again without a restart, on a busy machine.
 HEALS = 90
 #: More than the transactions of one turn.
 MOST_COMMITS = 60
@@ -34,7 +34,7 @@ MOST_COMMITS = 60
 
 @dataclass
 class Stores:
-    """A rig and what it keeps its things in."""
+    """A rig and its stores."""
 
     rig: Rig
     store: Server
@@ -54,7 +54,7 @@ class Stores:
 
 
 def tree(server: Server) -> list[psutil.Process]:
-    """Give the processes of a server, the parent first."""
+    """Return the processes of a server, the parent first."""
     assert server.process is not None
     parent = psutil.Process(server.process.pid)
     return [parent, *parent.children(recursive=True)]
@@ -175,13 +175,13 @@ async def test_f48_any_commit_of_a_turn_may_be_one_that_nobody_saw(
         await chat.shows(lambda n=number: chat.number >= n, HEALS)  # type: ignore[misc]
         assert await chat.ended(seconds=HEALS) in ("done", "interrupted", "failed")
         await rig.rest(HEALS)
-        # A quick answer has no draft, so one turn may have a commit less than the next.
+        # A quick answer has no draft, so a turn may have one commit fewer than the next.
         spared = 0 if stores.to_store.cuts else spared + 1
         if spared == 2:
             break
     stores.to_store.behave()
     # The message, the claim, two calls opened and closed, the tool and its result, the end: each is
-    # a transaction of its own.
+    # a transaction.
     assert number > 10, number
     fired = [key for _, key in rig.ran()[ran:]]
     assert fired
@@ -241,7 +241,7 @@ async def test_f57_a_broker_that_dies_in_mid_answer_only_makes_it_slower(
     stores.broker.kill()
     held.release()
     assert await chat.ended(2, seconds=HEALS) == "done"
-    # F44: it is stored and waits; a worker finds it by itself.
+    # F44: the message is stored and waits; a worker finds it by itself.
     assert await chat.say(f"And again: {LONG}", seconds=HEALS) == "done"
     assert await chat.differences() == []
     assert (await chat.person.ask("GET", "/healthz/ready")).status == 200

@@ -33,7 +33,7 @@ async def test_whichever_dies_every_page_ends_equal_to_what_is_stored(
         assert await chat.ended(2, seconds=rig.lease + 90) == end
         assert await tab.ended(2) == end
     assert len(dead) < len(chats) or kind == "workers"
-    # What was shown is what is stored, in every tab: no gap, nothing twice.
+    # Every tab shows exactly what is stored: no gap, nothing twice.
     await rig.check()
     for chat in dead:
         await chat.retry(2)

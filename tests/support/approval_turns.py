@@ -60,7 +60,7 @@ def done(lease: Lease, *names: str, is_private: bool = False) -> None:
 
 
 def waiting_turn(*specs: CallSpec, text: str = "Hello") -> tuple[Lease, list[Approval]]:
-    """Give a turn that waits for a person."""
+    """Return a turn that waits for a person."""
     lease = people_and_turns.started_turn(text=text)
     return lease, ask(lease, *specs)
 

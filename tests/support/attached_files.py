@@ -21,7 +21,7 @@ def kept(user: User, data: bytes = PNG, name: str = "cat.png", **more: Any) -> A
 
 
 def started(user: User, *files: Attachment, text: str = "Look.") -> Turn:
-    """Begin a conversation with files."""
+    """Start a conversation with files."""
     return turns.start_conversation(
         owner_id=user.pk,
         model=stored_turns.MODEL,

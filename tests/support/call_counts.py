@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def counted(work: Callable[[], T]) -> tuple[int, T]:
-    """Do the work; give how many calls, of Python and of C, it took, and what it gave."""
+    """Run `work`; return the number of its Python and C calls, and its result."""
     count = 0
 
     def heard(frame: FrameType, event: str, argument: object) -> None:

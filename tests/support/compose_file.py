@@ -25,7 +25,7 @@ class _Reader:
         self.anchors: dict[str, Any] = {}
 
     def block(self, indent: int) -> Any:
-        """Read all rows of one indentation: a mapping or a list."""
+        """Parse all rows of one indentation: a mapping or a list."""
         if self.rows[self.at][1].startswith("- "):
             found: Any = []
             while self._is_at(indent):
@@ -71,7 +71,7 @@ class _Reader:
 
 
 def _flow(tokens: list[str]) -> Any:
-    """Read one flow list or mapping from the front of the tokens."""
+    """Parse one flow list or mapping from the front of the tokens."""
     if tokens.pop(0) == "[":
         items = []
         while tokens[0] != "]":
@@ -109,7 +109,7 @@ def read(text: str) -> dict[str, Any]:
 
 
 def filled(value: Any, variables: Mapping[str, str]) -> Any:
-    """Replace variables as compose does; one that must be set and is not is an error."""
+    """Replace variables as compose does; raises an error for a required one that is not set."""
     if isinstance(value, dict):
         return {key: filled(one, variables) for key, one in value.items()}
     if isinstance(value, list):

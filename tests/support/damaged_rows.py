@@ -17,7 +17,7 @@ Blocks = list[Any]
 
 @contextmanager
 def unguarded() -> Iterator[None]:
-    """Take away the triggers for a while."""
+    """Remove the triggers inside the block."""
     with connection.cursor() as cursor:
         for kind in list_guarded_models():
             table = kind._meta.db_table
@@ -35,7 +35,7 @@ def list_messages(conversation: Conversation, kind: str) -> list[Message]:
 
 
 def change_content(row: Message, change: Callable[[Blocks], Blocks]) -> None:
-    """Write other blocks into a message."""
+    """Replace the blocks of a message."""
     put_text(row, wire.encode(change(wire.decode(row.content))))
 
 

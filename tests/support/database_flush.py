@@ -20,7 +20,7 @@ from conversations.log.triggers import allow_erasing
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """What a table holds after the migrations: its rows, to compare them and to put them back."""
+    """The rows of a table after the migrations, to compare and to restore."""
 
     kind: type[models.Model]
     rows: tuple[tuple[Any, ...], ...]
@@ -32,7 +32,7 @@ class Seed:
 
 
 def read_seed() -> dict[str, Seed]:
-    """Give what the tables hold that are not empty after the migrations, by their names."""
+    """Return the rows of the tables that are not empty after the migrations, by table name."""
     seeds = {}
     for kind in apps.get_models():
         if rows := _rows(kind):
@@ -42,7 +42,7 @@ def read_seed() -> dict[str, Seed]:
 
 
 def keep_seed(seeds: dict[str, Seed]) -> None:
-    """Put this flush in the place of Django's."""
+    """Replace Django's flush by this one."""
     tables = connection.introspection.django_table_names(only_existing=True, include_views=False)
     empty = tuple(table for table in sorted(tables) if table not in seeds)
 
@@ -59,7 +59,7 @@ def keep_seed(seeds: dict[str, Seed]) -> None:
 
 
 def _filled(cursor: Any, tables: tuple[str, ...]) -> list[str]:
-    """Name the tables that have a row."""
+    """Return the tables that have a row."""
     name = connection.ops.quote_name
     asked = (f"SELECT '{one}' WHERE EXISTS (SELECT 1 FROM {name(one)})" for one in tables)
     cursor.execute(" UNION ALL ".join(asked))

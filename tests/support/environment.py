@@ -20,16 +20,16 @@ FOREIGN = ("AGENTWEB_", "ANTHROPIC_", "DATABASE_URL", "REDIS_URL", "SECRET_KEY")
 
 
 def prepare() -> Path:
-    """Replace what the environment says about agentweb; give the throw-away folder."""
+    """Replace the environment's settings of agentweb; return the temporary folder."""
     for name in [name for name in os.environ if name.startswith(FOREIGN)]:
         if not name.startswith(KEPT):
             del os.environ[name]
     folder = Path(tempfile.mkdtemp(prefix="agentweb-tests-"))
     servers.at_end(lambda: shutil.rmtree(folder, ignore_errors=True))
     os.environ["AGENTWEB_DATA_DIR"] = str(folder)
-    # One call more after a first answer; the tests of titles turn it on.
+    # It would add a call after each first answer; the tests of titles turn it on.
     os.environ["AGENTWEB_TITLE_MODEL"] = "off"
-    # Tests empty the database; those of anchors have a file each.
+    # Tests empty the database; those of anchors use their own files.
     os.environ["AGENTWEB_ANCHOR_FILE"] = "off"
     os.environ["SECRET_KEY"] = "only for tests, " * 4
     if DATABASE == "postgres":

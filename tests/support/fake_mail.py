@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 
 ANNOUNCED = re.compile(rb"\{(\d+)\}\r\n$")
 GREETING = b"* OK ready\r\n"
-#: Writes what it likes and says whether the command was answered.
+#: Writes any bytes and returns whether it has answered the command.
 Act = Callable[["FakeImap", str, bytes, asyncio.StreamWriter], Awaitable[bool]]
 
 
 @dataclass
 class FakeImap:
-    """Answers each tagged command with OK, after what `replies` has for its name."""
+    """Answers each tagged command with OK, after the untagged reply that `replies` has for it."""
 
     tls: ssl.SSLContext
     is_starttls: bool = False
@@ -28,13 +28,13 @@ class FakeImap:
     #: untagged answers by the first words of the command
     replies: dict[str, bytes] = field(default_factory=dict)
     act: Act | None = None
-    #: what is sent in clear after the yes to STARTTLS
+    #: sent in clear text after the OK to STARTTLS
     injected: bytes = b""
     #: the answer to STARTTLS after its tag
     starttls: bytes = b"OK go on\r\n"
     #: answers to credentials: "OK ..." or "NO ..."
     login: bytes = b"OK logged in\r\n"
-    #: every command, without its tag, literals in place
+    #: every command, without its tag, with literals in place
     commands: list[bytes] = field(default_factory=list)
     credentials: list[str] = field(default_factory=list)
     port: int = 0
@@ -95,7 +95,7 @@ class FakeImap:
 
     @property
     def asked(self) -> list[bytes]:
-        """The commands after the log-in, without the goodbye."""
+        """Return the commands after the log-in, without LOGOUT."""
         setting_up = (b"CAPABILITY", b"AUTHENTICATE", b"STARTTLS", b"LOGOUT", b"LOGIN")
         return [each for each in self.commands if not each.startswith(setting_up)]
 
@@ -109,7 +109,7 @@ class Taken:
 
 @dataclass
 class SmtpSink:
-    """Takes mail after a log-in under TLS, and keeps it."""
+    """Accepts mail after a log-in under TLS, and stores it."""
 
     tls: ssl.SSLContext
     is_starttls: bool = False
@@ -117,11 +117,11 @@ class SmtpSink:
     password: str = "secret"
     #: recipients that are refused
     unknown: frozenset[str] = frozenset()
-    #: hang up instead of saying that the data was taken
+    #: disconnect instead of confirming the data
     breaks_off: bool = False
-    #: say nothing instead of it, and stay
+    #: stay connected but never confirm the data
     stalls: bool = False
-    #: hang up as soon as that was said
+    #: disconnect after confirming the data
     hangs_up: bool = False
     taken: list[Taken] = field(default_factory=list)
     credentials: list[str] = field(default_factory=list)
@@ -135,7 +135,7 @@ class SmtpSink:
         return self
 
     def start_in_thread(self) -> SmtpSink:
-        """Serve from a loop of its own, for a test whose app is another process."""
+        """Serve on a loop of its own, for a test whose app is another process."""
         loop = asyncio.new_event_loop()
         threading.Thread(target=loop.run_forever, daemon=True).start()
         return asyncio.run_coroutine_threadsafe(self.start(), loop).result(10)
@@ -146,7 +146,7 @@ class SmtpSink:
         writer.close()
 
     async def goes_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Say that the data was taken, if it does, and whether the dialogue goes on."""
+        """Confirm the data, unless it is to fail; return whether the dialogue continues."""
         if self.stalls:
             await reader.read()
         if self.breaks_off or self.stalls:

@@ -14,15 +14,14 @@ MOST = 40_000_000
 
 @dataclass
 class Gateway:
-    """`rule` returns the message of a refusal for a request it does not take; `rewrite` changes a
-    stream's bytes."""
+    """`rule` returns the error message of a refused request; `rewrite` changes stream bytes."""
 
     behind: App
     rule: Callable[[dict[str, Any]], str] = lambda body: ""
     rewrite: Callable[[bytes], bytes] = lambda raw: raw
-    #: Whether counting has the rule, too.
+    #: Whether the rule applies to token counting too.
     counts: bool = True
-    #: The paths and the bodies of the requests, and those that were refused.
+    #: Paths and bodies of the requests, and those that were refused.
     seen: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     refused: list[dict[str, Any]] = field(default_factory=list)
 
@@ -45,7 +44,7 @@ class Gateway:
         first: list[Message] = [{"type": "http.request", "body": raw, "more_body": False}]
 
         async def replay() -> Message:
-            # Behind the body the emulator waits here for the client to go away.
+            # After the body the emulator waits here for the client to disconnect.
             return first.pop() if first else await receive()
 
         async def pass_on(message: Message) -> None:
@@ -57,6 +56,6 @@ class Gateway:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The bodies of the requests for messages that were passed on."""
+        """Return the bodies of the messages requests that were passed on."""
         bodies = [body for path, body in self.seen if path == "/v1/messages"]
         return [body for body in bodies if body not in self.refused]

@@ -97,7 +97,7 @@ def call(id: Any, params: Any) -> None:
 
 
 def mixed(id: Any, name: str, arguments: Any) -> None:
-    """Give back what came, or fail with a picture of it."""
+    """Return the received content, or fail with an image of it."""
     if name == "painful":
         image = {"type": "image", "data": PIXEL, "mimeType": "image/png"}
         answer(id, {"content": [said("It hurts.")["content"][0], image], "isError": True})
@@ -175,7 +175,7 @@ def fail() -> None:
 
 
 def stay() -> None:
-    """Hear no signal to end, and have a child."""
+    """Ignore termination signals, and have a child."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if os.fork() == 0:
         Path("grandchild").write_text(str(os.getpid()))
@@ -183,7 +183,7 @@ def stay() -> None:
 
 
 def leave() -> None:
-    """End, but for a child that keeps the output open: only writing shows that we are gone."""
+    """Exit, except for a child that keeps stdout open: only a write shows the exit."""
     mine = os.getpid()
     if os.fork():
         os._exit(7)

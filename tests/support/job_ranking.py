@@ -20,7 +20,7 @@ def score(job: Opening, *, is_rated: bool) -> int:
 def expected(
     pages: int, base: str, *, least: int = 0, remote: bool = False, is_rated: bool = False
 ) -> list[tuple[int, str]]:
-    """Give score and address of what meets the wishes, best first; rated ones must be open."""
+    """Return score and address of matching jobs, best first; with `is_rated` only open ones."""
     jobs = [job for page in range(1, pages + 1) for job in list_openings(page)]
     kept = [
         (score(job, is_rated=is_rated), job.rate, f"{base}{job.path}")

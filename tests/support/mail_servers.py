@@ -101,7 +101,7 @@ class Authority:
         return self.folder / "server.key"
 
     def trusted(self) -> ssl.SSLContext:
-        """Give what a client that trusts this authority, and no other, checks with."""
+        """Return the TLS context of a client that trusts only this authority."""
         return ssl.create_default_context(cafile=str(self.authority))
 
     def serving(self) -> ssl.SSLContext:
@@ -111,7 +111,7 @@ class Authority:
 
 
 def make_authority(folder: Path, *names: str, days: int = 2) -> Authority:
-    """Make an authority and a server's certificate for these names and addresses."""
+    """Make an authority and a server certificate for these names and addresses."""
     folder.mkdir(parents=True, exist_ok=True)
     made = Authority(folder)
     own = ec.generate_private_key(ec.SECP256R1())
@@ -168,7 +168,7 @@ def _general(name: str) -> x509.GeneralName:
 
 
 def find_dovecot() -> str:
-    """Find Dovecot; only a machine of a person may be without."""
+    """Find Dovecot; it may only be missing on a developer's machine."""
     found = shutil.which("dovecot", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
     if found:
         return found

@@ -28,7 +28,7 @@ WORDS = "Adds two numbers."
 
 
 def command(folder: Path, *given: str, **environment: str) -> Command:
-    """Give the place of a child: this program, or the hostile one in a mode of its own."""
+    """Return the command of a child: this program, or the hostile one in one of its modes."""
     line = (
         ("-m", "tests.support.hostile_mcp", *given)
         if given
@@ -49,7 +49,7 @@ def server(place: Command | Address, **facts: Any) -> Server:
 
 @dataclass
 class Heard:
-    """A listener that keeps what it is told."""
+    """A listener that records its notifications."""
 
     statuses: list[ServerStatus] = field(default_factory=list)
     tools: tuple[Listed, ...] = ()
@@ -70,7 +70,7 @@ class Heard:
         return {tool.name: tool.digest for tool in self.tools}
 
     async def until(self, state: str, seconds: float = 60) -> ServerStatus:
-        """Wait until the server stands so, since this was last asked."""
+        """Wait until the server has this status, since the last call of this."""
         async with asyncio.timeout(seconds):
             while True:
                 for at in range(self.seen, len(self.statuses)):
@@ -92,7 +92,7 @@ async def pooled(place: Command | Address, **facts: Any) -> AsyncIterator[tuple[
 
 
 class HttpServer:
-    """The program on a port of loopback; `kill` and `start` as often as a test likes."""
+    """The program on a port of loopback; a test can `kill` and `start` it repeatedly."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -130,7 +130,7 @@ def over_http() -> Iterator[HttpServer]:
 
 
 def program() -> Any:
-    """Make the server with its tools."""
+    """Create the server with its tools."""
     import anyio
     from mcp.server.mcpserver import MCPServer
     from mcp_types import (

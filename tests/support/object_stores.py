@@ -9,7 +9,7 @@ from typing import Any
 from django.core.files.base import File
 from django.core.files.storage import Storage
 
-#: What every bucket holds, by its name: a store is made anew in each process and thread.
+#: The contents of every bucket, by name: stores are created anew in each process and thread.
 BUCKETS: dict[str, dict[str, bytes]] = {}
 _writing = Lock()
 
@@ -19,7 +19,7 @@ class Unreachable(Exception):
 
 
 class Bucket(Storage):
-    """Put, get and delete; everything else is not there, and a put may fail when told to."""
+    """Put, get and delete; everything else is missing, and all fail while `is_down`."""
 
     def __init__(self, bucket: str) -> None:
         self.bucket = bucket

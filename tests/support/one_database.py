@@ -19,7 +19,7 @@ ON_POSTGRES = pytest.mark.one_database("postgres")
 
 
 def with_slice(rows: Iterable[Any], mark: pytest.MarkDecorator = ON_SQLITE) -> list[Any]:
-    """Give the rows for one database, every fourth of them for both."""
+    """Return the rows for one database, every fourth of them for both."""
     return [
         row if at % STRIDE == 0 else pytest.param(row, marks=mark) for at, row in enumerate(rows)
     ]

@@ -10,7 +10,7 @@ from conversations.live.hub import Frame, Reader, Topic, hub
 
 @contextmanager
 def opened(conversation_id: int, version: int) -> Iterator[Topic]:
-    """Have a page of this version open, and give its topic."""
+    """Open a page of this version, and yield its topic."""
     topic = hub.enter(conversation_id)
     reader = Reader(topic)
     reader.begin(version)
@@ -18,7 +18,7 @@ def opened(conversation_id: int, version: int) -> Iterator[Topic]:
 
     def publish(frame: Frame) -> None:
         Topic.publish(topic, frame)
-        # As the socket does soon: the page has the frame, and its version.
+        # As the socket soon does: the page has the frame and its version.
         reader.read()
 
     topic.publish = publish  # type: ignore[method-assign]
@@ -30,5 +30,5 @@ def opened(conversation_id: int, version: int) -> Iterator[Topic]:
 
 
 def shown(topic: Topic) -> list[str]:
-    """Give the HTML of all frames of a topic."""
+    """Return the HTML of all frames of a topic."""
     return [frame.html or "" for frame in topic.frames]

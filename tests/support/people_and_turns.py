@@ -31,7 +31,7 @@ def person(name: str = "ada", **fields: Any) -> User:
 
 
 def limited(user: User, limit: int, period: str = "month", **fields: Any) -> Budget:
-    """Give the person an allowance of their own."""
+    """Create a personal allowance."""
     return Budget.objects.create(user=user, limit=limit, period=period, **fields)
 
 
@@ -56,7 +56,7 @@ def next_turn(conversation: Conversation, text: str = "And then?") -> Lease:
 
 
 def sending(lease: Lease, envelope: Envelope = stored_turns.ENVELOPE) -> Sending:
-    """Make a reply request of the present view."""
+    """Make a reply request of the current view."""
     view = stored_turns.loaded(lease).view
     return Sending("reply", envelope, view.body, view.tokens, view, 1)
 
@@ -97,7 +97,7 @@ def turn_of(lease: Lease) -> Turn:
 
 
 def everything() -> dict[str, list[tuple[Any, ...]]]:
-    """Give every row of the app as it is stored, to see that nothing was written."""
+    """Return every stored row of the app, to check that nothing was written."""
     found = {}
     with connection.cursor() as cursor:
         for kind in apps.get_app_config("conversations").get_models():
@@ -108,7 +108,7 @@ def everything() -> dict[str, list[tuple[Any, ...]]]:
 
 
 def crowd(size: int, work: Callable[[int], T]) -> list[T | Exception]:
-    """Do the work in so many threads at once, each with a connection of its own."""
+    """Run `work` in `size` concurrent threads, each with its own connection."""
     found: list[T | Exception] = [RuntimeError("never ran")] * size
     gate = threading.Barrier(size)
 

@@ -30,7 +30,7 @@ PROJECT = Path(__file__).resolve().parents[2]
 
 @functools.cache
 def sqlite() -> Path:
-    """Give an empty database in its present form."""
+    """Return an empty database with the current tables."""
     with _alone() as folder:
         path = folder / "sqlite" / "agentweb.sqlite3"
         if not path.exists():
@@ -41,7 +41,7 @@ def sqlite() -> Path:
 
 
 def postgres(server: servers.Server) -> str:
-    """Give the URL of a new database in its present form."""
+    """Return the URL of a new database with the current tables."""
     name, root = f"rig_{uuid4().hex[:12]}", server.url.rpartition("/")[0]
     on(server)
     with psycopg.connect(f"{root}/postgres", autocommit=True) as connection:
@@ -53,7 +53,7 @@ _has: set[int] = set()
 
 
 def on(server: servers.Server) -> str:
-    """Make the database that others on this server are copied from, and give its name."""
+    """Create the database that others on this server are copied from; return its name."""
     if server.port not in _has:
         url = servers.make_database(server, TEMPLATE)
         with _alone() as folder:
@@ -70,7 +70,7 @@ def on(server: servers.Server) -> str:
 
 @contextlib.contextmanager
 def _alone() -> Iterator[Path]:
-    """Give the folder of what is prepared; other runs wait."""
+    """Yield the folder of prepared databases; other runs wait."""
     folder = Path(SHARED) if SHARED else _own()
     folder.mkdir(exist_ok=True)
     with (folder / "lock").open("w") as file:

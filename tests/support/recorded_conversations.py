@@ -9,6 +9,6 @@ _BESIDE = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
 def recorded_files(part: str) -> list[Path]:
-    """Give the files of one part (`dev` or `long`); none where the recordings are not at hand."""
+    """Return the files of one part (`dev` or `long`); none without the recordings."""
     folder = Path(os.environ.get("AGENTWEB_TEST_RECORDED_DATA", _BESIDE)) / part
     return sorted(folder.glob("*.jsonl.gz"))

@@ -27,7 +27,7 @@ WORDS = "They read the file and spoke of order 4711. " * 3
 
 
 def talk(played: Played, turns: int = 4, seed: int = 0) -> Played:
-    """Go on for some turns, some of them with a tool."""
+    """Play more turns, some of them with a tool."""
     chance = random.Random(seed)
     for at in range(turns):
         lease = people_and_turns.next_turn(now(played), f"And then {at}? " + "words " * 100)
@@ -81,7 +81,7 @@ def clean() -> bool:
 
 
 def pending_summary(played: Played, target: int = 0) -> tuple[proposals.SummaryRequest, Sent]:
-    """Ask for a summary, up to the open call."""
+    """Request a summary, up to the open call."""
     key, is_new = proposals.request_summary(**who(played), target=target)
     request = proposals.read_request(proposal_id=key)
     assert is_new
@@ -93,7 +93,7 @@ def pending_summary(played: Played, target: int = 0) -> tuple[proposals.SummaryR
 
 
 def proposed(played: Played, text: str = WORDS, target: int = 0) -> str:
-    """Have words proposed, and give the digest of what applying them would make."""
+    """Propose a summary, and return the digest of the view that applying it would give."""
     request, sent = pending_summary(played, target)
     ending = Ending("complete", Usage(500, 60, 0, 0, 0), "end_turn")
     side_calls.close_side_call(call_id=sent.call, ending=ending, timing=Timing(5, 50))

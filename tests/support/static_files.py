@@ -35,7 +35,7 @@ def statics(get_response: Callable[[HttpRequest], Any]) -> Callable[[HttpRequest
 
 
 def look_once() -> None:
-    """Let later middleware have what the first one of the same settings found."""
+    """Share the first middleware's files with later ones of the same settings."""
     look = ServeStaticMiddleware.add_files_from_finders
     found: dict[tuple[object, ...], tuple[dict[str, Any], list[Any]]] = {}
 

@@ -43,7 +43,7 @@ def played(
     result: str = LONG,
     limit: int = 50_000_000,
 ) -> Played:
-    """Play one whole turn, or give it once more (tests/support/replayed_turns.py)."""
+    """Play one full turn, or copy a played one (tests/support/replayed_turns.py)."""
     user = User.objects.filter(username=name).first() or User.objects.create(username=name)
     Budget.objects.get_or_create(user=user, is_active=True, defaults={"limit": limit})
 
@@ -78,7 +78,7 @@ def _play(turn: Turn, tool: str, value: str, result: str) -> None:
 
 
 def lease_of(turn: Turn) -> Lease:
-    """Give the lease that a turn was played under."""
+    """Return the lease that a turn was played under."""
     owner = turn.conversation.owner_id
     return Lease(
         turn.pk,
@@ -91,7 +91,7 @@ def lease_of(turn: Turn) -> Lease:
 
 
 def reply(lease: Lease, blocks: tuple[str, ...], reason: str, tools: tuple[Any, ...] = ()) -> None:
-    """Open and close one reply call on the present view."""
+    """Open and close one reply call on the current view."""
     view = loaded(lease).view
     sending = Sending("reply", ENVELOPE, view.body, view.tokens, view, 1)
     sent = calls.open_call(lease=lease, sending=sending)
@@ -121,7 +121,7 @@ def compact(lease: Lease, note: str = "1 old tool result compacted") -> Transfor
 
 
 def summarise(lease: Lease, text: str = "They asked for the order.") -> Transformation:
-    """Ask for a summary that was then rejected, so that it keeps its call and changes nothing."""
+    """Request a summary that is then rejected: its call is recorded and nothing changes."""
     messages = wire.encode([{"role": "user", "content": [{"type": "text", "text": text}]}])
     sent = calls.open_call(
         lease=lease, sending=Sending("summary", ENVELOPE, messages, 100, None, 1)

@@ -24,7 +24,7 @@ def _nothing_kept() -> None:
 
 
 def stored() -> Rows:
-    """Give every row of the app by its table and key."""
+    """Return every row of the app by its table and key."""
     return {
         (kind, row["pk"]): row
         for kind in apps.get_app_config("conversations").get_models()
@@ -35,7 +35,7 @@ def stored() -> Rows:
 
 
 def added(before: Rows) -> list[tuple[str, dict[str, Any]]]:
-    """Give what came since, without what is each row's own: keys become places in their table."""
+    """Return the new rows without what differs for each: keys become positions in their table."""
     new = {key: row for key, row in stored().items() if key not in before}
     of_kind: dict[Any, list[Any]] = {}
     for kind, key in new:
@@ -60,7 +60,7 @@ def is_sound() -> bool:
 
 
 def test_what_is_given_is_what_is_played_but_for_keys_and_times() -> None:
-    # Once, so that the texts which all of them share are there.
+    # First, so that the texts that all of them share exist.
     stored_turns.played("first")
     replayed_turns.forget()
     before = stored()

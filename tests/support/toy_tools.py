@@ -9,7 +9,7 @@ from typing import Any
 from tools.framework.registry import TOOLS
 from tools.framework.tool import ToolContext, tool
 
-#: Names the file in which they write.
+#: Names the file in which the tools record their runs.
 RAN = "AGENTWEB_TEST_RAN"
 
 
@@ -65,14 +65,14 @@ TOYS = {each.name: each for each in (peek, put, fire, read_diary, visit, post)}
 
 
 def install(monkeypatch: Any, path: Path) -> None:
-    """Let every conversation of a test have them."""
+    """Add the tools to every conversation of a test."""
     monkeypatch.setenv(RAN, str(path))
     for name, each in TOYS.items():
         monkeypatch.setitem(TOOLS, name, each)
 
 
 def ran(path: Path) -> list[tuple[str, str]]:
-    """Give name and key of each run."""
+    """Return name and key of each run."""
     if not path.exists():
         return []
     pairs = (line.partition(" ") for line in path.read_text(encoding="utf-8").splitlines())

@@ -26,7 +26,7 @@ def refused(code: str) -> Any:
 
 
 def talk(*texts: str) -> Conversation:
-    """Play turns of one answer each; an answer repeats its question."""
+    """Play turns of one answer each; an answer repeats its prompt."""
     lease = people_and_turns.started_turn(people_and_turns.person(), texts[0])
     say(lease)
     for text in texts[1:]:
