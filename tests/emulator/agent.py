@@ -20,13 +20,13 @@ _ORDER = "Write the summary now, in at most 3,000 words."
 
 @dataclass
 class Agent:
-    """Asks until the answer wants no tools."""
+    """Sends requests until an answer calls no tools."""
 
     ask: Any
     shape: Callable[[str, str], str]
     reduce: Callable[[Agent], None] = lambda agent: None
     recalls: bool = True
-    #: Names of more tools, and what they do.
+    #: Additional tools: their names and functions.
     more: dict[str, Callable[[dict[str, Any]], str]] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=lambda: list_workspace_files(make_list_url(BASE)))
     originals: dict[str, str] = field(default_factory=dict)
@@ -92,7 +92,7 @@ class Agent:
 
 
 def cut_results(agent: Agent) -> None:
-    """Keep 500 characters of every result but those of the last message."""
+    """Shorten every result to 500 characters, except those of the last message."""
     for message in agent.messages[:-1]:
         blocks = message["content"] if isinstance(message["content"], list) else []
         for block in blocks:
@@ -105,7 +105,7 @@ def cut_results(agent: Agent) -> None:
 
 
 def summarise(agent: Agent) -> None:
-    """Replace all but the first message and the last round by a summary behind the first."""
+    """Replace all but the first message and the last round by a summary after the first."""
     start = max(i for i, m in enumerate(agent.messages) if m["role"] == "assistant")
     if agent.messages[-1]["role"] == "assistant" or start < 4:
         return
@@ -140,7 +140,7 @@ def _words(agent: Agent) -> str:
 
 
 def _told(message: Any) -> str:
-    """As the application shows a zone to its summary call."""
+    """Format messages as the application does in a request for a summary."""
     content = message["content"]
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     lines = [f"[{message['role']}]"]

@@ -22,7 +22,7 @@ class Answered:
     status: int
     headers: dict[str, str]
     body: bytes
-    #: The app sent its last body message.
+    #: The app has sent its last body message.
     finished: bool
 
     @property
@@ -77,7 +77,7 @@ async def post(
     query: str = "",
     **headers: str | None,
 ) -> Answered:
-    """One request; a header that is None is left out."""
+    """Send one request; a header that is None is omitted."""
     raw = body if isinstance(body, bytes) else json.dumps(body).encode() if body else b""
     pairs = [(k.encode(), v.encode()) for k, v in (HEADERS | headers).items() if v is not None]
     scope = {"type": "http", "method": method, "path": path, "headers": pairs}
@@ -109,7 +109,7 @@ async def _run(app: EmulatorApp, scope: dict[str, Any], raw: bytes) -> Answered:
 
 
 def request(text: str = "Hello", **fields: Any) -> dict[str, Any]:
-    """A minimal valid body."""
+    """Return a minimal valid body."""
     base = {"model": "claude-sonnet-5-5", "max_tokens": 2_000}
     return base | {"messages": [{"role": "user", "content": text}]} | fields
 
@@ -126,7 +126,7 @@ def ask(clock: VirtualClock) -> Asker:
 
 @pytest.fixture
 def body() -> Any:
-    """Makes a minimal valid body."""
+    """Return the function that makes a minimal valid body."""
     return request
 
 

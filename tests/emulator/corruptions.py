@@ -29,7 +29,7 @@ from tests.emulator.samples import (
 
 Body = dict[str, Any]
 Change = Callable[[Body, Random], str | None]
-#: The path of the refusal, from the body, the message and the block that was changed.
+#: The path of the error, from the body and the indexes of the changed message and block.
 Where = Callable[[Body, int, int], str]
 
 
@@ -41,7 +41,7 @@ class Corruption:
 
 
 def small_talk() -> Body:
-    """A valid conversation that has something of everything."""
+    """Return a valid conversation with every kind of block."""
     messages = [
         user(TEXT, TEXT),
         assistant(TEXT, USE, USE_2),
@@ -51,7 +51,7 @@ def small_talk() -> Body:
     ]
     tools = [TOOL, TOOL | {"name": "write_file"}]
     body = {"model": "claude-sonnet-5-5", "max_tokens": 64, "messages": messages, "tools": tools}
-    # No two messages share a block: each is broken alone.
+    # Messages must not share blocks, so that each can be broken alone.
     copied: Body = json.loads(json.dumps(body))
     return copied
 
@@ -75,7 +75,7 @@ def _message(body: Body, index: int, at: int) -> str:
 
 
 def _asked_in(body: Body, index: int, at: int) -> str:
-    """The message whose calls the results of this one answer."""
+    """Return the path of the message whose calls the results of this one answer."""
     while body["messages"][index]["role"] != "assistant":
         index -= 1
     return f"messages.{index}"
@@ -89,7 +89,7 @@ def _result_of(body: Body, index: int, call_id: str) -> str:
 
 
 def _on(kind: str, act: Callable[[Any, int], None], where: Where, role: str = "") -> Change:
-    """Act on a random block of one kind, in a message of one role if it is given."""
+    """Change a random block of one kind, optionally only in messages of one role."""
 
     def change(body: Body, die: Random) -> str | None:
         places = [p for p in _places(body, kind) if role in ("", body["messages"][p[0]]["role"])]
@@ -117,7 +117,7 @@ def _without(kind: str, name: str) -> Change:
 
 
 def _orphan(act: Callable[[Any, int], None]) -> Change:
-    """Spoil a call; its result is what the refusal names."""
+    """Corrupt a call; the error names its result."""
 
     def change(body: Body, die: Random) -> str | None:
         places = _places(body, "tool_use")
@@ -160,7 +160,7 @@ def _root(path: str, **fields: Any) -> Change:
 
 
 def _messages(suffix: str | None, edit: Callable[[list[Any]], Any]) -> Change:
-    """Edit the list; the refusal names the first message that is new, or none for None."""
+    """Edit the list; the error names the message after it, or none if `suffix` is None."""
 
     def change(body: Body, die: Random) -> str | None:
         count = len(body["messages"])
@@ -195,7 +195,7 @@ def _forced(body: Body, die: Random) -> str | None:
 
 
 def _second_result(body: Body, die: Random) -> str | None:
-    """Move a result one exchange later."""
+    """Move a result to the next exchange."""
     places = _places(body, "tool_result")
     if not places:
         return None

@@ -165,7 +165,7 @@ def offered(schema: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def shaped(**properties: Any) -> dict[str, Any]:
-    """A closed object with these properties."""
+    """Return the schema of a closed object with these properties."""
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
@@ -180,7 +180,7 @@ CLOSED = "For 'object' type, 'additionalProperties' must be explicitly set to fa
 EMPTY = "Empty schema ({}) that accepts any JSON value is not supported."
 NODE = shaped(child={"anyOf": [{"$ref": "#/$defs/N"}, {"type": "null"}]})
 LISTS = {"type": "array", "items": STRING}
-#: A schema that cannot be held, and the reason as it is given behind the path.
+#: A schema that is not supported, and the reason in the error after the path.
 UNHELD: dict[str, tuple[dict[str, Any], str]] = {
     "a choice of one": (shaped(u={"oneOf": [STRING, NUMBER]}),
                         "Schema type 'oneOf' is not supported"),

@@ -14,7 +14,7 @@ from tests.emulator.samples import TEXT, TOOL, user
 from tests.emulator.test_model_facts import DOCUMENTED
 
 OLD = "2023-06-01"
-#: What every documented model is asked besides.
+#: Further requests for every documented model.
 ASKED: dict[str, dict[str, Any]] = {
     "an answer": {},
     "a stream": {"stream": True},

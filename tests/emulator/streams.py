@@ -9,7 +9,7 @@ _USES = frozenset({"tool_use", "server_tool_use"})
 
 
 def assemble(events: list[tuple[str, Any]]) -> list[Any]:
-    """The content blocks a stream adds up to."""
+    """Return the content blocks that a stream adds up to."""
     names = [name for name, _ in events if name != "ping"]
     assert names[0] == "message_start"
     assert names[-2:] == ["message_delta", "message_stop"]
@@ -38,7 +38,7 @@ def assemble(events: list[tuple[str, Any]]) -> list[Any]:
 
 
 def _grow(block: Any, delta: Any) -> str:
-    """Add a delta to its block; gives the part of an input it carries."""
+    """Add a delta to its block; return the partial input JSON in it."""
     match delta["type"]:
         case "input_json_delta":
             return str(delta["partial_json"])

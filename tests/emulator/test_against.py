@@ -25,7 +25,7 @@ KEY = "sk-secret-of-a-holder"
 
 
 class Changing:
-    """A service that words one refusal in another way and counts the key into its answers."""
+    """A service whose response bodies have some bytes replaced."""
 
     def __init__(self, app: App, old: bytes, new: bytes) -> None:
         self._app, self._old, self._new = app, old, new
@@ -44,7 +44,7 @@ class Changing:
 
 @pytest.fixture
 def other() -> Iterator[Any]:
-    """Starts another service, changed or not."""
+    """Return the function that starts another service, changed or not."""
     running: list[server.Server] = []
 
     def begin(old: bytes = b"", new: bytes = b"") -> str:
@@ -173,5 +173,5 @@ def test_the_command_tells_by_its_exit_code(
 
 
 def test_the_built_in_set_is_made_of_the_known_facts_and_refusals() -> None:
-    """`python3 -m tests.emulator.known_requests` writes it anew."""
+    """`python3 -m tests.emulator.known_requests` writes the set."""
     assert BUILT_IN.read_text("utf-8") == dump()

@@ -15,7 +15,7 @@ import pytest
 from tests.emulator.conftest import HEADERS, request
 
 PACKAGE = Path(__file__).resolve().parents[2] / "agentweb/emulator"
-#: uvicorn and what it brings.
+#: uvicorn and its dependencies.
 FOREIGN = {"agentweb", "click", "h11", "uvicorn"}
 PROBE = """
 import sys, agentweb.emulator
@@ -28,7 +28,7 @@ print(*sorted(names - set(sys.stdlib_module_names)))
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    """Copy the package and nothing else; give the folder to run it from."""
+    """Copy the package and nothing else; return the folder to run it from."""
     shutil.copytree(PACKAGE, tmp_path / "agentweb/emulator", ignore=shutil.ignore_patterns("*.pyc"))
     (tmp_path / "agentweb/__init__.py").touch()
     return tmp_path

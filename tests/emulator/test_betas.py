@@ -21,7 +21,7 @@ def system(*blocks: Any, **more: Any) -> dict[str, Any]:
     return {"role": "system", **content, **more}
 
 
-#: section and rule, beta, what replaces the fields of a valid request, text without the beta.
+#: section and rule, beta, changes to the fields of a valid request, error text without the beta.
 BETAS = [
     (
         "8 task budget",

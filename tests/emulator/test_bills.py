@@ -132,7 +132,7 @@ def test_a_cut_stream_costs_what_is_on_the_wire(
 
 
 def readable(body: bytes) -> list[Any]:
-    """Give the events that are whole, up to one that is none."""
+    """Return the complete events, up to one that is not valid."""
     events: list[Any] = []
     for lines in body.split(b"\n\n")[:-1]:
         data = lines.split(b"data: ")[1]
@@ -143,7 +143,7 @@ def readable(body: bytes) -> list[Any]:
 
 
 def written(events: list[Any]) -> int:
-    """Count the output that came, block by block."""
+    """Count the output tokens that arrived, block by block."""
     total = 0
     for start in events:
         if start["type"] != "content_block_start":

@@ -20,7 +20,7 @@ def block(text: str, **mark: Any) -> dict[str, Any]:
 
 
 def split(answered: Any) -> Split:
-    """Fresh, read, written for five minutes, written for an hour."""
+    """Return the tokens: uncached, read, written for five minutes, written for an hour."""
     usage = answered.json["usage"]
     assert usage["cache_creation_input_tokens"] == sum(usage["cache_creation"].values())
     return (
@@ -185,7 +185,7 @@ def test_pre_warming_writes_without_answering(ask: Any, marked: Any) -> None:
 def test_three_marks_are_billed_from_the_hit_over_the_last_long_one_to_the_last(
     ask: Any, body: Any
 ) -> None:
-    """A is the highest hit, B the last long mark behind it, C the last mark."""
+    """A is the highest hit, B the last one-hour breakpoint after it, C the last breakpoint."""
     system = [block(LONG, **HOUR)]
     _, _, _, hit = split(ask(body(system=system)))
     long, short = block(f"{LONG} long", **HOUR), block(f"{LONG} short", **MARK)
@@ -197,7 +197,7 @@ def test_three_marks_are_billed_from_the_hit_over_the_last_long_one_to_the_last(
 
 
 def test_a_response_that_has_not_begun_can_not_be_read(body: Any) -> None:
-    """Two requests side by side both write; one behind them reads."""
+    """Of two concurrent requests both write; a later one reads."""
     app = create_app()
 
     async def both() -> list[Any]:

@@ -20,7 +20,7 @@ Split = tuple[int, int, int]
 
 
 def split(ask: Any, made: Envelope, messages: str) -> Split:
-    """Give the fresh, read and written tokens of a request."""
+    """Return the uncached, read and written tokens of a request."""
     answered = ask(join_body(made.text, messages).encode())
     assert answered.status == 200, answered.body
     usage = answered.events[0][1]["message"]["usage"]
@@ -32,7 +32,7 @@ def split(ask: Any, made: Envelope, messages: str) -> Split:
 
 
 def wide(count: int, name: str = "w") -> list[Any]:
-    """Give a round of so many parallel calls."""
+    """Return a round of `count` parallel calls."""
     ids = [f"{name}{n}" for n in range(count)]
     calls = [use(name, "read_file", path="a.txt") for name in ids]
     return [
@@ -69,7 +69,7 @@ def test_after_a_compaction_tools_and_system_prompt_are_still_read(ask: Any) -> 
     short = json.dumps(result("a", "short"), separators=(",", ":"))
     compacted = edits.apply(view, "compaction", [SpliceBlocks(3, 0, 1, (short,))])
     fresh, read, again = split(ask, HEAD, compacted.body)
-    # What was written for the head alone is what a request with nothing else in common reads.
+    # A request with only the head in common reads exactly what was written for the head.
     head = split(ask, HEAD, view_of(prompt("Something else.")).body)[1]
     assert fresh == 0
     assert 1_024 < head == read < written

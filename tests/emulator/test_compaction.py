@@ -35,7 +35,7 @@ def spent(iteration: Any) -> Usage:
 
 @pytest.fixture
 def history(ask: Any, body: Any) -> Any:
-    """Two exchanges with thinking; the second is the tail to keep."""
+    """Return two exchanges with thinking; the second is the tail to keep."""
     grown = body("Remember: the code is AB-1234, decided today.", thinking=THINKING)
     for _ in range(2):
         answer = ask(grown, anthropic_beta=ON_DEMAND).json
@@ -266,7 +266,7 @@ def test_on_demand_what_is_too_long_is_refused_like_any_prompt(ask: Any, body: A
 def test_summarised_messages_left_behind_the_block_are_read_and_paid(
     ask: Any, history: Any
 ) -> None:
-    """Silent: the request is taken, the range is just there twice."""
+    """Without an error: the request is accepted, and the range counts twice."""
     block = compacted(ask, history, 2).json["content"][0]
     plain = {name: value for name, value in history.items() if name != "thinking"}
     kept = plain | {"messages": [assistant(block), *history["messages"][2:]]}

@@ -18,7 +18,7 @@ def text(words: str) -> dict[str, Any]:
 
 @pytest.fixture
 def history(ask: Any, body: Any) -> Any:
-    """Two exchanges with thinking."""
+    """Return two exchanges with thinking."""
     grown = body("Remember: the code is AB-1234, decided today.", thinking=THINKING)
     for _ in range(2):
         answer = ask(grown).json

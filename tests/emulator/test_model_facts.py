@@ -40,7 +40,7 @@ class Fact(NamedTuple):
 
 
 def rows(fact: str, source: str, date: str, **values: Any) -> list[Fact]:
-    """One fact of several models, which are named as in `opus_5_5`."""
+    """Return one fact of several models, whose names are written as in `opus_5_5`."""
     return [
         Fact(fact, f"claude-{name.replace('_', '-')}", value, source, date)
         for name, value in values.items()
@@ -104,7 +104,7 @@ DOCUMENTED = [
 
 
 class Client:
-    """Asks one server, with the headers of a client."""
+    """Sends requests to one server, with the headers of a client."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -159,7 +159,7 @@ def list_efforts_between(ask: Client, model: str) -> Any:
 
 
 def find_smallest_cached(ask: Client, model: str) -> Any:
-    """The tokens of the shortest prompt that is cached at all, by halving."""
+    """Return the tokens of the shortest prompt that is cached, by binary search."""
 
     def count_cached(words: int) -> int:
         block = {"type": "text", "text": f"{words} " + "a " * words}
@@ -171,7 +171,7 @@ def find_smallest_cached(ask: Client, model: str) -> Any:
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if count_cached(middle) else (middle, high)
-    # A word more is a token or two more.
+    # One more word is one or two more tokens.
     found = count_cached(high)
     return next((size for size in (512, 1_024, 2_048, 4_096) if 0 <= found - size < 4), found)
 
@@ -193,7 +193,7 @@ def take_temperature(ask: Client, model: str) -> Any:
 
 
 def list_readers(ask: Client, model: str) -> Any:
-    """The models that keep its thinking when they are sent it."""
+    """Return the models that keep its thinking when they get it."""
     first = ask(model, thinking={"type": "adaptive"}, messages=[user(TEXT)])[1]
     said = [user(TEXT), assistant(*first["content"]), user(TEXT)]
     listed = ask(model, path="/v1/models?limit=100")[1]["data"]

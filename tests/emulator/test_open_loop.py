@@ -20,7 +20,7 @@ STAMP = re.compile(r"t[0-9A-Z]{10} ")
 
 
 async def sent(text: str) -> list[str]:
-    """Give the deltas of a text as they are written."""
+    """Return the deltas of a text as they are written."""
     bodies: list[bytes] = []
 
     async def send(message: dict[str, Any]) -> None:

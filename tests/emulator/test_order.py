@@ -8,7 +8,7 @@ import pytest
 
 from tests.emulator.samples import MARK, TEXT, THOUGHT, TOOL, USE, assistant, user
 
-#: Each of them wrong in its own way, in the order they are looked at.
+#: Each invalid in its own way, in the order of the checks.
 WRONGS: list[tuple[dict[str, Any], int, str]] = [
     ({"colour": "red"}, 400, "colour: Extra inputs are not permitted"),
     ({"model": "claude-nobody"}, 404, "model: claude-nobody"),

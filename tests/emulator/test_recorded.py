@@ -51,7 +51,7 @@ def test_every_recorded_conversation_is_accepted_on_every_model(ask: Any, path: 
 
 
 def check_refusal(answered: Any, path: str, corruption: Corruption) -> None:
-    """Status, type, path and words, in the envelope of every refusal."""
+    """Check status, type, path and text of a refusal in its envelope."""
     assert answered.status == 400, corruption.name
     error = answered.json["error"]
     assert (answered.json["type"], error["type"]) == ("error", "invalid_request_error")

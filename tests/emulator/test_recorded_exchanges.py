@@ -27,15 +27,15 @@ from tests.emulator.conftest import post
 
 FOLDER = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "api"
 ENDPOINTS = ("/v1/messages", "/v1/messages/count_tokens")
-#: Fields that need a beta feature, where the recording does not name it.
+#: The beta that a field needs, for recordings that do not name it.
 BETAS = {
-    # They name no toolset, so they were made before that was asked for.
+    # They have no toolset, so they are older than the beta that requires one.
     "mcp_servers": "mcp-client-2025-04-04",
     "context_management": "context-management-2025-06-27,compact-2026-01-12",
     "task_budget": "task-budgets-2026-03-13",
     "tool_addition": "mid-conversation-tool-changes-2026-07-01",
 }
-#: A parameter of a time when the feature was new; the API took it for a while.
+#: A parameter from the early days of the feature, which the API accepted for a while.
 LEGACY = "output_format: Extra inputs are not permitted"
 _FILE = re.compile(r"file_[A-Za-z0-9]{20,}")
 PNG = bytes.fromhex(
@@ -55,7 +55,7 @@ def path_of(row: dict[str, Any]) -> str:
 
 
 def living(name: str) -> str:
-    """Name the model, or the nearest one that still lives."""
+    """Return the model, or the nearest one that is still served."""
     family = next((word for word in ("haiku", "opus", "sonnet") if word in name), "haiku")
     return name if find_model(name) else f"claude-{family}-4-5"
 
@@ -63,11 +63,11 @@ def living(name: str) -> str:
 def prepared(row: dict[str, Any]) -> tuple[bytes, dict[str, str]]:
     body = dict(row["request"])
     wanted = str(body.get("model", ""))
-    # Names nobody ever had are refused by the same words.
+    # Model names that never existed are refused with the same text.
     known = wanted.startswith("claude-") and row["status"] != 404
     body["model"] = living(wanted) if known else wanted
     if body["model"] != wanted and "temperature" in body:
-        # Models of that time took both.
+        # Models of that time accepted both.
         body.pop("top_p", None)
     raw = json.dumps(body)
     more = [beta for name, beta in BETAS.items() if f'"{name}"' in raw]
@@ -121,7 +121,7 @@ def test_what_the_api_accepted_and_refused_is_accepted_and_refused_alike() -> No
 
     asyncio.run(play())
     assert unlike == []
-    # Half of the recordings are kept aside, so the figures are those of what is at hand.
+    # Half of the recordings are held back, so the figures are for those that are present.
     assert counts["accepted"] > 500
     assert counts["refused"] > 5
     assert counts["legacy"] <= 45

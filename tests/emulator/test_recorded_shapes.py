@@ -20,7 +20,7 @@ FOLDER = Path(__file__).resolve().parents[3] / "shared" / "data" / "api"
 pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason="no recordings beside the project")
 
 Shapes = dict[str, list[frozenset[str]]]
-#: Said by newer versions of the API only, so no early recording has it.
+#: Only sent by newer versions of the API, so early recordings lack it.
 NEWER = {
     "message": {"stop_details", "diagnostics"},
     "usage": {"output_tokens_details", "inference_geo", "service_tier", "server_tool_use"},
@@ -31,7 +31,7 @@ NEWER = {
 
 @cache
 def recorded() -> tuple[tuple[str, Any], ...]:
-    """Every recorded answer with a server tool: its name, and its events or its message."""
+    """Return every recorded answer with a server tool: its name, and its events or message."""
     found = []
     for file in sorted(FOLDER.glob("*.jsonl.gz")):
         for line in gzip.decompress(file.read_bytes()).decode().split("\n")[:-1]:
@@ -94,7 +94,7 @@ def _of_block(block: Any) -> Iterator[tuple[str, Any]]:
 
 @pytest.fixture
 def ours(ask: Any, body: Any) -> list[Any]:
-    """Answers that hold everything the recorded ones do, streamed and whole."""
+    """Return answers with everything that the recorded ones have, streamed and not."""
     prompts = {
         "emulator:rounds=search,say,search,search": [SEARCH],
         "emulator:rounds=bash,edit": [CODE],
@@ -134,7 +134,7 @@ def test_every_part_of_an_answer_has_the_keys_the_api_gave_it(ours: list[Any]) -
 
 
 def order(events: list[Any]) -> list[str]:
-    """The kinds of events, blocks and deltas in their order, a run of one kind once."""
+    """Return the kinds of events, blocks and deltas in order, without repetitions in a row."""
     kinds: list[str] = []
     for event in events:
         block, delta = event.get("content_block") or {}, event.get("delta") or {}
@@ -145,7 +145,7 @@ def order(events: list[Any]) -> list[str]:
 
 
 def test_events_follow_each_other_as_they_did(ours: list[Any]) -> None:
-    """Every pair of neighbours in a stream of ours stands in a recorded one."""
+    """Every pair of consecutive events in our streams occurs in a recorded one."""
     streams = [answer for _, answer in recorded() if isinstance(answer, list)]
     real = {pair for events in streams for pair in _pairs(order(events))}
     known = {part for pair in real for part in pair}
@@ -154,8 +154,8 @@ def test_events_follow_each_other_as_they_did(ours: list[Any]) -> None:
     assert len(made & real) > 12
 
 
-#: Neighbours the recordings have no case of: passages of documents are named behind the words, as
-#: the documentation streams them, and thinking stands between rounds.
+#: Pairs without a recorded case: citations of documents follow the text, as the documentation
+#: streams them, and thinking is between rounds.
 BETWEEN = {
     ("content_block_delta text_delta", "content_block_delta citations_delta"),
     ("content_block_delta citations_delta", "content_block_stop "),

@@ -30,7 +30,7 @@ from tests.emulator.samples import (
 )
 
 OLD_THINKING = {"type": "enabled", "budget_tokens": 1024}
-#: section and rule, what replaces the fields of a valid request, the beginning of the text.
+#: section and rule, changes to the fields of a valid request, beginning of the error text.
 RULES = [
     ("5 no message", words(messages=[]), "messages: at least one message is required"),
     ("5 empty string", talk({"role": "user", "content": ""}), f"messages.0: {NOT_EMPTY}"),
@@ -271,7 +271,7 @@ def test_a_broken_rule_is_refused_with_its_text(
 def test_a_count_is_refused_like_its_message_when_a_broken_rule_is_wrong(
     ask: Any, body: Any, rule: str, change: dict[str, Any], text: str
 ) -> None:
-    """Section 2: the same validation, but what belongs to sampling alone is unknown there."""
+    """Section 2: the same validation, but fields that only concern sampling are unknown there."""
     full = body(**copy.deepcopy(change))
     full.pop("max_tokens")
     answered = ask(full, path="/v1/messages/count_tokens")

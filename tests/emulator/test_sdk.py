@@ -144,7 +144,7 @@ async def test_a_status_is_the_error_of_the_sdk(
 async def test_a_broken_stream_breaks_the_sdk_as_measured(
     client: anthropic.AsyncAnthropic, fault: str, error: Any
 ) -> None:
-    """Section 11: the very exceptions the sheet reports."""
+    """Section 11: exactly the exceptions that the sheet reports."""
     with pytest.raises(error):
         async with client.messages.stream(
             model=MODEL, max_tokens=500, messages=HELLO, extra_headers={"x-emulator-fault": fault}

@@ -54,7 +54,7 @@ async def test_the_tool_runner_runs_to_its_last_word(
     assert [answer.stop_reason for answer in answers] == ["tool_use", "end_turn"]
     assert len(calls) == 1
     assert "b.txt" in text_of(answers[-1])
-    # No conversation is kept between requests: the first one is refused a thread, once.
+    # No conversation is kept between requests: the first thread request is refused, once.
     assert [row.status for row in served.emulator.log] == [400, 200, 200]
 
 
@@ -98,7 +98,7 @@ async def test_the_compaction_helper_compacts_between_two_turns_of_the_runner(
     assert "AB-1234" in (block.content or "")
     assert served.emulator.log[0].status == 400
     assert {row.status for row in served.emulator.log[1:]} == {200}
-    # The next request stands on the block alone, and its answer is billed like any other.
+    # The next request consists of the block alone, and its answer is billed as usual.
     assert b'"compaction"' in served.emulator.log[-1].body
     assert len(served.emulator.bills) == len(answers)
 

@@ -72,7 +72,7 @@ def served() -> Iterator[Server]:
 
 
 def talk(served: Server, *requests: bytes) -> bytes:
-    """Send raw requests on one connection and read what comes until its end."""
+    """Send raw requests on one connection and read it to its end."""
     with socket.create_connection((served.host, served.port), timeout=60) as wire:
         for request in requests:
             wire.sendall(request)

@@ -23,7 +23,7 @@ def rounds(order: str) -> str:
 
 
 def results(message: Any) -> dict[str, Any]:
-    """What the client gives back for its own calls."""
+    """Return the client's results for its own calls."""
     called = [block["id"] for block in message["content"] if block["type"] == "tool_use"]
     return user(*({"type": "tool_result", "tool_use_id": name, "content": "9"} for name in called))
 

@@ -238,7 +238,7 @@ def test_its_stream_adds_up_to_the_same_blocks(ask: Any, body: Any) -> None:
     assert start < whole["usage"]["input_tokens"]
 
 
-#: Neither tools of the caller's own, nor sets whose members are not looked at.
+#: Without custom tools, and without toolsets, whose members are not checked.
 KNOWN = [
     param
     for param in get_args(ToolUnionParam)
@@ -248,7 +248,7 @@ KNOWN = [
 
 @pytest.mark.parametrize("param", KNOWN, ids=lambda param: param.__name__)
 def test_the_fields_of_every_tool_are_those_the_sdk_knows(param: Any, ask: Any, body: Any) -> None:
-    """Section 5: a field too few refuses what the API takes, one too many hides a mistake."""
+    """Section 5: a missing field refuses what the API accepts, an extra one hides a mistake."""
     hints = get_type_hints(param)
     for kind in get_args(hints["type"]):
         assert kind in OWN_TOOLS
@@ -265,7 +265,7 @@ def test_the_fields_of_every_tool_are_those_the_sdk_knows(param: Any, ask: Any, 
 
 
 def object_for(field: str) -> Any:
-    """A value each field of a tool takes."""
+    """Return a valid value for a field of a tool."""
     values: dict[str, Any] = {
         "allowed_callers": ["direct"],
         "allowed_domains": ["a.example"],

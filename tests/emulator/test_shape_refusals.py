@@ -22,7 +22,7 @@ from tests.emulator.samples import (
     words,
 )
 
-#: section and rule, what replaces the fields of a valid request, the beginning of the text.
+#: section and rule, changes to the fields of a valid request, beginning of the error text.
 SHAPES = [
     ("5 unknown field", words(colour="red"), f"colour: {EXTRA}"),
     ("5 unknown block field", talk(user(TEXT | {"x": 1})), f"messages.0.content.0.text.x: {EXTRA}"),
@@ -272,7 +272,7 @@ def test_a_wrong_shape_is_refused_with_its_text(
 def test_a_count_is_refused_like_its_message_when_a_wrong_shape_is_wrong(
     ask: Any, body: Any, rule: str, change: dict[str, Any], text: str
 ) -> None:
-    """Section 2: the same validation, but what belongs to sampling alone is unknown there."""
+    """Section 2: the same validation, but fields that only concern sampling are unknown there."""
     full = body(**copy.deepcopy(change))
     full.pop("max_tokens")
     answered = ask(full, path="/v1/messages/count_tokens")

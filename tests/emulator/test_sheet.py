@@ -59,7 +59,7 @@ def test_a_statement_stands_in_the_sheet(statement: Statement) -> None:
 
 @pytest.mark.skipif(not SHEET.exists(), reason="the sheet is not beside the project")
 def test_no_line_of_the_sheet_is_left_out() -> None:
-    """Each line of sections 1 to 10 and 13 that says something holds a statement."""
+    """Each line of sections 1 to 10 and 13 with content has a statement."""
     silent = []
     for section, text in sections().items():
         if section in (11, 12):
@@ -71,7 +71,7 @@ def test_no_line_of_the_sheet_is_left_out() -> None:
 
 
 def _says_something(line: str) -> bool:
-    """Not the head of a table, not a heading, not empty."""
+    """Return whether a line has content: no table head, no heading, not empty."""
     return bool(line.strip()) and not re.match(
         r"\|(?:---|\s*id \||\s*HTTP \|)|\*\*[^*]+\*\*$", line
     )

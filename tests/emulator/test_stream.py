@@ -41,7 +41,7 @@ def test_a_stream_adds_up_to_the_whole_answer(
 
 
 def _lasting(block: Any) -> Any:
-    """A block without what depends on the bytes of the request."""
+    """Return a block without what depends on the bytes of the request."""
     return {name: value for name, value in block.items() if name not in {"id", "signature"}}
 
 
@@ -111,7 +111,7 @@ def test_deltas_are_of_uneven_size(ask: Any) -> None:
 
 
 def test_deltas_that_travel_together_are_the_same_as_one_by_one(ask: Any) -> None:
-    """A fault and a pace look at single deltas; who asks for neither gets the same bytes."""
+    """A fault or a pace needs single deltas; without them the bytes are the same."""
     asked = request("Show me a table", stream=True, model="claude-opus-5-5")
     alone = Asker(create_app())(asked, x_emulator_pace="0.00001").body
     assert Asker(create_app())(asked).body == alone

@@ -23,7 +23,7 @@ class Line(BaseModel):
 
 
 class Order(BaseModel):
-    """What a client's library makes of a class: references, alternatives, formats."""
+    """A class whose generated schema has references, alternatives and formats."""
 
     lines: list[Line] = Field(min_length=2)
     paid: bool

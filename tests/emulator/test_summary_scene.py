@@ -8,7 +8,7 @@ import pytest
 
 from agentweb.emulator.tokens import count_text
 
-#: How a model of this family is kept from thinking.
+#: Switches thinking off for models of this family.
 OFF = {"type": "between_tools"}
 ORDER = (
     "Summarise the conversation into one [CONTEXT SUMMARY]. Keep requests, decisions, identifiers."

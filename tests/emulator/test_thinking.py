@@ -19,7 +19,7 @@ Body = dict[str, Any]
 
 @pytest.fixture
 def told(ask: Any, body: Any) -> Body:
-    """A conversation of two tool rounds with thinking in every answer."""
+    """Return a conversation of two tool rounds with thinking in every answer."""
     grown: Body = body(
         "list files", thinking=ADAPTIVE, tools=[TOOL | {"name": "list_files"}], system="Be kind."
     )
@@ -174,7 +174,7 @@ def test_an_account_from_before_the_rule_drops_without_being_asked(ask: Any, tol
 
 
 def test_what_is_dropped_is_told_only_to_who_asks_for_it(ask: Any, told: Body) -> None:
-    """Section 6: an empty list where nothing was dropped, no word of it without the beta."""
+    """Section 6: an empty list if nothing was dropped, no such field without the beta."""
     assert ask(told, anthropic_beta=CONTROLS).json["input_transformations"] == []
     ask.emulator.prefix_mismatch = "drop_block"
     _shorten_result(told)
@@ -239,7 +239,7 @@ def test_omitted_thinking_is_an_empty_block_with_a_signature(ask: Any, body: Any
 
 
 def test_text_in_an_omitted_block_is_not_read(ask: Any, body: Any) -> None:
-    """Section 13: it is no change; text that was shown may not be changed."""
+    """Section 13: that is not a change; text that was shown must not change."""
     asked = body("Who are you?", thinking={"type": "adaptive"})
     content = ask(asked).json["content"]
     content[0]["thinking"] = "Something else."
@@ -279,7 +279,7 @@ def test_some_models_think_when_nothing_is_said_of_it(
 ) -> None:
     asked = body("Who are you?", model=model, system="Be brief.")
     assert (ask(asked).json["content"][0]["type"] == "thinking") is thinks
-    # What they think counts: an answer that has no room for it has no text.
+    # Thinking counts: an answer without tokens left for text has none.
     cut = ask(asked | {"max_tokens": 8}).json
     texts = [block for block in cut["content"] if block["type"] == "text"]
     assert (cut["stop_reason"], bool(texts)) == ("max_tokens", not thinks)

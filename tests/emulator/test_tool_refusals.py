@@ -31,11 +31,11 @@ WEB_CITATION = {
 
 
 def found(content: Any) -> dict[str, Any]:
-    """A search in history, with what it is said to have found."""
+    """Return a search in the history with these results."""
     return talk(user(TEXT), assistant(SERVER_USE, SERVER_RESULT | {"content": content}), user(TEXT))
 
 
-#: section and rule, what replaces the fields of a valid request, the beginning of the text.
+#: section and rule, changes to the fields of a valid request, beginning of the error text.
 TOOL_RULES = [
     (
         "5 sites allowed and blocked",

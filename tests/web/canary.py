@@ -32,8 +32,8 @@ from conversations.models import (
 
 WORD = "QxCanaryzeQ"
 _BLOCKS = json.dumps([{"type": "text", "text": WORD}])
-#: What people or models wrote, what is made of it, and what may quote it; and how the word stands
-#: in it.
+#: Columns with what people or models wrote, what is derived from it, and what may quote it; and the
+#: value in which the marker word is put there.
 CONTENT = {
     "Approval.destination": WORD,
     "Attachment.name": WORD,
@@ -66,7 +66,7 @@ CONTENT = {
     "ViewCheckpoint.view": WORD,
     "WorkspaceFile.path": WORD,
 }
-#: Names, numbers, codes, digests, and what staff themselves write.
+#: Names, numbers, codes, digests, and what staff write themselves.
 FACTS = {
     "AnchorMark": "digest",
     "ApiCall": "binding body_digest chain model",
@@ -108,7 +108,7 @@ FACTS = {
 
 
 def texts() -> set[str]:
-    """Name every field of every table that holds a text of no fixed choice."""
+    """Return every text column of every table without fixed choices."""
     return {
         f"{kind.__name__}.{field.name}"
         for kind in apps.get_app_config("conversations").get_models()
@@ -118,7 +118,7 @@ def texts() -> set[str]:
 
 
 def plant(conversation: Conversation) -> None:
-    """Put the word into every field of content, past all guards."""
+    """Put the word into every content column, past all guards."""
     turn = Turn.objects.filter(conversation=conversation).latest("pk")
     user = User.objects.get(pk=conversation.owner_id)
     blob = Blob.objects.create(digest=f"sha256:{uuid4().hex}", text="x")
@@ -150,7 +150,7 @@ def plant(conversation: Conversation) -> None:
             kind, field = _field(name)
             table = kind._meta.db_table
             column = field.column
-            # What changed nothing has no edits, and must have none.
+            # A transformation that changed nothing has no edits, and must have none.
             cursor.execute(
                 f'UPDATE "{table}" SET "{column}" = %s WHERE "{column}" <> %s', [value, "[]"]
             )

@@ -10,5 +10,5 @@ from tests.support.stored_turns import Played
 
 @pytest.fixture
 def played() -> Played:
-    """A conversation with one turn of many calls, stored as an engine would have stored it."""
+    """Return a conversation with one turn of many calls, stored as an engine would store it."""
     return stored_turns.played()

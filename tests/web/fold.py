@@ -30,7 +30,7 @@ class Node:
         return next((node for node in found if node), None)
 
     def swap(self, id: str, node: Node) -> bool:
-        """Put a node in the place of the one with that id."""
+        """Replace the node with that id."""
         for at, child in enumerate(self.children):
             if isinstance(child, Node):
                 if child.id == id:
@@ -78,7 +78,7 @@ def parsed(html: str) -> Node:
 
 
 class Page:
-    """The regions of a chat page; `missed` names the targets that were not there."""
+    """The regions of a chat page; `missed` has the ids of missing targets."""
 
     def __init__(self, html: str = "") -> None:
         names = ("history", "live", "composer-state", "queue", "meter", "next-price",
@@ -102,7 +102,7 @@ class Page:
         elif how == "innerHTML":
             target.children = node.children
         else:
-            # Our script replaces what an append brings a second time.
+            # Our script replaces an element that an append brings a second time.
             for child in node.children:
                 known = isinstance(child, Node) and child.id and target.find(child.id)
                 if not (known and isinstance(child, Node) and target.swap(child.id, child)):
@@ -110,14 +110,14 @@ class Page:
 
     @property
     def bookmark(self) -> str:
-        """Name where this page ends, as its script tells the server."""
+        """Return where this page ends, as its script reports it to the server."""
         history = self.root.find("history")
         found = history.attributes if history else {}
         return f"after={found.get('data-after', 0)}&mark={found.get('data-mark', '')}"
 
     @property
     def turns(self) -> list[tuple[str, str]]:
-        """Give the turns that are shown, with all that they say."""
+        """Return the turns that are shown, with their full text."""
         parts = (self.root.find(name) for name in ("history", "live"))
         nodes = (node for part in parts if part for node in part.children)
         return [

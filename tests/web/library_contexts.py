@@ -14,7 +14,7 @@ from tests.web import samples
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A message as the templates read it."""
+    """A Django message as the templates use it."""
 
     text: str
     extra_tags: str

@@ -21,7 +21,7 @@ def client_of(user: User) -> Client:
 
 
 def chat_path(played: Played) -> str:
-    """Return the address of a chat without its last slash."""
+    """Return the path of a chat without its last slash."""
     return f"/c/{played.conversation.public_id}"
 
 
@@ -31,7 +31,7 @@ def press(client: Client, path: str, *, htmx: bool = False, **data: Any) -> Any:
 
 
 def html_of(client: Client, path: str) -> str:
-    """Return the HTML of a page, which must be found and run nothing inline."""
+    """Return the HTML of a page; check that it exists and has nothing executable inline."""
     page = client.get(path)
     assert page.status_code == 200
     html: str = page.content.decode()

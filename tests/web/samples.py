@@ -177,7 +177,7 @@ def sidebar(words: str = "Job search") -> Sidebar:
 
 
 def chat(words: str = "notes.md") -> dict[str, Any]:
-    """Give the context of the chat page."""
+    """Return the context of the chat page."""
     return {
         "conversation": conversation(words),
         "sidebar": sidebar(words),
@@ -197,7 +197,7 @@ def chat(words: str = "notes.md") -> dict[str, Any]:
 
 
 def event_context(event: events.Event, words: str = "notes.md") -> dict[str, Any]:
-    """Give the context of an event's template."""
+    """Return the context of an event's template."""
     return {
         "event": event,
         "conversation": conversation(words),

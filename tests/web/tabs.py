@@ -67,14 +67,14 @@ async def ada_and_her_conversation() -> tuple[User, Conversation]:
 
 
 async def frame_of(found: WebsocketCommunicator) -> str:
-    """Give the next frame about the conversation, whatever is said of the server meanwhile."""
+    """Return the next frame about the conversation; skip those about the server."""
     while (frame := str(await found.receive_from(timeout=60))) == ALIVE:
         pass
     return frame
 
 
 async def closed_with(found: WebsocketCommunicator) -> int:
-    """Give the code the server closes with, whatever it still says."""
+    """Return the close code of the server; skip frames before it."""
     while True:
         said_last = await found.receive_output(timeout=60)
         if said_last["type"] == "websocket.close":

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-#: Attributes that act or load by themselves.
+#: Attributes that execute or load something by themselves.
 ACTING = ("on", "style", "srcdoc", "formaction", "background", "poster", "ping", "srcset")
 
 
 class Elements(HTMLParser):
-    """The elements of a text, in order: (name, attributes)."""
+    """The elements of an HTML text, in order: (name, attributes)."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ def attributes(text: str) -> set[str]:
 
 
 def acting(text: str) -> list[str]:
-    """List what would run or load in the page beside our own static files."""
+    """List what would execute or load in the page, other than our own static files."""
     found = [name for name in attributes(text) if name.startswith(ACTING)]
     for tag, attrs in elements(text):
         source = attrs.get("src") or ""

@@ -44,7 +44,7 @@ def change(row: Any) -> str:
 
 
 def send(client: Client, address: str, *, confirm: bool = True, **values: Any) -> Any:
-    """Send a form of what is done by hand."""
+    """Post a form of a manual change."""
     posted = {"form": str(uuid4()), "reason": "they asked"} | values
     return client.post(address, posted | ({"confirm": "1"} if confirm else {}))
 
@@ -282,7 +282,7 @@ def test_who_is_exempt_is_set_with_a_reason_and_on_record(root: Client) -> None:
     send(root, f"{page}?to=off")
     ada.refresh_from_db()
     assert not ada.is_exempt
-    # The flag is no field of the form: without a reason it does not change.
+    # The flag is not a field of the form: without a reason it does not change.
     root.post(url(ada), form(ada, is_exempt="on"))
     ada.refresh_from_db()
     assert not ada.is_exempt

@@ -278,7 +278,7 @@ def test_prices_are_taken_in_all_or_none(root: Client) -> None:
     assert ModelPrice.objects.count() == before
     digest = taken(root, good, "admin:prices_import").context["plan"].digest
     answer = taken(root, good, "admin:prices_import", digest=digest, confirm="1")
-    # A price that begins at once is previewed without the minute, so it can be confirmed later.
+    # The preview of a price that begins at once omits the minute, so it can be confirmed later.
     assert "micro-dollars per million from now on" in words(preview)
     assert answer.status_code == 302
     assert ModelPrice.objects.count() == before + 1

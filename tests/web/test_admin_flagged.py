@@ -32,7 +32,7 @@ ODD: list[dict[str, Any]] = [
 
 
 def settled(usage: dict[str, Any] | None) -> ApiResult:
-    """Play a call that is billed so, under a budget."""
+    """Play a call with this usage, under a budget."""
     user = people_and_turns.person()
     people_and_turns.limited(user, budget_rows.PLENTY)
     lease = people_and_turns.started_turn(user)

@@ -24,13 +24,13 @@ from tests.web.test_admin_review import staff
 
 pytestmark = [pytest.mark.django_db, ON_SQLITE]
 ENDINGS = ("", "__contains", "__startswith", "__regex", "__gt", "__isnull", "__length")
-#: Relations followed in a look-up.
+#: Most relations that a look-up follows.
 DEPTH = 2
 LINK = re.compile(r'href="(/[^"#]*\?[^"#]*)"')
 
 
 def field_paths(kind: type[Model], depth: int = DEPTH) -> Iterator[tuple[str, Any]]:
-    """Give each field that can be looked up from a table, over relations in both directions."""
+    """Yield each field that a table can be looked up by, over relations in both directions."""
     for field in kind._meta.get_fields():
         if field.is_relation and field.related_model is not None and depth:
             name = getattr(field, "name", "")
@@ -45,7 +45,7 @@ def address_of(kind: type[Model]) -> str:
 
 
 def test_no_list_takes_a_look_up_of_content() -> None:
-    """By every path of at most two relations: refused, or not looked up at all."""
+    """By every path of at most two relations: refused, or not used for a look-up."""
     asked = 0
     for kind, shown in admin.site._registry.items():
         for path, field in field_paths(kind):
@@ -93,7 +93,7 @@ def superuser() -> User:
 
 
 def manager() -> Client:
-    """Give a member of staff who may change people and groups, as far as Django lets them."""
+    """Return a client of a staff member whom Django allows to change people and groups."""
     user = User.objects.create(username="boss", is_staff=True)
     user.user_permissions.set(Permission.objects.filter(content_type__model__in=("user", "group")))
     return client_of(user)

@@ -30,7 +30,7 @@ def url(user: User, view: str = "change") -> str:
 
 
 def form(user: User, budgets: tuple[dict[str, Any], ...] = (), **values: Any) -> dict[str, Any]:
-    """Give what the user's page posts."""
+    """Return the form data of a user's page."""
     existing = sum("id" in budget for budget in budgets)
     posted: dict[str, Any] = {
         "username": user.username, "is_active": "on",

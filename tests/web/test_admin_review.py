@@ -41,7 +41,7 @@ PAYLOAD = "<img src=x onerror=alert(1)>"
 
 
 def staff(name: str, *permissions: str) -> Client:
-    """Give a client of a staff member with the view permission on everything, and these."""
+    """Return a client of a staff member who may view every table and has these permissions."""
     user = User.objects.create(username=name, is_staff=True)
     allowed = Permission.objects.filter(codename__startswith="view_")
     user.user_permissions.add(*allowed, *Permission.objects.filter(codename__in=permissions))
@@ -300,7 +300,7 @@ def test_the_messages_are_read_in_pages() -> None:
 
 
 class Inert(HTMLParser):
-    """A page in which nothing runs but the admin's own files."""
+    """A page in which nothing executes but the admin's own files."""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         values = dict(attrs)
@@ -312,7 +312,7 @@ class Inert(HTMLParser):
 
 
 def hostile() -> Played:
-    """Play a turn in which everything that can be written by others is markup."""
+    """Play a turn in which everything that others can write is markup."""
     place = played(PAYLOAD[:20], title=PAYLOAD, tool=PAYLOAD, value=PAYLOAD, result=PAYLOAD * 30)
     conversation = place.conversation
     Conversation.objects.filter(pk=conversation.pk).update(instructions=PAYLOAD)

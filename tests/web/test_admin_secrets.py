@@ -21,13 +21,13 @@ from tests.web.canary import CONTENT, FACTS, WORD, plant, texts
 from tests.web.test_admin_review import staff
 
 pytestmark = pytest.mark.django_db
-#: Rows of a table. More has only what migrations put in: prices, permissions.
+#: Most rows of a table; tables with more have only rows of migrations: prices, permissions.
 MOST = 12
 SHEETS = ("users", "models", "purposes", "days", "transformations")
 
 
 def views() -> Iterator[tuple[type[Model], URLPattern]]:
-    """Give every view of every table in the admin."""
+    """Yield every view of every table in the admin."""
     for kind, table in admin.site._registry.items():
         for pattern in table.get_urls():
             if isinstance(pattern, URLPattern) and pattern.name:
@@ -35,7 +35,7 @@ def views() -> Iterator[tuple[type[Model], URLPattern]]:
 
 
 def addresses() -> Iterator[str]:
-    """Give the address of every page of the admin, for every row there is; of many, for some."""
+    """Yield the URL of every page of the admin, for every row; for a sample if there are many."""
     for name in ("index", "overview", "password_change", "logout"):
         yield reverse(f"admin:{name}")
     for app in ("conversations", "admin", "auth"):
@@ -74,7 +74,7 @@ def test_without_the_permission_no_page_and_no_file_has_content() -> None:
     client = staff("bob")
     seen = 0
     for address, body in bodies(client):
-        # A search repeats what was searched for, and nothing else.
+        # A search page repeats only the searched text.
         repeated = body.count(WORD.encode()) if f"q={WORD}" in address else 0
         if repeated:
             assert b'class="field-' not in body, address

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def woken(monkeypatch: Any, tmp_path: Path) -> list[int]:
-    """Give the turns that are woken."""
+    """Return the list of turns that are woken."""
     toy_tools.install(monkeypatch, tmp_path / "ran")
     found: list[int] = []
     monkeypatch.setattr(dispatch, "wake_turn", found.append)
@@ -123,7 +123,7 @@ def test_nobody_else_decides() -> None:
     mine = Conversation.objects.create(owner=eve, model="claude-sonnet-5-5")
     for user in (eve, admin):
         assert post(visitor(user), question).status_code == 404
-    # Through a conversation of their own neither.
+    # Nor through a conversation of their own.
     assert post(visitor(eve), question, public_id=mine.public_id).status_code == 404
     assert post(Client(), question).status_code == 401
     assert not Decision.objects.exists()

@@ -27,7 +27,7 @@ LIMIT = 1_000_000
 
 
 def at(percent: int, budget: Budget, user: User | None) -> BudgetWindow:
-    """Make a window of which so much is spent and told."""
+    """Make a window of which this percentage is spent, with its notice."""
     starts, ends = compute_bounds(budget.period, budget.time_zone, timezone.now())
     spent = budget.limit * percent // 100
     window, _ = BudgetWindow.objects.update_or_create(
@@ -41,7 +41,7 @@ def at(percent: int, budget: Budget, user: User | None) -> BudgetWindow:
 
 
 def crossed(window: BudgetWindow, percent: int, spent: int, limit: int) -> None:
-    """Record that a percent was passed, once."""
+    """Record that a percentage was passed, once."""
     if not window.crossings.filter(percent=percent).exists():
         with transaction.atomic():
             row = Crossing(window=window, percent=percent, spent=spent, limit=limit)

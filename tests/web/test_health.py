@@ -90,7 +90,7 @@ def test_a_probe_is_not_sent_on_to_https(path: str, settings: Any) -> None:
 
 @contextmanager
 def stopped(server: servers.Server) -> Iterator[None]:
-    """Stop every process of the server, as one that hangs: the kernel still answers for it."""
+    """Pause every process of the server, as if it hung: the kernel still accepts connections."""
     assert server.process is not None
     pids = [server.process.pid, *children(server.process.pid)]
     for pid in pids:
@@ -99,7 +99,7 @@ def stopped(server: servers.Server) -> Iterator[None]:
         yield
     finally:
         for pid in pids:
-            # One whose connection is gone ends while the others go on.
+            # A process whose connection is gone ends while the others continue.
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
 

@@ -20,7 +20,7 @@ from tests.support.stored_turns import Played
 from tests.web.tags import acting, elements
 
 pytestmark = pytest.mark.django_db
-#: Every page and fragment, by its address behind the inspector's own.
+#: Every page and fragment, by its path below the inspector's.
 PAGES = (
     "", "?branches=all", "?drawer=1", "?before=3", "now/", "now/?brief=1", "kinds/", "calls/1/",
     "calls/2/", "calls/3/", "calls/3/?from=2", "calls/3/blocks/0/", "calls/3/blocks/3/",
@@ -181,7 +181,7 @@ def test_a_reviewer_sees_the_same_and_each_reading_is_recorded(page: str, played
     assert (entry.user_id, entry.action_flag) == (reader.pk, READ)
     assert entry.object_id == str(played.conversation.pk)
     html = response.content.decode()
-    # Nothing of it can be changed from there, and no link leads to the owner's own pages.
+    # Reviewers can change nothing there, and no link leads to the owner's own pages.
     assert not [tag for tag, attrs in elements(html) if attrs.get("method") == "post"]
     assert f'"/c/{played.conversation.public_id}/' not in html
 

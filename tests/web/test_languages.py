@@ -21,7 +21,7 @@ from tools.framework.registry import TOOLS
 
 ROOT = Path(site.BASE_DIR) / "templates"
 TEMPLATES = sorted(str(path.relative_to(ROOT)) for path in ROOT.rglob("*.html"))
-#: Names, formats and keys, which are the same everywhere.
+#: Names, formats and keys that are the same in every language.
 NAMES = {"agentweb", "Markdown", "HTML", "JSON", "CSV", "UTC", "Ctrl", "K", "ChatGPT", "k", "M"}
 _TRANSLATED = re.compile(
     r"{%\s*blocktrans(?:late)?\b.*?%}.*?{%\s*endblocktrans(?:late)?\s*%}"
@@ -36,7 +36,7 @@ _WORD = re.compile(r"[^\W\d_][\w.'-]*")
 
 
 class Spoken(HTMLParser):
-    """What a page says: its text and the attributes that are read out."""
+    """Collects the text of a page and the attributes that are read out."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ def words(html: str) -> list[str]:
 
 
 def fixed(source: str) -> list[str]:
-    """Give the words of a template that no translation reaches."""
+    """Return the words of a template that cannot be translated."""
     return words(_TAGS.sub(" ", _TRANSLATED.sub(" ", source)))
 
 
@@ -80,7 +80,7 @@ def test_what_is_not_translated_is_found() -> None:
 
 
 class Marked:
-    """A language in which every message stands in brackets."""
+    """A language in which every message is put in brackets."""
 
     def gettext(self, message: str) -> str:
         return f"⟦{message.rpartition(trans_real.CONTEXT_SEPARATOR)[2]}⟧"
@@ -97,7 +97,7 @@ class Marked:
 
 @pytest.fixture
 def marked(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[None]:
-    """Offer that language, under the name of one that is read from the right."""
+    """Offer that language under the code of a right-to-left one."""
     settings.LANGUAGES = [("en", "English"), ("ar", "xxx")]
     monkeypatch.setitem(trans_real._translations, "ar", Marked())
     yield
@@ -129,7 +129,7 @@ def test_a_page_in_another_language_has_no_word_of_this_one(page: str, marked: N
     ids = ApiModel.objects.values_list("pk", flat=True)
     known = {"ada", "xxx", "English", *ids, *(name_model(key).split()[0] for key in ids)}
     known |= {word for tool in TOOLS.values() for word in _WORD.findall(tool.description)}
-    # What was said, and the notes that the log keeps, are in the language they were made in.
+    # Messages, and the notes of the log, stay in the language they were made in.
     known |= {*TOOLS, *_WORD.findall("Let me look. The order is 4711-ÄÖ.")}
     notes = played.conversation.transformations.values_list("note", flat=True)
     known |= {word for note in notes for word in _WORD.findall(note)}

@@ -41,7 +41,7 @@ def test_a_template_is_read_once_and_without_its_layout() -> None:
 
 
 def test_messages_over_several_lines_are_trimmed() -> None:
-    """Else what is looked up would not be what stands in the source."""
+    """Otherwise the looked-up text would differ from that in the source."""
     bodies = re.compile(r"\{% blocktranslate(?! trimmed)\b[^%]*%\}(.*?)\{% endblock", re.DOTALL)
     texts = {path.name: path.read_text("utf-8") for path in TEMPLATES.rglob("*.html")}
     assert [name for name, text in texts.items() if "\n" in "".join(bodies.findall(text))] == []

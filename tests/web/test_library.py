@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 
 def talk(owner: User, title: str = "Talk", days: float = 0, **values: Any) -> Conversation:
-    """Make a conversation of some days ago."""
+    """Create a conversation that is `days` days old."""
     row = Conversation.objects.create(owner=owner, title=title, model=stored_turns.MODEL)
     at = timezone.now() - timedelta(days=days)
     Conversation.objects.filter(pk=row.pk).update(updated_at=at, **values)

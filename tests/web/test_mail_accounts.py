@@ -33,7 +33,7 @@ def client(ada: User) -> Client:
 
 @pytest.fixture
 def sent(dovecot: MailServer, settings: Any) -> dict[str, Any]:
-    """What a person types for a mailbox of the real server."""
+    """Return the form data for a mailbox of the real server."""
     ports = (dovecot.tls_port, dovecot.starttls_port)
     settings.AGENTWEB_MAIL_PRIVATE = tuple(f"127.0.0.1:{port}" for port in ports)
     settings.AGENTWEB_MAIL_AUTHORITIES = str(dovecot.authority.authority)

@@ -46,7 +46,7 @@ def chat(client: Client, played: Played) -> str:
 
 
 def levels(html: str) -> dict[str, bool]:
-    """Give the values of the levels that can be chosen, each with whether it is."""
+    """Return the values of the selectable levels, each with whether it is selected."""
     fields = [attrs for tag, attrs in elements(html) if tag == "input"]
     return {
         str(attrs.get("value") or ""): "checked" in attrs

@@ -19,7 +19,7 @@ from tests.support.stored_turns import Played
 
 pytestmark = pytest.mark.django_db
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
-#: What a person does to the context, besides the preview and its confirmation.
+#: Views of manual context changes, besides the preview and its confirmation.
 OF_HAND = {
     "ask_summary", "discard_summary", "edit_summary", "rebuild_summary", "exclude", "include",
     "compact_now", "choose_full",
@@ -53,7 +53,7 @@ BOTH = {
 
 
 def views(patterns: Any = None, before: str = "") -> list[tuple[str, str]]:
-    """Give (route, name) of every view outside the admin."""
+    """Return (route, name) of every view outside the admin."""
     found: list[tuple[str, str]] = []
     for each in get_resolver().url_patterns if patterns is None else patterns:
         route = before + str(each.pattern)
@@ -70,7 +70,7 @@ INSPECTOR = {
         "now", "kinds", "answer", "call", "block", "gone", "request", "body", "compare", "diff",
     )),
 }  # fmt: skip
-#: For staff who may read content; each reading is recorded (tests/web/test_inspector.py).
+#: For staff who may read content; each access is recorded (tests/web/test_inspector.py).
 OF_REVIEW = {f"review_{name}" for name in INSPECTOR} | {"review_reduction"}
 OF_A_CONVERSATION = [(route, name) for route, name in VIEWS if "<uuid:public_id>" in route]
 
@@ -189,10 +189,10 @@ def test_the_owner_reaches_everything_of_theirs(route: str, name: str, played: P
         played.user.refresh_from_db()
     url = address(route, played.conversation.public_id, seq)
     method = "post" if name in POSTS else "get"
-    # Nothing has left the view of the first call.
+    # Nothing was removed from the view of the first call.
     found = (404,) if name.endswith("inspect_gone") else (200, 302)
     if name in ("edit_summary", "exclude", "decide"):
-        # Reached, and told why not: no words were given, what is short stays, nothing was asked.
+        # Reached, but refused with a reason: no text given, nothing to shorten, no approval open.
         found = (302, 400, 409)
     assert ask(visitor(played.user), method, url).status_code in found
 

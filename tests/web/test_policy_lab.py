@@ -29,7 +29,7 @@ def played() -> Played:
 
 @pytest.fixture
 def trials(monkeypatch: pytest.MonkeyPatch) -> Trials:
-    """Give trials of this test alone, which are done when they have begun."""
+    """Replace the trials by some of this test alone, which finish at once."""
 
     class Prompt(Trials):
         def start(self, *args: Any) -> Any:

@@ -213,7 +213,7 @@ def test_a_turn_that_ended_badly_is_tried_again_once(client: Client, played: Pla
     for _ in range(2):
         assert press(client, path, htmx=True, client_id=name).status_code == 200
     assert played.conversation.turns.count() == 3
-    # One that comes without an id asks for another one, and that is not the time.
+    # Without an id it would be a new retry, which is not possible now.
     assert press(client, path, htmx=True).status_code == 409
     assert press(client, path, htmx=True, client_id="x").status_code == 400
 

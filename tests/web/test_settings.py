@@ -38,7 +38,7 @@ def client(ada: User) -> Client:
 
 
 def root(response: Any) -> dict[str, str]:
-    """Give the attributes of the page's root."""
+    """Return the attributes of the page's root element."""
     tag = re.search(r"<html([^>]*)>", response.content.decode())
     assert tag is not None
     return dict(re.findall(r'([\w-]+)="([^"]*)"', tag[1]))

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
 
 async def test_a_socket_opens_while_snapshots_are_waited_for() -> None:
-    """A page gives up a handshake after seconds: a storm of them must not wait for what it made."""
+    """A page gives up a handshake after seconds, so the handshake must not wait for snapshots."""
     _, conversation = await ada_and_her_conversation()
     key = await run_db(session_of, await run_db(lambda: conversation.owner))
     gate = threading.Event()
@@ -61,7 +61,7 @@ async def test_what_a_page_missed_is_not_read_when_it_is_gone() -> None:
 
 
 class Meeting(ModelBackend):
-    """Finds nobody before two are looked for."""
+    """A log-in backend that answers only once two log-ins have arrived."""
 
     two = threading.Barrier(2)
 

@@ -41,7 +41,7 @@ HOSTILE = (
     "<div hx-swap-oob='innerHTML:#history' id=live ws-send>x</div>",
     "../../a/b?c=d#e%00\x07\u202e",
 )
-#: Those that have a frame of their own: one that shows all of a page is a snapshot.
+#: Events with their own frame: those that show a whole page are sent as a snapshot.
 EVENTS = [kind for kind in events.EVENTS.values() if events.Shows.PAGE not in kind.shows]
 OWN_HTMX = {
     *("hx-headers", "hx-ext", "hx-disable", "hx-post", "hx-get", "hx-target", "hx-swap"),
@@ -131,7 +131,7 @@ def test_hostile_words_are_text_on_every_page(page: str, words: str) -> None:
 
 
 def framed(event: events.Event, words: str = "words") -> str:
-    """Give the fragment of an event, by the template of its name where it has one."""
+    """Return the fragment of an event, by the template of its name if it has one."""
     if isinstance(event, events.TextGrew):
         return render_text(event)
     return render_to_string(template_of(event), samples.event_context(event, words))
@@ -229,7 +229,7 @@ def test_markers_say_what_became_of_a_reduction() -> None:
 def test_ids_of_a_page_are_unique() -> None:
     html = render_to_string("conversations/chat.html", samples.chat(), request())
     ids = [attrs["id"] for _, attrs in elements(html) if "id" in attrs]
-    # The two conversations of the sample share a shape, not an id.
+    # The two conversations of the sample share a shape but not an id.
     assert len(ids) == len(set(ids))
 
 
@@ -275,7 +275,7 @@ def test_no_template_marks_text_as_safe_or_acts_inline() -> None:
     for path in TEMPLATES.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"\|\s*safe|autoescape off|mark_safe|javascript:", text), path
-        # A page that stands alone has its sheet inside; those of the site have none.
+        # A standalone page contains its style sheet; pages of the site do not.
         assert ("<style" in text) is (path.name == "head.html"), path
         assert not re.search(r"\son[a-z]+=|\sstyle=", text), path
         assert not re.search(r"<script(?![^>]*\bsrc=)", text), path
@@ -327,7 +327,7 @@ def test_numbers_are_shown_as_people_read_them(tag: str, value: int | None, show
 
 
 def _commands(html: str) -> set[tuple[str, str]]:
-    """Name what acts on a page by htmx: the element and its attribute."""
+    """Return what acts on a page by htmx: the element and its attribute."""
     return {
         (tag, name)
         for tag, attrs in elements(html)

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
 @pytest.fixture
 def goes(monkeypatch: Any) -> list[str]:
-    """Give what went to a thread, in its order."""
+    """Return the list of calls that went to a thread, in order."""
     found: list[str] = []
     go = SyncToAsync.__call__
 

@@ -29,7 +29,7 @@ def path(played: Played) -> str:
 
 
 def boxes(client: Client, played: Played) -> dict[str, bool]:
-    """Give the tools that can be switched, and whether each is on."""
+    """Return the tools that can be switched, and whether each is on."""
     html = client.get(path(played)).content.decode()
     assert not acting(html)
     found = [attrs for tag, attrs in elements(html) if tag == "input" and attrs.get("name") == "on"]

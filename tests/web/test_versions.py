@@ -222,7 +222,7 @@ def served(emulator: EmulatorServer, settings: Any) -> Iterator[None]:
 
 
 async def catch_up(found: WebsocketCommunicator, page: Page, fresh: Page) -> None:
-    """Take frames until the page shows the same as a new one, and those that are still coming."""
+    """Apply frames until the page equals a new one, and those that still arrive."""
     while page.turns != fresh.turns:
         page.take(await found.receive_from(timeout=60))
     while not await found.receive_nothing(0.05):
@@ -275,7 +275,7 @@ async def test_every_tab_ends_with_what_is_stored_whoever_changes_the_path(serve
                     assert page.turns == fresh.turns, tail
                     assert page.missed == []
                     assert len(set(page.root.ids())) == len(page.root.ids())
-        # A tab that lost its connection long ago says where it ends, and is shown the present.
+        # A tab that lost its connection long ago sends where it ends, and gets the current state.
         late.root = new.root
         await run_db(post, conversation, "show/1/")
         async with connected(conversation, query=late.bookmark) as again_:

@@ -27,11 +27,11 @@ SECTIONS = {
 @dataclass(frozen=True, slots=True)
 class Statement:
     section: int
-    #: Words of the statement, as they stand in the sheet.
+    #: Words of the statement, quoted from the sheet.
     words: str
-    #: Functions of tests, or rules of cases.
+    #: Test functions, or rules of table cases.
     tests: tuple[str, ...] = ()
-    #: Why it is left out.
+    #: Why the emulator leaves it out.
     left_out: str = ""
 
 
