@@ -160,7 +160,7 @@ def _root(path: str, **fields: Any) -> Change:
 
 
 def _messages(suffix: str | None, edit: Callable[[list[Any]], Any]) -> Change:
-    """Edit the list; the error names the message after it, or none if `suffix` is None."""
+    """Edit the list; the error names the first added message, or none if `suffix` is None."""
 
     def change(body: Body, die: Random) -> str | None:
         count = len(body["messages"])
