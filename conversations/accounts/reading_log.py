@@ -18,7 +18,6 @@ READ = 4
 
 
 def record_reading(*, reader: User, conversation: Conversation, what: str) -> LogEntry:
-    """Record that a user reads a part of a conversation."""
     return LogEntry.objects.create(
         user=reader,
         content_type=ContentType.objects.get_for_model(Conversation),

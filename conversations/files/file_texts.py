@@ -15,7 +15,6 @@ _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
 def explain_media_error(error: MediaError) -> str:
-    """Return why a file was refused."""
     match error.code:
         case "empty":
             return "The file is empty."

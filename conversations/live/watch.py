@@ -56,7 +56,6 @@ class Watch:
             self._task, self._sessions, self._due = None, SessionCheck(), {}
 
     def count(self, owner_id: int) -> int:
-        """Return the number of sockets of one person."""
         return sum(socket.conversation.owner_id == owner_id for socket in self._sockets)
 
     async def announce_stop(self) -> None:

@@ -1,8 +1,8 @@
 """Recording manual changes: under the conversation's lock, while no turn is running.
 
 A running turn works on the view it has read, so another change would make the sent request differ
-from the record. So manual changes are refused while a turn is live. A previewed change is compared
-with the applied one by the digest of the request body.
+from the record. So manual changes are refused while a turn is live. A change is compared with its
+preview by the digest of the `messages` array.
 """
 
 from __future__ import annotations

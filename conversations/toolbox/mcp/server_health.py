@@ -52,7 +52,6 @@ class ToolReview:
 
 
 def list_server_health() -> list[ServerHealth]:
-    """Return the figures of every server."""
     return [measure_server(row) for row in McpServer.objects.prefetch_related("tools")]
 
 
