@@ -127,7 +127,7 @@ class Socket(asyncio.Protocol):
         self.transport = cast("asyncio.Transport", transport)
         request = self._protocol.connect()
         for name, value in self._headers.items():
-            # Replaces the protocol's own header: a client may omit who it is.
+            # Replaces the protocol's own header, so that a client can pretend to be another.
             request.headers.pop(name, None)
             request.headers[name] = value
         self._protocol.send_request(request)

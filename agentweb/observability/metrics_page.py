@@ -89,7 +89,8 @@ class _Handler(BaseHTTPRequestHandler):
         if settings.METRICS_TOKEN:
             is_allowed = is_bearer(self.headers.get("Authorization", ""))
         else:
-            # A page in a local browser may resolve its own name to this machine (DNS rebinding).
+            # A page in a local browser may have its own name resolve to this machine (DNS
+            # rebinding).
             is_allowed = is_local(_host(self.headers.get("Host", "")))
         if self.path != "/metrics" or not is_allowed:
             self.send_error(404)

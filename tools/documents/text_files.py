@@ -17,7 +17,8 @@ WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 def decode_text_file(data: bytes, name: str, other: str = "") -> str:
     """Decode UTF-16 with a byte order mark, or UTF-8, or else the charset `other`.
 
-    Without `other`, invalid bytes become U+FFFD. Raises FileRefusedError for a binary file.
+    Without `other`, invalid bytes become U+FFFD, and a file with many of them counts as binary.
+    Raises FileRefusedError for a binary file.
     """
     if data.startswith(WIDE):
         return _decode_utf16(data, name)

@@ -4,8 +4,8 @@ Each person has their own cache, so nothing one person fetched reaches another. 
 bytes and age and held in the memory of one process; a turn that continues in another process loads
 the page again, which costs only a request. Only the text is stored, and only of answers to requests
 without a password. The site's headers are obeyed: `no-store` is not cached; `no-cache` and answers
-without a lifetime are revalidated each time. Reading on (from a later character) always uses the
-copy that the earlier parts came from.
+without a lifetime are revalidated each time. Reading on (from a later character) uses the copy that
+the earlier parts came from, as long as it is cached.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Part:
         try:
             return (self.header.kind.get_filename("") or "").strip()[:255]
         except ValueError:
-            # The declared charset is none: idna, undefined, or a name with a NUL.
+            # The declared charset is not a charset: idna, undefined, or a name with a NUL.
             return UNREADABLE
 
     @property
@@ -145,7 +145,7 @@ def _find_boundary(head: Header) -> bytes:
     try:
         value = head.kind.get_boundary("")
     except ValueError:
-        # The declared charset is unknown.
+        # The declared charset is not a charset.
         return b""
     return str(value).rstrip().encode("latin-1", errors="replace")[:200]
 

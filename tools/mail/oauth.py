@@ -20,7 +20,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "applicat
 
 
 async def authorise_account(account: Account, access: MailAccess) -> tuple[Account, str]:
-    """Return the account with an access token, and the secret to store; raises LoginError."""
+    """Return the account ready to log in, and the secret to store; raises LoginError."""
     if account.auth != "refresh":
         return account, account.secret
     provider = account.provider

@@ -92,7 +92,7 @@ def _quote(title: str, words: str) -> Reply:
 
 
 def _recall(request: Request, id: str, detail: str = "") -> Reply | None:
-    """Call recall for the original: first the matching lines, then all of it; then None."""
+    """Call `recall`: first for the matching lines, then for the full text, then return None."""
     before = [
         use for use in request.turn_uses if use.name == "recall" and use.input.get("id") == id
     ]

@@ -188,7 +188,7 @@ def _look_up_rubric(request: Request, state: SearchState) -> Reply | None:
 
 
 def ranked(state: SearchState, rubric: Rubric) -> list[Rank]:
-    """Return all jobs in view that meet the wishes, best first; scores if no notes are left."""
+    """Return the jobs in view that meet the wishes, best first; old scores where notes are gone."""
     ranks = {rank.url: rank for rank in find_ranks(state.words_in_view)}
     for note in state.notes.values():
         ranks[note.url] = Rank(rubric.score(note), note.title, note.url, note.rate, note.remote)
