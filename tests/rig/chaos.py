@@ -196,7 +196,7 @@ class Round:
         report, rig = self.report, self.rig
         while True:
             stuck = await rig.stuck(rig.lease + 180)
-            waits = await rig.acall("tests.rig.site_actions:asking")
+            waits = await rig.acall("tests.rig.site_actions:waiting_turns")
             if stuck or not waits:
                 break
             # Nobody is left to decide approvals.

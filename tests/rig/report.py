@@ -28,13 +28,11 @@ WRONG = {
     "pages_out_of_step": "pages out of step",
     "bad_exits": "bad exits",
 }
-_SENTENCE = (
-    "`manage.py test --chaos` (seed {seed}) killed {kills:,} processes in {minutes} minutes while"
-    " people talked ({split}), told {terminations} more to end, paused {pauses} and cut"
-    " {cuts} connections: {messages_acknowledged:,} acknowledged messages, {turns:,} turns"
-    " ({states}), {takeovers:,} takeovers, {summaries} summaries, {tool_runs:,} tool runs,"
-    " {model_requests:,} requests to the model; {wrong}."
-)
+_SUMMARY = """`manage.py test --chaos` (seed {seed}) ran for {minutes} minutes while people talked:
+
+- It killed {kills:,} processes ({split}), stopped {terminations} more, paused {pauses} and cut {cuts} connections.
+- Load: {messages_acknowledged:,} acknowledged messages, {turns:,} turns ({states}), {takeovers:,} takeovers, {summaries} summaries, {tool_runs:,} tool runs, {model_requests:,} requests to the model.
+- Result: {wrong}."""  # noqa: E501 - a line of the README
 
 
 def print_line(text: str) -> None:
@@ -90,7 +88,7 @@ class Report:
 
 
 def render(found: dict[str, Any]) -> str:
-    """Render the README's sentence about a run."""
+    """Render what the README says about a run."""
     modes: list[dict[str, Any]] = found["modes"]
     states: Counter[str] = Counter()
     for mode in modes:
@@ -98,7 +96,7 @@ def render(found: dict[str, Any]) -> str:
     names = ("terminations", "pauses", "cuts", "messages_acknowledged", "takeovers", "summaries",
              "tool_runs", "model_requests", *WRONG)  # fmt: skip
     sums = {name: sum(mode[name] for mode in modes) for name in names}
-    return _SENTENCE.format(
+    return _SUMMARY.format(
         kills=found["kills"],
         seed=found["seed"],
         minutes=round(found["seconds"] / 60),
