@@ -39,7 +39,9 @@ _DECIDED = {
 }
 _LINE = re.compile(r'"(msg_\d+(?:/input)?)": (.*?)(?: \(([\d,]+) times\))?')
 _OLDER = re.compile(r"\(older ones: (.*); recall with a query finds them\)")
-_COUNT = re.compile(r"(\S+) ([\d,]+)(?:, |$)")
+#: A first word, of which so many characters are written, with its count.
+_WORD = 20
+_COUNT = re.compile(rf"(\S{{1,{_WORD}}}) ([\d,]{{1,20}})(?:, |$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,4 +180,4 @@ def _write_counts(older: Counter[str]) -> str:
     common = dict(older.most_common(_MOST_COUNTED))
     if rest := older.total() - sum(common.values()):
         common["others"] = common.get("others", 0) + rest
-    return ", ".join(f"{word[:20]} {count:,}" for word, count in common.items())
+    return ", ".join(f"{word[:_WORD]} {count:,}" for word, count in common.items())
