@@ -45,7 +45,7 @@ async def a_result_is_left_out_and_included(page: Page) -> None:
 
 async def results_are_reduced_as_previewed(page: Page, chat: str) -> None:
     await page.locator("#meter > summary").click()
-    await page.get_by_role("link", name="Reduce now").click()
+    await page.get_by_role("link", name="Reduce…").click()
     await page.wait_for_url("**/compact/preview/")
     await page.get_by_role("link", name="Oldest turns").click()
     await expect(page.locator("h2", has_text="What it costs and saves")).to_be_visible()
