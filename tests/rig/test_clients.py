@@ -52,7 +52,8 @@ async def test_f61_a_hundred_reloads_of_ten_tabs_end_with_what_is_stored(
     for tab in tabs:
         assert await tab.ended(2) == "done"
     assert [
-        turn["number"] for turn in await call(rig, "hands:turns", conversation=chat.conversation)
+        turn["number"]
+        for turn in await call(rig, "site_actions:turns", conversation=chat.conversation)
     ] == [1, 2]
     await rig.check()
 
@@ -119,7 +120,9 @@ async def test_f68_of_many_sends_at_once_one_turn_runs_and_each_is_taken_once(
     taken = {(sent.client_id, sent.text) for sent in chat.person.acknowledged[1:]}
     assert 1 < len(taken) <= len(names)
     await held.came()
-    assert await call(rig, "hands:run", statement=LIVE.replace("%s", quoted(rig, chat))) == [[1]]
+    assert await call(rig, "site_actions:run", statement=LIVE.replace("%s", quoted(rig, chat))) == [
+        [1]
+    ]
     held.release()
     model.let_go()
     for tab in (chat, other):
@@ -158,10 +161,10 @@ async def test_f70_who_may_no_more_is_stopped_before_the_next_tool_and_call(
     if change == "delete_chat":
         assert (await chat.post("menu/delete", {})).status < 400
     else:
-        await call(rig, f"hands:{change}", person=person.name)
+        await call(rig, f"site_actions:{change}", person=person.name)
     held.release()
     await rig.rest()
-    turn = (await call(rig, "hands:turns", conversation=chat.conversation))[-1]
+    turn = (await call(rig, "site_actions:turns", conversation=chat.conversation))[-1]
     assert (turn["state"], turn["error_code"]) == (state, code)
     assert len(rig.ran()) == ran
     # A person who lost only a tool is informed, and the conversation continues.
@@ -169,5 +172,5 @@ async def test_f70_who_may_no_more_is_stopped_before_the_next_tool_and_call(
     if change in ("deactivate", "delete_chat"):
         await chat.shows(lambda: chat.code == (4401 if change == "deactivate" else 4404))
         person.chats.clear()
-    await call(rig, "hands:give_back", person=person.name)
+    await call(rig, "site_actions:give_back", person=person.name)
     await rig.check()
