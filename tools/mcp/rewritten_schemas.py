@@ -39,11 +39,10 @@ def rewrite_schema(schema: Any) -> Rewritten:
     """Return the schema to send, and the list of changes, which may be empty."""
     if not isinstance(schema, dict) or _is_deep(schema):
         return Rewritten(schema)
-    made, changes = deepcopy(schema), list[str]()
-    for word in IN_PLACE_MANY:
-        if word in made and (merged := _merge(made, word)) is not None:
-            made = merged
-            changes.append(f'What is under "{word}" at the top level was merged into one object.')
+    made, merged = _merge_all(deepcopy(schema))
+    changes = [
+        f'What is under "{word}" at the top level was merged into one object.' for word in merged
+    ]
     if _is_free(made):
         for name, sent in _rename_all(made):
             changes.append(f"The property {quote(name)} is called {quote(sent)} for the model.")
@@ -54,11 +53,19 @@ def restore_arguments(arguments: dict[str, Any], schema: Any) -> dict[str, Any]:
     """Return the arguments of a call under the property names of `schema`, the server's own."""
     if not isinstance(schema, dict) or _is_deep(schema):
         return arguments
-    made = deepcopy(schema)
-    for word in IN_PLACE_MANY:
-        made = (_merge(made, word) if word in made else None) or made
+    made, _ = _merge_all(schema)
     found: dict[str, Any] = _restore(arguments, made) if _is_free(made) else arguments
     return found
+
+
+def _merge_all(schema: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Merge each combination at the top level that can be; return which ones were."""
+    merged = []
+    for word in IN_PLACE_MANY:
+        if word in schema and (made := _merge(schema, word)) is not None:
+            schema = made
+            merged.append(word)
+    return schema, merged
 
 
 def _merge(schema: dict[str, Any], word: str) -> dict[str, Any] | None:
