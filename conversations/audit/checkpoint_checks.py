@@ -1,13 +1,12 @@
-"""Compare the checkpoint of a conversation's view with the fold of the log."""
+"""Compare the checkpoint of a conversation's view, whole, with the fold of the log."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from conversations.context.view.view import View
 from conversations.log.findings import DAMAGE, Problem, describe_error
-from conversations.log.loaded_path import read_checkpoint
-from conversations.log.path import fold_entry, read_path
+from conversations.log.loaded_path import LoadedPath, Start, read_checkpoint
+from conversations.log.path import read_path
 from conversations.models import Conversation, ViewCheckpoint
 
 
@@ -18,9 +17,8 @@ def check_checkpoint(conversation: Conversation) -> Iterator[Problem]:
         return
     place, key = str(conversation.public_id), str(row.pk)
     try:
-        stored, folded = read_checkpoint(conversation, row), View()
-        for entry in read_path(conversation, row.seq):
-            folded = fold_entry(folded, entry)
+        stored = read_checkpoint(conversation, row)
+        folded = LoadedPath(Start(), read_path(conversation, row.seq)).continue_from()
     except DAMAGE as error:
         yield Problem("viewcheckpoint", key, f"cannot be read: {describe_error(error)}", place)
         return

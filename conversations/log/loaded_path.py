@@ -106,6 +106,12 @@ class LoadedPath:
         changes = (one for one in reversed(self.entries) if isinstance(one, Change))
         return next((one.seq for one in changes if _puts_block(one)), self.start.compaction)
 
+    def continue_from(self) -> Start:
+        """Return the start of a fold that continues at the tip."""
+        seq = self.entries[-1].seq if self.entries else self.start.seq
+        answers, compaction = self.count_answers(), self.find_compaction()
+        return Start(seq, self.fold(), answers, compaction, self.list_summaries())
+
 
 def load_path(conversation: Conversation) -> LoadedPath:
     """Return the path to the conversation's tip, from the checkpoint if that is on the path."""
@@ -126,32 +132,31 @@ def _load_from(conversation: Conversation, row: ViewCheckpoint) -> LoadedPath | 
     if at != row.seq:
         return None
     try:
-        view = read_checkpoint(conversation, row)
-        summaries = tuple(Summary(*one) for one in row.summaries)
+        return LoadedPath(read_checkpoint(conversation, row), found[::-1])
     except DAMAGE:
         return None
-    start = Start(row.seq, view, row.answers, row.compaction, summaries)
-    return LoadedPath(start, found[::-1])
 
 
-def read_checkpoint(conversation: Conversation, row: ViewCheckpoint) -> View:
-    """Return the view of a checkpoint; raises one of DAMAGE if it or the log is damaged."""
-    return read_view(row.view, partial(read_messages, conversation))
+def read_checkpoint(conversation: Conversation, row: ViewCheckpoint) -> Start:
+    """Return what a checkpoint stores; raises one of DAMAGE if it or the log is damaged."""
+    view = read_view(row.view, partial(read_messages, conversation))
+    summaries = tuple(Summary(*one) for one in row.summaries)
+    return Start(row.seq, view, row.answers, row.compaction, summaries)
 
 
 def save_checkpoint_if_due(conversation: Conversation, path: LoadedPath) -> None:
     """Save the view at the end of a path if at least EVERY entries were read to fold it."""
     if len(path.entries) < EVERY:
         return
-    view = path.fold()
+    start = path.continue_from()
     ViewCheckpoint.objects.update_or_create(
         conversation=conversation,
         defaults={
-            "seq": path.entries[-1].seq,
-            "answers": path.count_answers(),
-            "compaction": path.find_compaction(),
-            "summaries": [astuple(one) for one in path.list_summaries()],
-            "view": write_view(view, _read_originals(conversation, view)),
+            "seq": start.seq,
+            "answers": start.answers,
+            "compaction": start.compaction,
+            "summaries": [astuple(one) for one in start.summaries],
+            "view": write_view(start.view, _read_originals(conversation, start.view)),
         },
     )
 

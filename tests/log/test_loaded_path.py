@@ -119,12 +119,25 @@ def test_one_that_was_changed_is_found_by_verification() -> None:
     assert (problem.table, problem.id) == ("viewcheckpoint", str(row.pk))
 
 
+@pytest.mark.usefixtures("_often")
+@pytest.mark.parametrize(
+    "changed", [{"answers": 1}, {"compaction": 2}, {"summaries": [[0, "rejected", None, 1]]}]
+)
+def test_verification_compares_all_that_a_checkpoint_stores(changed: dict[str, Any]) -> None:
+    conversation = long_conversation()
+    save_checkpoint_if_due(conversation, load_path(conversation))
+    assert list(verify_conversation(conversation.public_id, Tally())) == []
+    ViewCheckpoint.objects.update(**changed)
+    (problem,) = verify_conversation(conversation.public_id, Tally())
+    assert problem.table == "viewcheckpoint"
+
+
 def test_what_was_removed_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a long conversation a turn reads the entries since, and those in view."""
     monkeypatch.setattr(loaded_path, "EVERY", 10)
     conversation = long_conversation(turns=20)
     save_checkpoint_if_due(conversation, load_path(conversation))
-    view = read_checkpoint(conversation, ViewCheckpoint.objects.get())
+    view = read_checkpoint(conversation, ViewCheckpoint.objects.get()).view
     assert view.length < Message.objects.count() / 2
     read: list[Any] = []
     known = loaded_path.read_messages
