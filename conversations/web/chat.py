@@ -102,6 +102,9 @@ def _build_page(
     return context | {
         "transcript": ended,
         "live_turns": running,
+        # What waits for an answer to a question changes by a new version only. Naming the version
+        # spares the page a snapshot, which would replace the question's buttons under the pointer.
+        "is_complete": all(turn.state == "approval_wait" for turn in running),
         "bookmark": bookmark,
         "queue": queue.read_queue(conversation),
         "meter": meter,
