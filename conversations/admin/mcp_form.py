@@ -15,8 +15,7 @@ from django.core.exceptions import ValidationError
 
 from conversations.conf import conf
 from conversations.models import McpServer
-from conversations.toolbox.mcp.approved_tools import open_values
-from conversations.toolbox.secrets import MASK, SecretUnreadable
+from conversations.toolbox.secrets import MASK, SecretUnreadable, open_values
 from tools.framework.errors import ToolError
 from tools.http.targets import format_host_port, parse_url
 

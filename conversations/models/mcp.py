@@ -97,6 +97,8 @@ class McpTool(models.Model):
     #: JSON text of the definition and its digest: what was approved, and what is listed now.
     approved = models.TextField(blank=True)
     approved_digest = models.CharField(max_length=80, blank=True)
+    #: The identity of the server for which it was approved (toolbox/mcp/server_identity.py).
+    approved_server = models.CharField(max_length=80, blank=True, default="", db_default="")
     effect = models.CharField(max_length=5, choices=Effect.choices, default=Effect.WRITE)
     listed = models.TextField(blank=True)
     listed_digest = models.CharField(max_length=80, blank=True)

@@ -9,6 +9,7 @@ before the old. A decrypted secret goes to the client that needs it and is never
 from __future__ import annotations
 
 import base64
+import json
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -43,6 +44,11 @@ def unseal(sealed: str) -> str:
             "A stored secret cannot be opened: its key is not in AGENTWEB_SECRETS_KEY."
             " Set the key again, or enter the secret anew."
         ) from None
+
+
+def open_values(sealed: str) -> dict[str, str]:
+    """Decrypt a sealed object of names and values; raises SecretUnreadable."""
+    return json.loads(unseal(sealed)) if sealed else {}
 
 
 def _build_box() -> MultiFernet:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,10 @@ async def test_a_turn_goes_on_when_its_server_is_not_there(emulator: EmulatorSer
     async with supervising() as supervisor:
         await until(lambda: state(found) == "connected")
         await run_db(approve, found, "look")
-        await run_db(lambda: McpServer.objects.update(arguments=["-c", "raise SystemExit(3)"]))
+        nowhere, root = {"PYTHONPATH": "/nowhere"}, await run_db(User.objects.get, username="root")
+        await run_db(
+            partial(servers.save_server, server=found, actor=root, changed=[], environment=nowhere)
+        )
         pool_synchronizer.wake()
         await until(lambda: state(found) == "failed")
         turn = await run(supervisor, "Call the tool mcp__demo__look")
@@ -148,7 +152,7 @@ async def test_a_turn_goes_on_when_its_server_is_not_there(emulator: EmulatorSer
         call = await run_db(lambda: ToolCall.objects.get(turn=turn))
     assert (call.state, call.details["code"]) == ("error", "mcp_failed")
     error = await run_db(lambda: McpServer.objects.get().last_error)
-    assert "code 3" in error
+    assert "code 1" in error
 
 
 async def test_one_bad_tool_among_good_ones_is_left_out_visibly_and_the_chat_goes_on(

@@ -207,6 +207,78 @@ def test_a_server_at_another_place_has_nothing_approved(actor: User) -> None:
     assert kinds(server) == ["added", "approved", "changed", "changed", "withdrawn"]
 
 
+HERE = {"transport": "stdio", "command": "/bin/mail", "arguments": ["--read-only"], "url": ""}
+
+
+def command_of(actor: User) -> McpServer:
+    server = McpServer(name="demo", is_enabled=True, **HERE)
+    names = {"TOKEN": "one", "HOME": "/"}
+    servers.save_server(server=server, actor=actor, changed=["name"], environment=names)
+    return server
+
+
+@pytest.mark.parametrize(
+    ("facts", "environment"),
+    [
+        ({"arguments": []}, None),
+        ({"arguments": ["--read-only", "--as=root"]}, None),
+        ({"arguments": ["--read-onlY"]}, None),
+        ({"command": "/bin/mail2"}, None),
+        ({"transport": "http", "command": "", "url": "https://mcp.example/"}, None),
+        ({}, {"TOKEN": "one", "HOME": "/", "LD_PRELOAD": "/tmp/x.so"}),
+        ({}, {"TOKEN": "one"}),
+        ({}, {}),
+    ],
+)
+@pytest.mark.parametrize("told", [True, False])
+def test_a_command_that_changes_loses_its_approvals(
+    facts: dict[str, Any], environment: dict[str, str] | None, *, told: bool, actor: User
+) -> None:
+    server = command_of(actor)
+    tool = approved(server, actor)
+    assert tool_status(server.tools.get()) == "offered"
+    for name, value in facts.items():
+        setattr(server, name, value)
+    # What the form says has changed decides nothing.
+    changed = [*facts] if told else ["note"]
+    servers.save_server(server=server, actor=actor, changed=changed, environment=environment)
+    assert (server.tools.get().approved, tool_status(server.tools.get())) == ("", "new")
+    assert kinds(server)[-1] == "withdrawn"
+    conversation = people_and_turns.queued(actor).conversation
+    assert tool.call_name not in build_toolset(conversation).tools
+
+
+def test_a_new_value_of_a_secret_loses_no_approval(actor: User) -> None:
+    server = command_of(actor)
+    approved(server, actor)
+    anew = {"HOME": "/home", "TOKEN": "two"}
+    servers.save_server(server=server, actor=actor, changed=["environment"], environment=anew)
+    assert tool_status(server.tools.get()) == "offered"
+
+
+@pytest.mark.parametrize(
+    "facts", [{"arguments": ["--as=root"]}, {"command": "/bin/sh"}, {"sealed_environment": "torn"}]
+)
+def test_a_server_changed_behind_its_form_offers_nothing(actor: User, facts: Any) -> None:
+    server = command_of(actor)
+    tool = approved(server, actor)
+    McpServer.objects.filter(pk=server.pk).update(**facts)
+    assert tool_status(McpTool.objects.get()) == "moved"
+    supply = supply_approved_tools(people_and_turns.queued(actor).conversation)
+    assert (supply.tools, "another one" in supply.missing[tool.call_name]) == ((), True)
+
+
+def test_an_approval_from_before_is_bound_to_the_server_that_lists_it(actor: User) -> None:
+    server = command_of(actor)
+    tool = approved(server, actor)
+    McpTool.objects.update(approved_server="")
+    assert tool_status(server.tools.get()) == "offered"
+    lists(server, definition())
+    assert server.tools.get().approved_server == tool.approved_server != ""
+    McpServer.objects.update(arguments=[])
+    assert tool_status(McpTool.objects.get()) == "moved"
+
+
 def test_only_tools_of_the_allow_list_are_known(actor: User) -> None:
     server = server_of(actor, allowed_tools=["look"])
     assert set(lists(server, definition(), definition(name="touch"))) == {"look"}

@@ -88,7 +88,8 @@ FACTS = {
     "McpDecision": "chain definition digest note tool",
     "McpServer": "allowed_tools arguments command last_error name note says sealed_environment"
     " sealed_headers url",
-    "McpTool": "approved approved_digest call_name flaw listed listed_digest name rejected_digest",
+    "McpTool": "approved approved_digest approved_server call_name flaw listed listed_digest name"
+    " rejected_digest",
     "MailAccount": "provider",
     "Message": "chain",
     "ModelPrice": "source",

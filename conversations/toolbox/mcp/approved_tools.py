@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
@@ -15,7 +14,8 @@ from conversations.context.errors import ContextError
 from conversations.context.tokens.images import TYPES
 from conversations.context.tokens.media import identify_media
 from conversations.models import Conversation, McpServer, McpTool
-from conversations.toolbox.secrets import SecretUnreadable, unseal
+from conversations.toolbox.mcp.server_identity import identify_server
+from conversations.toolbox.secrets import SecretUnreadable, open_values
 from tools.framework.outside_access import WebAccess
 from tools.framework.tool import Effect, Tool
 from tools.framework.toolset import Supply
@@ -24,23 +24,29 @@ from tools.mcp.pool import pool
 from tools.mcp.schemas import find_known_flaw
 from tools.mcp.server import Address, Command, Server
 
-Status = Literal["offered", "changed", "gone", "flawed", "rejected", "new"]
+Status = Literal["offered", "changed", "moved", "gone", "flawed", "rejected", "new"]
 EFFECTS: dict[str, Effect] = {"read": "read", "keyed": "keyed", "write": "write"}
 #: The reasons why an approved tool is missing, as texts for the model.
 REASONS: dict[Status, str] = {
     "changed": gettext_noop("its definition changed; an administrator must approve it again."),
+    "moved": gettext_noop("its server is another one; an administrator must approve it again."),
     "gone": gettext_noop("its server does not list it any more."),
     "flawed": gettext_noop("its definition is not one that the model takes."),
 }
 
 
 def tool_status(tool: McpTool) -> Status:
-    """Return the status of a tool; it is offered only if listed exactly as approved."""
+    """Return the status of a tool; it is offered only as approved, by the same server.
+
+    An approval from before servers were identified is bound at the next listing.
+    """
     if not tool.listed_digest:
         return "gone"
     if tool.approved:
         if tool.listed_digest != tool.approved_digest:
             return "changed"
+        if tool.approved_server not in ("", identify_server(tool.server)):
+            return "moved"
         return "flawed" if tool.flaw else "offered"
     if tool.flaw:
         return "flawed"
@@ -84,11 +90,6 @@ def list_requested_checks() -> list[tuple[int, str]]:
     """Return key and name of the servers for which a check is requested."""
     rows = McpServer.objects.filter(is_enabled=True).exclude(check_asked_at=None)
     return list(rows.values_list("pk", "name"))
-
-
-def open_values(sealed: str) -> dict[str, str]:
-    """Decrypt a sealed object of names and values; raises SecretUnreadable."""
-    return json.loads(unseal(sealed)) if sealed else {}
 
 
 def detect_image_type(data: bytes) -> str:

@@ -20,7 +20,7 @@ NEWEST, SAMPLE = 20_000, 1_000
 #: Most pairs of lines for which two definitions are compared line by line.
 MOST_MATCHED = 1_000_000
 #: Tools that wait for a decision come first.
-ORDER: tuple[Status, ...] = ("changed", "new", "flawed", "offered", "gone", "rejected")
+ORDER: tuple[Status, ...] = ("changed", "moved", "new", "flawed", "offered", "gone", "rejected")
 #: Control characters that are shown as they are.
 _PLAIN = "\n\t"
 _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"})
@@ -66,7 +66,7 @@ def measure_server(server: McpServer) -> ServerHealth:
     return ServerHealth(
         server=server,
         offered=found["offered"],
-        pending=found["new"] + found["changed"],
+        pending=found["new"] + found["changed"] + found["moved"],
         refused=found["flawed"] + found["rejected"],
         calls=len(calls),
         failures=sum(state != "ok" for *_, state in calls),

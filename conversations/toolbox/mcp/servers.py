@@ -16,12 +16,11 @@ from django.utils import timezone
 
 from conversations.log.chain import append_row, lock_site_chain
 from conversations.models import McpDecision, McpServer, McpTool, User
+from conversations.toolbox.mcp.server_identity import identify_server
 from conversations.toolbox.secrets import seal
 from tools.mcp.connection import ServerStatus
 from tools.mcp.definitions import Listed
 
-#: When one of these fields changes, it is another server, so its approvals are withdrawn.
-ENDPOINT_FIELDS = ("transport", "command", "arguments", "url")
 LONGEST_ERROR = 4_000
 Kind = McpDecision.Kind
 
@@ -41,15 +40,19 @@ def save_server(
     environment: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> None:
-    """Store a server's settings; secrets that are None stay as they are."""
+    """Store a server's settings; secrets that are None stay as they are.
+
+    When its identity changes, it is another server: its approvals are withdrawn.
+    """
     names, is_new = list(changed), server._state.adding
+    before = None if is_new else McpServer.objects.select_for_update().get(pk=server.pk)
     if environment is not None:
         server.sealed_environment = seal(json.dumps(environment)) if environment else ""
     if headers is not None:
         server.sealed_headers = seal(json.dumps(headers)) if headers else ""
     server.save()
     kind = Kind.ADDED if is_new else Kind.CHANGED
-    is_other = not is_new and bool(set(names) & set(ENDPOINT_FIELDS))
+    is_other = before is not None and identify_server(before) != identify_server(server)
     # Lock order everywhere: the server before the log of decisions.
     approved = server.tools.select_for_update().exclude(approved="") if is_other else ()
     tools = list(approved)
@@ -70,8 +73,16 @@ def approve_tool(*, tool_id: int, digest: str, effect: str, actor: User) -> McpT
     if effect not in McpTool.Effect.values:
         raise McpError("Say what the tool does.")
     tool.approved, tool.approved_digest, tool.effect = tool.listed, digest, effect
-    tool.rejected_digest = ""
-    tool.save(update_fields=["approved", "approved_digest", "effect", "rejected_digest"])
+    tool.rejected_digest, tool.approved_server = "", identify_server(tool.server)
+    tool.save(
+        update_fields=[
+            "approved",
+            "approved_digest",
+            "approved_server",
+            "effect",
+            "rejected_digest",
+        ]
+    )
     note = tool.get_effect_display()
     _decide(tool.server, Kind.APPROVED, actor, tool.name, note, tool.approved, digest)
     return tool
@@ -130,6 +141,8 @@ def record_listing(*, name: str, tools: Iterable[Listed]) -> None:
         return
     allowed = set(server.allowed_tools)
     present = {each.name: each for each in tools if not allowed or each.name in allowed}
+    unbound = server.tools.exclude(approved="").filter(approved_server="")
+    unbound.update(approved_server=identify_server(server))
     known = {tool.name: tool for tool in server.tools.select_for_update()}
     for each in present.values():
         _record(server, known.get(each.name), each)
@@ -159,9 +172,9 @@ def _withdraw(tool: McpTool, actor: User, note: str = "") -> None:
     _decide(
         tool.server, Kind.WITHDRAWN, actor, tool.name, note, tool.approved, tool.approved_digest
     )
-    tool.approved = tool.approved_digest = ""
+    tool.approved = tool.approved_digest = tool.approved_server = ""
     tool.effect = McpTool.Effect.WRITE
-    tool.save(update_fields=["approved", "approved_digest", "effect"])
+    tool.save(update_fields=["approved", "approved_digest", "approved_server", "effect"])
 
 
 def _decide(
