@@ -38,7 +38,7 @@ TESTING = (
     "axe_playwright_python",
 )  # fmt: skip
 #: Measures with clients and servers of their own, whose packages are those of development.
-MEASURES = (["bench", "stream"], ["bench", "load"], ["bench", "report"])
+MEASURES = (["bench", "stream"], ["bench", "load"], ["bench", "turn"], ["bench", "report"])
 NO_NETWORK = ("Connection", "connection", "Network", "name resolution", "No matching distribution")
 
 

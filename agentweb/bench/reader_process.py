@@ -24,6 +24,8 @@ from agentweb.bench.tabs import Tab
 
 #: Tabs that are opened concurrently before a measurement begins.
 _AT_ONCE = 32
+#: What the last frame of a turn contains.
+_ENDED = 'data-state="done"'
 #: Seconds that a tab may take until it shows something, and between two polls of all tabs.
 _OPENING, _LOOK = 90.0, 0.1
 
@@ -62,6 +64,7 @@ async def measure_stream(job: Job, client: ClientSession) -> Job:
             (each.first - each.asked_at) * 1e3 for each in senders if each.first
         ),
         "ack": compute_quantiles(each for each in acks if each is not None),
+        "refused": 0 if is_relay else sum(each is None for each in acks),
     }
     if job.get("is_compared"):
         stored = await _ask_stored(found)
@@ -109,6 +112,46 @@ async def _send_noise(job: Job, client: ClientSession) -> None:
         with contextlib.suppress(ClientError, OSError):
             await asyncio.gather(*(_send(job, client, chat) for chat in chats))
         await asyncio.sleep(0.2)
+
+
+async def measure_turns(job: Job, client: ClientSession) -> Job:
+    """Ask `turns` times in every conversation, in `at_once` of them at a time; wait for each end.
+
+    A turn has ended when the page shows its last state; the relay's, when its response does.
+    """
+    sizes: list[int] = []
+    ends = [asyncio.Event() for _ in job["chats"]]
+
+    def handle(at: int) -> Callable[[str], None]:
+        def take(message: str) -> None:
+            sizes.append(len(message.encode()))
+            if _ENDED in message:
+                ends[at].set()
+
+        return take
+
+    is_relay = job["is_relay"]
+    tabs = [] if is_relay else await _open_all(job, [handle(at) for at in range(len(ends))])
+    await _wait_for_start(len(tabs))
+    sizes.clear()
+    gate, statuses = asyncio.Semaphore(job["at_once"]), list[int]()
+
+    async def ask(at: int) -> None:
+        async with gate:
+            for _ in range(job["turns"]):
+                ends[at].clear()
+                if is_relay:
+                    reader = Reader(1 << 60)
+                    await read_relay(client, f"{job['url']}/ask", job["text"], reader)
+                    continue
+                statuses.append(await _send(job, client, job["chats"][at]))
+                await ends[at].wait()
+                await asyncio.sleep(job["pause"])
+
+    async with asyncio.timeout(job["seconds"]):
+        await asyncio.gather(*(ask(at) for at in range(len(ends))))
+    refused = sum(status != 200 for status in statuses)
+    return {"turns": job["turns"] * len(ends), "bytes": sum(sizes), "refused": refused}
 
 
 async def measure_acks(job: Job, client: ClientSession) -> Job:
@@ -205,6 +248,7 @@ def _print(found: Job) -> None:
 _KINDS = {
     "stream": measure_stream,
     "relay": measure_stream,
+    "turns": measure_turns,
     "acks": measure_acks,
     "idle": hold_idle,
     "again": measure_restart,

@@ -143,8 +143,39 @@ def _render_lines(data: Data) -> Iterator[str]:
             f" {row['per_socket']:.0f} |"
         )
     yield ""
+    yield from _render_turns(data.get("turn", {}))
     for name, rows in data["load"].items():
         yield from (_SENTENCES[name].format(**row) for row in rows)
+
+
+def _render_turns(turn: Data) -> Iterator[str]:
+    """Render what turns cost; older runs did not measure them."""
+    if not turn:
+        return
+    yield "| a turn | | processor ms | bytes to the browser |"
+    yield "|---|---|---:|---:|"
+    for row in turn["turns"]:
+        spent = f"{row['milliseconds']:.1f}"
+        if len(row["parts"]) > 1:
+            spent += f" ({', '.join(f'{name} {part:.1f}' for name, part in row['parts'].items())})"
+        yield f"| {row['side']} | {row['kind']} | {spent} | {row['bytes']:,} |"
+    yield ""
+    yield "| a burst | | first word p50 / p95, ms | processor ms a turn | refused |"
+    yield "|---|---|---:|---:|---:|"
+    for row in turn["bursts"]:
+        first = " / ".join(f"{row['first'].get(name, 0):,.0f}" for name in ("p50", "p95"))
+        spent = f"{row['milliseconds']:.1f}"
+        yield f"| {row['side']} | {row['kind']} | {first} | {spent} | {row['refused']} |"
+    yield ""
+    yield "| where a turn's processor time goes, embedded, ms |" + "".join(
+        f" {row['kind']} |" for row in turn["profile"]
+    )
+    yield "|---|" + "---:|" * len(turn["profile"])
+    for name in turn["profile"][0]["phases"]:
+        yield f"| {name} |" + "".join(f" {row['phases'][name]:.1f} |" for row in turn["profile"])
+    for name in ("statements", "transactions", "templates", "hops", "connections"):
+        yield f"| {name} |" + "".join(f" {row[name]:g} |" for row in turn["profile"])
+    yield ""
 
 
 _SENTENCES = {

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management import CommandError
 
-from agentweb.bench import load, readme_figures, streaming
+from agentweb.bench import load, readme_figures, streaming, turn_cost
 from agentweb.bench.processes import NotStarted, describe_machine
 from agentweb.bench.site_under_test import EMBEDDED, SCALED
 
@@ -37,12 +37,20 @@ def add_arguments(subjects: Any) -> None:
     names = ", ".join(load.SUBJECTS)
     held.add_argument("--only", type=_names, default=names, metavar="NAME,...", help=names)
     held.add_argument("--quick", action="store_true", help="a short one, which shows little")
-    for subject in (stream, held):
+    turn = subjects.add_parser(
+        "turn",
+        help="processor time of a turn, embedded and scaled out, beside the relay in the same run;"
+        " the first word of 100 and 200 people who ask within a second",
+    )
+    turn.add_argument("--profile", action="store_true", help="what a turn does, by phase, only")
+    turn.add_argument("--quick", action="store_true", help="fewer turns, which shows little")
+    turn.add_argument("--no-bursts", action="store_true", help="single turns only")
+    for subject in (stream, held, turn):
         subject.add_argument("--mode", choices=_MODES, default="both")
     report = subjects.add_parser(
         "report",
-        help="`stream` and `load`; a full run is kept in agentweb/bench/results and quoted by the"
-        " README there",
+        help="`stream`, `load` and `turn`; a full run is kept in agentweb/bench/results and quoted"
+        " by the README there",
     )
     report.add_argument("--quick", action="store_true", help="a short one, neither kept nor quoted")
     compare = subjects.add_parser(
@@ -52,7 +60,9 @@ def add_arguments(subjects: Any) -> None:
 
 
 def measure(subject: str, options: Options, say: Say) -> dict[str, Any]:
-    subjects = {"stream": _stream, "load": _load, "report": _report, "compare": _compare}
+    subjects = {
+        "stream": _stream, "load": _load, "turn": _turn, "report": _report, "compare": _compare
+    }  # fmt: skip
     try:
         return subjects[subject](options, say)
     except NotStarted as error:
@@ -69,6 +79,26 @@ def _stream(options: Options, say: Say) -> dict[str, Any]:
         if row["side"] != streaming.RELAY:
             say(f"{row['side']}, {row['conversations']}: {row['ratio']} times the relay's time")
     return {"machine": about, "stream": rows}
+
+
+def _turn(options: Options, say: Say) -> dict[str, Any]:
+    about, is_quick = describe_machine(), bool(options["quick"])
+    if options["profile"]:
+        return {"machine": about} | _profile_turns(say, is_quick=is_quick)
+    return {"machine": about} | turn_cost.measure(
+        _MODES[options["mode"]],
+        lambda row: say(turn_cost.format_line(row)),
+        is_quick=is_quick,
+        has_bursts=not options["no_bursts"],
+    )
+
+
+def _profile_turns(say: Say, *, is_quick: bool) -> dict[str, Any]:
+    found = turn_cost.measure_profile(is_quick=is_quick)
+    for row in found["profile"]:
+        for line in turn_cost.format_profile(row):
+            say(line)
+    return found
 
 
 def _load(options: Options, say: Say) -> dict[str, Any]:
@@ -89,6 +119,8 @@ def _report(options: Options, say: Say) -> dict[str, Any]:
     found |= _load({"mode": "both", "only": list(load.SUBJECTS), "quick": is_quick}, say) | {
         "machine": found["machine"]
     }
+    turn = _turn({"mode": "both", "quick": is_quick, "profile": False, "no_bursts": False}, say)
+    found["turn"] = turn | _profile_turns(say, is_quick=is_quick)
     if is_quick:
         say(readme_figures.render_figures(found))
         return found

@@ -41,6 +41,8 @@ class Site:
     environment: dict[str, str]
     folder: Path
     parts: dict[str, Process] = field(default_factory=dict)
+    #: What starts a web process.
+    command: tuple[str, ...] = ("manage.py", "serve")
 
     @property
     def processor(self) -> dict[str, float]:
@@ -74,10 +76,16 @@ class Site:
         found: dict[str, list[str]] = json.loads(done.stdout)
         return found
 
+    def read_json(self, path: str) -> dict[str, Any]:
+        """Return what a page of the site says as JSON."""
+        with urllib.request.urlopen(self.url + path, timeout=30) as response:  # noqa: S310 - ours
+            found: dict[str, Any] = json.loads(response.read())
+        return found
+
     def serve(self, name: str = "web", port: int = 0) -> Process:
         """Start a web process and wait until it answers."""
         port = port or find_free_port()
-        command = ["manage.py", "serve", "--port", str(port)]
+        command = [*self.command, "--port", str(port)]
         self.url = f"http://127.0.0.1:{port}"
         self.parts[name] = start_process(name, command, self.folder, self.environment)
         wait_for_output(self.parts[name], "is running at")
@@ -117,8 +125,10 @@ def run_relay(api: str) -> Iterator[Site]:
 
 
 @contextmanager
-def run_site(mode: str, api: str, **more: str) -> Iterator[Site]:
-    """Run the product; `more` are additional environment variables."""
+def run_site(
+    mode: str, api: str, *, command: tuple[str, ...] = ("manage.py", "serve"), **more: str
+) -> Iterator[Site]:
+    """Run the product; `command` starts its web process, `more` are environment variables."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="agentweb-bench-")))
         settings = {
@@ -131,7 +141,7 @@ def run_site(mode: str, api: str, **more: str) -> Iterator[Site]:
             "AGENTWEB_LOG_LEVEL": "WARNING",
             "DJANGO_SETTINGS_MODULE": "agentweb.settings",
         }
-        made = Site("", clean_environment(**settings | more), folder)
+        made = Site("", clean_environment(**settings | more), folder, command=command)
         stack.callback(made.stop)
         if mode == SCALED:
             _add_stores(made)

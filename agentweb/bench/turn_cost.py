@@ -1,0 +1,189 @@
+"""What a turn costs: processor time of all processes, statements, templates, thread hops, bytes.
+
+One conversation asks at a time (with 400 deltas eight, because each takes ten seconds), so the
+figure is a turn's own cost. The relay is asked for the same answers in the same run. What is
+counted is counted on a second site with a probe inside (`probed_site`), because counting costs
+time. A burst is many people who ask within one second; what matters there is the first word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+from agentweb.bench.measured_job import run_job
+from agentweb.bench.probed_site import PATH
+from agentweb.bench.site_under_test import EMBEDDED, Site, run_emulator, run_relay, run_site
+from agentweb.bench.streaming import RATE, RELAY, make_question
+from agentweb.bench.turn_probe import PAGES, PHASES
+
+TOOL_QUESTION = "What time is it in Tokyo?"
+TITLE_MODEL = "claude-haiku-5-5"
+BURSTS = (100, 200)
+_PROBED = ("-m", "agentweb.bench.probed_site")
+_BURST_DELTAS, _BURST_SECONDS, _PATIENCE = 5, 1.0, 60.0
+Row = dict[str, Any]
+
+
+class Kind(NamedTuple):
+    """A kind of turn: how many conversations are asked how often, and by what."""
+
+    name: str
+    deltas: int
+    text: str
+    chats: int
+    turns: int
+    at_once: int = 1
+    pause: float = 0.0
+    has_relay: bool = True
+
+
+def list_kinds(*, is_quick: bool) -> Iterator[Kind]:
+    """Yield the kinds of turns; the conversations of a later turn have had one before."""
+    some = 6 if is_quick else 40
+    for deltas in (1, 5):
+        text = make_question(deltas / RATE)
+        yield Kind(f"later turn, {deltas} deltas", deltas, text, 1, some)
+    yield Kind("first turn, 5 deltas, its title", 5, make_question(5 / RATE), some, 1, 1, 0.3)
+    yield Kind("later turn with a tool round", 0, TOOL_QUESTION, 1, some, has_relay=False)
+    if not is_quick:
+        yield Kind("later turn, 400 deltas", 400, make_question(400 / RATE), 8, 2, 8)
+
+
+def measure(
+    modes: Sequence[str], report: Callable[[Row], None], *, is_quick: bool, has_bursts: bool
+) -> dict[str, list[Row]]:
+    """Measure each kind of turn and the bursts on each side; report each row and return all."""
+    found: dict[str, list[Row]] = {"turns": [], "bursts": []}
+    bursts = () if not has_bursts else BURSTS[:1] if is_quick else BURSTS
+    with run_emulator(RATE) as api:
+        for side in (RELAY, *modes):
+            with _run_side(side, api) as tested:
+                for kind in list_kinds(is_quick=is_quick):
+                    if side != RELAY or kind.has_relay:
+                        found["turns"].append(_measure_kind(tested, side, kind))
+                        report(found["turns"][-1])
+                for count in bursts:
+                    found["bursts"].append(_measure_burst(tested, side, count))
+                    report(found["bursts"][-1])
+    return found
+
+
+def measure_profile(*, is_quick: bool) -> dict[str, list[Row]]:
+    """Count what turns do, and the processor time of their phases, on a site with a probe."""
+    found = []
+    with (
+        run_emulator(RATE) as api,
+        run_site(EMBEDDED, api, command=_PROBED, AGENTWEB_TITLE_MODEL=TITLE_MODEL) as tested,
+    ):
+        for kind in list_kinds(is_quick=is_quick):
+            began: list[Row] = []
+            take = partial(_take_counts, tested, began)
+            row = _measure_kind(tested, EMBEDDED, kind, take)
+            counted = _difference(began[-1], tested.read_json(PATH), row["turns"])
+            found.append({"kind": kind.name} | counted)
+    return {"profile": found}
+
+
+@contextmanager
+def _run_side(side: str, api: str) -> Iterator[Site]:
+    if side == RELAY:
+        with run_relay(api) as tested:
+            yield tested
+    else:
+        with run_site(side, api, AGENTWEB_TITLE_MODEL=TITLE_MODEL) as tested:
+            yield tested
+
+
+def _measure_kind(
+    tested: Site, side: str, kind: Kind, started: Callable[[], object] | None = None
+) -> Row:
+    is_relay = side == RELAY
+    chats: list[dict[str, Any]]
+    chats = [{} for _ in range(kind.chats)] if is_relay else tested.people(kind.chats)
+    job = kind._asdict() | {"kind": "turns", "chats": chats, "is_relay": is_relay}
+    job["seconds"] = _PATIENCE + kind.chats * kind.turns * (1 + kind.deltas / RATE)
+    if kind.turns > 1:
+        # The first turn of a conversation is not a later one, and that of a process makes much.
+        run_job(tested, job | {"turns": 2})
+    done = run_job(tested, job, started)
+    turns = done.found["turns"]
+    parts = {name: round(1e3 * spent / turns, 2) for name, spent in done.spent.items()}
+    return {
+        "side": side,
+        "kind": kind.name,
+        "turns": turns,
+        "milliseconds": round(sum(parts.values()), 2),
+        "parts": parts,
+        "bytes": round(done.found["bytes"] / turns),
+        "refused": done.found["refused"],
+    }
+
+
+def _measure_burst(tested: Site, side: str, count: int) -> Row:
+    is_relay = side == RELAY
+    chats: list[dict[str, Any]]
+    chats = [{} for _ in range(count)] if is_relay else tested.people(count)
+    done = run_job(
+        tested,
+        {
+            "kind": "relay" if is_relay else "stream",
+            "chats": chats,
+            "text": make_question(_BURST_DELTAS / RATE),
+            "deltas": _BURST_DELTAS,
+            "ramp": _BURST_SECONDS,
+            "seconds": _PATIENCE,
+        },
+    )
+    return {
+        "side": side,
+        "kind": f"{count} ask within a second",
+        "milliseconds": round(1e3 * sum(done.spent.values()) / count, 2),
+        "first": done.found["first"],
+        "refused": done.found["refused"],
+    }
+
+
+def _take_counts(tested: Site, to: list[Row]) -> None:
+    to.append(tested.read_json(PATH))
+
+
+def _difference(before: dict[str, Any], after: dict[str, Any], turns: int) -> Row:
+    counts = ("statements", "transactions", "templates", "hops", "connections")
+    row: Row = {
+        name: round((after["counts"].get(name, 0) - before["counts"].get(name, 0)) / turns, 1)
+        for name in counts
+    }
+    row["phases"] = {
+        name: round(
+            1e3 * (after["seconds"].get(name, 0.0) - before["seconds"].get(name, 0.0)) / turns, 2
+        )
+        for name in (*PHASES.values(), PAGES)
+    }
+    return row
+
+
+def format_line(row: Row) -> str:
+    """Format a row of `measure` as one line."""
+    line = f"{row['side']:10} {row['kind']:34} {row['milliseconds']:7.1f} ms of the processor"
+    if "first" in row:
+        first = row["first"]
+        line += (
+            f" a turn; first word p50 {first.get('p50', 0):,.0f}, p95 {first.get('p95', 0):,.0f} ms"
+        )
+        return line + f"; {row['refused']} refused"
+    parts = ", ".join(f"{name} {spent:.1f}" for name, spent in row["parts"].items())
+    return line + f" ({parts}); {row['bytes']:,} bytes to the browser"
+
+
+def format_profile(row: Row) -> Iterator[str]:
+    """Format a row of `measure_profile`."""
+    yield (
+        f"{row['kind']}: {row['statements']:g} statements in {row['transactions']:g}"
+        f" transactions, {row['templates']:g} templates, {row['hops']:g} thread hops,"
+        f" {row['connections']:g} connections"
+    )
+    for name, spent in row["phases"].items():
+        yield f"  {spent:7.2f} ms  {name}"

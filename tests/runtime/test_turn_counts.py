@@ -1,0 +1,80 @@
+"""What a turn costs in counts that no machine changes: statements, transactions, thread hops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import AsyncClient
+
+from agentweb.bench.turn_probe import TurnProbe, watch_turns
+from agentweb.emulator import server
+from conversations import db
+from conversations.live import turn_stream
+from conversations.models import Conversation, ToolCall, Turn
+from conversations.runtime import dispatch
+from tests.support import people_and_turns, stored_turns
+from tests.support.running_turns import supervising
+from tests.web.tabs import connected, session_of
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.asyncio,
+    pytest.mark.only_database("sqlite", "the embedded mode's"),
+]
+#: Statements, transactions and thread hops of a later turn, from its POST to its last frame.
+PLAIN = (89, 6, 16)
+WITH_A_TOOL = (174, 12, 31)
+
+
+async def count_later_turn(monkeypatch: pytest.MonkeyPatch, settings: Any, text: str) -> TurnProbe:
+    """Have two turns answered on an open page, and count the second."""
+    # Later checkpoints of a draft depend on how long the answer takes.
+    monkeypatch.setattr(turn_stream, "DRAFT_SECONDS", 60.0)
+    user = await db.run_db(people_and_turns.person)
+    chat = await db.run_db(Conversation.objects.create, owner=user, model=stored_turns.MODEL)
+    client = AsyncClient()
+    await client.aforce_login(user)
+    session = await db.run_db(session_of, user)
+    with server.start(pace=0.02) as emulator:
+        settings.ANTHROPIC_BASE_URL, settings.AGENTWEB_TITLE_MODEL = emulator.url, "off"
+        async with supervising() as supervisor, connected(chat, session) as page:
+            monkeypatch.setattr(dispatch, "supervisor", supervisor)
+
+            async def ask(number: int, words: str) -> None:
+                answer = await client.post(
+                    f"/c/{chat.public_id}/send/", {"text": words}, headers={"HX-Request": "true"}
+                )
+                assert answer.status_code == 200
+                while not _is_end(str(await page.receive_from(timeout=60)), number):
+                    pass
+
+            await ask(1, "Hello")
+            with watch_turns() as probe:
+                probe.keeps_statements = True
+                await ask(2, text)
+    assert await db.run_db(Turn.objects.filter(state="done").count) == 2
+    return probe
+
+
+def _is_end(frame: str, number: int) -> bool:
+    return f'id="turn-{number}-status"' in frame and 'data-state="done"' in frame
+
+
+def _counts(probe: TurnProbe) -> tuple[int, int, int]:
+    return probe.counts["statements"], probe.counts["transactions"], probe.counts["hops"]
+
+
+async def test_a_later_turn_takes_so_many_statements_and_hops(
+    monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    probe = await count_later_turn(monkeypatch, settings, "And then?")
+    assert _counts(probe) == PLAIN, "\n".join(probe.statements)
+
+
+async def test_a_turn_with_a_tool_round_takes_so_many_statements_and_hops(
+    monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    probe = await count_later_turn(monkeypatch, settings, "What time is it in Tokyo?")
+    assert _counts(probe) == WITH_A_TOOL, "\n".join(probe.statements)
+    assert await db.run_db(ToolCall.objects.filter(state="ok").count) == 1
