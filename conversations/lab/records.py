@@ -52,10 +52,14 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Tokens of the request that produced the answer at index `at`, as the API counted them."""
+    """Tokens of the request that produced the answer at index `at`, as the API counted them.
+
+    `cached` of them were read from the prompt cache.
+    """
 
     at: int
     context: int
+    cached: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +223,7 @@ def _read_readings(values: list[Any]) -> Iterator[Reading]:
         counts = [value.get(name) or 0 for name in ("input", "cache_read", "cache_write")]
         if not all(isinstance(count, int) for count in counts):
             raise _BadLineError(f"recorded_usage.{at}: counts must be whole numbers")
-        yield Reading(value["message"], sum(counts))
+        yield Reading(value["message"], sum(counts), counts[1])
 
 
 def _read_times(values: list[dict[str, Any]]) -> tuple[float, ...]:

@@ -10,7 +10,7 @@ from conversations.context.policy.policy import Policy
 from conversations.context.view.cost_decision import Rates
 from conversations.context.view.envelope import Envelope, build_envelope
 from conversations.lab.records import Record
-from conversations.lab.simulated_tokenizer import Tokenizer, scale_estimate
+from conversations.lab.simulated_tokenizer import Tokenizer, build_tokenizer
 from conversations.lab.summarizer import Summarizer, extract_summary
 
 MOST_OUTPUT = 16_000
@@ -26,7 +26,7 @@ class World:
     prices: PriceList
     minimum: int
     summarizer: Summarizer = extract_summary
-    tokenizer: Tokenizer = field(default_factory=scale_estimate)
+    tokenizer: Tokenizer = field(default_factory=build_tokenizer)
     recall_tools: tuple[dict[str, Any], ...] = ()
     #: Number of entries after which a refused summary no longer counts.
     remembered: int = 60

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,13 +13,14 @@ from agentweb.emulator import canonical_blocks, prompt_units, tokens
 from agentweb.emulator.app import create_app
 from agentweb.emulator.clock import VirtualClock
 from conversations.context.view import envelope as envelopes
+from conversations.context.view.cache_breakpoints import SECONDS
 from conversations.context.view.view import View
 from conversations.lab.cache import PromptCache, find_minimum
 from conversations.lab.cache_blocks import BlockReader
-from conversations.lab.call_times import PAUSES, schedule_calls
+from conversations.lab.call_times import LONG, PAUSES, ROUND_SECONDS, schedule_calls
 from conversations.lab.records import Record
 from conversations.lab.replayer import Replayer, Step
-from conversations.lab.simulated_tokenizer import Tokenizer, scale_estimate
+from conversations.lab.simulated_tokenizer import Tokenizer, build_tokenizer
 from tests.lab.samples import PAGE, answer, call, reading, record, result, text, user, world
 
 HEADERS = ((b"x-api-key", b"sk-test"), (b"anthropic-version", b"2023-06-01"))
@@ -160,16 +162,30 @@ def test_what_a_call_costs_is_fresh_read_and_written_once_each() -> None:
         assert step.usage is not None
         assert step.prepared is not None
         view, envelope = step.prepared.view, step.envelope
-        line = BlockReader(scale_estimate()).line(envelope, view)
+        line = BlockReader(build_tokenizer()).line(envelope, view)
         assert step.usage.context == line.tokens
 
 
 def test_after_a_long_pause_all_is_written_again() -> None:
-    long = PAUSES.index(max(PAUSES)) + 1
-    reads = [step.usage.cache_read for step in _steps(record(reading(1, prompts=8))) if step.usage]
+    long = [at + 1 for at, pause in enumerate(PAUSES) if pause > SECONDS["5m"]]
+    reads = [step.usage.cache_read for step in _steps(record(reading(1, prompts=26))) if step.usage]
     turns = reads[::2]
-    assert turns[long] == 0
-    assert all(turns[at] for at in range(1, len(turns)) if at % len(PAUSES) != long % len(PAUSES))
+    assert len(long) == 4
+    assert [at for at in range(1, len(turns)) if not turns[at]] == long
+
+
+def test_pauses_are_those_that_the_recorded_counters_show() -> None:
+    used = [
+        {"message": 1, "input": 3, "cache_read": 30_000},
+        {"message": 3, "input": 2_000, "cache_read": 30_000},
+        {"message": 5, "cache_read": 9_000, "cache_write": 26_000},
+        {"message": 7, "cache_read": 35_000, "cache_write": 1_000},
+    ]
+    times = schedule_calls(record(reading(1, prompts=3), recorded_usage=used))
+    assert list(times) == [1, 3, 5, 7, 9, 11]
+    gaps = [later - earlier for earlier, later in pairwise(times.values())]
+    # The third call met a cold cache; the last prompt has no counters, so its pause is drawn.
+    assert gaps == [ROUND_SECONDS, LONG, ROUND_SECONDS, PAUSES[0], ROUND_SECONDS]
 
 
 def test_recorded_times_are_the_clock() -> None:
@@ -208,7 +224,7 @@ def test_a_mark_on_the_system_prompt_outlives_changed_messages() -> None:
         (name, [marked] if name == "system" else value) for name, value in envelope.parameters
     )
     head = envelopes.Envelope(parameters, "", 0)
-    liner, cache = BlockReader(scale_estimate()), PromptCache(find_minimum("claude-sonnet-5-5"))
+    liner, cache = BlockReader(build_tokenizer()), PromptCache(find_minimum("claude-sonnet-5-5"))
     bills = []
     for words in (f"one {PAGE}", f"two {PAGE}"):
         view = View().append(record([user(words), answer("Hi")]).messages[0])

@@ -88,6 +88,15 @@ def test_numbers_can_be_set(talk: str) -> None:
         assert ("compaction" in json.loads(out)["totals"][0]["transformations"]) is expected
 
 
+def test_the_api_counts_by_words_unless_it_is_to_count_like_the_engine(talk: str) -> None:
+    found = {}
+    for tokenizer in ("words", "estimate"):
+        _, out, _ = run("simulate", talk, "--policy", "off", "--tokenizer", tokenizer, "--json")
+        found[tokenizer] = json.loads(out)["totals"][0]["input_tokens"]
+    assert found["words"] != found["estimate"]
+    assert 0.5 < found["words"] / found["estimate"] < 2
+
+
 def test_requests_are_written_as_they_would_be_sent(talk: str, tmp_path: Path) -> None:
     code, _, _ = run("simulate", talk, "--policy", "off", "--dump-requests", f"{tmp_path}/out")
     assert code == 0
@@ -165,7 +174,8 @@ def test_recorded_conversations_are_replayed_without_a_violation(policy: str) ->
 
 
 def test_the_command_says_what_the_lab_says(talk: str) -> None:
-    _, out, _ = run("simulate", talk, "--policy", "off", "--limit", "1", "--json")
+    words = ("--policy", "off", "--limit", "1", "--tokenizer", "words", "--json")
+    _, out, _ = run("simulate", talk, *words)
     told = json.loads(out)["totals"][0]
     one = read_record(json.loads(line(reading(20))))
     found = simulate_record(one, world("off", window=1_000_000, recall_tools=RECALL))

@@ -108,5 +108,6 @@ def test_the_small_table_of_the_readme_is_what_the_command_prints() -> None:
         pytest.skip("the recorded conversations are not at hand")
     out = StringIO()
     words = ("--policy", "rebuild", "--policy", "adaptive", "--window", "32000", "--markdown")
+    words += ("--tokenizer", "words")
     call_command("simulate", *files, *words, stdout=out)
     assert out.getvalue().strip() in readme()

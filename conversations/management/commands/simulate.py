@@ -29,7 +29,13 @@ from conversations.lab.records import Record, RecordError, read_records
 from conversations.lab.replay_setup import World
 from conversations.lab.replayer import Step
 from conversations.lab.report import Report, simulate_record
-from conversations.lab.simulated_tokenizer import scale_estimate
+from conversations.lab.simulated_tokenizer import (
+    RECONSTRUCTED,
+    Tokenizer,
+    build_tokenizer,
+    find_reconstructed,
+    scale_estimate,
+)
 from conversations.lab.summarizer import Summarizer, extract_summary, fail_summary, use_stand_in
 from conversations.log.loaded_path import REMEMBERED
 from conversations.models import ApiModel, Conversation
@@ -70,7 +76,12 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--scale", type=int, default=100, metavar="PERCENT",
-            help="bill so many percent of the engine's own estimate",
+            help="bill so many percent of what the tokenizer counts",
+        )  # fmt: skip
+        parser.add_argument(
+            "--tokenizer", choices=("words", RECONSTRUCTED, "estimate"),
+            help=f"how the API counts: by words, by the package {RECONSTRUCTED} (the default where"
+            " it is installed), or like the engine's own estimate",
         )  # fmt: skip
         parser.add_argument(
             "--search", action="store_true",
@@ -178,6 +189,7 @@ def _build_worlds(options: dict[str, Any]) -> Iterator[World]:
     if not 10 <= options["scale"] <= 1_000:
         raise CommandError("--scale must be from 10 to 1000", returncode=2)
     names = dict.fromkeys(options["policy"] or [conf.policy])
+    tokenizer = _choose_tokenizer(options["tokenizer"], options["scale"])
     for window, name in product(windows, names):
         yield World(
             model=model.pk,
@@ -186,7 +198,7 @@ def _build_worlds(options: dict[str, Any]) -> Iterator[World]:
             prices=load_price_list(model.pk, datetime.now(UTC)),
             minimum=find_minimum(model.pk),
             summarizer=_choose_summarizer(options["summarizer"]),
-            tokenizer=scale_estimate(options["scale"]),
+            tokenizer=tokenizer,
             recall_tools=RECALL,
             remembered=REMEMBERED,
             clears=model.clears,
@@ -218,6 +230,15 @@ def _read_number(text: str) -> tuple[str, Any]:
     except ValueError:
         names = [name.strip() for name in value.split(",") if name.strip()]
         return key.strip(), names if key.strip().endswith("_tools") else value
+
+
+def _choose_tokenizer(name: str | None, percent: int) -> Tokenizer:
+    if name == "estimate":
+        return scale_estimate(percent)
+    reconstructed = None if name == "words" else find_reconstructed()
+    if name == RECONSTRUCTED and reconstructed is None:
+        raise CommandError(f"the package {name} is not installed", returncode=2)
+    return build_tokenizer(reconstructed, percent)
 
 
 def _choose_summarizer(name: str) -> Summarizer:
