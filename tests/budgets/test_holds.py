@@ -116,6 +116,13 @@ def test_the_answer_is_shortened_before_a_call_is_refused() -> None:
     assert spent + held <= Budget.objects.get().limit
 
 
+def test_the_tightest_budget_shortens_the_answer() -> None:
+    lease = funded(50_000_000, "day", "month", "lifetime")
+    Budget.objects.filter(period="month").update(limit=worst(lease, 1_500))
+    shortened = ApiCall.objects.get(pk=people_and_turns.opened(lease).call)
+    assert 1_024 <= shortened.max_tokens <= 1_500
+
+
 def test_a_call_is_refused_when_not_even_a_short_answer_can_be_paid() -> None:
     lease = funded(1)
     Budget.objects.update(limit=worst(lease, 1_024) - 1)

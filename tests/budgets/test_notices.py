@@ -15,6 +15,7 @@ from conversations.accounts.preferences import read_preferences
 from conversations.agent.ports import Refused, Sending
 from conversations.agent.prices import LEAST_OUTPUT
 from conversations.budgets.grants import grant_more
+from conversations.budgets.holds import record_crossings
 from conversations.budgets.judgement import size_call
 from conversations.budgets.notices import (
     Limits,
@@ -168,6 +169,15 @@ def test_a_notice_names_the_highest_percent_until_it_is_put_away_and_then_the_ne
     assert dismiss_notice(user_id=user.pk, name=notice.name)
     user.refresh_from_db()
     assert read_preferences(user.preferences).put_away == notice.name
+
+
+@pytest.mark.parametrize(("spent", "crossed"), [(50_000, [50]), (49_999, [])])
+def test_a_percent_is_passed_when_it_is_reached_exactly(spent: int, crossed: list[int]) -> None:
+    user = people_and_turns.person()
+    budget = people_and_turns.limited(user, 100_000, soft_percents="50")
+    window = spend(budget, spent)
+    record_crossings(user_id=user.pk, windows={window.pk})
+    assert list(Crossing.objects.values_list("percent", flat=True)) == crossed
 
 
 def test_nothing_but_a_present_notice_of_ones_own_is_put_away() -> None:

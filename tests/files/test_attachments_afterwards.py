@@ -19,6 +19,7 @@ from conversations.context.view.view import Message as ViewMessage
 from conversations.files import attachments
 from conversations.library.conversations import delete_conversation, delete_everything
 from conversations.library.erase import erase_due_conversations
+from conversations.library.search import search_messages
 from conversations.log import append
 from conversations.log.path import read_path
 from conversations.log.triggers import list_guarded_tables
@@ -53,6 +54,12 @@ def test_a_page_shows_files_with_one_query_more(
     with django_assert_max_num_queries(20) as seen:
         transcript.read_transcript(chat(turn))
     assert sum("conversations_attachment" in query["sql"] for query in seen) == 1
+
+
+def test_a_file_is_found_by_its_name_and_a_text_by_its_words(user: User) -> None:
+    started(user, kept(user, PDF, "Mietvertrag.pdf"), kept(user, NOTES, "list.txt"))
+    for question in ("mietvertrag", "zeile"):
+        assert [row.seq for row in search_messages(user, question).rows] == [1], question
 
 
 def test_recall_gives_the_text_of_a_file_and_says_what_others_were(user: User) -> None:

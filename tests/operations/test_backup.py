@@ -25,6 +25,7 @@ from tests.support.environment import DATABASE
 #: Plays one turn after another until its input ends; prints each when it is acknowledged.
 WRITER = """
 import sys, threading, django
+from uuid import uuid4
 django.setup()
 from django.core.files.base import ContentFile
 from tests.support import people_and_turns, stored_turns
@@ -37,9 +38,13 @@ from django.utils import timezone
 over = threading.Event()
 threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
 place = stored_turns.played()
-name = find_storage().save(f"{place.user.pk}/one", ContentFile(b"a note"))
-WorkspaceFile.objects.create(owner=place.user, state="live", path="note.txt", object=name, bytes=6,
-                             digest=compute_digest(b"a note"), changed_at=timezone.now())
+for state, data in (("live", b"a note"), ("trash", b"a thrown one")):
+    name = find_storage().save(f"{place.user.pk}/{state}", ContentFile(data))
+    WorkspaceFile.objects.create(
+        owner=place.user, state=state, path=f"{state}.txt", object=name, bytes=len(data),
+        digest=compute_digest(data), changed_at=timezone.now(),
+        batch=uuid4() if state == "trash" else None,
+    )
 anchors.anchor_heads()
 at = 0
 while not over.is_set():
@@ -54,7 +59,7 @@ django.setup()
 from conversations.models import Message, WorkspaceFile
 from conversations.files.workspace.objects import read_object
 print(Message.objects.filter(kind="prompt").count())
-print([read_object(file) for file in WorkspaceFile.objects.all()])
+print([read_object(file) for file in WorkspaceFile.objects.order_by("state")])
 """
 
 
@@ -108,16 +113,16 @@ def test_a_backup_made_under_load_comes_back_whole(tmp_path: Path, request: Any)
     writer.stdin.close()
     assert writer.wait(timeout=120) == 0
     reading.join()
-    assert "1 files." in said
+    assert "2 files." in said
     assert "The keys are not in it" in said
     assert not any("secret_key" in name for name in names(path))
     said = new.manage("restore", str(path))
-    assert "1 files; the anchors of the backup were put into" in said
+    assert "2 files; the anchors of the backup were put into" in said
     assert "1 conversation, " in said
     assert "chain intact" in said
     prompts, files = new.run("-c", COUNT).stdout.splitlines()
     assert before < int(prompts) <= told[-1] + 1
-    assert files == "[b'a note']"
+    assert files == "[b'a note', b'a thrown one']"
     # Back over the old site, which has gone on since: its anchors know later rows.
     said = old.manage("restore", str(path), "--force")
     assert "now says that the backup was put back" in said

@@ -82,6 +82,10 @@ def test_a_rule_of_the_groups_counts_before_the_site_s_and_the_one_that_allows_w
     played.user.groups.add(second)
     rule("read_file", second, is_allowed=True)
     assert bars(played.conversation) == {}
+    # Whichever rule comes last.
+    rule("write_file", first, is_allowed=True)
+    rule("write_file", second)
+    assert bars(played.conversation) == {}
 
 
 @pytest.mark.parametrize("group", [None, "staff"])
