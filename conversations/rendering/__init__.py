@@ -17,12 +17,13 @@ from functools import lru_cache
 
 from django.utils.safestring import SafeString, mark_safe
 
+from conversations.rendering.autolinks import link_addresses
 from conversations.rendering.incremental import Incremental
 from conversations.rendering.markdown import convert_markdown
 from conversations.rendering.plain import render_plain
 from conversations.rendering.sanitise import clean_html
 
-__all__ = ["Incremental", "clean_html", "render_markdown", "render_plain"]
+__all__ = ["Incremental", "clean_html", "link_addresses", "render_markdown", "render_plain"]
 
 #: Sources up to this many characters are cached with their HTML, which bounds the cache.
 CACHED_CHARS = 32_000

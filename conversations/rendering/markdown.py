@@ -21,7 +21,7 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
-from conversations.rendering import formulas, links, tables
+from conversations.rendering import autolinks, formulas, links, tables
 from conversations.rendering.code import LANGUAGES, HighlightTime, highlight_code
 from conversations.rendering.plain import render_plain, replace_controls
 
@@ -98,7 +98,8 @@ def _build_parser() -> MarkdownIt:
     md.block.ruler.before("table", "count", _count_line, alt)
     md.block.ruler.at("table", tables.parse_table, {"alt": ["paragraph", "reference"]})
     md.core.ruler.at("inline", _inline)
-    md.core.ruler.after("inline", "links", links.finish_links)
+    autolinks.add_autolinks(md)
+    md.core.ruler.after("autolinks", "links", links.finish_links)
     md.core.ruler.after("links", "tables", tables.finish_tables)
     md.add_render_rule("fence", _fence)
     formulas.add_formulas(md)

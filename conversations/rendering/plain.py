@@ -1,11 +1,13 @@
-"""Plain text as HTML: escaped, with its line breaks and its own direction."""
+"""Plain text as HTML: escaped, with its line breaks, its own direction and its addresses linked."""
 
 from __future__ import annotations
 
 import re
 
-from django.utils.html import escape
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from conversations.rendering.autolinks import link_addresses
 
 # Control characters have no glyph; browsers drop some and mishandle others.
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -17,4 +19,4 @@ def replace_controls(text: str) -> str:
 
 def render_plain(text: str) -> SafeString:
     """Return text that is not Markdown, or could not be rendered, as one paragraph."""
-    return mark_safe(f'<p class="plain">{escape(replace_controls(text))}</p>')  # noqa: S308 - escaped
+    return format_html('<p class="plain">{}</p>', link_addresses(replace_controls(text)))

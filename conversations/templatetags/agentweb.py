@@ -16,7 +16,7 @@ from django.utils.safestring import SafeData, SafeString, mark_safe
 from conversations.budgets.units import show_amount
 from conversations.conf import conf
 from conversations.context.tokens import images, media
-from conversations.rendering import clean_html, numbers
+from conversations.rendering import clean_html, link_addresses, numbers
 from conversations.rendering.model_names import name_model
 from conversations.rendering.visible import reveal_hidden as _visible
 from tools.framework.registry import icon_of
@@ -34,6 +34,7 @@ for _filter in (
     register.filter(_filter)
 register.filter("worth", show_amount)
 register.filter("visible", _visible)
+register.filter("linked", link_addresses)
 register.filter("model_name", name_model)
 register.filter("tool_icon", icon_of)
 

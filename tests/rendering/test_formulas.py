@@ -9,6 +9,7 @@ from functools import partial
 from xml.etree import ElementTree as ET
 
 import pytest
+from django.utils.html import escape
 
 from conversations import rendering
 from conversations.rendering import (
@@ -77,9 +78,7 @@ def test_a_formula_is_shown_or_its_source_is(source: str) -> None:
     if wanted is None:
         assert "<math" not in html
         assert "<code>$" in html
-        assert (
-            rendering.render_plain(source.strip("$")).partition(">")[2].removesuffix("</p>") in html
-        )
+        assert clean_html(escape(source.strip("$"))) in html
     else:
         assert wanted in html
 

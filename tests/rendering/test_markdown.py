@@ -128,6 +128,7 @@ CORPUS = (
     "Text\n\n    code\n\n    more\n\nend",
     "1. a\n\n2. b\n\n   inner\n\n3. c\n\n- [ ] t\n- [x] u\n\n\n\nlast\\\nline  \nbreak",
     "~~~\nopen fence\n```\nstill",
+    "At https://example.org/a_b?c=1&d.\n\n- www.example.org/(x)\n- ann@example.org\n\n**http://e.org**",
     "مرحبا\n\n- واحد\n\n日本語の**文章**。\n\n😀 `e`\r\n\r\ncrlf\rcr",
 )
 
