@@ -10,15 +10,18 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from tools.documents import read_source
+from tools.documents.document_text import read_source
 from tools.framework.clean_text import clean_text, quote
 from tools.framework.errors import FileChangedError, FileMissingError, FileRefusedError, InputError
 from tools.framework.tool import ToolContext, ToolResult, tool
+from tools.isolation.isolated_calls import run_isolated
 from tools.workspace.lines import format_count
 from tools.workspace.workspace import compute_digest
 
 #: Times an edit is tried when other changes come between reading and writing.
 MOST_TRIES = 20
+#: Characters that a file may have after an edit; a workspace allows fewer.
+MOST_CHARACTERS = 20_000_000
 
 
 @tool(
@@ -39,24 +42,23 @@ async def edit_file(
     """Change a text file of the user's workspace: replace one exact text by another."""
     if not old or old == new:
         raise InputError("old must be a text of the file, and new must differ from it.")
-    return await asyncio.to_thread(_edit, context, path, clean_text(old), clean_text(new), all)
-
-
-def _edit(context: ToolContext, path: str, old: str, new: str, is_all: bool) -> ToolResult:
-    workspace = context.workspace
+    workspace, key = context.workspace, context.key
+    old, new = clean_text(old), clean_text(new)
     for tried in range(1, MOST_TRIES + 1):
-        if context.key and workspace.is_done(path, context.key):
+        is_done = bool(key) and await asyncio.to_thread(workspace.is_done, path, key)
+        if is_done:
             return ToolResult(f"Changed {path} already.", details={"path": path})
-        data = workspace.read(path)
-        text, count = _replace(path, _decode_exactly(data, path), old, new, is_all)
+        data = await asyncio.to_thread(workspace.read, path)
+        text, count = await run_isolated(replace_text, data, path, old, new, all)
+        changed, digest = text.encode(), compute_digest(data)
         try:
-            workspace.write(path, text.encode(), key=context.key, over=compute_digest(data))
+            await asyncio.to_thread(workspace.write, path, changed, key=key, over=digest)
         except (FileChangedError, FileMissingError):
             if tried == MOST_TRIES:
                 raise
             continue
         places = format_count(count, "place")
-        details = {"path": path, "bytes": len(text.encode()), "places": count}
+        details = {"path": path, "bytes": len(changed), "places": count}
         return ToolResult(f"Changed {path} in {places}.", details=details)
     raise AssertionError("unreachable")
 
@@ -72,7 +74,9 @@ def _decode_exactly(data: bytes, path: str) -> str:
         ) from error
 
 
-def _replace(path: str, text: str, old: str, new: str, is_all: bool) -> tuple[str, int]:
+def replace_text(data: bytes, path: str, old: str, new: str, is_all: bool) -> tuple[str, int]:
+    """Return the changed text of a file, and at how many places it was changed."""
+    text = _decode_exactly(data, path)
     count = text.count(old)
     if not count and "\r\n" in text and "\n" in old:
         # The model sees and writes plain line ends.
@@ -87,5 +91,10 @@ def _replace(path: str, text: str, old: str, new: str, is_all: bool) -> tuple[st
         raise InputError(
             f"The text {quote(old)} stands in {quote(path)} {count:,} times. Give more of what is"
             " around it so that it is there once, or set all."
+        )
+    if (size := len(text) + count * (len(new) - len(old))) > MOST_CHARACTERS:
+        raise InputError(
+            f"{quote(path)} would have {size:,} characters, and at most {MOST_CHARACTERS:,} are"
+            " written by one edit."
         )
     return text.replace(old, new), count

@@ -9,12 +9,12 @@ also be read in ranges, from the copy that was cached when it was first read.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from typing import Annotated, Any
 
-from tools.documents import extract_text, has_parts
+from tools.documents import has_parts, read_isolated
 from tools.documents.document_kind import CSV_TYPES
+from tools.documents.document_text import read_document
 from tools.framework.clean_text import clean_text
 from tools.framework.errors import AddressRefusedError, BodyRefusedError, InputError
 from tools.framework.tool import ToolContext, ToolResult, tool
@@ -95,7 +95,7 @@ async def _read_page(
             cache.confirm(url, answer.headers, now)
             return copy.reading, copy
         answer = await fetch_page(url, context.web)
-    reading = await asyncio.to_thread(_extract_page, answer)
+    reading = await _extract_page(answer)
     cache.keep(url, cache_page(reading, answer.headers, now))
     return reading, None
 
@@ -117,8 +117,10 @@ def _format_range(reading: PageText, start: int, length: int) -> str:
     return f"\n{note}\n\n{reading.text[start:end]}"
 
 
-def _extract_page(answer: Answer) -> PageText:
+async def _extract_page(answer: Answer) -> PageText:
     kind = answer.content_type.split(";")[0].strip().lower()[:100]
+    is_success, type_ = 200 <= answer.status <= 299, answer.content_type
+    text = await read_isolated(extract_body, answer.body, answer.url, type_, kind, is_success)
     return PageText(
         answer.url,
         answer.status,
@@ -126,23 +128,27 @@ def _extract_page(answer: Answer) -> PageText:
         answer.content_type[:200],
         len(answer.body),
         answer.hops,
-        clean_text(_extract_body(answer, kind)),
+        text,
     )
 
 
-def _extract_body(answer: Answer, kind: str) -> str:
-    body, is_success = answer.body, 200 <= answer.status <= 299
+def extract_body(body: bytes, url: str, content_type: str, kind: str, is_success: bool) -> str:
+    """Return the text of an answer's body; raises BodyRefusedError for what has none."""
+    return clean_text(_extract_text(body, url, content_type, kind, is_success))
+
+
+def _extract_text(body: bytes, url: str, content_type: str, kind: str, is_success: bool) -> str:
     is_text = bool(TEXT.fullmatch(kind)) or (not kind and b"\0" not in body[:SNIFFED])
     if kind in HTML or (not kind and MARKUP.match(body[:SNIFFED])):
-        return html_to_markdown(decode_bytes(body, answer.content_type), answer.url)
+        return html_to_markdown(decode_bytes(body, content_type), url)
     if is_success and _is_document(body, kind, is_text=is_text):
-        return extract_text(body, answer.url, answer.content_type).strip()
+        return read_document(body, url, content_type, "").strip()
     if is_text or not body:
-        return decode_bytes(body, answer.content_type).strip()
+        return decode_bytes(body, content_type).strip()
     if not is_success:
         return ""
     raise BodyRefusedError(
-        f"{answer.url} is {kind or 'binary'} ({len(body):,} bytes); only text, HTML, JSON, XML, PDF"
+        f"{url} is {kind or 'binary'} ({len(body):,} bytes); only text, HTML, JSON, XML, PDF"
         " and Office files can be read."
     )
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from tools.documents import extract_text, read_source
+from tools.documents import read_isolated
+from tools.documents.document_text import read_document, read_source
 from tools.framework.errors import InputError
 from tools.framework.tool import ToolContext, ToolResult, tool
 from tools.workspace.lines import format_lines
@@ -34,9 +35,11 @@ async def read_file(
     if offset < 0 or limit < 0:
         raise InputError("offset and limit must be 0 or more.")
     data = await asyncio.to_thread(context.workspace.read, path)
-    if source:
-        text = await asyncio.to_thread(read_source, data, path)
-    else:
-        text = await asyncio.to_thread(extract_text, data, path, part=part)
-    shown = format_lines(path, text, offset, limit)
+    shown = await read_isolated(show_file, data, path, part, source, offset, limit)
     return ToolResult(shown, details={"path": path, "bytes": len(data)})
+
+
+def show_file(data: bytes, path: str, part: str, is_source: bool, offset: int, limit: int) -> str:
+    """Return the requested lines of a file."""
+    text = read_source(data, path) if is_source else read_document(data, path, "", part)
+    return format_lines(path, text, offset, limit)

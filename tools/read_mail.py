@@ -52,7 +52,7 @@ async def read_mail(
 
 def _list_attachments(mail: Mail) -> list[str]:
     lines = [
-        f"{each.number}. {quote(each.name)} ({each.content_type}, {len(each.data):,} bytes)"
+        f"{each.number}. {quote(each.name)} ({each.content_type}, {each.size:,} bytes)"
         for each in mail.attachments
     ]
     return ["Attachments (save_attachment saves one):", *lines] if lines else []

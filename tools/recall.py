@@ -4,7 +4,8 @@ Without an id it searches the texts of the conversation, results of tools and ar
 With an id it reads the original: in full, in ranges, or the lines that contain a text. `start` is
 always an offset in the original, also when searching for lines, so one number continues both ways
 of reading. A matching line that is too long is shown around its match: JSON of megabytes on one
-line is common. Lines are found by plain-text search, linear in the original's length.
+line is common. Lines are found by plain-text search, linear in the original's length, in a process
+of its own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Annotated
 from tools.framework.clean_text import quote
 from tools.framework.errors import InputError, UnknownOriginalError
 from tools.framework.tool import ToolContext, tool
+from tools.isolation.isolated_calls import run_isolated
 from tools.text.lower_case import lower_text
 
 MOST_CHARACTERS = 20_000
@@ -52,7 +54,8 @@ async def recall(
         raise InputError(f"{id} has {len(original):,} characters: start must be less.")
     length = min(length, MOST_CHARACTERS)
     if matching:
-        return _show_matches(id, original, start, length, matching)
+        shown: str = await run_isolated(show_matches, id, original, start, length, matching)
+        return shown
     return _show_range(id, original, start, length)
 
 
@@ -75,7 +78,8 @@ def _show_range(id: str, original: str, start: int, length: int) -> str:
     return f"{shown}\n{original[start:end]}"
 
 
-def _show_matches(id: str, original: str, start: int, length: int, matching: str) -> str:
+def show_matches(id: str, original: str, start: int, length: int, matching: str) -> str:
+    """Show the lines of an original that contain a text, as many as fit in `length` characters."""
     shown: list[str] = []
     room, rest = length, ""
     for at, line in _find_lines(original, start, matching):

@@ -8,8 +8,10 @@ from typing import Annotated
 from tools.framework.clean_text import quote
 from tools.framework.errors import InputError
 from tools.framework.tool import ToolContext, ToolResult, tool
+from tools.isolation.isolated_calls import run_isolated
 from tools.mail.account_session import fetch_mail
 from tools.mail.argument_texts import ACCOUNT, FOLDER, UID
+from tools.mail.message import extract_attachment
 from tools.mail.naming import attachment_path
 
 
@@ -38,8 +40,9 @@ async def save_attachment(
         raise InputError(f"There is no attachment {number}; the mail's attachments are: {known}.")
     attachment = attachments[number]
     target = path or attachment_path(uid, attachment)
-    await asyncio.to_thread(context.workspace.write, target, attachment.data)
-    size = len(attachment.data)
+    data = await run_isolated(extract_attachment, fetched.data, number)
+    await asyncio.to_thread(context.workspace.write, target, data)
+    size = len(data)
     details = {"path": target, "bytes": size, "content_type": attachment.content_type}
     notes = "".join(f" {note}" for note in fetched.mail.notes if "bytes were read" in note)
     message = f"Saved {quote(attachment.name)} as {target} ({size:,} bytes).{notes}"

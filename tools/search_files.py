@@ -1,8 +1,9 @@
 """The tool `search_files`: lines that contain a text, in the files of the workspace.
 
 The query is plain text, searched in time linear in the file's length, and a short glob for names,
-compiled once, so no query can be slow. Time is bounded: text files are searched first, documents
-that have to be unpacked last, and the answer says how many files were not reached.
+compiled once, so no query can be slow. Files are searched in processes of their own, many small
+ones in one. Time is bounded: text files are searched first, documents that have to be unpacked
+last, and the answer says how many files were not reached.
 """
 
 from __future__ import annotations
@@ -13,16 +14,21 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from fnmatch import translate
+from itertools import islice
 from typing import Annotated
 
-from tools.documents import extract_text
+from tools.documents import choose_limits
+from tools.documents.document_text import read_document
 from tools.framework.errors import (
     FileMissingError,
     FileRefusedError,
     InputError,
+    IsolationError,
     WorkspaceBusyError,
 )
 from tools.framework.tool import ToolContext, ToolResult, tool
+from tools.isolation.isolated_calls import run_isolated
+from tools.isolation.process_limits import OF_TEXT
 from tools.text.lower_case import lower_text
 from tools.workspace.lines import format_count
 from tools.workspace.workspace import Entry, Workspace
@@ -30,6 +36,8 @@ from tools.workspace.workspace import Entry, Workspace
 #: seconds for one search
 DEADLINE = 40.0
 MOST_MATCHES = 200
+#: Bytes and number of text files that are searched by one process.
+BATCH_BYTES, BATCH_FILES = 4_000_000, 200
 LONGEST_LINE = 300
 AROUND = 120
 #: Characters of a glob for names.
@@ -54,7 +62,7 @@ async def search_files(
     is_wanted = _read_glob(names)
     chosen = [entry for entry in entries if is_wanted(entry.path)]
     search = Search(context.workspace, text, time.monotonic() + DEADLINE)
-    await asyncio.to_thread(search.run, sorted(chosen, key=_search_order))
+    await search.run(sorted(chosen, key=_search_order))
     return ToolResult(search.report(len(chosen)), details={"matches": len(search.matches)})
 
 
@@ -81,30 +89,58 @@ class Search:
     opened: int = 0
     unread: list[str] = field(default_factory=list)
 
-    def run(self, entries: list[Entry]) -> None:
-        for entry in entries:
-            if len(self.matches) >= MOST_MATCHES or time.monotonic() > self.until:
-                return
-            self.opened += 1
-            before = len(self.matches)
-            if self.text.strip():
-                self.search_file(entry.path)
-            else:
-                self.matches.append(f"{entry.path} ({entry.bytes:,} bytes)")
-            self.files += len(self.matches) > before
+    @property
+    def room(self) -> int:
+        """How many more matches are taken; 0 when time is up."""
+        return MOST_MATCHES - len(self.matches) if time.monotonic() < self.until else 0
 
-    def search_file(self, path: str) -> None:
-        try:
-            content = extract_text(self.workspace.read(path), path)
-        except FileMissingError:  # moved or deleted since the list was made
-            return
-        except (FileRefusedError, WorkspaceBusyError):
-            self.unread.append(path)
-            return
-        for number, line in _find_lines(content, self.text):
-            if len(self.matches) >= MOST_MATCHES:
+    async def run(self, entries: list[Entry]) -> None:
+        for batch in _split_into_batches(entries):
+            if self.room <= 0:
                 return
-            self.matches.append(f"{path}:{number}: {line}")
+            if self.text.strip():
+                await self.search_batch(await asyncio.to_thread(self.read_files, batch))
+            else:
+                self.list_names(batch)
+
+    def list_names(self, batch: list[Entry]) -> None:
+        for entry in batch[: self.room]:
+            self.matches.append(f"{entry.path} ({entry.bytes:,} bytes)")
+            self.opened += 1
+            self.files += 1
+
+    def read_files(self, batch: list[Entry]) -> list[tuple[str, bytes]]:
+        found: list[tuple[str, bytes]] = []
+        for entry in batch:
+            try:
+                found.append((entry.path, self.workspace.read(entry.path)))
+            except FileMissingError:  # moved or deleted since the list was made
+                self.opened += 1
+            except FileRefusedError:
+                self.opened += 1
+                self.unread.append(entry.path)
+        return found
+
+    async def search_batch(self, files: list[tuple[str, bytes]]) -> None:
+        limits = choose_limits(files[0][1]) if len(files) == 1 else OF_TEXT
+        try:
+            found = await run_isolated(find_in_files, files, self.text, self.room, limits=limits)
+        except (IsolationError, WorkspaceBusyError):
+            if len(files) == 1:
+                found = [None]
+            else:
+                # One of them is to blame: each is tried by itself.
+                for each in files:
+                    if self.room > 0:
+                        await self.search_batch([each])
+                return
+        for (path, _), lines in zip(files, found, strict=False):
+            self.opened += 1
+            self.files += bool(lines)
+            if lines is None:
+                self.unread.append(path)
+            else:
+                self.matches += lines
 
     def report(self, chosen: int) -> str:
         lines = list(self.matches) or ["Nothing was found."]
@@ -121,6 +157,41 @@ class Search:
             shown = ", ".join(self.unread[:10]) + (" …" if len(self.unread) > 10 else "")
             notes.append(f"not text, or not readable: {shown}")
         return "\n".join([*lines, f"[{'; '.join(notes)}]"])
+
+
+def _split_into_batches(entries: list[Entry]) -> Iterator[list[Entry]]:
+    """Yield files that are searched together: a process each would cost more than the search."""
+    batch: list[Entry] = []
+    size = 0
+    for entry in entries:
+        is_alone = entry.path.lower().endswith(DOCUMENTS)
+        if batch and (is_alone or size + entry.bytes > BATCH_BYTES or len(batch) >= BATCH_FILES):
+            yield batch
+            batch, size = [], 0
+        if is_alone:
+            yield [entry]
+        else:
+            batch.append(entry)
+            size += entry.bytes
+    if batch:
+        yield batch
+
+
+def find_in_files(files: list[tuple[str, bytes]], text: str, room: int) -> list[list[str] | None]:
+    """Return the matching lines of each file, None for one that is no text, until room is up."""
+    found: list[list[str] | None] = []
+    for path, data in files:
+        if room <= 0:
+            break
+        try:
+            content = read_document(data, path, "", "")
+        except FileRefusedError:
+            found.append(None)
+            continue
+        lines = list(islice(_find_lines(content, text), room))
+        found.append([f"{path}:{number}: {line}" for number, line in lines])
+        room -= len(lines)
+    return found
 
 
 def _find_lines(content: str, text: str) -> Iterator[tuple[int, str]]:

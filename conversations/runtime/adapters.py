@@ -48,7 +48,7 @@ from conversations.toolbox.approvals import ask_person
 from conversations.toolbox.mail_port import Mailboxes
 from conversations.toolbox.web_search import has_read_privately
 from conversations.transcript.originals import recall_original
-from conversations.transcript.search_originals import search_originals
+from conversations.transcript.search_originals import Original, read_originals, search_originals
 from conversations.turns import calls, tool_calls
 from conversations.turns.calls import Timing
 from conversations.turns.metrics import count_refusals
@@ -238,10 +238,10 @@ class _Originals:
         return recall_original(load_conversation(self._conversation_id), id)
 
     async def search(self, query: str, most: int) -> list[FoundOriginal]:
-        return await run_db(self._search, query, most)
+        return await search_originals(await run_db(self._read_all), query, most)
 
-    def _search(self, query: str, most: int) -> list[FoundOriginal]:
-        return search_originals(load_conversation(self._conversation_id), query, most)
+    def _read_all(self) -> list[Original]:
+        return list(read_originals(load_conversation(self._conversation_id)))
 
 
 def workspace_for(user_id: int) -> UserWorkspace:

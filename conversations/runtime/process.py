@@ -28,6 +28,7 @@ from conversations.runtime.supervisor import supervisor
 from conversations.runtime.sweep import sweep_turns
 from conversations.telemetry.event_loop_lag import pulse
 from conversations.turns.call_counts import refresh_continuation
+from tools.isolation.isolated_calls import start_call_server
 
 logger = logging.getLogger("agentweb.turns")
 #: Seconds between two sweeps; sweeps between two rounds of maintenance unless beat schedules it.
@@ -52,6 +53,7 @@ class Process:
         pulse.start()
         await relay.start(_receive)
         if runs_turns:
+            await asyncio.to_thread(start_call_server)
             await supervisor.start(is_alone=connection.vendor == "sqlite")
         self._sweeper = asyncio.create_task(self._sweep_regularly(), name="sweeper")
 

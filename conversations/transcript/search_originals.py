@@ -1,14 +1,13 @@
 """Search all originals of a conversation: texts, tool results, tool inputs.
 
 Only the shown path is searched, because whether the model has read private data is judged by that
-path. Messages are read one after the other; of each text only its counts and its best passage are
-kept.
+path. The texts are read here and ranked in a process of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from conversations.context.view.blocks import SERVER_CALLS, is_server_result, read_result_text
 from conversations.context.view.message_shape import write_label
@@ -17,7 +16,8 @@ from conversations.log.tree import build_path_condition
 from conversations.models import Conversation, Message
 from conversations.transcript.originals import INPUT, read_message_text, write_input
 from tools.framework.tool import FoundOriginal
-from tools.text.ranking import Ranking
+from tools.isolation.isolated_calls import run_isolated
+from tools.text.ranking import rank_texts
 
 #: Rows read at a time.
 _CHUNK = 100
@@ -27,18 +27,23 @@ _COPIES = "recall"
 _INPUT_WEIGHT = 0.5
 
 
-def search_originals(conversation: Conversation, query: str, most: int) -> list[FoundOriginal]:
-    """Return the originals of the shown path that match best, best first."""
-    ranking, known = Ranking(query), dict[str, tuple[str, int]]()
-    for key, label, text in _read_texts(conversation):
-        known[key] = label, len(text)
-        weight = _INPUT_WEIGHT if key.endswith(INPUT) else 1.0
-        ranking.add(key, f"{label}\n{text}", weight)
-    return [FoundOriginal(row.key, *known[row.key], row.passage) for row in ranking.list_best(most)]
+#: The id, a label and the text of an original.
+Original: TypeAlias = tuple[str, str, str]
 
 
-def _read_texts(conversation: Conversation) -> Iterator[tuple[str, str, str]]:
-    """Yield the id, a label and the text of each original, in order."""
+async def search_originals(originals: list[Original], query: str, most: int) -> list[FoundOriginal]:
+    """Return the originals that match best, best first; raises IsolationError."""
+    texts = [
+        (key, f"{label}\n{text}", _INPUT_WEIGHT if key.endswith(INPUT) else 1.0)
+        for key, label, text in originals
+    ]
+    known = {key: (label, len(text)) for key, label, text in originals}
+    best = await run_isolated(rank_texts, texts, query, most)
+    return [FoundOriginal(key, *known[key], passage) for key, _, _, passage in best]
+
+
+def read_originals(conversation: Conversation) -> Iterator[Original]:
+    """Yield the originals of the shown path, in order."""
     path, labels = build_path_condition("turn", conversation), dict[str, str]()
     messages = Message.objects.filter(path, conversation=conversation).order_by("seq")
     for message in messages.iterator(_CHUNK):
@@ -52,7 +57,7 @@ def _read_texts(conversation: Conversation) -> Iterator[tuple[str, str, str]]:
             yield from _read_block(block, labels)
 
 
-def _read_block(block: dict[str, Any], labels: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+def _read_block(block: dict[str, Any], labels: dict[str, str]) -> Iterator[Original]:
     kind = block["type"]
     if kind == "tool_use" or kind in SERVER_CALLS:
         labels[block["id"]] = write_label(block)

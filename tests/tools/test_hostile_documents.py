@@ -7,13 +7,12 @@ import os
 import struct
 import zipfile
 import zlib
-from pathlib import Path
 
 import pytest
 
 from tests.tools import samples
-from tools.documents import child, extract_text, isolation, parts
-from tools.framework.errors import FileRefusedError, ToolError, WorkspaceBusyError
+from tools.documents import document_text, extract_text, parts
+from tools.framework.errors import FileRefusedError, ToolError
 
 LAUGHS = (
     b'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "ha">'
@@ -175,59 +174,13 @@ def test_a_sheet_that_claims_to_be_endless_is_read_as_far_as_it_goes() -> None:
     assert "no values" in extract_text(data, "x.xlsx")
 
 
-def test_a_child_that_hangs_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isolation, "START", "import time; time.sleep(60)")
-    monkeypatch.setattr(isolation, "DEADLINE", 0.5)
-    assert "limits of time and memory" in refused(samples.pdf("x"), "x.pdf")
-
-
-@pytest.mark.parametrize(
-    "does",
-    [
-        "x = [bytearray(10**8) for _ in range(100)]",
-        "open('PLACE', 'wb').write(b'x')",
-        "import os; os._exit(3)",
-        "print('no JSON')",
-        "import sys\nwhile True: sys.stdout.write('x' * 10**6)",
-    ],
-)
-def test_a_child_that_misbehaves_harms_nobody(
-    does: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place = tmp_path / "made"
-    limits = "import sys; sys.path.insert(0, sys.argv[1]); from tools.documents import child; "
-    limits += "import resource; [resource.setrlimit(a, (b, b)) for a, b in child.LIMITS.items()]\n"
-    monkeypatch.setattr(isolation, "START", limits + does.replace("PLACE", str(place)))
-    monkeypatch.setattr(isolation, "MOST_BYTES", 10_000_000)
-    assert "limits of time and memory" in refused(samples.pdf("x"), "x.pdf")
-    assert not place.exists() or place.stat().st_size == 0
-
-
-def test_a_child_has_none_of_our_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
-    tell = "import os, json; print(json.dumps({'parts': [['', ' '.join(sorted(os.environ))]]}))"
-    monkeypatch.setattr(isolation, "START", tell)
-    assert "ANTHROPIC" not in extract_text(samples.pdf("x"), "x.pdf")
-
-
-def test_too_many_readers_at_once_are_told_to_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(isolation, "PATIENCE", 0.01)
-    assert isolation._slots.acquire()
-    assert isolation._slots.acquire()
-    try:
-        with pytest.raises(WorkspaceBusyError):
-            extract_text(samples.pdf("x"), "x.pdf")
-    finally:
-        isolation._slots.release(2)
-
-
 def test_text_and_time_are_bounded_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     pieces = iter([parts.Part("a", "x" * 3_000_000), parts.Part("b", "y" * 3_000_000)])
-    taken = child.collect_parts(pieces)
+    taken = document_text.collect_parts(pieces)
     assert sum(len(part.text) for part in taken) == 4_000_000
     assert "cut after 4,000,000" in taken[-1].title
-    monkeypatch.setattr(child, "SOFT", -1.0)
-    taken = child.collect_parts(iter([parts.Part("a", "x"), parts.Part("b", "y")]))
+    monkeypatch.setattr(document_text, "SOFT", -1.0)
+    taken = document_text.collect_parts(iter([parts.Part("a", "x"), parts.Part("b", "y")]))
     assert [part.title for part in taken] == [
         "a", "reading was stopped here; ask for a later part by name",
     ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from uuid import uuid4
 
 import pytest
@@ -10,16 +11,21 @@ from conversations.context.view import wire
 from conversations.log import append
 from conversations.models import Conversation
 from conversations.transcript.originals import recall_original
-from conversations.transcript.search_originals import search_originals
+from conversations.transcript.search_originals import read_originals, search_originals
 from conversations.turns import versions
 from tests.support import people_and_turns, stored_turns
+from tools.framework.tool import FoundOriginal
 
 pytestmark = pytest.mark.django_db
 ORDER = "number of the order 4711-ÄÖ"
 
 
+def search(conversation: Conversation, query: str) -> list[FoundOriginal]:
+    return asyncio.run(search_originals(list(read_originals(conversation)), query, 5))
+
+
 def find(conversation: Conversation, query: str) -> list[str]:
-    return [one.id for one in search_originals(conversation, query, 5)]
+    return [one.id for one in search(conversation, query)]
 
 
 def played(**more: str) -> Conversation:
@@ -31,10 +37,10 @@ def test_results_texts_and_inputs_are_found_and_can_be_read() -> None:
     assert find(chat, "bakery") == ["msg_1"]
     assert find(chat, ORDER)[0] == "toolu_1"
     assert recall_original(chat, "toolu_1/input") == "path: orders.txt"
-    labels = {one.id: one.label for one in search_originals(chat, "orders.txt", 5)}
+    labels = {one.id: one.label for one in search(chat, "orders.txt")}
     assert labels["toolu_1/input"] == "your input for read_file orders.txt"
     assert labels["toolu_1"] == "read_file orders.txt"
-    for one in search_originals(chat, "order", 5):
+    for one in search(chat, "order"):
         text = recall_original(chat, one.id)
         assert text is not None
         assert len(text) == one.chars

@@ -24,10 +24,8 @@ HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 def detect_kind(data: bytes, name: str, content_type: str) -> Kind:
     """Return the kind of a document; raises FileRefusedError for old and locked Office files."""
     type_ = content_type.partition(";")[0].strip().lower()
-    if b"%PDF-" in data[:SNIFFED]:
-        return "pdf"
-    if data.startswith(b"PK\x03\x04"):
-        return "office"
+    if has_packed_text(data):
+        return "pdf" if b"%PDF-" in data[:SNIFFED] else "office"
     if data.startswith(OLE):
         raise FileRefusedError(
             f"{quote(name)} is an Office file of an old kind or with a password; save it as DOCX"
@@ -38,3 +36,8 @@ def detect_kind(data: bytes, name: str, content_type: str) -> Kind:
     if type_ in HTML_TYPES or HTML.search(name):
         return "html"
     return "text"
+
+
+def has_packed_text(data: bytes) -> bool:
+    """Tell whether this begins like a PDF or an Office file."""
+    return b"%PDF-" in data[:SNIFFED] or data.startswith(b"PK\x03\x04")

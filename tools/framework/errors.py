@@ -56,6 +56,12 @@ class WorkspaceBusyError(ToolError):
     code = "workspace_busy"
 
 
+class IsolationError(ToolError):
+    """Work in a process of its own ended without a result."""
+
+    code = "limits"
+
+
 class AddressRefusedError(ToolError):
     code = "address_refused"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 
 from tools.framework.errors import InputError
@@ -13,7 +12,7 @@ from tools.mail.headers import parse_header
 from tools.mail.hidden import strip_invisible
 from tools.mail.imap import Imap
 from tools.mail.imap_strings import Literal, Word, encode_atom, encode_date, encode_string
-from tools.mail.message import Mail, parse_message
+from tools.mail.message import Mail, read_message
 from tools.mail.replies import Atom, Value, decode_value, parse_number, parse_pairs
 
 #: How many of the newest messages of a folder are searched.
@@ -64,6 +63,8 @@ class Fetched:
     folder: str
     size: int
     mail: Mail
+    #: the bytes of the message that were read
+    data: bytes
 
 
 async def search_uids(imap: Imap, folder: str, query: Query) -> Hits:
@@ -129,6 +130,6 @@ async def fetch_message(imap: Imap, account: Account, folder: str, uid: int, mos
                 data = facts.get("BODY[]")
                 if parse_number(facts.get("UID")) == uid and isinstance(data, bytes):
                     size = parse_number(facts.get("RFC822.SIZE"))
-                    mail = await asyncio.to_thread(parse_message, data, max(size, len(data)))
-                    return Fetched(account.name, name, size, mail)
+                    mail = await read_message(data, max(size, len(data)))
+                    return Fetched(account.name, name, size, mail, data)
     raise MessageMissingError(f"There is no mail with uid {uid} in {name}; search_mail finds some.")

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from typing import Any
 
 from tools.html.to_markdown import html_to_markdown
 from tools.http.charset import decode_bytes
+from tools.isolation.isolated_calls import run_isolated
 from tools.mail.hidden import note_hidden_markup, strip_invisible
 from tools.mail.mime import Part, Parts, split_parts
 
@@ -30,7 +32,7 @@ class Attachment:
     number: int
     name: str
     content_type: str
-    data: bytes
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,24 @@ class Mail:
     text: str
     attachments: tuple[Attachment, ...]
     notes: tuple[str, ...]
+
+
+async def read_message(data: bytes, size: int) -> Mail:
+    """Parse a message in a process of its own; raises IsolationError."""
+    fields, text, attachments, notes = await run_isolated(list_contents, data, size)
+    return Mail(fields, text, tuple(Attachment(*each) for each in attachments), tuple(notes))
+
+
+def list_contents(data: bytes, size: int) -> tuple[Any, ...]:
+    """Return the fields of `parse_message` as a JSON value."""
+    mail = parse_message(data, size)
+    return mail.fields, mail.text, [astuple(each) for each in mail.attachments], mail.notes
+
+
+def extract_attachment(data: bytes, number: int) -> bytes:
+    """Return the content of an attachment by its number, which counts from 1."""
+    parts = [part for part in split_parts(data).parts if part.is_attachment]
+    return parts[number - 1].data
 
 
 def parse_message(data: bytes, size: int) -> Mail:
@@ -127,7 +147,10 @@ def _list_attachments(found: Parts) -> tuple[Attachment, ...]:
     parts = [part for part in found.parts if part.is_attachment]
     return tuple(
         Attachment(
-            number, strip_invisible(part.file_name)[0] or "(no name)", part.content_type, part.data
+            number,
+            strip_invisible(part.file_name)[0] or "(no name)",
+            part.content_type,
+            len(part.data),
         )
         for number, part in enumerate(parts, start=1)
     )

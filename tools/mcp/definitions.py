@@ -13,7 +13,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 from tools.framework.clean_text import UNSTORABLE
@@ -49,6 +49,11 @@ def read_definitions(server: str, tools: Iterable[dict[str, Any]]) -> tuple[List
         replace(each, flaw=each.flaw or shared) if names[each.call_name] > 1 else each
         for each in _drop_repeated(found)
     )
+
+
+def list_definitions(server: str, tools: list[dict[str, Any]]) -> list[tuple[str, ...]]:
+    """Do the same and return the fields of each."""
+    return [astuple(each) for each in read_definitions(server, tools)]
 
 
 def make_call_name(server: str, tool: str) -> str:

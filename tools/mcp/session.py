@@ -8,7 +8,6 @@ the server (sampling, elicitation, roots) get the library's refusals, because no
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +18,9 @@ from mcp.client import Client, ClientSession, IncomingMessage, Transport
 from pydantic import TypeAdapter, ValidationError
 
 from tools.framework.clean_text import clean_text, quote
-from tools.mcp.definitions import MOST_BYTES, Listed, read_definitions
+from tools.framework.errors import IsolationError
+from tools.isolation.isolated_calls import run_isolated
+from tools.mcp.definitions import MOST_BYTES, Listed, list_definitions
 from tools.mcp.errors import ListingError, ServerError
 from tools.mcp.server import MOST_MESSAGE, Server
 
@@ -69,9 +70,17 @@ async def read_listing(server: Server, session: ClientSession) -> tuple[Listed, 
                 raise ListingError("Its list of tools is too large.")
         cursor = page.next_cursor
         if cursor is None:
-            # In a thread, so that a third party's list cannot delay the turns of this process.
-            return await asyncio.to_thread(read_definitions, server.name, found)
+            return await _read_definitions(server.name, found)
     raise ListingError(f"Its list of tools has more than {MOST_PAGES} pages.")
+
+
+async def _read_definitions(name: str, found: list[dict[str, Any]]) -> tuple[Listed, ...]:
+    """Check a third party's definitions in a process of its own: a schema may hold any pattern."""
+    try:
+        listed = await run_isolated(list_definitions, name, found)
+    except IsolationError as error:
+        raise ListingError("Its list of tools takes too long to check.") from error
+    return tuple(Listed(*each) for each in listed)
 
 
 async def call_tool(

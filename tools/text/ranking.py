@@ -66,6 +66,16 @@ class _Counted:
     passage: str
 
 
+def rank_texts(
+    texts: list[tuple[str, str, float]], query: str, most: int
+) -> list[tuple[str, float, int, str]]:
+    """Rank keys with their texts and weights; return the fields of the best `RankedText`s."""
+    ranking = Ranking(query)
+    for key, text, weight in texts:
+        ranking.add(key, text, weight)
+    return [(row.key, row.score, row.start, row.passage) for row in ranking.list_best(most)]
+
+
 class Ranking:
     """The ranking of added texts by one query."""
 
