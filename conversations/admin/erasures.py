@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.utils import timezone
+from django.utils.html import format_html_join
 
 from conversations.admin.base import DirectOwnerFilter, ReadOnly, format_json, link_row
 from conversations.context.view import wire
-from conversations.models import Erasure
+from conversations.models import Erasure, ErasureProof
 from conversations.rendering.numbers import dollars
+
+#: Searches that the page of an erasure lists, newest first.
+MOST_PROOFS = 20
 
 
 @admin.register(Erasure)
@@ -24,6 +29,7 @@ class ErasureAdmin(ReadOnly):
         ("Times", {"fields": ("begun_at", "deleted_at", "due_at", "erased_at")}),
         ("Money", {"fields": ("cost", "by_day")}),
         ("Chain", {"fields": ("links", "chain")}),
+        ("Proof", {"fields": ("proofs",)}),
     )
 
     @admin.display(description="user", ordering="owner__username")
@@ -37,3 +43,47 @@ class ErasureAdmin(ReadOnly):
     @admin.display(description="by day and model")
     def by_day(self, row: Erasure) -> str:
         return format_json(wire.encode(row.usage))
+
+    @admin.display(description="searches for what was erased")
+    def proofs(self, row: Erasure) -> str:
+        proofs = row.proofs.order_by("-pk")[:MOST_PROOFS]
+        lines = (
+            (
+                f"{timezone.localtime(proof.proven_at):%Y-%m-%d %H:%M}",
+                link_row(proof, f"{proof.found} found"),
+            )
+            for proof in proofs
+        )
+        return (
+            format_html_join("", "<div>{}: {}</div>", lines) or "none yet: manage.py erase --prove"
+        )
+
+
+@admin.register(ErasureProof)
+class ErasureProofAdmin(ReadOnly):
+    heavy = ("places",)
+    list_display = ("proven_at", "conversation", "found", "phrases", "words", "backup")
+    list_filter = ("proven_at",)
+    list_select_related = ("erasure",)
+    date_hierarchy = "proven_at"
+    ordering = ("-pk",)
+    search_fields = ("erasure__conversation",)
+    fields = (
+        "proven_at",
+        "conversation",
+        "phrases",
+        "words",
+        "found",
+        "backup",
+        "by_place",
+        "link",
+        "chain",
+    )
+
+    @admin.display(description="conversation", ordering="erasure__conversation")
+    def conversation(self, row: ErasureProof) -> str:
+        return link_row(row.erasure, str(row.erasure.conversation)[:8])
+
+    @admin.display(description="by place")
+    def by_place(self, row: ErasureProof) -> str:
+        return format_json(wire.encode(row.places))

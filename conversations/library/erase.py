@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from django.db import transaction
@@ -21,6 +22,7 @@ from django.db.models.functions import Greatest, TruncDate
 from django.utils import timezone
 
 from conversations.audit.content_checks import list_text_digests
+from conversations.library.erased_texts import digest_texts
 from conversations.log.chain import append_row, append_rows, lock_site_chain
 from conversations.log.erase_functions import erase_log, erase_texts
 from conversations.log.texts import lock_texts_exclusively
@@ -79,6 +81,11 @@ def _list_due(now: datetime) -> QuerySet[Conversation]:
 
 def erase_conversation(*, conversation_id: int, now: datetime | None = None) -> Erasure | None:
     """Erase a conversation that is due and record it; None when it is not due or not there."""
+    due = _list_due(now or timezone.now()).filter(pk=conversation_id).first()
+    if due is None:
+        return None
+    # In the trash nothing is written any more, so its texts are read before anything is locked.
+    digests = digest_texts(conversation=due, beside=chain(*_list_rows(due)))
     with transaction.atomic():
         locked = Conversation.objects.select_for_update().filter(pk=conversation_id).first()
         if locked is None or not _list_due(now or timezone.now()).filter(pk=locked.pk).exists():
@@ -90,6 +97,8 @@ def erase_conversation(*, conversation_id: int, now: datetime | None = None) -> 
         corrections, site = close_reservations(conversation=locked), lock_site_chain()
         append_rows(corrections, site)
         append_row(record, site)
+        digests.erasure = record
+        digests.save()
         beside, around = _list_rows(locked)
         for rows in beside:
             _drop(rows)

@@ -29,6 +29,7 @@ from conversations.models import (
     Crossing,
     Decision,
     Erasure,
+    ErasureProof,
     Grant,
     LedgerEntry,
     McpDecision,
@@ -56,6 +57,7 @@ SITE: dict[type[Chained], dict[str, Any]] = {
     Crossing: {},
     McpDecision: {},
     Erasure: {},
+    ErasureProof: {},
 }
 #: A row that stores the end of a chain.
 End = Conversation | SiteChain
@@ -100,6 +102,9 @@ _FIELDS: dict[type[Chained], tuple[str, ...]] = {
     Erasure: (
         "owner_id", "conversation", "begun_at", "deleted_at", "due_at", "messages",
         "transformations", "calls", "links", "tail", "cost_micros", "usage", "erased_at",
+    ),
+    ErasureProof: (
+        "erasure_id", "phrases", "words", "places", "found", "backup", "proven_at",
     ),
 }  # fmt: skip
 _ADDED: dict[type[Chained], tuple[str, ...]] = {Transformation: ("decision",)}

@@ -22,6 +22,8 @@ from conversations.models import Attachment, Conversation, Message, SearchText
 INDEXED_KINDS = ("prompt", "answer")
 _TABLE = SearchText._meta.db_table
 _FTS = f"{_TABLE}_fts"
+#: The index itself: SQLite's full-text table, PostgreSQL's index of words.
+INDEX_TABLE, WORDS_INDEX = _FTS, f"{_TABLE}_words"
 # S608: only names from this module are inserted.
 _SQLITE = f"""
 CREATE VIRTUAL TABLE IF NOT EXISTS "{_FTS}" USING fts5(
@@ -41,7 +43,7 @@ CREATE TRIGGER "{_TABLE}_change" AFTER UPDATE OF words ON "{_TABLE}" BEGIN
   INSERT INTO "{_FTS}"(rowid, words) VALUES (new.id, new.words);
 END;
 """  # noqa: S608
-_POSTGRESQL = f'CREATE INDEX IF NOT EXISTS "{_TABLE}_words" ON "{_TABLE}" USING gin (words)'
+_POSTGRESQL = f'CREATE INDEX IF NOT EXISTS "{WORDS_INDEX}" ON "{_TABLE}" USING gin (words)'
 
 
 def install_index(using: str = "default", **_: Any) -> None:
@@ -63,7 +65,7 @@ def install_index(using: str = "default", **_: Any) -> None:
 
 def _is_installed(cursor: Any) -> bool:
     if connection.vendor == "postgresql":
-        cursor.execute("SELECT to_regclass(%s)", [f'"{_TABLE}_words"'])
+        cursor.execute("SELECT to_regclass(%s)", [f'"{WORDS_INDEX}"'])
         return cursor.fetchone()[0] is not None
     cursor.execute("SELECT sql || ';' FROM sqlite_master WHERE sql IS NOT NULL")
     present = {sql.strip() for (sql,) in cursor.fetchall()}

@@ -9,7 +9,7 @@ from conversations.models.calls import ApiCall, ApiResult, Envelope
 from conversations.models.caps import TurnCap
 from conversations.models.catalogue import ApiModel, ModelPrice
 from conversations.models.effort import EffortRule
-from conversations.models.erasures import Erasure
+from conversations.models.erasures import ErasedDigests, Erasure, ErasureProof
 from conversations.models.ledger import Crossing, LedgerEntry, Reservation
 from conversations.models.log import (
     AppendOnly,
@@ -54,7 +54,9 @@ __all__ = [
     "Draft",
     "EffortRule",
     "Envelope",
+    "ErasedDigests",
     "Erasure",
+    "ErasureProof",
     "FailedLogIns",
     "FileState",
     "Grant",

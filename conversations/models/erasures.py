@@ -1,7 +1,8 @@
 """Erasures: that a conversation was erased, whose and when, without its content.
 
 The row keeps what accounting needs, which is the cost of the erased calls by day and model, and the
-end of the hash chain, so that a copy of the erased log can still be recognized.
+end of the hash chain, so that a copy of the erased log can still be recognized. Proofs that
+nothing of the erased text is left are rows of their own, because a record is never changed.
 """
 
 from __future__ import annotations
@@ -37,3 +38,37 @@ class Erasure(Chained):
 
     def __str__(self) -> str:
         return f"erasure of {self.conversation}"
+
+
+class ErasedDigests(models.Model):
+    """Keyed digests of phrases and words that were erased, until a proof has found none of them.
+
+    The text cannot be read from them (operations/leftovers/phrases.py).
+    """
+
+    erasure = models.OneToOneField(Erasure, on_delete=models.PROTECT, related_name="digests")
+    phrases = models.BinaryField()
+    words = models.BinaryField()
+    #: When files and index of the database were cleaned of what was erased.
+    purged_at = models.DateTimeField(null=True, db_index=True)
+
+    def __str__(self) -> str:
+        return f"digests of {self.erasure}"
+
+
+class ErasureProof(Chained):
+    """A search for what was erased: the places, and how many of the digests were found in each."""
+
+    erasure = models.ForeignKey(Erasure, on_delete=models.PROTECT, related_name="proofs")
+    #: How many phrases and words were searched for.
+    phrases = models.PositiveIntegerField()
+    words = models.PositiveIntegerField()
+    #: A row for each place: its name, bytes read, digests found (null: unreadable), a note.
+    places = models.JSONField(default=list)
+    found = models.PositiveIntegerField()
+    #: The backup that was searched, by the name of its file; "": none.
+    backup = models.CharField(max_length=255, blank=True)
+    proven_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"proof of the {self.erasure}"

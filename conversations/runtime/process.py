@@ -21,6 +21,7 @@ from conversations.db import run_db
 from conversations.files.attachments import sweep_unsent
 from conversations.files.workspace import sweep_workspaces
 from conversations.library.erase import erase_due_conversations
+from conversations.library.erase_proof import purge_if_due
 from conversations.live.publish import handle_message
 from conversations.live.relay import Message, relay
 from conversations.live.watch import watch
@@ -110,6 +111,7 @@ async def run_maintenance() -> None:
     """Do what is not urgent: erase what is due, remove unsent files, anchor the chains."""
     for work in (
         erase_due_conversations,
+        purge_if_due,
         sweep_unsent,
         sweep_workspaces,
         sweep_log_ins,

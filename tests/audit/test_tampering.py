@@ -30,6 +30,7 @@ from conversations.models import (
     Decision,
     Envelope,
     Erasure,
+    ErasureProof,
     Grant,
     LedgerEntry,
     McpDecision,
@@ -84,12 +85,16 @@ def write_site(user: User, now: dt.datetime) -> None:
     for at in (1, 2, 3):
         correct_window(window_id=window.pk, amount=at, reason="by hand", actor=user)
         with transaction.atomic():
+            erased = Erasure(owner=user, conversation=uuid4(), usage=[{"day": str(at)}], **erasure)
+            append_row(erased, lock_site_chain())
             append_rows(
                 [
                     Grant(budget=window.budget, amount=at, reason="a trial", form=uuid4()),
                     Crossing(window=window, percent=at, spent=1, limit=2),
                     McpDecision(server=server, kind="added", definition="{}", digest="x"),
-                    Erasure(owner=user, conversation=uuid4(), usage=[{"day": str(at)}], **erasure),
+                    ErasureProof(
+                        erasure=erased, phrases=at, words=1, found=0, places=[], backup="kept.tar"
+                    ),
                 ],
                 lock_site_chain(),
             )

@@ -46,7 +46,7 @@ from tests.support.stored_turns import Played
 
 pytestmark = pytest.mark.django_db
 KEPT = {"User", "ApiModel", "ModelPrice", "Budget", "BudgetWindow", "LedgerEntry", "Erasure"}
-KEPT |= {"SiteChain", "AnchorMark"}
+KEPT |= {"SiteChain", "AnchorMark", "ErasedDigests"}
 
 
 def rows() -> dict[str, int]:

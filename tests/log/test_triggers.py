@@ -74,6 +74,7 @@ def write_rows() -> list[AppendOnly]:
         deleted_at=datetime.now(UTC), due_at=datetime.now(UTC), messages=1, transformations=1,
         calls=1, links=1, cost_micros=1, link=3,
     )  # fmt: skip
+    proof = models.ErasureProof.objects.create(erasure=erasure, phrases=1, words=1, found=0, link=9)
     server = models.McpServer.objects.create(name="demo", transport="http", url="https://m.example")
     decided = models.McpDecision.objects.create(server=server, kind="added", actor=user, link=4)
     used = models.ToolCall.objects.create(
@@ -89,7 +90,7 @@ def write_rows() -> list[AppendOnly]:
     )
     connection.check_constraints()  # TRUNCATE waits for the checks of foreign keys
     return [blob, envelope, message, transformation, call, result, entry, pin, erasure,
-            grant, crossing, decided, question, decision]  # fmt: skip
+            proof, grant, crossing, decided, question, decision]  # fmt: skip
 
 
 def sentence(verb: str, row: AppendOnly) -> str:

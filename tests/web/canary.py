@@ -82,6 +82,7 @@ FACTS = {
     "Decision": "chain",
     "Envelope": "digest headers",
     "Erasure": "chain tail usage",
+    "ErasureProof": "backup chain places",
     "FailedLogIns": "name_digest peer",
     "Grant": "chain reason",
     "LedgerEntry": "chain reason",

@@ -1,7 +1,8 @@
-"""Erases conversations whose time in the trash is over, as a running server does."""
+"""Erases conversations whose time in the trash is over, as a running server does, and proves it."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from django.core.management import CommandError
@@ -9,7 +10,11 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from conversations.library.conversations import delete_everything
 from conversations.library.erase import erase_due_conversations
+from conversations.library.erase_proof import prove_erasures, purge_erased
 from conversations.models import User
+from conversations.operations.backup.archive import BackupError
+from conversations.operations.leftovers.backups import find_newest_backup
+from conversations.operations.leftovers.purge import PurgeError
 
 
 class Command(BaseCommand):
@@ -20,9 +25,27 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--everything-of", metavar="NAME", help="erase all of this user's, now")
+        parser.add_argument("--prove", action="store_true", help="search for what was erased")
+        parser.add_argument(
+            "--backup", type=Path, help="search this backup, too, or the newest one of this folder"
+        )
+        parser.add_argument(
+            "--rewrite",
+            action="store_true",
+            help="write the database's files anew, so that no old bytes stay: writers wait",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        name = options["everything_of"]
+        self.erase(options["everything_of"])
+        if options["prove"] or options["rewrite"]:
+            try:
+                purge_erased(is_rewritten=options["rewrite"])
+                if options["prove"]:
+                    self.prove(options["backup"])
+            except (BackupError, PurgeError) as error:
+                raise CommandError(str(error)) from error
+
+    def erase(self, name: str | None) -> None:
         if name is None:
             self.stdout.write(f"{erase_due_conversations()} erased")
             return
@@ -33,3 +56,16 @@ class Command(BaseCommand):
         count = erase_due_conversations(owner_id=user.pk)
         left = f", {len(running)} still answering, to be erased when done" if running else ""
         self.stdout.write(f"{count} erased{left}")
+
+    def prove(self, backup: Path | None) -> None:
+        result = prove_erasures(backup=find_newest_backup(backup) if backup else None)
+        for place in result.places:
+            found = "not readable" if place.found is None else len(place.found) + place.dirty
+            note = f" ({place.note})" if place.note else ""
+            self.stdout.write(f"{place.name}: {found} found in {place.bytes:,} bytes{note}")
+        self.stdout.write(
+            f"{result.found} of {result.phrases} phrases and {result.words} words of"
+            f" {result.erasures} erasures found"
+        )
+        if result.found:
+            raise SystemExit(1)
