@@ -238,7 +238,7 @@ class _Pipeline(WorkingView):
                 return
         if zone is not None and self.view is before:
             policy, indexes = self.policy, list(zone.indexes)
-            words, decision = policy.recall_list_chars, made.decision
+            words, decision = policy.lists_chars, made.decision
             yield from self.propose(
                 drop_messages(
                     before, policy, indexes, made.trigger, made.explanation, words, decision

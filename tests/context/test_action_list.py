@@ -221,3 +221,20 @@ def test_the_lists_are_no_part_of_a_summarys_own_words() -> None:
 
 def test_facts_of_a_conversation_are_not_in_the_record_of_its_policy() -> None:
     assert not {"actions", "decisions"} & dump_policy(POLICY).keys()
+
+
+def test_neither_list_takes_room_from_the_other() -> None:
+    read = [
+        m for n in range(200) for m in round_of(f"r{n}", LONG, name="read_file", path=f"{n}.md")
+    ]
+    done = [message for n in range(200) for message in mail(f"m{n}", n, LONG)]
+    view = view_of(prompt("go"), *read, *done)
+    for limit in (1_200, 4_800, 9_600):
+        both = write_lists(view, view.messages[1:], [], POLICY, limit)
+        assert len(both) <= limit
+        ours, _, listed = both.partition("\n\n")
+        assert len(ours) <= limit // 6
+        assert len(listed) <= limit - limit // 6
+        assert len(listed) > limit * 2 // 3
+        silent = replace(POLICY, actions=("send_mail=", "read_file="))
+        assert write_lists(view, view.messages[1:], [], silent, limit) == listed

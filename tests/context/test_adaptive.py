@@ -222,7 +222,7 @@ def test_a_small_window_has_everything_in_proportion() -> None:
     small = scale_policy(ADAPTIVE, 25_600, 5_600)
     assert small.low_water_tokens == 20_000 * ADAPTIVE.low_water_percent // 100
     assert small.minimum_gain_tokens == small.low_water_tokens
-    assert small.recall_list_chars == small.low_water_tokens * 3 // 2
+    assert small.recall_list_chars == small.low_water_tokens
     assert small.summary_max_tokens == small.low_water_tokens // 4
     assert small.max_tool_result_chars == 15_000
     # What a person set lower stays, and 0 is still never.
@@ -231,7 +231,7 @@ def test_a_small_window_has_everything_in_proportion() -> None:
     assert scale_policy(off, 25_600, 0).recall_list_chars == 600
     tiny = scale_policy(ADAPTIVE, 12_800, 12_800)
     assert tiny.max_tool_result_chars > tiny.tool_result_retention_chars
-    assert (tiny.summary_max_tokens, tiny.recall_list_chars) == (256, 1_344)
+    assert (tiny.summary_max_tokens, tiny.recall_list_chars) == (256, 896)
 
 
 @pytest.mark.parametrize("window", [16_000, 32_000, 64_000])

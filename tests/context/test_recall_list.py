@@ -79,3 +79,17 @@ def test_a_result_in_blocks_has_a_title_too() -> None:
     lines = listing(*calls).splitlines()[1:]  # type: ignore[arg-type]
     assert lines[0] == 'recall "msg_3": scan (Receipt of May)'
     assert lines[1].startswith('recall "msg_5": scan')
+
+
+def test_few_long_results_are_listed_before_many_newer_ones() -> None:
+    whole = ("read_file", {"path": "all/of/it.md"}, "the whole of it\n" + FILLER * 10)
+    calls = [whole, *map(mail, range(400))]
+    lines = listing(*calls).splitlines()[1:]
+    assert lines[0] == 'recall "msg_3": read_file all/of/it.md (long)'
+    assert 'recall "msg_803": read_mail INBOX' in lines[-2]
+    assert lines[-1].endswith("older ones; recall with a query finds them)")
+    # They may fill half of the list, not all of it.
+    longs = [("read_file", {"path": f"{n}.md"}, f"{n}\n" + FILLER * 10) for n in range(300)]
+    lines = listing(mail(0), *longs, *map(mail, range(1, 60))).splitlines()[1:-1]
+    assert sum(line.endswith(" (long)") for line in lines) > 100
+    assert sum("read_mail" in line for line in lines) == 59

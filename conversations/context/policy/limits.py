@@ -19,7 +19,7 @@ class Goal:
     """Upper bounds that the view must reach, and the trigger.
 
     `is_window`: the request does not fit the window otherwise. `words` is the limit, in characters,
-    of the list of dropped messages.
+    of the lists of dropped messages.
     """
 
     trigger: Trigger
@@ -42,8 +42,8 @@ class Goal:
 def find_goal(view: View, gauge: Gauge, policy: Policy, percent: int = 100) -> Goal | None:
     """Return the bounds to reach, or None when the view is within its limits."""
     triggers: list[Trigger] = []
-    # A measure without a limit may stay as large as it is, plus a short list.
-    limit = policy.recall_list_chars
+    # A measure without a limit may stay as large as it is, plus short lists.
+    limit = policy.lists_chars
     tokens, size, count = view.tokens + limit, view.size + 3 * limit, view.length
     words = min(limit, gauge.room // 8)
     if gauge.excess:
@@ -60,7 +60,7 @@ def find_goal(view: View, gauge: Gauge, policy: Policy, percent: int = 100) -> G
     if most and view.size > most and (not gauge.has_report or gauge.tokens >= gate):
         triggers.append(Trigger(view.size, most, "counted", "max_conversation_bytes"))
         size = most * percent // 100
-        words = min(words, most // 30)
+        words = min(words, most // 25)
     most = policy.max_conversation_messages
     if most and view.length > most:
         triggers.append(Trigger(view.length, most, "counted", "max_conversation_messages"))

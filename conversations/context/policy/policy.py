@@ -27,6 +27,8 @@ class PolicyError(ContextError):
 
 #: The reserve for the answer is at most a fifth of the window.
 RESERVED_SHARE = 5
+#: The record of actions has one in so many of the characters of the lists of removed messages.
+RECORD_SHARE = 6
 
 
 def _number(default: int, bounds: tuple[int, int], words: str) -> Any:
@@ -171,6 +173,11 @@ class Policy:
         """Return how much of a model's window a request may fill, in tokens."""
         return window - min(self.window_reserve_tokens, window // RESERVED_SHARE)
 
+    @property
+    def lists_chars(self) -> int:
+        """The characters for both lists of removed messages: the recall list, and the record."""
+        return self.recall_list_chars * RECORD_SHARE // (RECORD_SHARE - 1)
+
     def promise(self, window: int) -> int:
         """Return the size below which nothing is removed, in tokens, for a model's window."""
         return min(self.keep_below_tokens, window * self.keep_below_percent // 100)
@@ -202,12 +209,12 @@ PRESETS: dict[str, Policy] = {
     "adaptive": Policy(
         name="adaptive", input_token_budget=0, compaction_threshold_tokens=10_000_000,
         max_conversation_bytes=0, structure_kept=True, compact_above_percent=90,
-        recall_list_chars=12_000, keep_below_tokens=100_000, low_water_tokens=8_000,
+        recall_list_chars=8_000, keep_below_tokens=100_000, low_water_tokens=8_000,
     ),
     "thrifty": Policy(
         name="thrifty", input_token_budget=0, compaction_threshold_tokens=10_000_000,
         max_conversation_bytes=0, structure_kept=True, compact_above_percent=90,
-        recall_list_chars=12_000, low_water_tokens=8_000,
+        recall_list_chars=8_000, low_water_tokens=8_000,
     ),
     "native": Policy(
         name="native", input_token_budget=100_000, compaction_threshold_tokens=150_000,

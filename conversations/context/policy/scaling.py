@@ -26,8 +26,8 @@ def scale_policy(policy: Policy, room: int, overhead: int) -> Policy:
     free = max(room - overhead, room * _LEAST_ROOM // 100)
     share = free * policy.low_water_percent // 100
     mark = min(policy.low_water_tokens, share)
-    # A token is about three characters, so the list may take half of the mark.
-    listed = max(_LEAST_LIST, mark * 3 // 2)
+    # A token is about three characters, so the list may take a third of the mark.
+    listed = max(_LEAST_LIST, mark)
     words = max(_LEAST_WORDS, mark * _WORDS // 100)
     longest = max(2 * policy.tool_result_retention_chars, free * _RESULT // 100)
     return replace(

@@ -238,7 +238,7 @@ def _find_end(
     positions = find_cuts(view)
     stay = find_kept(view, positions, policy)
     messages = view.messages
-    words = min(policy.recall_list_chars // 2, mark // 3)
+    words = min(policy.lists_chars // 3, mark // 2)
     left = view.tokens - sum(likely.values()) + words
     end = start = gone = freed = 0
     for position in positions[1:-1]:

@@ -151,7 +151,7 @@ def _write_list(view: View, messages: tuple[Message, ...], policy: Policy) -> st
     """Write the recall list of these messages and of those removed earlier."""
     first = view.messages[0]
     ours = [block for block in first.blocks if block.by in OURS and block.by != "rounds"]
-    room = min(policy.recall_list_chars, sum(message.tokens for message in messages))
+    room = min(policy.lists_chars, sum(message.tokens for message in messages))
     text = write_lists(view, messages, ours, policy, room)
     return wire.encode({"type": "text", "text": text}) if text else ""
 

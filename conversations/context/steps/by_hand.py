@@ -75,7 +75,7 @@ def drop_turns_by_hand(working: WorkingView) -> Transformation | None:
     if not dropped:
         return None
     policy, trigger = working.policy, build_trigger(working)
-    words = policy.recall_list_chars
+    words = policy.lists_chars
     change = drop_messages(view, policy, dropped, trigger, "asked for by hand", words)
     return add_decision(working, change) if is_smaller(change) else None
 

@@ -4,8 +4,10 @@ The list is at the end of a block this engine wrote and is carried over when tha
 again. A message's number takes a fifth of the tokens of a tool call's id. Calls with the same label
 are distinguished by their other inputs, then by the beginning of their results; only calls that
 agree in all of these (a file read again) share a line, so that a long history fits in little room.
-The list is bounded: the newest lines stay, lines of short results only if there is room left, and a
-last line counts the older ones and says that a search finds them.
+The list is bounded by expected use. Up to half of it are the newest lines of long results, since
+most of what is needed late is from one of the few long results; then follow the newest other lines,
+and lines of short results only if there is room left. A last line counts the older ones and says
+that a search finds them.
 """
 
 from __future__ import annotations
@@ -26,6 +28,9 @@ LIMIT = 4_000
 _LONG_PROMPT, _LONG_ANSWER = 100, 2_000
 #: Results up to this length are marked as short: other lines take precedence.
 SHORT_RESULT, _SHORT = 200, " (short)"
+#: Results of this length or more are marked as long: they may fill this percentage of the room
+#: before any other line.
+_LONG_RESULT, _LONG, _LONG_PERCENT = 8_000, " (long)", 50
 #: Characters of a line's label and of a text quoted in it; most numbers in one line.
 _WORDS, _QUOTE, _MOST_IDS = 40, 40, 6
 _LINE = re.compile(r'recall ("msg_\d+"(?:, "msg_\d+")*)(?: and (\d+) earlier)?: (.*)')
@@ -69,11 +74,17 @@ def list_lines(view: View, messages: Iterable[Message]) -> list[str]:
                     words = f"{words} {call.others}".strip()
                 if details[call.label, call.others] > 1:
                     words = f"{words} {_find_title(message, result)}".strip()
-                mark = _SHORT if result.chars <= SHORT_RESULT else ""
+                mark = _mark_size(result.chars)
                 found.append(_write_line(message, words + mark))
         if message.kind != "results" and message.size > _LONG_PROMPT:
             found.extend(_list_text_lines(message))
     return found
+
+
+def _mark_size(chars: int) -> str:
+    if chars <= SHORT_RESULT:
+        return _SHORT
+    return _LONG if chars >= _LONG_RESULT else ""
 
 
 def _find_title(message: Message, result: Result) -> str:
@@ -115,17 +126,25 @@ def write_list(found: list[str], older: int, limit: int = LIMIT) -> str:
 
 
 def _keep_newest(lines: list[str], room: int) -> list[str]:
-    """Return the newest lines that fit, in order; lines of short results are added last."""
+    """Return the newest lines that fit, in order; long results first, short ones last."""
     kept: set[int] = set()
-    for is_short in (False, True):
+    share = room * _LONG_PERCENT // 100
+    for mark, most in ((_LONG, share), ("", room), (_SHORT, room)):
+        left = min(most, room)
         for at in range(len(lines) - 1, -1, -1):
-            if lines[at].endswith(_SHORT) is not is_short:
+            if at in kept or not _has_mark(lines[at], mark):
                 continue
-            room -= len(lines[at]) + 1
-            if room < 0:
+            left -= len(lines[at]) + 1
+            if left < 0:
                 break
             kept.add(at)
+            room -= len(lines[at]) + 1
     return [lines[at] for at in sorted(kept)]
+
+
+def _has_mark(line: str, mark: str) -> bool:
+    """Whether a line has a mark; without one, any that is not marked as short."""
+    return line.endswith(mark) if mark else not line.endswith(_SHORT)
 
 
 def _group_lines(found: list[str]) -> list[str]:

@@ -1,32 +1,34 @@
 """What stays in view of messages that were removed: the record of actions and the recall list.
 
 Both are at the end of a block that this engine wrote, the record first, and are carried over when
-that block is written again. They share one limit, of which the record may use a third, or up to
-`_LEAST` characters if a third is less.
+that block is written again. Each has a share of the limit, so that neither takes room from the
+other: the record a sixth of it, the recall list the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conversations.context.policy.policy import Policy
+from conversations.context.policy.policy import RECORD_SHARE, Policy
 from conversations.context.steps import action_list, recall_list
 from conversations.context.view.view import Block, Message, View
 
+_BETWEEN = "\n\n"
 HEADERS = (action_list.HEADER, recall_list.HEADER)
-#: Characters that the record may use even if a third of the limit is less.
-_LEAST = 600
 
 
 def write_lists(
     view: View, messages: Sequence[Message], blocks: Sequence[Block], policy: Policy, limit: int
 ) -> str:
-    """Write both lists for these messages and for what `blocks` list; "" if both are empty."""
+    """Write both lists for these messages and for what `blocks` list; "" if both are empty.
+
+    Together they have at most `limit` characters.
+    """
     found, older = recall_list.read_lines(blocks)
     found += recall_list.list_lines(view, messages)
     done = write_record(view, messages, blocks, policy, limit)
-    listed = recall_list.write_list(found, older, limit - len(done))
-    return "\n\n".join(filter(None, [done, listed]))
+    listed = recall_list.write_list(found, older, limit - _record_share(limit) - len(_BETWEEN))
+    return _BETWEEN.join(filter(None, [done, listed]))
 
 
 def write_record(
@@ -34,7 +36,12 @@ def write_record(
 ) -> str:
     """Write the record of actions alone."""
     actions = action_list.collect_actions(view, messages, blocks, policy)
-    return action_list.write_actions(actions, max(limit // 3, min(limit, _LEAST)))
+    return action_list.write_actions(actions, _record_share(limit))
+
+
+def _record_share(limit: int) -> int:
+    """Return the characters of the record; `Policy.lists_chars` adds as many for it."""
+    return limit // RECORD_SHARE
 
 
 def strip_lists(text: str) -> str:

@@ -209,7 +209,7 @@ class _Draft:
         return build_transformation(self.view, self.kind, self.trigger, edits, note, self.decision)
 
     def _block(self, text: str) -> str:
-        zone, limit = self.zone, min(self.policy.recall_list_chars, _count_tokens(self.zone))
+        zone, limit = self.zone, min(self.policy.lists_chars, _count_tokens(self.zone))
         body = neutralise_headers(recall_list.neutralise_markers(text.strip()))
         listed = write_lists(self.view, zone.messages, zone.ours, self.policy, limit)
         start, end = (START, END) if self.kind == "summary" else (MEMORY, END_MEMORY)
