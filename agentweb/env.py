@@ -145,6 +145,33 @@ def redis(name: str) -> str:
     raise ImproperlyConfigured(f"{name}: use redis://host:6379/0 (rediss:// for TLS)")
 
 
+def mail_server(name: str) -> dict[str, Any]:
+    """Read the address of a mail server as Django's settings; {} for none."""
+    value = text(name).strip()
+    if not value:
+        return {}
+    ports = {"smtp": 587, "smtps": 465, "smtp+plain": 25}
+    try:
+        parts = urlsplit(value)
+        host, port = parts.hostname or "", parts.port or ports[parts.scheme]
+    except (ValueError, KeyError):
+        host = ""
+    if not host:
+        # Neither Python's message nor its cause: they may quote the password.
+        raise ImproperlyConfigured(
+            f"{name}: use smtp://user:password@host:587; in user and password write / as %2F,"
+            " : as %3A, @ as %40"
+        ) from None
+    return {
+        "EMAIL_HOST": host,
+        "EMAIL_PORT": port,
+        "EMAIL_HOST_USER": unquote(parts.username or ""),
+        "EMAIL_HOST_PASSWORD": unquote(parts.password or ""),
+        "EMAIL_USE_TLS": parts.scheme == "smtp",
+        "EMAIL_USE_SSL": parts.scheme == "smtps",
+    }
+
+
 def storage(name: str) -> dict[str, Any]:
     """Read a Django storage as JSON, {"BACKEND": "dotted.Class", "OPTIONS": {...}}; {} for none."""
     value = text(name).strip()

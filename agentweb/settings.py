@@ -122,6 +122,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "agentweb.site.middleware.SessionEnds",
     "agentweb.observability.request_ids.WhoAsks",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
@@ -194,6 +195,17 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 4_000_000
 # The admin's page of a person has some 120 fields, and one value for each permission.
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 500
 
+#: Server of the mails that the site sends to its people: `smtp://user:password@host:587`, with
+#: STARTTLS; `smtps://` for TLS from the start, `smtp+plain://` for none. Default: none; what would
+#: be sent is kept in the folder `mail` of the data folder.
+_mail = env.mail_server("AGENTWEB_MAIL_SERVER")
+#: Sender of these mails.
+DEFAULT_FROM_EMAIL = env.text("AGENTWEB_MAIL_FROM", "agentweb@localhost")
+SENDS_MAIL, EMAIL_TIMEOUT = bool(_mail), 20
+EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if _mail else 'filebased'}.EmailBackend"
+EMAIL_FILE_PATH = DATA_DIR / "mail"
+globals().update(_mail)
+
 #: `redis://host:6379/0` (`rediss://` for TLS): what processes tell each other, and the broker of
 #: workers. Installations that share a server take a number each.
 REDIS_URL = env.redis("REDIS_URL")
@@ -230,6 +242,8 @@ CELERY_BEAT_SCHEDULE = {
 for _name, _default in list_defaults().items():
     if env.text(PREFIX + _name.upper()):
         globals()[PREFIX + _name.upper()] = env.typed(PREFIX + _name.upper(), _default)
+
+PASSWORD_RESET_TIMEOUT = globals().get("AGENTWEB_MAILED_LINK_HOURS", 4) * 3_600
 
 #: Count, and show `/metrics` (needs the extra `metrics`).
 METRICS = env.flag("AGENTWEB_METRICS")

@@ -149,6 +149,17 @@ class Conf:
     log_in_attempts: int = 5
     #: Failed log-ins from one address within ten minutes, whatever the names; 0: none do.
     log_in_attempts_of_address: int = 30
+    #: Failed log-ins of one name within any hour, from all addresses together; a browser in which
+    #: the person logged in before is not held up by them. 0: no limit.
+    log_in_attempts_of_account: int = 100
+    #: Failed log-ins of all names within any hour, from all addresses together; 0: no limit.
+    log_in_attempts_of_site: int = 3_000
+    #: Hours without a request after which a session ends; 0: it does not.
+    session_idle_hours: int = 336
+    #: Hours after the log-in at which a session ends, used or not; 0: it does not.
+    session_hours: int = 1_440
+    #: Hours that a link to a new password or for a new e-mail address works.
+    mailed_link_hours: int = 4
     #: host:port pairs of mail servers that may be loopback or private.
     mail_private: tuple[str, ...] = ()
     #: A file of certificate authorities that mail servers may have besides the machine's own.

@@ -10,6 +10,7 @@ from __future__ import annotations
 DJANGO = frozenset({"apps", "base", "urls"})
 MEANINGS = {
     "access": "who may see a conversation",
+    "account_events": "what happened to an account",
     "approvals": "a person allows a tool call, or does not",
     "attachments": "the files of messages",
     "blocks": "content blocks of messages",
@@ -27,6 +28,7 @@ MEANINGS = {
     "difference": "two calls compared",
     "erasures": "the records of what was erased",
     "effort": "the level of effort that a group has",
+    "email_address": "a person's own e-mail address",
     "errors": "the exceptions of a package",
     "host": "the machine a process runs on",
     "job": "what the agent loop is started with",
@@ -40,6 +42,7 @@ MEANINGS = {
     "mcp": "MCP servers as rows",
     "metrics": "counters of a running site",
     "model_choice": "the model and the effort that people choose",
+    "password_reset": "a new password by a link from a mail",
     "pdf": "documents in PDF",
     "people": "people who use the site",
     "person": "the figures of one person",

@@ -1,6 +1,7 @@
 """The admin site: Django's admin, with the overview before its tables.
 
-Its log-in counts failed attempts like the site's own, and a password is changed in one place only.
+People log in where all of the site logs in, so that attempts are counted and second factors asked
+for in one place; a password is changed in one place only.
 Permission for a table is checked before a row is looked up, so that the response does not reveal
 which rows exist.
 """
@@ -12,11 +13,12 @@ from typing import Any
 
 from django.contrib.admin import AdminSite, ModelAdmin
 from django.contrib.admin.apps import AdminConfig
+from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
 from django.db import DataError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, path, reverse
 
 
 class ReviewSite(AdminSite):
@@ -48,11 +50,15 @@ class ReviewSite(AdminSite):
         return super().admin_view(call_view, cacheable)
 
     def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        from conversations.web.forms.log_in import StaffLogInForm
-        from conversations.web.log_in import set_throttle_status
+        """Send strangers to the site's own log-in, and refuse people who are not staff."""
+        from django.contrib.auth.views import redirect_to_login
 
-        self.login_form = StaffLogInForm
-        return set_throttle_status(super().login(request, extra_context))
+        if not request.user.is_authenticated:
+            path = request.GET.get(REDIRECT_FIELD_NAME) or reverse("admin:index")
+            return redirect_to_login(path)
+        if not self.has_permission(request):
+            raise PermissionDenied
+        return super().login(request, extra_context)
 
     def password_change(self, request: HttpRequest, extra_context: Any = None) -> Any:
         return redirect("account_settings")

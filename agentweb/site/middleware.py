@@ -1,4 +1,4 @@
-"""Middleware of every page: no caching, UTF-8 forms, the person's language, log-in required."""
+"""Middleware of every page: no caching, UTF-8 forms, ends of sessions, language, log-in."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.contrib.auth import SESSION_KEY, logout
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import resolve_url
 from django.template import loader
@@ -15,6 +16,8 @@ from django.utils.decorators import sync_only_middleware
 from django.utils.deprecation import MiddlewareMixin
 
 from conversations.accounts.preferences import read_preferences
+from conversations.accounts.session_ends import renew_session
+from conversations.web.sign_in import keep_device
 
 
 class NotStored(MiddlewareMixin):
@@ -49,6 +52,21 @@ def _is_utf8(charset: str) -> bool:
         return codecs.lookup(charset).name == "utf-8"
     except (LookupError, ValueError):
         return False
+
+
+class SessionEnds(MiddlewareMixin):
+    """End a session that has lasted its time, and move the end of one that is in use."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        session = request.session
+        if session.session_key and SESSION_KEY in session and not renew_session(session):
+            logout(request)
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        keep_device(request, response)
+        return response
 
 
 class PersonLanguage(MiddlewareMixin):

@@ -1,14 +1,19 @@
-"""People: administrators made by commands, sessions, and stored preferences."""
+"""People: administrators made by commands, sessions, stored preferences, e-mail addresses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+from django.core import signing
 from django.db import transaction
 
+from conversations.accounts.account_events import Kind, record_event
 from conversations.accounts.preferences import Preferences, merge_preferences, read_preferences
+from conversations.conf import conf
 from conversations.models import Conversation, User
+
+_EMAIL_SALT = "agentweb.email_address"
 
 
 @transaction.atomic
@@ -36,6 +41,29 @@ def end_sessions(*, user_id: int) -> User:
     user.session_epoch += 1
     user.save(update_fields=["session_epoch"])
     return user
+
+
+def make_email_token(user: User, address: str) -> str:
+    """Return the token of a link that proves an address; it ends with the present address."""
+    return signing.dumps([user.pk, user.email, address], salt=_EMAIL_SALT)
+
+
+def read_email_token(user: User, token: str) -> str:
+    """Return the address that the person proved; "" if the token is not theirs, or too old."""
+    try:
+        age = conf.mailed_link_hours * 3_600
+        owner_id, present, address = signing.loads(token, salt=_EMAIL_SALT, max_age=age)
+    except signing.BadSignature:
+        return ""
+    return str(address) if (owner_id, present) == (user.pk, user.email) else ""
+
+
+@transaction.atomic
+def change_email(*, user_id: int, address: str, peer: str) -> None:
+    """Store a proven address; the old one is told."""
+    user = User.objects.select_for_update().get(pk=user_id)
+    record_event(user=user, kind=Kind.EMAIL_CHANGED, peer=peer)
+    User.objects.filter(pk=user_id).update(email=address)
 
 
 def has_administrator() -> bool:

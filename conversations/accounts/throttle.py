@@ -1,8 +1,13 @@
-"""The throttle of log-ins: an attempt is counted before its password is checked.
+"""The throttle of log-ins: an attempt is counted before its password or code is checked.
 
 So a thousand parallel attempts cannot exceed the limit, whichever processes they reach; a
 successful one is subtracted again. During a wait the right password is refused too, and refused
 attempts do not prolong the wait. An unknown name takes the same time as a known one.
+
+Counted are the address, the name at the address, the name at all addresses, and the whole site. A
+browser in which the person logged in before has a count of its own in place of the last three, so
+that strangers who guess do not lock the person out. The two counts over all addresses drain
+steadily, so that no hour, wherever it begins, has more attempts than the setting says.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
+from conversations.accounts.account_events import Kind, record_event
 from conversations.conf import conf
 from conversations.models import FailedLogIns, User
 
@@ -25,6 +31,9 @@ logger = logging.getLogger("agentweb.log_ins")
 
 FIRST_WAIT, LONGEST_WAIT = timedelta(seconds=30), timedelta(minutes=15)
 OF_A_NAME, OF_A_PEER = timedelta(minutes=5), timedelta(minutes=10)
+AN_HOUR = timedelta(hours=1)
+#: The address of the counts over all addresses.
+EVERYWHERE = ""
 #: After this time without a wait, the next wait is as short as the first.
 FORGOTTEN_AFTER = timedelta(hours=1)
 
@@ -41,35 +50,44 @@ class LogInThrottled(Exception):
 class _Limit:
     most: int
     window: timedelta
+    #: Attempts are forgotten one by one instead of all at the end of the window.
+    is_steady: bool = False
 
 
-def admit_log_in(*, peer: str, name: str = "", now: datetime | None = None) -> None:
-    """Count an attempt for this name and this peer; raises LogInThrottled."""
+def admit_log_in(
+    *, peer: str, name: str = "", device: str = "", now: datetime | None = None
+) -> None:
+    """Count an attempt for this name, peer and known device; raises LogInThrottled."""
     now = now or timezone.now()
     with transaction.atomic():
-        # The address is always locked first, so that two attempts never deadlock.
-        rows = [(_lock_row(peer, "", now), _read_peer_limit())]
-        if name:
-            rows.append((_lock_row(peer, name, now), _read_name_limit()))
+        rows = _lock_rows(peer, name, device, now)
         waits = [row.until - now for row, _ in rows if row.until and row.until > now]
         if waits:
             raise LogInThrottled(ceil(max(waits).total_seconds()))
         for row, limit in rows:
+            was_full = bool(row.waits)
             _count(row, limit, now)
+            if limit.is_steady and row.waits and not was_full and row.user:
+                record_event(user=row.user, kind=Kind.GUESSED, peer=peer)
 
 
-def forgive_log_in(*, peer: str, name: str = "") -> None:
-    """Subtract a successful attempt, and forget the name's failures."""
+def forgive_log_in(*, peer: str, name: str = "", device: str = "") -> None:
+    """Subtract a successful attempt, and forget the failures of the name at this place."""
+    now = timezone.now()
     with transaction.atomic():
-        row = _lock_row(peer, "", timezone.now())
-        row.count = max(row.count - 1, 0)
-        if row.until and row.count < _read_peer_limit().most:
-            row.until, row.waits = None, max(row.waits - 1, 0)
-        row.save()
-        if name:
-            FailedLogIns.objects.filter(
-                peer=_normalize_peer(peer), name_digest=_digest_name(name)
-            ).delete()
+        for row, limit in _lock_rows(peer, name, device, now):
+            if row.name_digest and row.peer:
+                row.delete()
+                continue
+            row.count = max(row.count - 1, 0)
+            if row.until and not _is_full(row, limit):
+                row.until, row.waits = None, max(row.waits - 1, 0)
+            row.save()
+
+
+def forget_guesses(*, name: str) -> None:
+    """Forget all failures of a name: what was guessed at is no longer its password."""
+    FailedLogIns.objects.filter(name_digest=_digest_name(name)).delete()
 
 
 def sweep_log_ins(*, now: datetime | None = None) -> int:
@@ -79,19 +97,29 @@ def sweep_log_ins(*, now: datetime | None = None) -> int:
     return rows.delete()[0]
 
 
-def _read_name_limit() -> _Limit:
-    return _Limit(conf.log_in_attempts, OF_A_NAME)
+def _lock_rows(
+    peer: str, name: str, device: str, now: datetime
+) -> list[tuple[FailedLogIns, _Limit]]:
+    """Lock the counts of an attempt, always in this order, so that two never deadlock."""
+    place = _normalize_peer(peer)
+    at_place = _Limit(conf.log_in_attempts, OF_A_NAME)
+    rows = [(_lock_row(place, "", now), _Limit(conf.log_in_attempts_of_address, OF_A_PEER))]
+    if name:
+        # Queried for every name, so that an unknown one takes the same path.
+        user = User.objects.filter(username=name).first()
+        rows.append((_lock_row(device or place, name, now, user), at_place))
+        if not device:
+            of_account = _Limit(conf.log_in_attempts_of_account, AN_HOUR, is_steady=True)
+            rows.append((_lock_row(EVERYWHERE, name, now, user), of_account))
+    if not device:
+        of_site = _Limit(conf.log_in_attempts_of_site, AN_HOUR, is_steady=True)
+        rows.append((_lock_row(EVERYWHERE, "", now), of_site))
+    return rows
 
 
-def _read_peer_limit() -> _Limit:
-    return _Limit(conf.log_in_attempts_of_address, OF_A_PEER)
-
-
-def _lock_row(peer: str, name: str, now: datetime) -> FailedLogIns:
-    # Queried for every name, so that an unknown one takes the same path.
-    user = User.objects.filter(username=name).only("pk").first()
+def _lock_row(peer: str, name: str, now: datetime, user: User | None = None) -> FailedLogIns:
     row, _ = FailedLogIns.objects.select_for_update().get_or_create(
-        peer=_normalize_peer(peer),
+        peer=peer,
         name_digest=_digest_name(name) if name else "",
         defaults={"began_at": now, "user": user},
     )
@@ -101,19 +129,47 @@ def _lock_row(peer: str, name: str, now: datetime) -> FailedLogIns:
 def _count(row: FailedLogIns, limit: _Limit, now: datetime) -> None:
     if now >= max(row.began_at, row.until or row.began_at) + FORGOTTEN_AFTER:
         row.waits = 0
-    if now >= row.began_at + limit.window:
+    if limit.is_steady:
+        _drain(row, limit, now)
+    elif now >= row.began_at + limit.window:
         row.began_at, row.count = now, 0
     row.count += 1
     row.until = None
-    if limit.most and row.count >= limit.most:
+    if _is_full(row, limit):
         wait = min(FIRST_WAIT * 2 ** min(row.waits, 10), LONGEST_WAIT)
-        row.until, row.waits = now + wait, row.waits + 1
-        who = row.user.public_id if row.user else "an unknown name" if row.name_digest else "all"
-        logger.warning(
-            "log-ins of %s from %s are refused for %d s after %d attempts",
-            who, row.peer, wait.total_seconds(), row.count,
-        )  # fmt: skip
+        row.until = row.began_at + _step(limit) if limit.is_steady else now + wait
+        row.waits += 1
+        _log_wait(row, row.until - now)
     row.save()
+
+
+def _is_full(row: FailedLogIns, limit: _Limit) -> bool:
+    most = _half(limit) if limit.is_steady else limit.most
+    return bool(limit.most) and row.count >= most
+
+
+def _half(limit: _Limit) -> int:
+    """Attempts at once; as many again drain within the window, which makes the whole limit."""
+    return max(limit.most // 2, 1)
+
+
+def _step(limit: _Limit) -> timedelta:
+    return limit.window / _half(limit)
+
+
+def _drain(row: FailedLogIns, limit: _Limit, now: datetime) -> None:
+    drained = max((now - row.began_at) // _step(limit), 0)
+    row.count = max(row.count - drained, 0)
+    row.began_at = row.began_at + drained * _step(limit) if row.count else now
+    row.waits = row.waits if row.count else 0
+
+
+def _log_wait(row: FailedLogIns, wait: timedelta) -> None:
+    who = row.user.public_id if row.user else "an unknown name" if row.name_digest else "all"
+    logger.warning(
+        "log-ins of %s from %s are refused for %d s after %d attempts",
+        who, row.peer or "all addresses", wait.total_seconds(), row.count,
+    )  # fmt: skip
 
 
 def _normalize_peer(peer: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from conversations.models.account_events import AccountEvent
 from conversations.models.approvals import Approval, ApprovalRule, Decision
 from conversations.models.attachments import Attachment
 from conversations.models.budgets import Budget, BudgetWindow, Grant
@@ -36,6 +37,7 @@ from conversations.models.workspace import FileState, WorkspaceFile
 __all__ = [
     "ALLOWED",
     "LIVE",
+    "AccountEvent",
     "AnchorMark",
     "ApiCall",
     "ApiModel",

@@ -1,4 +1,4 @@
-"""Failed log-ins, counted for a name from an address, and for an address with any name.
+"""Failed log-ins, counted for an address, for a name at it, at a known device, and everywhere.
 
 A password may have been typed as the name, so only the digest of the name is stored; a known person
 is referenced.
@@ -12,8 +12,8 @@ from conversations.models.people import User
 
 
 class FailedLogIns(models.Model):
-    #: An IPv4 address, or the /64 network that one IPv6 customer has.
-    peer = models.CharField("address", max_length=64)
+    #: An IPv4 address, the /64 network that one IPv6 customer has, or a known device; "" for all.
+    peer = models.CharField("address", max_length=64, blank=True)
     #: "" for all names from the address together.
     name_digest = models.CharField(max_length=64, blank=True, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, blank=True)

@@ -14,6 +14,7 @@ from typing import Any
 
 from django.db import connection
 
+from conversations.accounts.account_events import sweep_account_events
 from conversations.accounts.throttle import sweep_log_ins
 from conversations.audit.anchors import anchor_if_due
 from conversations.conf import conf
@@ -115,6 +116,7 @@ async def run_maintenance() -> None:
         sweep_unsent,
         sweep_workspaces,
         sweep_log_ins,
+        sweep_account_events,
         anchor_if_due,
     ):
         await run_db(work)

@@ -17,6 +17,7 @@ from django.urls import reverse_lazy
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from conversations.accounts.account_events import Kind, list_account_events, record_event
 from conversations.accounts.people import end_sessions, save_preferences
 from conversations.accounts.preferences import read_preferences
 from conversations.reductions.policy import list_numbers_or_problem
@@ -92,12 +93,14 @@ class Account(PasswordChangeView):
     form_class = NewPasswordForm
 
     def get_form_kwargs(self) -> dict[str, Any]:
-        return super().get_form_kwargs() | {"peer": read_peer(self.request)}
+        return super().get_form_kwargs() | {"request": self.request}
 
     def form_invalid(self, form: Any) -> HttpResponse:
         return set_throttle_status(super().form_invalid(form))
 
     def form_valid(self, form: Any) -> HttpResponse:
+        user = require_user(self.request)
+        record_event(user=user, kind=Kind.PASSWORD_CHANGED, peer=read_peer(self.request))
         add_notice(self.request, _("The password was changed. Other devices are logged out."))
         return super().form_valid(form)
 
@@ -105,7 +108,7 @@ class Account(PasswordChangeView):
         return (
             super().get_context_data(**kwargs)
             | build_page_context(self.request)
-            | {"tab": "account"}
+            | {"tab": "account", "events": list_account_events(require_user(self.request).pk)}
         )
 
 

@@ -68,6 +68,7 @@ CONTENT = {
 }
 #: Names, numbers, codes, digests, and what staff write themselves.
 FACTS = {
+    "AccountEvent": "peer",
     "AnchorMark": "digest",
     "ApiCall": "binding body_digest chain model",
     "ApiModel": "id lifecycle",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from django.contrib.auth.forms import AuthenticationForm
+
 from conversations.library.search import ExcerptPiece, SearchPage, SearchResult
 from conversations.library.sidebar import Counts
 from conversations.transcript.shapes import ConversationRow
@@ -80,4 +82,10 @@ SHELVES: dict[str, Any] = {
     "conversations/_partials/list_changed.html": rows,
     "conversations/trash.html": lambda words="x": framed(words) | {"rows": [row(words)]},
     "conversations/data.html": data,
+    "conversations/settings/email_address.html": lambda words="x": (
+        framed(words) | {"form": AuthenticationForm(data={"username": words}), "sends_mail": True}
+    ),
+    "conversations/settings/email_confirm.html": lambda words="x": (
+        framed(words) | {"address": words}
+    ),
 }

@@ -34,22 +34,28 @@ POSTS = {
     "restore_files", "empty_files", "log_out_elsewhere", *OF_HAND,
 }  # fmt: skip
 OF_THE_TRASH = {"bring_back", "erase"}
+OF_A_RESET = {"password_reset", "password_reset_confirm"}
 PUBLIC = {"login", "log_in_again", "logout", "live", "ready", "setup", "favicon", "metrics"}
+PUBLIC |= OF_A_RESET | {"password_reset_sent"}
 OF_A_PERSON = {"appearance_settings", "chat_settings", "shortcuts_settings", "account_settings"}
-OF_A_PERSON |= {"mail_settings"}
-BOTH = {
-    "compact",
-    "edit",
-    "files",
-    "workspace",
-    "login",
-    "log_in_again",
-    "setup",
-    "favicon",
-    "lab",
-    "settings",
-    "tools",
-} | OF_A_PERSON
+OF_A_PERSON |= {"mail_settings", "change_email", "confirm_email"}
+BOTH = (
+    {
+        "compact",
+        "edit",
+        "files",
+        "workspace",
+        "login",
+        "log_in_again",
+        "setup",
+        "favicon",
+        "lab",
+        "settings",
+        "tools",
+    }
+    | OF_A_PERSON
+    | OF_A_RESET
+)
 
 
 def views(patterns: Any = None, before: str = "") -> list[tuple[str, str]]:
@@ -80,7 +86,7 @@ def address(route: str, public_id: Any, seq: int = 1) -> str:
         "<uuid:public_id>": str(public_id), "<int:number>": "1", "<int:seq>": str(seq),
         "<str:id>": "toolu_1", "<str:token>": "token", "<str:form>": "md",
         "<uuid:account_id>": UNKNOWN, "<uuid:file_id>": UNKNOWN, "<uuid:client_id>": UNKNOWN,
-        "<uuid:batch>": UNKNOWN,
+        "<uuid:batch>": UNKNOWN, "<str:uidb64>": "MQ",
         "<int:n>": "1", "<int:index>": "0", "<int:step>": "1", "<int:a>": "1", "<int:b>": "3",
     }  # fmt: skip
     if "/answers/" in route:
@@ -117,7 +123,8 @@ def test_the_urls_are_those_that_this_file_knows() -> None:
     assert {name for _, name in VIEWS} == {
         "home", "new_chat", "start", "chat", "send", "stop", "retry", "reduction", "tool_output",
         "edit", "show", "continue", "send_queued", "take_back", "fork", "decide",
-        "preferences", "log_in_again", "log_out_elsewhere", "largest", *OF_A_PERSON,
+        "preferences", *OF_A_RESET, "password_reset_sent", "log_in_again", "log_out_elsewhere",
+        "largest", *OF_A_PERSON,
         "usage", "usage_csv", "budget_notices", "put_notice_away", "context_settings",
         "lab", "settings", "choose_model", "new_model", "tools", "pin", "unpin", "restore", "undo",
         "login", "logout", "setup", "live", "ready", "favicon", "metrics",

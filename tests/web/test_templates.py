@@ -109,6 +109,15 @@ PAGES: dict[str, Any] = {
         "form": Login({"username": words}),
         "next": words,
     },
+    "registration/reset.html": lambda words="x": {
+        "form": Login({"username": words}),
+        "sends_mail": True,
+    },
+    "registration/reset_sent.html": lambda words="x": {"hours": 4},
+    "registration/reset_confirm.html": lambda words="x": {
+        "form": Login({"username": words}),
+        "validlink": True,
+    },
     "setup.html": lambda words="x": {"form": Login({"username": words})},
 } | SHELVES
 

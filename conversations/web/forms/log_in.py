@@ -7,19 +7,24 @@ from contextlib import contextmanager
 from typing import Any
 
 from django import forms
-from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.debug import sensitive_variables
 
+from conversations.accounts.known_devices import cookie_name, find_device
 from conversations.accounts.throttle import LogInThrottled, admit_log_in, forgive_log_in
 
 
 def read_peer(request: HttpRequest) -> str:
     """Return the address of the client, as the server reports the connection."""
     return str(request.META.get("REMOTE_ADDR") or "")
+
+
+def read_device(request: HttpRequest, name: str) -> str:
+    """Return the id of the browser if the person of the name logged in with it before."""
+    return find_device(request.COOKIES.get(cookie_name(), ""), name)
 
 
 def describe_wait(seconds: int) -> str:
@@ -31,8 +36,8 @@ def describe_wait(seconds: int) -> str:
         else ngettext("%(count)d minute", "%(count)d minutes", minutes) % {"count": minutes}
     )
     return _(
-        "Too many failed log-ins. Wait %(wait)s, then try again. If you have forgotten your"
-        " password, an administrator can give you a new one."
+        "Too many failed log-ins. Wait %(wait)s, then try again. If it is urgent, or you have"
+        " forgotten your password, set a new one with a link by e-mail."
     ) % {"wait": wait}
 
 
@@ -43,15 +48,16 @@ class CountedForm(forms.Form):
     wait = 0
 
     @contextmanager
-    def counted(self, *, peer: str, name: str) -> Iterator[None]:
+    def counted(self, request: HttpRequest, *, name: str) -> Iterator[None]:
         """Count an attempt; it is not counted when the block ends without an error."""
+        peer, device = read_peer(request), read_device(request, name)
         try:
-            admit_log_in(peer=peer, name=name)
+            admit_log_in(peer=peer, name=name, device=device)
         except LogInThrottled as error:
             self.wait = error.seconds
             raise forms.ValidationError(describe_wait(error.seconds), code=error.code) from error
         yield
-        forgive_log_in(peer=peer, name=name)
+        forgive_log_in(peer=peer, name=name, device=device)
 
 
 class LogInForm(CountedForm, AuthenticationForm):
@@ -61,22 +67,18 @@ class LogInForm(CountedForm, AuthenticationForm):
         if not name or not password:
             return super().clean() or {}
         assert self.request is not None  # noqa: S101
-        with self.counted(peer=read_peer(self.request), name=name):
+        with self.counted(self.request, name=name):
             return super().clean() or {}
-
-
-class StaffLogInForm(LogInForm, AdminAuthenticationForm):
-    """The admin's form: people who are not staff get the same error as for a wrong password."""
 
 
 class NewPasswordForm(CountedForm, PasswordChangeForm):
     """A new password; attempts at the old one count like attempts to log in."""
 
-    def __init__(self, *args: Any, peer: str = "", **kwargs: Any) -> None:
+    def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.peer = peer
+        self.request = request
 
     @sensitive_variables()
     def clean_old_password(self) -> str:
-        with self.counted(peer=self.peer, name=self.user.get_username()):
+        with self.counted(self.request, name=self.user.get_username()):
             return super().clean_old_password()

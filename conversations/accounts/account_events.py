@@ -1,0 +1,68 @@
+"""Events of an account: recorded for its page, and told by mail when they may be an attack."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.utils import timezone, translation
+from django.utils.translation import gettext as _
+
+from conversations.accounts.account_mail import send_account_mail
+from conversations.accounts.preferences import read_preferences
+from conversations.models import AccountEvent, User
+
+Kind = AccountEvent.Kind
+#: Events are shown and kept for so long.
+KEPT_FOR = timedelta(days=90)
+#: Shown on the account's page.
+MOST_SHOWN = 12
+
+
+@transaction.atomic
+def record_event(*, user: User, kind: Kind, peer: str = "") -> AccountEvent:
+    """Record an event; after the transaction the person is told by mail, where there is one."""
+    event = AccountEvent.objects.create(user=user, kind=kind, peer=peer[:64], at=timezone.now())
+    if kind != Kind.RESET_ASKED:
+        transaction.on_commit(lambda: _tell(user, event))
+    return event
+
+
+def list_account_events(user_id: int) -> list[AccountEvent]:
+    """Return the newest events."""
+    since = timezone.now() - KEPT_FOR
+    return list(AccountEvent.objects.filter(user=user_id, at__gt=since)[:MOST_SHOWN])
+
+
+def take_unseen_guessing(user_id: int) -> datetime | None:
+    """Return when the person's password was last guessed at, once; None: not since the last one."""
+    rows = AccountEvent.objects.filter(user=user_id, kind=Kind.GUESSED, is_shown=False)
+    newest = rows.first()
+    if newest is not None:
+        rows.update(is_shown=True)
+    return newest.at if newest is not None else None
+
+
+def count_recent(user_id: int, kind: Kind, span: timedelta) -> int:
+    since = timezone.now() - span
+    return AccountEvent.objects.filter(user=user_id, kind=kind, at__gt=since).count()
+
+
+def sweep_account_events() -> int:
+    """Delete events that are no longer shown; return how many."""
+    return AccountEvent.objects.filter(at__lt=timezone.now() - KEPT_FOR).delete()[0]
+
+
+def _tell(user: User, event: AccountEvent) -> None:
+    with translation.override(read_preferences(user.preferences).language or None):
+        text = _(
+            "%(what)s.\n\nAccount: %(name)s\nTime: %(time)s\nAddress: %(peer)s\n\n"
+            "If this was you, there is nothing to do. If not, set a new password: it ends all"
+            " other sessions."
+        ) % {
+            "what": event.get_kind_display(),
+            "name": user.get_username(),
+            "time": event.at.strftime("%Y-%m-%d %H:%M UTC"),
+            "peer": event.peer or _("unknown"),
+        }
+        send_account_mail(to=user.email, subject=str(event.get_kind_display()), text=text)

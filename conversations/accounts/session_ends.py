@@ -1,0 +1,45 @@
+"""When sessions end: some time after the last request, and some time after the log-in.
+
+The end is the session's own expiry date, so pages and sockets agree on it. It is moved only once a
+tenth of the idle time has passed, so most requests write nothing.
+"""
+
+from __future__ import annotations
+
+import time
+
+from django.contrib.sessions.backends.base import SessionBase
+
+from conversations.conf import conf
+
+BEGAN, MOVED = "began", "moved"
+_HOUR = 3_600
+
+
+def begin_session(session: SessionBase, now: float | None = None) -> None:
+    """Note the log-in, and set the first end."""
+    session[BEGAN] = int(time.time() if now is None else now)
+    _move_end(session, session[BEGAN])
+
+
+def renew_session(session: SessionBase, now: float | None = None) -> bool:
+    """Move the end of a session in use; return False if it has lasted its whole time."""
+    now = time.time() if now is None else now
+    if BEGAN not in session:
+        # Of a log-in before this was noted.
+        begin_session(session, now)
+    whole, idle = conf.session_hours * _HOUR, conf.session_idle_hours * _HOUR
+    passed = now - session.get(MOVED, 0)
+    if (whole and now >= session[BEGAN] + whole) or (idle and passed >= idle):
+        return False
+    if idle and passed > idle / 10:
+        _move_end(session, now)
+    return True
+
+
+def _move_end(session: SessionBase, now: float) -> None:
+    session[MOVED] = int(now)
+    left = [hours * _HOUR for hours in (conf.session_idle_hours,) if hours]
+    if conf.session_hours:
+        left.append(int(session[BEGAN] + conf.session_hours * _HOUR - now))
+    session.set_expiry(max(min(left, default=10 * 365 * 24 * _HOUR), 1))

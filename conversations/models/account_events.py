@@ -1,0 +1,32 @@
+"""What happened to an account, for the person to check: shown on its page and sent by mail."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from conversations.models.people import User
+
+
+class AccountEvent(models.Model):
+    class Kind(models.TextChoices):
+        GUESSED = "guessed", _("Somebody guessed at your password; further attempts were refused")
+        RESET_ASKED = "reset_asked", _("A link to a new password was asked for")
+        PASSWORD_RESET = "password_reset", _("A new password was set with a link from a mail")
+        PASSWORD_CHANGED = "password_changed", _("The password was changed")
+        EMAIL_CHANGED = "email_changed", _("The e-mail address was changed")
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="account_events")
+    kind = models.CharField(max_length=24, choices=Kind)
+    #: The address it came from, as the server saw it.
+    peer = models.CharField("address", max_length=64, blank=True)
+    at = models.DateTimeField()
+    #: The person was told on a page.
+    is_shown = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ["-at", "-id"]
+        indexes = [models.Index(fields=["user", "-at"], name="events_of_an_account")]
+
+    def __str__(self) -> str:
+        return self.kind

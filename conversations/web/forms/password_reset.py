@@ -1,0 +1,57 @@
+"""Forms of a forgotten password: the address that a link is sent to, and the new password."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth.forms import PasswordResetForm, SetPasswordForm
+from django.template.loader import render_to_string
+from django.utils.translation import gettext as _
+
+from conversations.accounts.account_events import Kind, count_recent, record_event
+from conversations.accounts.account_mail import send_account_mail
+from conversations.accounts.throttle import forget_guesses
+from conversations.conf import conf
+from conversations.models import User
+
+if TYPE_CHECKING:
+    _SetPasswordForm = SetPasswordForm[User]
+else:
+    _SetPasswordForm = SetPasswordForm
+
+#: Links that one account is sent within an hour.
+MOST_LINKS = 5
+
+
+class AskForm(PasswordResetForm):
+    """The address; Django finds the accounts that have it and makes their links."""
+
+    peer = ""
+
+    def send_mail(
+        self,
+        subject_template_name: Any,
+        email_template_name: Any,
+        context: dict[str, Any],
+        from_email: Any,
+        to_email: str,
+        html_email_template_name: Any = None,
+    ) -> None:
+        user = context["user"]
+        if count_recent(user.pk, Kind.RESET_ASKED, timedelta(hours=1)) >= MOST_LINKS:
+            return
+        record_event(user=user, kind=Kind.RESET_ASKED, peer=self.peer)
+        context |= {"hours": conf.mailed_link_hours, "peer": self.peer}
+        text = render_to_string("registration/reset_mail.txt", context)
+        send_account_mail(to=to_email, subject=_("Set a new password"), text=text)
+
+
+class ResetForm(_SetPasswordForm):
+    """The new password of somebody who has the link."""
+
+    def save(self, commit: bool = True) -> User:
+        user = super().save(commit)
+        forget_guesses(name=user.get_username())
+        record_event(user=user, kind=Kind.PASSWORD_RESET)
+        return user

@@ -1,0 +1,52 @@
+"""What every way in ends with: the session's end, the known device, and what the person is told.
+
+All of it hangs on Django's own signal, so a password, a reset link, a provider and a passkey agree.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.contrib.auth.signals import user_logged_in
+from django.dispatch import receiver
+from django.http import HttpRequest, HttpResponseBase
+from django.utils.formats import date_format
+from django.utils.timezone import localtime
+from django.utils.translation import gettext as _
+
+from conversations.accounts.account_events import take_unseen_guessing
+from conversations.accounts.known_devices import KEPT_FOR_DAYS, cookie_name, remember_device
+from conversations.accounts.session_ends import begin_session
+
+if TYPE_CHECKING:
+    from conversations.models import User
+
+
+@receiver(user_logged_in, dispatch_uid="agentweb.sign_in")
+def complete_sign_in(sender: Any, request: HttpRequest, user: User, **_kwargs: Any) -> None:
+    begin_session(request.session)
+    request.signed_in = user  # type: ignore[attr-defined]
+    guessed_at = take_unseen_guessing(user.pk)
+    if guessed_at is not None:
+        text = _(
+            "Somebody tried many passwords for your account, last on %(time)s; further attempts"
+            " were refused. If it was not you, set a new password and add a second factor."
+        ) % {"time": date_format(localtime(guessed_at), "DATETIME_FORMAT")}
+        messages.warning(request, text, fail_silently=True)
+
+
+def keep_device(request: HttpRequest, response: HttpResponseBase) -> None:
+    """Remember the browser of somebody who has just logged in."""
+    user = getattr(request, "signed_in", None)
+    if user is None:
+        return
+    name = cookie_name()
+    response.set_cookie(
+        name,
+        remember_device(request.COOKIES.get(name, ""), user),
+        max_age=KEPT_FOR_DAYS * 86_400,
+        httponly=True,
+        samesite="Lax",
+        secure=name.startswith("__Host-"),
+    )

@@ -1,0 +1,165 @@
+"""A thousand guesses at one account from a thousand addresses: few judged, the owner gets in, told.
+
+What was judged is counted where Django computes a password's hash, not by the throttle's own rows.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from django.contrib.auth import hashers
+from django.core import mail
+from django.test import Client
+from django.utils import timezone
+
+from conversations.accounts import account_mail, throttle
+from conversations.models import AccountEvent, User
+from tests.support import people_and_turns
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PASSWORD, NEW = "correct horse battery", "another horse battery"
+HOUR = 3_600.0
+#: Seconds at which the guesses come.
+PACES = {
+    "at once": [0.0] * 1_000,
+    "evenly": [at * 3.6 for at in range(1_000)],
+    "around the hour": [HOUR - 1 + at * 0.002 for at in range(1_000)],
+    "for two hours": [at * 7.2 for at in range(1_000)],
+}
+
+
+@pytest.fixture(autouse=True)
+def ada(db: None) -> User:
+    user = User(username="ada", email="ada@example.org")
+    user.set_password(PASSWORD)
+    user.save()
+    return user
+
+
+@pytest.fixture
+def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The passwords that were judged."""
+    found: list[str] = []
+    encode = hashers.MD5PasswordHasher.encode
+
+    def counted(self: Any, password: str, salt: str) -> str:
+        found.append(password)
+        return encode(self, password, salt)
+
+    monkeypatch.setattr(hashers.MD5PasswordHasher, "encode", counted)
+    return found
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> dict[str, datetime]:
+    found = {"now": timezone.now()}
+    moving = SimpleNamespace(now=lambda: found["now"])
+    monkeypatch.setattr(throttle, "timezone", moving)
+    return found
+
+
+def attempt(client: Client, password: str) -> Any:
+    return client.post("/accounts/login/", {"username": "ada", "password": password})
+
+
+def guess(at: int) -> int:
+    peer = f"10.{at >> 8}.{at & 255}.7"
+    status: int = attempt(Client(REMOTE_ADDR=peer), f"guess {at}").status_code
+    return status
+
+
+def attack(count: int = 60) -> None:
+    assert {guess(at) for at in range(count)} == {200, 429}
+
+
+def wait_for_mails() -> list[Any]:
+    """Return the mails that were sent, once their threads are done."""
+    for _ in range(2):
+        account_mail.send_account_mail(to="end@example.org", subject="end", text="").result(60)  # type: ignore[union-attr]
+    return [each for each in mail.outbox if each.to != ["end@example.org"]]
+
+
+@pytest.mark.parametrize("pace", PACES)
+def test_of_a_thousand_guesses_at_most_a_hundred_an_hour_are_judged(
+    pace: str, hashed: list[str], clock: dict[str, datetime]
+) -> None:
+    start, judged = clock["now"], []
+    for at, seconds in enumerate(PACES[pace]):
+        clock["now"] = start + timedelta(seconds=seconds)
+        before = len(hashed)
+        status = guess(at)
+        assert (status == 200) == (len(hashed) > before)
+        judged += [seconds] * (len(hashed) - before)
+    assert len(hashed) >= 50
+    for begin in judged:
+        assert sum(begin <= each < begin + HOUR for each in judged) <= 100
+
+
+def test_another_account_is_not_held_up_by_them(ada: User) -> None:
+    eve = User(username="eve")
+    eve.set_password(PASSWORD)
+    eve.save()
+    attack()
+    sent = {"username": "eve", "password": PASSWORD}
+    assert Client().post("/accounts/login/", sent).status_code == 302
+
+
+def test_the_site_has_a_limit_over_all_names(settings: Any) -> None:
+    settings.AGENTWEB_LOG_IN_ATTEMPTS_OF_SITE = 20
+    found = []
+    for at in range(30):
+        client = Client(REMOTE_ADDR=f"10.0.{at}.7")
+        sent = {"username": f"name{at}", "password": "x"}
+        found.append(client.post("/accounts/login/", sent).status_code)
+    assert found == [200] * 10 + [429] * 20
+
+
+def test_a_device_of_before_gets_in_and_is_told_once(ada: User) -> None:
+    owner = Client(REMOTE_ADDR="192.0.2.9")
+    assert attempt(owner, PASSWORD).status_code == 302
+    owner.post("/accounts/logout/")
+    attack()
+    assert attempt(Client(REMOTE_ADDR="192.0.2.9"), PASSWORD).status_code == 429
+    assert attempt(owner, PASSWORD).status_code == 302
+    assert "Somebody tried many passwords" in owner.get("/c/new/").content.decode()
+    assert "Somebody tried many passwords" not in owner.get("/c/new/").content.decode()
+    assert "Somebody guessed at your password" in owner.get("/settings/account/").content.decode()
+    events = AccountEvent.objects.filter(user=ada)
+    assert [event.kind for event in events] == ["guessed"]
+    told = wait_for_mails()
+    assert [each.to for each in told] == [["ada@example.org"]]
+    assert "Somebody guessed at your password" in told[0].subject
+
+
+def test_a_known_device_is_held_up_by_its_own_guesses_and_is_of_one_account(ada: User) -> None:
+    people_and_turns.person("eve").set_password(PASSWORD)
+    owner = Client(REMOTE_ADDR="192.0.2.9")
+    attempt(owner, PASSWORD)
+    owner.post("/accounts/logout/")
+    assert [attempt(owner, "no").status_code for _ in range(6)] == [200] * 5 + [429]
+    stolen = Client(REMOTE_ADDR="192.0.2.10")
+    stolen.cookies = owner.cookies
+    assert attempt(stolen, PASSWORD).status_code == 429
+    forged = Client(REMOTE_ADDR="192.0.2.11")
+    forged.cookies["known-device"] = owner.cookies["known-device"].value[:-2] + "xx"
+    assert attempt(forged, PASSWORD).status_code == 302
+
+
+def test_a_link_by_mail_lets_the_owner_in_while_guesses_go_on(settings: Any, ada: User) -> None:
+    settings.SENDS_MAIL = True
+    attack()
+    owner = Client(REMOTE_ADDR="192.0.2.9")
+    assert attempt(owner, PASSWORD).status_code == 429
+    owner.post("/accounts/reset/", {"email": "ada@example.org"})
+    letter = next(each for each in wait_for_mails() if "new password" in each.subject)
+    link = re.search(r"http://testserver(\S+)", letter.body)
+    assert link
+    form = owner.get(link[1])["Location"]
+    sent = {"new_password1": NEW, "new_password2": NEW}
+    assert owner.post(form, sent)["Location"] == "/accounts/login/"
+    attack()
+    assert attempt(owner, NEW).status_code == 302

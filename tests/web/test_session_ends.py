@@ -1,0 +1,86 @@
+"""When sessions end: idle, and whole; pages and sockets go by the same date."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from conversations.accounts import session_ends
+from conversations.accounts.session_ends import begin_session, renew_session
+from tests.support import people_and_turns
+from tests.web.pages import client_of
+
+pytestmark = pytest.mark.django_db
+HOUR = 3_600
+
+
+def hours_left() -> float:
+    return (Session.objects.get().expire_date - timezone.now()).total_seconds() / HOUR
+
+
+def pass_hours(client: Client, hours: float) -> None:
+    """Make the session as old as it will be."""
+    session = client.session
+    for name in (session_ends.BEGAN, session_ends.MOVED):
+        session[name] = int(session[name] - hours * HOUR)
+    session.save()
+
+
+@pytest.fixture
+def client(settings: Any) -> Client:
+    settings.AGENTWEB_SESSION_IDLE_HOURS, settings.AGENTWEB_SESSION_HOURS = 10, 24
+    return client_of(people_and_turns.person())
+
+
+def status(client: Client) -> int:
+    found: int = client.get("/usage/").status_code
+    return found
+
+
+def test_a_session_ends_some_hours_after_the_last_request(client: Client) -> None:
+    assert 9.9 < hours_left() <= 10
+    pass_hours(client, 9)
+    assert status(client) == 200
+    assert 9.9 < hours_left() <= 10
+    pass_hours(client, 10)
+    assert status(client) == 302
+    assert not Session.objects.exists()
+
+
+def test_a_session_ends_some_hours_after_the_log_in_however_it_is_used(client: Client) -> None:
+    for _ in range(2):
+        pass_hours(client, 9)
+        assert status(client) == 200
+    assert 5.9 < hours_left() <= 6
+    pass_hours(client, 6)
+    assert status(client) == 302
+
+
+def test_most_requests_write_nothing(client: Client) -> None:
+    status(client)
+    with CaptureQueriesContext(connection) as asked:
+        status(client)
+    assert [each for each in asked if "UPDATE" in each["sql"]] == []
+
+
+def test_a_session_from_before_the_rule_begins_now(client: Client) -> None:
+    session = client.session
+    del session[session_ends.BEGAN], session[session_ends.MOVED]
+    session.save()
+    assert status(client) == 200
+    assert abs(client.session[session_ends.BEGAN] - time.time()) < HOUR
+
+
+def test_without_limits_a_session_goes_on(settings: Any, client: Client) -> None:
+    settings.AGENTWEB_SESSION_IDLE_HOURS = settings.AGENTWEB_SESSION_HOURS = 0
+    session = client.session
+    begin_session(session, 0)
+    assert renew_session(session, 9e9)
+    assert session.get_expiry_age() > 24 * HOUR * 365
