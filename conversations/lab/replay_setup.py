@@ -33,8 +33,8 @@ class World:
     #: Whether the API clears tool results and compacts on demand for this model.
     clears: bool = False
     compacts: bool = False
-    #: Whether facts that are not in view are searched for, like the recall tool does.
-    searches: bool = False
+    #: Whether facts the agent made are scored too, and recalling those out of view is billed.
+    bills_recalls: bool = False
 
     def envelope(self, record: Record) -> Envelope:
         """Return the envelope of the record's replies."""

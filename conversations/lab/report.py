@@ -16,7 +16,9 @@ from typing import Any
 from conversations.agent.prices import PriceList
 from conversations.agent.usage import Usage
 from conversations.lab.accuracy import find_percentile
+from conversations.lab.fact_search import FactSearch
 from conversations.lab.facts import FactOutcome, FactScorer, Shares
+from conversations.lab.recall_cost import Recalls
 from conversations.lab.records import Record
 from conversations.lab.replay_setup import World
 from conversations.lab.replayer import Replayer, Step
@@ -74,8 +76,13 @@ class Report:
     cost: int = 0
     summary_cost: int = 0
     cost_uncached: int = 0
+    #: Calls of recall that make up for facts out of view, and what they cost.
+    recalls: int = 0
+    recall_cost: int = 0
+    #: Facts that the agent was shown, those of them with a sole source, and facts it made itself.
     facts: Shares = field(default_factory=Shares)
     sole: Shares = field(default_factory=Shares)
+    own: Shares = field(default_factory=Shares)
     decide: list[int] = field(default_factory=list)
     join: list[int] = field(default_factory=list)
 
@@ -108,15 +115,20 @@ class Report:
         self.join.append(step.join_ns)
 
     def add_fact(self, found: FactOutcome) -> None:
-        self.facts.add(found)
-        if found.fact.is_sole:
+        (self.own if found.is_own else self.facts).add(found)
+        if found.fact.is_sole and not found.is_own:
             self.sole.add(found)
+
+    def add_recall(self, usage: Usage, prices: PriceList) -> None:
+        self.recalls += usage.output > 0
+        self.recall_cost += prices.cost(usage)
+        self.cost_uncached += prices.cost(strip_cache(usage))
 
     def merge(self, other: Report) -> None:
         """Add the report of other conversations."""
         for name in (
             "conversations", "calls", "ended", "overruns", "summary_calls", "freed",
-            "prefix_breaks", "cost", "summary_cost", "cost_uncached",
+            "prefix_breaks", "cost", "summary_cost", "cost_uncached", "recalls", "recall_cost",
         ):  # fmt: skip
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.peak = max(self.peak, other.peak)
@@ -128,6 +140,7 @@ class Report:
             mine.merge(more)
         self.facts.merge(other.facts)
         self.sole.merge(other.sole)
+        self.own.merge(other.own)
         self.violations += other.violations
         self.decide += other.decide
         self.join += other.join
@@ -138,17 +151,27 @@ class Report:
 
     @property
     def total_cost(self) -> int:
-        return self.cost + self.summary_cost
+        return self.cost + self.summary_cost + self.recall_cost
 
 
-def simulate_record(record: Record, world: World, watch: Watch | None = None) -> Report:
-    """Replay one conversation and report on it; `watch` is called with every call."""
+def simulate_record(
+    record: Record, world: World, watch: Watch | None = None, search: FactSearch | None = None
+) -> Report:
+    """Replay one conversation and report on it; `watch` is called with every call.
+
+    `search` may be shared by the replays of one record.
+    """
     report = Report(world.policy.name, world.window, conversations=1)
-    scorer = FactScorer(record, searches=world.searches)
+    search, bills = search or FactSearch(record), world.bills_recalls
+    scorer = FactScorer(record, search, with_own=bills)
+    recalls = Recalls(world.tokenizer) if bills else None
     for step in Replayer(record, world).steps():
         report.add_step(step, world.prices)
-        for found in scorer.score(step):
+        outcomes = scorer.score(step)
+        for found in outcomes:
             report.add_fact(found)
+        for usage in recalls.list_usages(step, outcomes) if recalls else ():
+            report.add_recall(usage, world.prices)
         if watch is not None:
             watch(step)
     for found in scorer.list_missed():
@@ -183,8 +206,11 @@ def dump_report(report: Report) -> dict[str, Any]:
         "cost_micros": report.total_cost,
         "summary_cost_micros": report.summary_cost,
         "cost_uncached_micros": report.cost_uncached,
+        "recalls": report.recalls,
+        "recall_cost_micros": report.recall_cost,
         "facts": _dump_shares(report.facts),
         "sole_facts": _dump_shares(report.sole),
+        "own_facts": _dump_shares(report.own),
         "engine_ms": compute_spread(report.decide),
         "join_ms": compute_spread(report.join),
     }
@@ -215,7 +241,7 @@ def _dump_tokens(tokens: Tokens) -> dict[str, int]:
 
 def _dump_shares(shares: Shares) -> dict[str, int]:
     return {
-        "needed": shares.needed, "in_view": shares.in_view,
-        "in_view_or_named": shares.named, "recoverable": shares.recoverable,
-        "in_view_or_found": shares.found,
+        "needed": shares.needed, "in_view": shares.in_view, "in_view_or_named": shares.named,
+        "in_view_or_found": shares.found, "in_view_or_usably_named": shares.usable,
+        "recoverable": shares.recoverable,
     }  # fmt: skip

@@ -98,10 +98,15 @@ def _build_fact_rows(name: str, shares: Callable[[Report], Shares]) -> list[Row]
     return [
         (f"{name}", lambda report: f"{shares(report).needed:,}"),
         ("  in view", lambda r: format_percent(shares(r).in_view, shares(r).needed)),
-        ("  in view or named", lambda r: format_percent(shares(r).named, shares(r).needed)),
-        ("  recoverable", lambda r: format_percent(shares(r).recoverable, shares(r).needed)),
-        ("  in view or found", lambda r: format_percent(shares(r).found, shares(r).needed)),
+        ("  or named", lambda r: format_percent(shares(r).named, shares(r).needed)),
+        ("  or usably named", lambda r: format_percent(shares(r).usable, shares(r).needed)),
+        ("  found of those out of view", lambda r: _format_found(shares(r))),
+        ("  lost", lambda r: f"{shares(r).lost:,}"),
     ]
+
+
+def _format_found(shares: Shares) -> str:
+    return format_percent(shares.found - shares.in_view, shares.needed - shares.in_view)
 
 
 def _format_engine_times(report: Report) -> str:
@@ -159,9 +164,12 @@ _REST: list[Row] = [
     ("prefix breaks", lambda r: f"{r.prefix_breaks:,}"),
     ("cost", lambda r: format_dollars(r.total_cost)),
     ("  of it summaries", lambda r: format_dollars(r.summary_cost)),
+    ("  of it recalls", lambda r: format_dollars(r.recall_cost)),
+    ("recalls", lambda r: f"{r.recalls:,}"),
     ("cost without caching", lambda r: format_dollars(r.cost_uncached)),
     *_build_fact_rows("facts needed", lambda r: r.facts),
     *_build_fact_rows("sole-source facts", lambda r: r.sole),
+    *_build_fact_rows("own doings needed", lambda r: r.own),
     ("rule violations", lambda r: f"{len(r.violations):,}"),
     ("window overruns", lambda r: f"{r.overruns:,}"),
     ("engine ms mean/p95/max", _format_engine_times),

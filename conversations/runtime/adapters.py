@@ -31,6 +31,7 @@ from conversations.context.policy.policy import Policy
 from conversations.context.steps.kinds import KINDS
 from conversations.context.view import wire
 from conversations.context.view.edits import Transformation
+from conversations.context.view.searched_originals import SearchedOriginal
 from conversations.context.view.view import Message
 from conversations.db import run_db
 from conversations.files.workspace import UserWorkspace
@@ -48,7 +49,7 @@ from conversations.toolbox.approvals import ask_person
 from conversations.toolbox.mail_port import Mailboxes
 from conversations.toolbox.web_search import has_read_privately
 from conversations.transcript.originals import recall_original
-from conversations.transcript.search_originals import Original, read_originals, search_originals
+from conversations.transcript.search_originals import read_originals, search_originals
 from conversations.turns import calls, tool_calls
 from conversations.turns.calls import Timing
 from conversations.turns.metrics import count_refusals
@@ -240,7 +241,7 @@ class _Originals:
     async def search(self, query: str, most: int) -> list[FoundOriginal]:
         return await search_originals(await run_db(self._read_all), query, most)
 
-    def _read_all(self) -> list[Original]:
+    def _read_all(self) -> list[SearchedOriginal]:
         return list(read_originals(load_conversation(self._conversation_id)))
 
 

@@ -14,13 +14,11 @@ from django.db.models import QuerySet
 from conversations.context.tokens.media_words import describe_block, read_text
 from conversations.context.view import wire
 from conversations.context.view.blocks import list_result_images, read_result_text
+from conversations.context.view.searched_originals import INPUT, write_input
 from conversations.context.view.stored_blocks import read_blocks
 from conversations.files.attachment_display import expand_for_reading
 from conversations.log.tree import build_path_condition
 from conversations.models import Conversation, Message, ToolCall
-
-#: Suffix of a call's id for the input of the call.
-INPUT = "/input"
 
 
 def read_original(conversation_id: int, id: str) -> str | None:
@@ -97,16 +95,6 @@ def _find_inputs_of(rows: _Rows, id: str) -> str | None:
     message = rows.messages.filter(seq=int(number), kind="answer").first()
     calls = [] if message is None else [b for b in read_blocks(message.content) if "input" in b]
     return "\n\n".join(f"{call['name']}\n{write_input(call['input'])}" for call in calls) or None
-
-
-def write_input(tool_input: Any) -> str:
-    """Write an input as a person would read it: texts as they are, other values as JSON."""
-    if not isinstance(tool_input, dict):
-        return wire.encode(tool_input)
-    return "\n".join(
-        f"{name}: {value if isinstance(value, str) else wire.encode(value)}"
-        for name, value in tool_input.items()
-    )
 
 
 def _find_imported(messages: QuerySet[Message], id: str) -> str | None:

@@ -13,8 +13,7 @@ from conversations.context.pipeline import SummaryWanted
 from conversations.context.policy.policy import PRESETS
 from conversations.context.view import wire
 from conversations.context.view.view import Message
-from conversations.lab import accuracy, report, report_table
-from conversations.lab import facts as facts_of
+from conversations.lab import accuracy, fact_search, report, report_table
 from conversations.lab.legality import LegalityCheck
 from conversations.lab.records import Record
 from conversations.lab.replayer import Replayer
@@ -228,7 +227,7 @@ def test_the_gauge_is_measured_against_recorded_counts() -> None:
 
 def test_a_line_names_every_original_it_lists() -> None:
     line = 'recall "msg_3", "msg_12", "toolu_x-1": read_file a.txt; recall "call_9" for the rest'
-    assert list(facts_of.find_recall_ids(line)) == ["msg_3", "msg_12", "toolu_x-1", "call_9"]
+    assert list(fact_search.find_recall_ids(line)) == ["msg_3", "msg_12", "toolu_x-1", "call_9"]
 
 
 def test_the_markdown_table_has_a_row_for_each_window_and_policy() -> None:

@@ -25,6 +25,7 @@ from conversations.context.view import envelope
 from conversations.lab import report, report_table
 from conversations.lab.accuracy import Accuracy, measure_errors, summarise_errors
 from conversations.lab.cache import find_minimum
+from conversations.lab.fact_search import FactSearch
 from conversations.lab.records import Record, RecordError, read_records
 from conversations.lab.replay_setup import World
 from conversations.lab.replayer import Step
@@ -83,10 +84,6 @@ class Command(BaseCommand):
             help=f"how the API counts: by words, by the package {RECONSTRUCTED} (the default where"
             " it is installed), or like the engine's own estimate",
         )  # fmt: skip
-        parser.add_argument(
-            "--search", action="store_true",
-            help="search for the facts that are not in view, as the recall tool does",
-        )  # fmt: skip
         parser.add_argument("--dump-requests", metavar="DIR", help="write every request there")
         parser.add_argument("--limit", type=int, metavar="N", help="replay at most N records")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -104,10 +101,11 @@ class Command(BaseCommand):
         sums = [Report(world.policy.name, world.window) for world in worlds]
         is_many = len({world.window for world in worlds}) > 1
         for record in records:
+            search = FactSearch(record)
             for world, total in zip(worlds, sums, strict=True):
                 name = f"{world.policy.name}{f'_{world.window}' * is_many}"
                 watch = _make_writer(dump / _make_file_name(name), record) if dump else None
-                found.append((record.id, simulate_record(record, world, watch)))
+                found.append((record.id, simulate_record(record, world, watch, search)))
                 total.merge(found[-1][1])
         gauge = summarise_errors(chain.from_iterable(map(measure_errors, records)))
         self._print(options, worlds, found, sums, gauge)
@@ -203,7 +201,7 @@ def _build_worlds(options: dict[str, Any]) -> Iterator[World]:
             remembered=REMEMBERED,
             clears=model.clears,
             compacts=model.compacts,
-            searches=options["search"],
+            bills_recalls=True,
         )
 
 

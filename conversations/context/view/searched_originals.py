@@ -1,0 +1,82 @@
+"""What `recall` searches: each original of a conversation with its id, a label and its text.
+
+Prompts and the texts of answers are originals by the number of their message, results by the id of
+their call, and inputs of calls by that id with a suffix. Results of `recall` itself are copies of
+other originals, so they are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from conversations.context.view import wire
+from conversations.context.view.blocks import SERVER_CALLS, is_server_result, read_result_text
+from conversations.context.view.message_shape import write_label
+
+#: Suffix of a call's id for the input of the call.
+INPUT = "/input"
+#: The tool whose results are copies of other originals.
+_COPIES = "recall"
+#: Weight of inputs in the ranking: the model's own text repeats what it has read.
+_INPUT_WEIGHT = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedOriginal:
+    """An original that can be found, by the words of its label and its text."""
+
+    id: str
+    label: str
+    text: str
+
+    @property
+    def searched(self) -> str:
+        return f"{self.label}\n{self.text}"
+
+    @property
+    def weight(self) -> float:
+        return _INPUT_WEIGHT if self.id.endswith(INPUT) else 1.0
+
+
+def read_prompt(seq: int, text: str) -> SearchedOriginal:
+    return SearchedOriginal(f"msg_{seq}", "what the user wrote", text)
+
+
+def read_other(
+    seq: int, blocks: Iterable[dict[str, Any]], labels: dict[str, str]
+) -> Iterator[SearchedOriginal]:
+    """Yield the originals of an answer, or of results; `labels` remembers those of the calls."""
+    listed = list(blocks)
+    if text := "\n\n".join(str(b["text"]) for b in listed if b["type"] == "text").strip():
+        yield SearchedOriginal(f"msg_{seq}", "what you wrote", text)
+    for block in listed:
+        yield from _read_block(block, labels)
+
+
+def _read_block(block: dict[str, Any], labels: dict[str, str]) -> Iterator[SearchedOriginal]:
+    kind = block["type"]
+    if kind == "tool_use" or kind in SERVER_CALLS:
+        labels[block["id"]] = write_label(block)
+        if block["name"] != _COPIES:
+            label = f"your input for {labels[block['id']]}"
+            yield SearchedOriginal(block["id"] + INPUT, label, write_input(block["input"]))
+    elif kind == "tool_result" or is_server_result(kind):
+        key = block["tool_use_id"]
+        label = labels.get(key, "")
+        if label.partition(" ")[0] != _COPIES:
+            content = block.get("content", "")
+            is_own = kind == "tool_result"
+            text = read_result_text(content) if is_own else write_input(content)
+            yield SearchedOriginal(key, label, text)
+
+
+def write_input(tool_input: Any) -> str:
+    """Write an input as a person would read it: texts as they are, other values as JSON."""
+    if not isinstance(tool_input, dict):
+        return wire.encode(tool_input)
+    return "\n".join(
+        f"{name}: {value if isinstance(value, str) else wire.encode(value)}"
+        for name, value in tool_input.items()
+    )

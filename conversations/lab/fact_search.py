@@ -1,0 +1,143 @@
+"""Which original has a fact, and whether it is found by the words that the agent was to write.
+
+The query is what stands around the fact in the answer that used it, argument values included,
+without the fact itself; the ranking is that of the tool `recall`. A fact is found if an original
+that has it is among the first three. That depends on the record alone, so every fact is searched at
+most once for all replays. In a request the agent also sees which originals it can read: in lists,
+and in the notices of shortened results. Such a line tells the original apart if it is one of the
+first three that the same query finds among these lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from conversations.context.view.message_shape import write_label
+from conversations.context.view.searched_originals import INPUT, SearchedOriginal
+from conversations.context.view.view import Message, View
+from conversations.lab.own_facts import list_own_facts
+from conversations.lab.records import Fact, Record
+from conversations.lab.said_texts import list_originals, list_values, read_texts
+from tools.text.ranking import Ranking
+
+#: Results and lines that count; characters of the answer on each side of a fact.
+MOST_FOUND, AROUND = 3, 100
+_NAMED = re.compile(r'recall ("[A-Za-z0-9_-]+"(?:, "[A-Za-z0-9_-]+")*)')
+#: A line of the record of actions.
+_ACTION = re.compile(r'^"(msg_\d+(?:/input)?)": ')
+#: Characters of a shortened result by which it can be recognised.
+_HEAD = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The originals that had a fact when it was needed, by id, with their texts.
+
+    `found` is the first of them among the results of the search, "" if there is none; `is_shown`
+    says whether the result itself shows the fact.
+    """
+
+    query: str
+    holding: dict[str, str]
+    found: str
+    is_shown: bool
+
+
+@dataclass(slots=True)
+class IndexLines:
+    """What a view says of originals that can be read: their ids, and the words beside them."""
+
+    labels: dict[str, str] = field(default_factory=dict)
+    lines: list[tuple[tuple[str, ...], str]] = field(default_factory=list)
+
+    def read(self, message: Message) -> None:
+        for block in message.blocks:
+            if block.type == "tool_use":
+                self.labels[block.id] = write_label(block.value)
+            text = "\n".join(read_texts(block.value))
+            if block.type == "tool_result":
+                if ids := tuple(find_recall_ids(text)):
+                    self.lines.append((ids, f"{self.labels.get(block.id, '')}\n{text[:_HEAD]}"))
+            elif "recall" in text or "msg_" in text:
+                for line in text.splitlines():
+                    if ids := tuple(find_recall_ids(line)):
+                        self.lines.append((ids, line))
+
+    def list_told(self, query: str) -> list[str]:
+        """Return the first originals that the lines name for a query, best line first."""
+        ranking = Ranking(query)
+        for at, (_, words) in enumerate(self.lines):
+            ranking.add(str(at), words)
+        best = ranking.list_best(MOST_FOUND)
+        return [key for row in best for key in self.lines[int(row.key)][0]][:MOST_FOUND]
+
+
+class FactSearch:
+    """The originals of one record, and what a search finds in them for each fact."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._originals = list(list_originals(record.messages))
+        self._found: dict[Fact, Finding] = {}
+
+    @cached_property
+    def own_facts(self) -> tuple[Fact, ...]:
+        return list_own_facts(self._record)
+
+    def find(self, fact: Fact, before: int) -> Finding:
+        """Search for a fact among the originals before a message."""
+        if fact not in self._found:
+            self._found[fact] = self._search(fact, before)
+        return self._found[fact]
+
+    def _search(self, fact: Fact, before: int) -> Finding:
+        query = write_query(self._record.messages[fact.used_at], fact)
+        ranking, holding = Ranking(query), dict[str, str]()
+        for at, one in self._originals:
+            if at >= before:
+                break
+            ranking.add(one.id, one.searched, one.weight)
+            if fact.text in one.text:
+                holding |= dict.fromkeys(self._list_ids(at, one), one.text)
+        for row in ranking.list_best(MOST_FOUND):
+            if row.key in holding:
+                return Finding(query, holding, row.key, fact.text in row.passage)
+        return Finding(query, holding, "", is_shown=False)
+
+    def _list_ids(self, at: int, one: SearchedOriginal) -> Iterator[str]:
+        """Yield the ids of an original: its own, and that of its message."""
+        yield one.id
+        seq = self._record.messages[at].seq
+        yield f"msg_{seq}{INPUT}" if one.id.endswith(INPUT) else f"msg_{seq}"
+
+
+def read_index(view: View) -> IndexLines:
+    """Read what a view says of originals; each message is read once."""
+    return view.learn("lab index", IndexLines, IndexLines.read)
+
+
+def write_query(answer: Message, fact: Fact) -> str:
+    """Write the words around a fact in the answer that uses it, without the fact."""
+    parts: list[str] = []
+    for block in answer.blocks:
+        if block.type == "tool_use":
+            parts += list_values([block.value["name"], block.value["input"]])
+        else:
+            parts += read_texts(block.value)
+    text = "\n".join(parts)
+    at = text.find(fact.text)
+    if at < 0:
+        return ""
+    around = text[max(0, at - AROUND) : at + len(fact.text) + AROUND]
+    return around.replace(fact.text, " ")
+
+
+def find_recall_ids(text: str) -> Iterator[str]:
+    """Yield every id that a text names for recall; one line may name several."""
+    for names in _NAMED.findall(text):
+        yield from (name.strip('"') for name in names.split(", "))
+    if match := _ACTION.match(text):
+        yield match[1]

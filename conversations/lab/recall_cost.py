@@ -1,0 +1,71 @@
+"""What it costs to know all the same: the recalls of a replay, so that bills compare.
+
+A policy that removes more has smaller requests, and has to ask for what it removed. So every fact
+that a call needed and that was not in view is recalled before that call, and billed:
+
+- one request more that reads the whole context from the prompt cache (the call itself has written
+  what was new), with the words of a tool call as output, and the result written to the cache; by id
+  where a line of the request tells the original apart, or by a search whose result shows the fact;
+- two if the search finds the original and it must be read then; three if the first search fails and
+  another one is needed;
+- from then on the result is part of the context, read from the cache by every later call, until a
+  reduction breaks the prefix; meanwhile that original costs nothing again.
+
+An original is read as the tool shows it, its first 20,000 characters. That a recalled result makes
+a reduction due earlier is left out, and so is what recalled facts that no record lists would cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from conversations.agent.usage import Usage
+from conversations.lab.facts import FactOutcome
+from conversations.lab.replayer import Step
+from conversations.lab.simulated_tokenizer import Tokenizer
+
+#: Tokens of a call of recall, and of the eight results of a search.
+CALL, SEARCHED = 80, 1_300
+#: Characters that one call shows.
+SHOWN = 20_000
+
+
+class Recalls:
+    """The recalls of one replay, call by call."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._tokens = 0
+        self._known: set[str] = set()
+
+    def list_usages(self, step: Step, outcomes: Iterable[FactOutcome]) -> Iterator[Usage]:
+        """Yield what the recalls before a call are billed, and what carrying their results costs.
+
+        Of the latter only the reading is billed; its context is 0 tokens of input and output.
+        """
+        if step.usage is None:
+            return
+        if not step.keeps_prefix:
+            self._tokens, self._known = 0, set()
+        if self._tokens:
+            yield Usage(0, 0, self._tokens, 0, 0)
+        for outcome in outcomes:
+            for tokens in self._list_results(outcome):
+                yield Usage(0, CALL, step.usage.context + self._tokens, CALL + tokens, 0)
+                self._tokens += CALL + tokens
+
+    def _list_results(self, outcome: FactOutcome) -> Iterator[int]:
+        """Yield the tokens of each result that is needed to know a fact."""
+        finding = outcome.finding
+        if finding is None or not finding.holding or self._known & finding.holding.keys():
+            return
+        chosen = outcome.told or finding.found
+        if not outcome.told:
+            yield SEARCHED
+            if finding.found and finding.is_shown:
+                return
+            if not finding.found:
+                yield SEARCHED
+        chosen = chosen or next(iter(finding.holding))
+        self._known.add(chosen)
+        yield self._tokenizer.text(finding.holding[chosen][:SHOWN])
