@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
@@ -54,13 +55,15 @@ from conversations.turns import calls, tool_calls
 from conversations.turns.calls import Timing
 from conversations.turns.metrics import count_refusals
 from tools.framework.outside_access import WebAccess
-from tools.framework.tool import FoundOriginal, Tool, ToolContext
+from tools.framework.tool import Content, FoundOriginal, Tool, ToolContext
 from tools.framework.toolset import NO_TOOLS, Toolset
 from tools.http.page_cache import PageCaches
 
 if TYPE_CHECKING:
     from conversations.claude.client import Claude
 
+#: Characters of a result that are encoded at once.
+_SMALL = 50_000
 #: Pages that tools have fetched in this process, by person.
 PAGES = PageCaches()
 
@@ -210,7 +213,7 @@ class TurnTools:
                 result = await self._tools.run(use.name, wire.decode(use.input), context)
         finally:
             self._progress.end(use.id)
-        content = wire.encode(result.content)
+        content = await _encode(result.content)
         is_wrong = result.details.get("code") in WRONG
         state: Literal["ok", "error"] = "error" if result.is_error else "ok"
         return ToolDone(content, state, result.details, is_wrong)
@@ -226,6 +229,13 @@ class TurnTools:
 
     async def finished(self, use: ToolUse, done: ToolDone) -> None:
         await run_db(tool_calls.finish_tool, lease=self._lease, tool_use_id=use.id, done=done)
+
+
+async def _encode(content: Content) -> str:
+    """Encode a result, which may have megabytes, without delaying the loop."""
+    if isinstance(content, str) and len(content) <= _SMALL:
+        return wire.encode(content)
+    return await asyncio.to_thread(wire.encode, content)
 
 
 class _Originals:

@@ -48,7 +48,7 @@ def block(**fields: Any) -> ToolResult:
 
 
 async def content(result: Any, most: int = 1_000_000) -> Any:
-    return (await clean_result(result, most)).content
+    return (clean_result(result, most)).content
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ async def content(result: Any, most: int = 1_000_000) -> Any:
     ids=["ascii", "accents", "halves", "nul", "items", "depth", "border"],
 )
 async def test_a_huge_text_keeps_its_beginning_and_says_its_true_size(text: str) -> None:
-    result = await clean_result(text, 1_000_000)
+    result = clean_result(text, 1_000_000)
     kept, _, notice = str(result.content).rpartition("\n")
     clean = re.sub("[\0\ud800-\udfff]", "\ufffd", text)
     assert kept == clean.encode()[:1_000_000].decode(errors="ignore")
@@ -143,20 +143,18 @@ async def test_a_result_has_so_many_blocks() -> None:
     [{"x": "y" * (MOST_DETAILS + 1)}, {"x": object()}, ["x"], {"x": nested(DEEPEST)}],
 )
 async def test_details_that_no_record_takes_are_left_out(details: Any) -> None:
-    assert (await clean_result(ToolResult("a", details=details), 9)).details == {
-        "left_out": "details"
-    }
+    assert (clean_result(ToolResult("a", details=details), 9)).details == {"left_out": "details"}
 
 
 @pytest.mark.parametrize("odd", [None, 7, b"x", ("a",), ToolResult(None)])  # type: ignore[arg-type]
 async def test_what_is_no_result_is_a_failure_of_the_tool(odd: Any, context: ToolContext) -> None:
     with pytest.raises(ResultError):
-        await clean_result(odd, 9)
+        clean_result(odd, 9)
     result = await execute_tool(giving(lambda: odd), {}, context)
     assert (result.is_error, result.details) == (True, {"code": "failed"})
 
 
 async def test_a_result_within_its_cap_is_what_it_was() -> None:
-    assert await clean_result("é" * 500, 1_000) == ToolResult("é" * 500)
+    assert clean_result("é" * 500, 1_000) == ToolResult("é" * 500)
     whole = ToolResult("a", is_error=True, details={"n": [1, None, True, 0.5]})
-    assert await clean_result(whole, 1) == whole
+    assert clean_result(whole, 1) == whole

@@ -8,6 +8,7 @@ import json
 import logging
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -140,9 +141,9 @@ async def test_cancellation_passes_through(context: ToolContext) -> None:
         await asyncio.Event().wait()
         return ""
 
-    begun = asyncio.Event()
+    begun = threading.Event()
     task = asyncio.create_task(execute_tool(build(body), {}, context))
-    await begun.wait()
+    await asyncio.to_thread(begun.wait)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

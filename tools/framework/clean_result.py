@@ -1,14 +1,13 @@
 """A tool's result made fit to be stored and sent: clean text, bounded size, its true size stated.
 
-A result may have any size and shape, so it is read in pieces that take milliseconds, and a large
-one in a thread, so that other answers do not wait. What exceeds the cap is cut between characters
-or left out, and a notice states the full size and SHA-256, so that people can compare it with the
-source.
+A result may have any size and shape, so it is read in pieces that take milliseconds: the thread of
+its tool (tool_threads.py) never holds the interpreter for long. What exceeds the cap is cut between
+characters or left out, and a notice states the full size and SHA-256, so that people can compare it
+with the source.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Iterator
@@ -22,8 +21,6 @@ from tools.framework.tool import Content, ToolResult
 
 #: Characters that are read at a time; takes about as long as the interval of thread switches.
 PIECE = 1 << 16
-#: Characters of a text that is handled without a thread.
-SMALL = 50_000
 #: Most blocks of one result; deepest nesting within one.
 MOST_BLOCKS, DEEPEST = 200, 40
 #: Bytes of the details, which only people see.
@@ -53,19 +50,12 @@ class _Text:
         return self.kept_size < self.size
 
 
-async def clean_result(result: object, most: int) -> ToolResult:
+def clean_result(result: object, most: int) -> ToolResult:
     """Return a result of at most `most` bytes; raises ResultError when it is not one."""
     if isinstance(result, str):
         result = ToolResult(result)
     if not isinstance(result, ToolResult) or not isinstance(result.content, str | list):
         raise ResultError(f"a result is text or a list of blocks, not {type(result).__name__}")
-    content = result.content
-    if isinstance(content, str) and len(content) <= SMALL:
-        return _bound_result(result, most)
-    return await asyncio.to_thread(_bound_result, result, most)
-
-
-def _bound_result(result: ToolResult, most: int) -> ToolResult:
     details = _bound_details(result.details)
     if not isinstance(result.content, str):
         return ToolResult(_bound_blocks(result.content, most), result.is_error, details)

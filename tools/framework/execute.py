@@ -1,9 +1,10 @@
 """Run one tool so that every outcome is a result.
 
 Bad input, refusals, exceptions and deadlines become error results in plain words; only cancellation
-passes through, because a stopped turn must stop. Deadline and output size are enforced here and not
-in the tools, so a new tool cannot forget them. A tool that ignores its cancellation is abandoned,
-not waited for.
+passes through, because a stopped turn must stop. Deadline, output size and a thread of its own, in
+which its arguments are checked and its result is cleaned too, are enforced here and not in the
+tools, so a new tool cannot forget them. A tool that ignores its cancellation is interrupted, and
+abandoned if that does not help.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tools.framework.clean_result import clean_result
 from tools.framework.clean_text import clean_text, clean_value
 from tools.framework.errors import InputError, ToolError, is_of_full_disk
 from tools.framework.tool import Tool, ToolContext, ToolResult
+from tools.framework.tool_threads import run_in_tool_thread
 from tools.framework.validation import check_lengths
 
 logger = logging.getLogger("tools")
@@ -31,7 +33,8 @@ async def execute_tool(tool: Tool, arguments: object, context: ToolContext) -> T
     if context.cancelled():
         return error_result("cancelled", "The call was cancelled before it started.")
     try:
-        call = asyncio.ensure_future(_run(tool, check_arguments(arguments, tool), context))
+        work = run_in_tool_thread(lambda: _run(tool, arguments, context))
+        call = asyncio.ensure_future(work)
         if not await _wait_until_done(call, tool):
             return error_result("timeout", _timeout_message(tool))
         return call.result()
@@ -44,8 +47,8 @@ async def execute_tool(tool: Tool, arguments: object, context: ToolContext) -> T
         return error_result("failed", f"The tool {tool.name} failed ({type(error).__name__}).")
 
 
-async def _run(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> ToolResult:
-    return await clean_result(await tool.run(context, arguments), tool.max_bytes)
+async def _run(tool: Tool, arguments: object, context: ToolContext) -> ToolResult:
+    return clean_result(await tool.run(context, check_arguments(arguments, tool)), tool.max_bytes)
 
 
 async def _wait_until_done(call: asyncio.Task[Any], tool: Tool) -> bool:

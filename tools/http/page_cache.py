@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from threading import Lock
 
 #: The longest age of a copy, whatever the site allows.
 LONGEST = timedelta(minutes=10)
@@ -73,8 +74,14 @@ class PageCache:
 
     most: int
     _pages: OrderedDict[str, CachedPage] = field(default_factory=OrderedDict)
+    #: each tool call has a thread of its own
+    _lock: Lock = field(default_factory=Lock)
 
     def find(self, url: str, now: datetime) -> CachedPage | None:
+        with self._lock:
+            return self._find(url, now)
+
+    def _find(self, url: str, now: datetime) -> CachedPage | None:
         for old in [each for each, page in self._pages.items() if now - page.since > LONGEST]:
             del self._pages[old]
         if url in self._pages:
@@ -83,12 +90,13 @@ class PageCache:
 
     def keep(self, url: str, page: CachedPage | None) -> None:
         """Replace the copy of a page; None only removes it."""
-        self._pages.pop(url, None)
-        if page is None or page.size > self.most:
-            return
-        self._pages[url] = page
-        while self.size > self.most:
-            self._pages.popitem(last=False)
+        with self._lock:
+            self._pages.pop(url, None)
+            if page is None or page.size > self.most:
+                return
+            self._pages[url] = page
+            while self.size > self.most:
+                self._pages.popitem(last=False)
 
     def confirm(self, url: str, headers: Mapping[str, str], now: datetime) -> None:
         """Renew the copy of a page that has not changed, by the headers of the 304."""
@@ -108,13 +116,15 @@ class PageCaches:
     """The caches of the people who most recently read pages in this process."""
 
     _caches: OrderedDict[str, PageCache] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
 
     def of(self, user_id: str, most: int) -> PageCache:
-        cache = self._caches.setdefault(user_id, PageCache(most))
-        cache.most = most
-        self._caches.move_to_end(user_id)
-        while len(self._caches) > MOST_CACHES:
-            self._caches.popitem(last=False)
+        with self._lock:
+            cache = self._caches.setdefault(user_id, PageCache(most))
+            cache.most = most
+            self._caches.move_to_end(user_id)
+            while len(self._caches) > MOST_CACHES:
+                self._caches.popitem(last=False)
         return cache
 
 

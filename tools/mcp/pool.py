@@ -23,9 +23,12 @@ class Pool:
     def __init__(self) -> None:
         self._connections: dict[str, Connection] = {}
         self._gate = asyncio.Lock()
+        #: the loop that the connections belong to
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def keep(self, servers: Iterable[Server], listener: Listener) -> None:
         """Connect to these servers and to no others; reconnect to those whose settings changed."""
+        self._loop = asyncio.get_running_loop()
         async with self._gate:
             wanted = {server.name: server for server in servers}
             obsolete = [
@@ -46,10 +49,14 @@ class Pool:
     async def call(
         self, name: str, tool: str, digest: str, arguments: dict[str, Any]
     ) -> CallToolResult:
-        """Call a tool of a server as it was approved; raises ServerError."""
-        if name not in self._connections:
+        """Call a tool of a server as it was approved, from any event loop; raises ServerError."""
+        connection = self._connections.get(name)
+        if connection is None or self._loop is None:
             raise ServerOffError(f"The server {name} is switched off.")
-        return await self._connections[name].call(tool, digest, arguments)
+        work = connection.call(tool, digest, arguments)
+        if self._loop is asyncio.get_running_loop():
+            return await work
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     async def close(self) -> None:
         """Close all connections."""

@@ -1,0 +1,164 @@
+"""Threads in which tool calls run, each with an event loop of its own.
+
+A call has such a thread to itself, so whatever a tool does between two awaits, no page, socket or
+other answer waits for it. A call that was told to end and does not is interrupted: an exception is
+raised in its thread between two instructions of Python. Only one call of C code can resist that;
+such work belongs into a process (`tools/isolation`). A call that computes for more than
+`MOST_PROCESSOR` seconds here, where the interpreter lock is shared with all pages, is ended in the
+same way. Threads are kept for the next calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from contextvars import Context, copy_context
+from typing import Any, TypeVar
+
+from tools.framework.errors import IsolationError
+
+T = TypeVar("T")
+#: Idle threads that are kept.
+MOST_IDLE = 8
+#: Seconds that a cancelled call has to end before it is interrupted, and times this is repeated.
+GRACE, MOST_INTERRUPTS = 0.5, 60
+#: Seconds of processor time that a call may take in its thread, and between two looks at it.
+MOST_PROCESSOR, LOOK = 5.0, 1.0
+
+
+class Interrupted(BaseException):
+    """Raised in a tool that does not end."""
+
+
+class _ToolThread(threading.Thread):
+    """One thread with its loop; runs one call at a time."""
+
+    def __init__(self) -> None:
+        super().__init__(name="tool", daemon=True)
+        self._loop = asyncio.new_event_loop()
+        self._task: asyncio.Task[Any] | None = None
+        self._tell: Callable[[asyncio.Task[Any]], None]
+        self.was_interrupted = False
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self._loop.run_forever()
+        except Interrupted:
+            # The call waits for something and refuses to be cancelled, or has just ended: what it
+            # waits for never comes, because its loop turns no more.
+            if self._task is not None:
+                self._tell(self._task)
+        else:
+            self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        finally:
+            self._loop.close()
+
+    def begin(
+        self,
+        work: Callable[[], Coroutine[Any, Any, T]],
+        context: Context,
+        done: Callable[[asyncio.Task[T]], None],
+    ) -> None:
+        """Run a coroutine; `done` is called in this thread with its finished task."""
+
+        self._tell = done
+
+        def start() -> None:
+            self._task = self._loop.create_task(work(), context=context)
+            self._task.add_done_callback(done)
+
+        self._loop.call_soon_threadsafe(start)
+
+    def read_processor_time(self) -> float:
+        """Return the seconds of processor time so far; 0 where the system does not tell."""
+        if not hasattr(time, "pthread_getcpuclockid") or not self.is_alive():
+            return 0.0
+        return time.clock_gettime(time.pthread_getcpuclockid(self.ident or 0))
+
+    def cancel(self) -> None:
+        self._loop.call_soon_threadsafe(self._cancel)
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def interrupt(self) -> None:
+        """Raise an exception in what the thread is doing."""
+        self.was_interrupted = True
+        if not self.is_alive():
+            return
+        exception = ctypes.py_object(Interrupted)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident or 0), exception)
+
+    def end(self) -> None:
+        with suppress(RuntimeError):  # its loop is closed: it has ended
+            self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+_idle: list[_ToolThread] = []
+
+
+async def run_in_tool_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Await a coroutine in a thread of its own; when cancelled, wait until it has ended there.
+
+    Raises IsolationError when it takes too much processor time.
+    """
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[asyncio.Task[T]] = loop.create_future()
+    thread = _take_thread()
+
+    def tell(task: asyncio.Task[T]) -> None:
+        try:
+            loop.call_soon_threadsafe(_set_result, ended, task)
+        except RuntimeError:  # the loop that waited is closed
+            return
+
+    most = thread.read_processor_time() + MOST_PROCESSOR
+    thread.begin(work, copy_context(), tell)
+    try:
+        while not (await asyncio.wait({ended}, timeout=LOOK))[0]:
+            if thread.read_processor_time() > most:
+                await _end_call(ended, thread)
+                raise IsolationError(f"It computed for more than {MOST_PROCESSOR:g} seconds.")
+    except asyncio.CancelledError:
+        await _end_call(ended, thread)
+        raise
+    finally:
+        if ended.done():
+            _keep_thread(thread)
+    return ended.result().result()
+
+
+async def _end_call(ended: asyncio.Future[Any], thread: _ToolThread) -> None:
+    """Cancel a call and wait for its end; interrupt it as long as it goes on."""
+    thread.cancel()
+    for _ in range(MOST_INTERRUPTS):
+        done, _pending = await asyncio.wait({ended}, timeout=GRACE)
+        if done:
+            return
+        thread.interrupt()
+
+
+def _set_result(ended: asyncio.Future[T], task: T) -> None:
+    if not ended.done():
+        ended.set_result(task)
+
+
+def _take_thread() -> _ToolThread:
+    try:
+        return _idle.pop()
+    except IndexError:
+        return _ToolThread()
+
+
+def _keep_thread(thread: _ToolThread) -> None:
+    if thread.was_interrupted or len(_idle) >= MOST_IDLE:
+        # An interrupt may be on its way, and must not reach another call.
+        thread.end()
+    else:
+        _idle.append(thread)
