@@ -172,6 +172,40 @@ def mail_server(name: str) -> dict[str, Any]:
     }
 
 
+def sign_in_providers(name: str) -> list[dict[str, Any]]:
+    """Read the OpenID providers as keyword arguments of `OpenIdProvider`."""
+    # Errors never quote the value: it has secrets.
+    try:
+        found = json.loads(text(name).strip() or "[]")
+    except ValueError:
+        raise ImproperlyConfigured(f"{name}: not JSON") from None
+    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+        raise ImproperlyConfigured(f"{name}: use a list of objects")
+    for number, each in enumerate(found, 1):
+        if problem := _find_provider_problem(each):
+            raise ImproperlyConfigured(f"{name}: provider {number}: {problem}")
+    if len({each["id"] for each in found}) < len(found):
+        raise ImproperlyConfigured(f"{name}: two providers have the same id")
+    return found
+
+
+def _find_provider_problem(provider: dict[str, Any]) -> str:
+    kinds: dict[str, type] = dict.fromkeys(("id", "name", "server", "client_id"), str)
+    missing = [key for key in kinds if not provider.get(key)]
+    if missing:
+        return f"{', '.join(missing)} missing"
+    kinds |= {"client_secret": str, "groups_claim": str, "groups": dict, "required": list}
+    kinds |= {"scopes": list, "new_accounts": bool, "links_verified_email": bool}
+    wrong = [key for key, value in provider.items() if not isinstance(value, kinds.get(key, ()))]
+    if wrong:
+        return f"{', '.join(wrong)} unknown, or of another type"
+    if not re.fullmatch(r"[a-z0-9-]{1,40}", provider["id"]):
+        return "id: use small letters, digits and -"
+    parts = urlsplit(provider["server"])
+    is_here = parts.hostname in {"localhost", "127.0.0.1", "::1"}
+    return "" if parts.scheme == "https" or is_here else "server: use https://"
+
+
 def storage(name: str) -> dict[str, Any]:
     """Read a Django storage as JSON, {"BACKEND": "dotted.Class", "OPTIONS": {...}}; {} for none."""
     value = text(name).strip()

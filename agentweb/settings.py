@@ -91,6 +91,14 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+#: OpenID providers that people may log in by: a JSON list of
+#: `{"id", "name", "server", "client_id", "client_secret"}`; more keys in `conversations/accounts`.
+SIGN_IN_PROVIDERS = env.sign_in_providers("AGENTWEB_SIGN_IN_PROVIDERS")
+# django-allauth speaks to providers; names, addresses and passwords of accounts are ours.
+ACCOUNT_ADAPTER = "conversations.web.account_adapter.AccountAdapter"
+SOCIALACCOUNT_ADAPTER = "conversations.web.openid_sign_in.SocialAdapter"
+ACCOUNT_EMAIL_VERIFICATION = SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
 LOGIN_URL, LOGIN_REDIRECT_URL, LOGOUT_REDIRECT_URL = "login", "home", "login"
 
 INSTALLED_APPS = [
@@ -104,6 +112,10 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django_htmx",
     "csp",
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "agentweb",
     "conversations",
     "tools",
@@ -128,6 +140,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "agentweb.site.middleware.PersonLanguage",
     "agentweb.site.middleware.LogInFirst",
+    "allauth.account.middleware.AccountMiddleware",
     "agentweb.site.middleware.run_in_one_thread",
 ]
 ROOT_URLCONF = "agentweb.urls"

@@ -75,7 +75,7 @@ def names_of_framework(package: str) -> frozenset[str]:
     """Return each `get_` name in the source of an installed package."""
     (folder,) = importlib.import_module(package).__path__
     texts = (path.read_text(encoding="utf-8") for path in Path(folder).rglob("*.py"))
-    return frozenset(name for text in texts for name in re.findall(r"\bget_\w+", text))
+    return frozenset(name for text in texts for name in re.findall(r"\b_*get_\w+", text))
 
 
 def is_called_by_framework(path: Path, owner: str, name: str) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from django.apps import apps
 from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.contrib.admin.utils import unquote
@@ -193,6 +194,11 @@ class GroupAdmin(ShownLookups, DjangoGroupAdmin):
         return is_superuser(request)
 
 
+# Rows of django-allauth: its providers are settings here, and a person's second factors are theirs.
+for _kind in apps.get_app_configs():
+    if _kind.name.startswith("allauth."):
+        for _table in filter(admin.site.is_registered, _kind.get_models()):
+            admin.site.unregister(_table)
 admin.site.unregister(Group)
 admin.site.register(Group, GroupAdmin)
 

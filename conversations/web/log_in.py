@@ -12,6 +12,7 @@ from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from conversations.accounts.openid_providers import list_openid_providers
 from conversations.web.forms.log_in import CountedForm, LogInForm, describe_wait
 
 _Answer = TypeVar("_Answer", bound=HttpResponse)
@@ -40,6 +41,9 @@ class LogIn(LoginView):
 
     def form_invalid(self, form: Any) -> HttpResponse:
         return set_throttle_status(super().form_invalid(form))
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs) | {"providers": list_openid_providers()}
 
 
 class LogInAgain(LogIn):

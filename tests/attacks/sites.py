@@ -25,6 +25,7 @@ PLAIN = {
     "<int:number>": "1", "<int:n>": "1", "<int:index>": "0", "<int:step>": "1", "<int:a>": "1",
     "<int:b>": "3", "<str:id>": "toolu_1", "<str:token>": "token", "<str:form>": "md",
     "<str:name>": "users", "<str:uidb64>": "MQ",
+    "<str:provider_id>": "none",
 }  # fmt: skip
 ODD = {
     r"^(?P<app_label>conversations|admin|auth)/$": "conversations/",

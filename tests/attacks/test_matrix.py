@@ -25,6 +25,7 @@ METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
 PUBLIC = {
     "login", "log_in_again", "logout", "live", "ready", "setup", "favicon", "metrics",
     "password_reset", "password_reset_sent", "password_reset_confirm",
+    "openid_connect_login", "openid_connect_callback",
 }  # fmt: skip
 OWN = {
     "home", "new_chat", "new_model", "start", "list", "search", "trash", "empty_trash",

@@ -36,7 +36,8 @@ POSTS = {
 OF_THE_TRASH = {"bring_back", "erase"}
 OF_A_RESET = {"password_reset", "password_reset_confirm"}
 PUBLIC = {"login", "log_in_again", "logout", "live", "ready", "setup", "favicon", "metrics"}
-PUBLIC |= OF_A_RESET | {"password_reset_sent"}
+OF_A_PROVIDER = {"openid_connect_login", "openid_connect_callback"}
+PUBLIC |= OF_A_RESET | OF_A_PROVIDER | {"password_reset_sent"}
 OF_A_PERSON = {"appearance_settings", "chat_settings", "shortcuts_settings", "account_settings"}
 OF_A_PERSON |= {"mail_settings", "change_email", "confirm_email"}
 BOTH = (
@@ -87,6 +88,7 @@ def address(route: str, public_id: Any, seq: int = 1) -> str:
         "<str:id>": "toolu_1", "<str:token>": "token", "<str:form>": "md",
         "<uuid:account_id>": UNKNOWN, "<uuid:file_id>": UNKNOWN, "<uuid:client_id>": UNKNOWN,
         "<uuid:batch>": UNKNOWN, "<str:uidb64>": "MQ",
+        "<str:provider_id>": "none",
         "<int:n>": "1", "<int:index>": "0", "<int:step>": "1", "<int:a>": "1", "<int:b>": "3",
     }  # fmt: skip
     if "/answers/" in route:
@@ -124,7 +126,7 @@ def test_the_urls_are_those_that_this_file_knows() -> None:
         "home", "new_chat", "start", "chat", "send", "stop", "retry", "reduction", "tool_output",
         "edit", "show", "continue", "send_queued", "take_back", "fork", "decide",
         "preferences", *OF_A_RESET, "password_reset_sent", "log_in_again", "log_out_elsewhere",
-        "largest", *OF_A_PERSON,
+        "largest", *OF_A_PERSON, *OF_A_PROVIDER,
         "usage", "usage_csv", "budget_notices", "put_notice_away", "context_settings",
         "lab", "settings", "choose_model", "new_model", "tools", "pin", "unpin", "restore", "undo",
         "login", "logout", "setup", "live", "ready", "favicon", "metrics",

@@ -108,11 +108,13 @@ PAGES: dict[str, Any] = {
     "registration/login.html": lambda words="x": {
         "form": Login({"username": words}),
         "next": words,
+        "providers": [{"id": "work", "name": words}],
     },
     "registration/reset.html": lambda words="x": {
         "form": Login({"username": words}),
         "sends_mail": True,
     },
+    "registration/refused.html": lambda words="x": {"words": words},
     "registration/reset_sent.html": lambda words="x": {"hours": 4},
     "registration/reset_confirm.html": lambda words="x": {
         "form": Login({"username": words}),

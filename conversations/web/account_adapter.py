@@ -1,0 +1,24 @@
+"""How django-allauth acts here: no sign-up of its own, no messages and mails of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from django.http import HttpRequest
+
+from conversations.web.forms.log_in import read_peer
+
+
+class AccountAdapter(DefaultAccountAdapter):
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return False
+
+    def add_message(self, *_args: Any, **_kwargs: Any) -> None:
+        """Show nothing: our pages say what happened."""
+
+    def send_mail(self, *_args: Any, **_kwargs: Any) -> None:
+        """Send nothing: events of accounts are told by `accounts/account_events.py`."""
+
+    def get_client_ip(self, request: HttpRequest) -> str:
+        return read_peer(request)
