@@ -21,6 +21,7 @@ from agentweb.edge import channel
 from agentweb.edge.descriptors import Descriptors
 from agentweb.edge.sockets import MOST_FRAME, Socket
 from agentweb.edge.watchdog import Watchdog
+from conversations.conf import conf
 
 logger = logging.getLogger("agentweb.edge")
 _Server: Any = Server
@@ -61,7 +62,7 @@ class EdgeServer(_Server):  # type: ignore[misc]
         self.http_factory.timeOut = channel.HEAD_SECONDS
         self.ws_factory.protocol = Socket
         self.ws_factory.setProtocolOptions(closeHandshakeTimeout=END_SECONDS, allowNullOrigin=True)
-        self.watchdog = Watchdog(asyncio.get_event_loop())
+        self.watchdog = Watchdog(asyncio.get_event_loop(), conf.loop_block_ms)
         self.watchdog.start()
         self._ready()
 

@@ -42,7 +42,7 @@ class WorkerLoop:
         frozen_memory.freeze_memory()
 
     def _watch(self) -> None:
-        Watchdog(self._loop).start()
+        Watchdog(self._loop, conf.loop_block_ms).start()
 
     def greet(self) -> None:
         sys.stdout.write(f"agentweb's worker runs up to {conf.process_turns} turns\n")

@@ -118,6 +118,9 @@ POOL = Metric("Gauge", "database_pool", "Connections of this process.", ("state"
 LOOP_LAG = Metric(
     "Histogram", "event_loop_lag_seconds", "How late the event loop comes round.", (), _QUICK
 )
+LOOP_BLOCKS = Metric(
+    "Counter", "event_loop_blocks", "Times that something held the event loop for long.", ("by",)
+)
 ALL = tuple(each for each in globals().values() if isinstance(each, Metric))
 _registry: Any = None
 

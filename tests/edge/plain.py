@@ -13,16 +13,16 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentweb.settings")
+os.environ["AGENTWEB_LOOP_BLOCK_MS"] = "500"
 resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
 
 import django  # noqa: E402
 
 django.setup()
 
-from agentweb.edge import channel, http_server, sockets, watchdog  # noqa: E402
+from agentweb.edge import channel, http_server, sockets  # noqa: E402
 
 channel.PATIENCE = sockets.PATIENCE = 2.0
-watchdog.MOST_BUSY = 0.5
 MESSAGE = "x" * 1_000_000
 told: list[Any] = []
 

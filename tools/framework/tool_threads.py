@@ -13,13 +13,13 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import threading
-import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import Any, TypeVar
 
 from tools.framework.errors import IsolationError
+from tools.framework.thread_times import read_thread_time
 
 T = TypeVar("T")
 #: Idle threads that are kept.
@@ -74,12 +74,6 @@ class _ToolThread(threading.Thread):
 
         self._loop.call_soon_threadsafe(start)
 
-    def read_processor_time(self) -> float:
-        """Return the seconds of processor time so far; 0 where the system does not tell."""
-        if not hasattr(time, "pthread_getcpuclockid") or not self.is_alive():
-            return 0.0
-        return time.clock_gettime(time.pthread_getcpuclockid(self.ident or 0))
-
     def cancel(self) -> None:
         self._loop.call_soon_threadsafe(self._cancel)
 
@@ -118,11 +112,11 @@ async def run_in_tool_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         except RuntimeError:  # the loop that waited is closed
             return
 
-    most = thread.read_processor_time() + MOST_PROCESSOR
+    most = read_thread_time(thread) + MOST_PROCESSOR
     thread.begin(work, copy_context(), tell)
     try:
         while not (await asyncio.wait({ended}, timeout=LOOK))[0]:
-            if thread.read_processor_time() > most:
+            if read_thread_time(thread) > most:
                 await _end_call(ended, thread)
                 raise IsolationError(f"It computed for more than {MOST_PROCESSOR:g} seconds.")
     except asyncio.CancelledError:
