@@ -1,11 +1,9 @@
-"""A separate database for measuring, of the configured kind; the user's data is not touched."""
+"""What a measure does on a database of its own: make people, count statements."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import get_user_model
@@ -13,21 +11,6 @@ from django.db import connection
 
 if TYPE_CHECKING:
     from conversations.models import User
-
-
-@contextmanager
-def use_empty_database() -> Iterator[None]:
-    """Create an empty database, use it, and drop it at the end."""
-    with tempfile.TemporaryDirectory(prefix="agentweb-bench-") as folder:
-        if connection.vendor == "sqlite":
-            # A file, as in production; threads do not share a database in memory.
-            connection.settings_dict["TEST"]["NAME"] = str(Path(folder) / "bench.sqlite3")
-        usual = str(connection.settings_dict["NAME"])
-        connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
-        try:
-            yield
-        finally:
-            connection.creation.destroy_test_db(usual, verbosity=0)
 
 
 def make_person(name: str) -> User:

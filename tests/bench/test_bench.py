@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 
-from agentweb.bench import made_markdown, own_database, page_times, rendering_cost
+from agentweb.bench import made_markdown, page_times, rendering_cost
 from agentweb.bench.page_times import (
     Page,
     import_long_conversation,
@@ -19,6 +19,7 @@ from agentweb.bench.page_times import (
     measure_list_pages,
 )
 from conversations.log.tree import filter_path_turns
+from conversations.operations import scratch_database
 from conversations.transcript.meter import read_meter
 
 
@@ -88,7 +89,7 @@ def test_a_page_is_measured_beside_the_shortest() -> None:
 @pytest.fixture
 def _here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Measure in the test's own database; a command makes one for itself."""
-    monkeypatch.setattr(own_database, "use_empty_database", contextlib.nullcontext)
+    monkeypatch.setattr(scratch_database, "use_empty_database", contextlib.nullcontext)
 
 
 @pytest.mark.usefixtures("_here")

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 
 from conversations.context.policy.policy import PRESETS
@@ -78,6 +82,18 @@ def test_windows_stand_side_by_side_and_markdown_has_a_row_for_each(
     assert folders == ["tool-budget_200000", "tool-budget_32000"]
     rows = [line.split(" | ")[:2] for line in out.splitlines()[2:]]
     assert rows == [["| 32,000", "`tool-budget`"], ["| 200,000", "`tool-budget`"]]
+
+
+def test_a_folder_is_replayed_without_a_database_of_the_site(talk: str, tmp_path: Path) -> None:
+    words = ("simulate", str(tmp_path), "--policy", "off", "--tokenizer", "words", "--json")
+    own = {"AGENTWEB_DATA_DIR": f"{tmp_path}/data", "DJANGO_SETTINGS_MODULE": "agentweb.settings"}
+    command = (sys.executable, str(Path(settings.BASE_DIR, "manage.py")), *words)
+    ran = subprocess.run(command, env=os.environ | own, capture_output=True, text=True, check=True)
+    _, out, _ = run("simulate", talk, *words[2:])
+    fresh, here = json.loads(ran.stdout)["totals"][0], json.loads(out)["totals"][0]
+    assert fresh["conversations"] == 2
+    assert fresh["cost_micros"] == here["cost_micros"]
+    assert not list(Path(own["AGENTWEB_DATA_DIR"]).glob("*.sqlite3"))
 
 
 def test_numbers_can_be_set(talk: str) -> None:

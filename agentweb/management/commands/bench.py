@@ -21,6 +21,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from agentweb.bench import server_subjects
 from conversations.context.policy.policy import PRESETS
 from conversations.lab import engine_times
+from conversations.operations import scratch_database
 
 SIZES = "100,500,1000,10000,50000"
 LENGTHS = "5000,10000,20000,40000"
@@ -108,12 +109,12 @@ class Command(BaseCommand):
         return named | engine_times.dump_rows(rows)
 
     def _render(self, options: dict[str, Any]) -> dict[str, Any]:
-        from agentweb.bench import made_markdown, own_database, rendering_cost
+        from agentweb.bench import made_markdown, rendering_cost
 
         if options["step"] < 1 or options["tabs"] < 1:
             raise CommandError("--step and --tabs must be at least 1", returncode=2)
         rows = []
-        with own_database.use_empty_database():
+        with scratch_database.use_empty_database():
             for shape in (*made_markdown.SHAPES, "thinking"):
                 for length in options["lengths"]:
                     measured = rendering_cost.measure(
@@ -124,7 +125,7 @@ class Command(BaseCommand):
         return {"step": options["step"], "tabs": options["tabs"], "rows": rows}
 
     def _pages(self, options: dict[str, Any]) -> dict[str, Any]:
-        from agentweb.bench import own_database, page_times, request_times
+        from agentweb.bench import page_times, request_times
 
         if min(options["entries"], options["conversations"], options["runs"]) < 1:
             raise CommandError("--entries, --conversations and --runs are at least 1", returncode=2)
@@ -136,7 +137,7 @@ class Command(BaseCommand):
             "lists": lambda: page_times.measure_list_pages(options["conversations"], runs),
         }
         found: dict[str, list[dict[str, Any]]] = {}
-        with own_database.use_empty_database():
+        with scratch_database.use_empty_database():
             for kind, measured in kinds.items():
                 found[kind] = [page.data for page in measured()]
                 for line in _page_lines(kind, found[kind]):
@@ -144,11 +145,11 @@ class Command(BaseCommand):
         return {name: options[name] for name in ("entries", "conversations", "runs")} | found
 
     def _budgets(self, options: dict[str, Any]) -> dict[str, Any]:
-        from agentweb.bench import budget_cost, own_database
+        from agentweb.bench import budget_cost
 
         if options["runs"] < 1:
             raise CommandError("--runs must be at least 1", returncode=2)
-        with own_database.use_empty_database():
+        with scratch_database.use_empty_database():
             rows = [row.data for row in budget_cost.measure(options["runs"])]
         for row in rows:
             self._print(_BUDGET_LINE.format(**row))

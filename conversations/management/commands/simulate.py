@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from itertools import chain, product
@@ -15,7 +16,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 from django.utils.module_loading import import_string
 
 from conversations.budgets.prices import load_price_list
@@ -40,11 +41,14 @@ from conversations.lab.simulated_tokenizer import (
 from conversations.lab.summarizer import Summarizer, extract_summary, fail_summary, use_stand_in
 from conversations.log.loaded_path import REMEMBERED
 from conversations.models import ApiModel, Conversation
+from conversations.operations.scratch_database import use_empty_database
 from conversations.reductions.policy import list_tool_actions
 from conversations.reductions.trial_subject import RECALL, TrialError, build_record
 
 #: The emulator is above this package in the layers, so its function is named, not imported.
 STAND_IN = "agentweb.emulator.summarize_text"
+#: How the names of files with recordings end, where a folder is given.
+_RECORDS = (".jsonl", ".jsonl.gz")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -56,7 +60,10 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("files", nargs="*", metavar="FILE")
+        parser.add_argument(
+            "files", nargs="*", metavar="FILE",
+            help="a file, or a folder with files *.jsonl and *.jsonl.gz",
+        )  # fmt: skip
         parser.add_argument(
             "--conversation", metavar="UUID", help="replay this conversation of the log, too"
         )
@@ -90,6 +97,10 @@ class Command(BaseCommand):
         parser.add_argument("--markdown", action="store_true", help="print one Markdown table")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        with _use_catalogue():
+            self._replay(options)
+
+    def _replay(self, options: dict[str, Any]) -> None:
         worlds = list(_build_worlds(options))
         records = self._records(options["files"], options["limit"])
         if options["conversation"]:
@@ -149,7 +160,7 @@ class Command(BaseCommand):
             raise CommandError("--limit must be at least 1", returncode=2)
         found: list[Record] = []
         wrong = 0
-        for one in chain.from_iterable(read_records(Path(name)) for name in files):
+        for one in chain.from_iterable(map(read_records, _list_files(files))):
             if len(found) == limit:
                 break
             if isinstance(one, RecordError):
@@ -160,6 +171,28 @@ class Command(BaseCommand):
         if wrong:
             raise CommandError(f"{wrong} unreadable: nothing was replayed", returncode=2)
         return found
+
+
+@contextmanager
+def _use_catalogue() -> Iterator[None]:
+    """Use the catalogue and prices of the site; before it has a database, those it begins with."""
+    try:
+        has_catalogue = ApiModel._meta.db_table in connection.introspection.table_names()
+    except DatabaseError as error:
+        # SQLite's file may have no folder yet; a server that does not answer is another matter.
+        if connection.vendor != "sqlite":
+            raise CommandError(f"the database cannot be read: {error}", returncode=2) from error
+        has_catalogue = False
+    with nullcontext() if has_catalogue else use_empty_database():
+        yield
+
+
+def _list_files(names: list[str]) -> Iterator[Path]:
+    for path in map(Path, names):
+        if path.is_dir():
+            yield from sorted(each for each in path.rglob("*") if each.name.endswith(_RECORDS))
+        else:
+            yield path
 
 
 def _read_logged(public_id: str) -> Record:
@@ -174,11 +207,7 @@ def _read_logged(public_id: str) -> Record:
 
 def _build_worlds(options: dict[str, Any]) -> Iterator[World]:
     wanted = options["model"] or conf.model
-    try:
-        model = ApiModel.objects.filter(pk=wanted).first()
-    except DatabaseError as error:
-        text = f"the catalogue cannot be read ({error}); `manage.py migrate` makes it"
-        raise CommandError(text, returncode=2) from error
+    model = ApiModel.objects.filter(pk=wanted).first()
     if model is None:
         raise CommandError(f"the model {wanted!r} is not in the catalogue", returncode=2)
     windows = dict.fromkeys(options["window"] or [model.window])
