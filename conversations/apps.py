@@ -15,6 +15,7 @@ class ConversationsConfig(AppConfig):
         from conversations import checks  # noqa: F401
         from conversations.log.erase_functions import install_erase_functions
         from conversations.log.search_index import install_index
+        from conversations.log.settings_version import install_settings_version
         from conversations.log.triggers import (
             define_erasing_function,
             drop_insert_guards,
@@ -28,6 +29,9 @@ class ConversationsConfig(AppConfig):
         post_migrate.connect(install_guards, sender=self, dispatch_uid="agentweb-guards")
         post_migrate.connect(install_index, sender=self, dispatch_uid="agentweb-search")
         post_migrate.connect(install_erase_functions, sender=self, dispatch_uid="agentweb-doors")
+        post_migrate.connect(
+            install_settings_version, sender=self, dispatch_uid="agentweb-settings"
+        )
         post_migrate.connect(grant_rights, sender=self, dispatch_uid="agentweb-rights")
         connection_created.connect(define_erasing_function, dispatch_uid="agentweb-door")
         connection_created.connect(watch_statements, dispatch_uid="agentweb-soundness")

@@ -18,6 +18,7 @@ from conversations.agent.job import Job
 from conversations.agent.ports import (
     CallStatus,
     Ending,
+    Finish,
     Head,
     Line,
     ModelFailed,
@@ -53,11 +54,13 @@ async def attempt_call(
     *,
     grow: Grow | None = None,
     answer: Answer | None = None,
+    find_end: Callable[[Answer], Finish | None] = lambda _: None,
 ) -> tuple[Answer, Message | None]:
     """Send the call and return its complete answer and message; raises ModelFailed or Stopped.
 
     `grow` shows the answer as it arrives; without it the answer is not stored as a message.
-    `answer`, still empty, knows the calls in the request.
+    `answer`, still empty, knows the calls in the request. `find_end` says whether the turn ends
+    with the complete answer.
     """
     shows = grow is not None
     answer = Answer() if answer is None else answer
@@ -76,16 +79,8 @@ async def attempt_call(
             status: CallStatus = "truncated" if answer.usage else "error"
             await line.calls.close(sent, _build_ending(response, sent, status, failed, keeps=shows))
             raise failed from error
-    ending = Ending(
-        "refused" if answer.stop_reason == "refusal" else "complete",
-        answer.usage,
-        answer.stop_reason,
-        answer.blocks if shows else (),
-        answer.tool_uses if shows else (),
-        0 if answer.usage and answer.usage.is_final else answer.tokens(sent.model),
-        request_id=response.request_id,
-    )
-    return answer, await line.calls.close(sent, ending)
+    ending = _build_complete_ending(response, sent, keeps=shows)
+    return answer, await line.calls.close(sent, replace(ending, finish=find_end(answer)))
 
 
 async def request_summary(
@@ -166,6 +161,19 @@ def _map_failure(error: StreamError | ModelFailed, answer: Answer) -> ModelFaile
         failed = ModelFailed("protocol_error", str(failed), may_retry=True)
     was_shown = bool(answer.text or answer.thinking)
     return replace(failed, may_retry=failed.may_retry and not was_shown, was_shown=was_shown)
+
+
+def _build_complete_ending(response: _Response, sent: Sent, *, keeps: bool) -> Ending:
+    answer = response.answer
+    return Ending(
+        "refused" if answer.stop_reason == "refusal" else "complete",
+        answer.usage,
+        answer.stop_reason,
+        answer.blocks if keeps else (),
+        answer.tool_uses if keeps else (),
+        0 if answer.usage and answer.usage.is_final else answer.tokens(sent.model),
+        request_id=response.request_id,
+    )
 
 
 def _build_ending(

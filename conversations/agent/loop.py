@@ -8,6 +8,7 @@ starts a second attempt once text was shown, and never runs a tool whose call is
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from conversations.agent.answer import Answer
 from conversations.agent.call import attempt_call
@@ -230,7 +231,11 @@ class Runner:
             await self.ports.publish(RoundOpened(self.turn, self.round))
             try:
                 answer, message = await attempt_call(
-                    self.ports, sent, grow=self.ports.stage.grow, answer=Answer(taken, waiting)
+                    self.ports,
+                    sent,
+                    grow=self.ports.stage.grow,
+                    answer=Answer(taken, waiting),
+                    find_end=partial(_find_end, bool(waiting)),
                 )
             except ModelFailed as error:
                 await self._back_off(error, tries)
@@ -297,6 +302,17 @@ class Runner:
         except Refused as refused:
             return refused
         return None
+
+
+def _find_end(waited: bool, answer: Answer) -> Finish | None:
+    """Return how the turn ends with a complete answer, if the answer alone decides that.
+
+    `waited`: its round is shown together with the one that it was waited in.
+    """
+    goes_on = answer.tool_uses or answer.is_cut_call or waited
+    if goes_on or answer.stop_reason in ("pause_turn", "refusal"):
+        return None
+    return finish_answer(answer.stop_reason)
 
 
 def _measure(view: View) -> tuple[int, int]:

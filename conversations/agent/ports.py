@@ -128,6 +128,8 @@ class Ending:
     received_searches: int = 0
     failure: ModelFailed | None = None
     request_id: str = ""
+    #: How the turn ends with this call; None: it may go on.
+    finish: Finish | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +184,10 @@ class Calls(Protocol):
         ...
 
     async def close(self, sent: Sent, ending: Ending) -> Message | None:
-        """Settle the call and store its blocks, with the tool calls they request."""
+        """Settle the call and store its blocks, with the tool calls they request.
+
+        With `ending.finish` the turn ends in the same transaction.
+        """
         ...
 
 

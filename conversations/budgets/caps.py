@@ -5,12 +5,14 @@ They are independent of budgets: a cap ends a runaway turn, whatever budget pays
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.contrib.auth.models import Group
 from django.db.models import Q
 
 from conversations.conf import conf
+from conversations.log.settings_version import kept_by_settings
 from conversations.models import TurnCap
 
 _NAMES = ("micros", "rounds", "tool_calls", "seconds")
@@ -42,15 +44,20 @@ def resolve_turn_caps(user_id: int) -> TurnCaps:
 
 def list_turn_caps(user_id: int) -> tuple[Cap, ...]:
     """Return the caps that apply to a person, each with its source; one query."""
-    mine = Q(user=user_id) | Q(group__in=Group.objects.filter(user=user_id))
-    rows = list(TurnCap.objects.filter(mine).select_related("group"))
+    rows = _list_rows(user_id)
     site = (conf.max_turn_micros, conf.max_rounds, conf.max_tool_calls, conf.max_turn_seconds)
     return tuple(
         _resolve_cap(rows, name, number) for name, number in zip(_NAMES, site, strict=True)
     )
 
 
-def _resolve_cap(rows: list[TurnCap], name: str, site: int) -> Cap:
+@kept_by_settings
+def _list_rows(user_id: int) -> tuple[TurnCap, ...]:
+    mine = Q(user=user_id) | Q(group__in=Group.objects.filter(user=user_id))
+    return tuple(TurnCap.objects.filter(mine).select_related("group"))
+
+
+def _resolve_cap(rows: Sequence[TurnCap], name: str, site: int) -> Cap:
     limits = [(row, int(getattr(row, name))) for row in rows if getattr(row, name) is not None]
     if own := [number for row, number in limits if row.user_id is not None]:
         return Cap(name, own[0], "set for this person")

@@ -9,16 +9,31 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from conversations.agent.prices import PriceList
+from conversations.log.settings_version import kept_by_settings
 from conversations.models import ApiModel, ModelPrice
 
 
 def load_price_list(model: str, at: datetime) -> PriceList:
     """Return the prices in force; looking up a kind without a price raises PriceMissing."""
     tiers: dict[int, dict[str, int]] = {}
-    rows = filter_prices_at(at).filter(model_id=model)
-    for above, kind, micros in rows.values_list("above_tokens", "kind", "micros_per_million"):
-        tiers.setdefault(above, {})[kind] = micros
+    for above, kind, micros, begins, ends in _list_prices(model):
+        if begins <= at and (ends is None or ends > at):
+            tiers.setdefault(above, {})[kind] = micros
     return PriceList(model, tuple(tiers.items()))
+
+
+@kept_by_settings
+def _list_prices(model: str) -> tuple[tuple[int, str, int, datetime, datetime | None], ...]:
+    """Return every price that a model has had."""
+    rows = ModelPrice.objects.filter(model_id=model)
+    names = ("above_tokens", "kind", "micros_per_million", "effective_from", "effective_to")
+    return tuple(rows.values_list(*names))
+
+
+@kept_by_settings
+def find_enabled_model(model: str) -> ApiModel | None:
+    """Return a model of the catalogue that people may use."""
+    return ApiModel.objects.filter(pk=model, is_enabled=True).first()
 
 
 def filter_prices_at(at: datetime) -> QuerySet[ModelPrice]:

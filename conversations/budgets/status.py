@@ -15,6 +15,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from conversations.budgets.effective import BudgetStatus, Rule, choose_effective
+from conversations.log.settings_version import is_reading, kept_by_settings
 from conversations.models import Budget, BudgetWindow
 from conversations.models.periods import compute_bounds
 
@@ -92,10 +93,17 @@ def list_rules(user_id: int) -> tuple[Rule, ...]:
 
 
 def _query_budgets(user_id: int, now: datetime) -> list[tuple[Any, ...]]:
+    if is_reading() and not _has_budgets():
+        return []
     at = connection.ops.adapt_datetimefield_value(now)
     with connection.cursor() as cursor:
         cursor.execute(_BUDGETS, {"user": user_id, "now": at})
         return list(cursor.fetchall())
+
+
+@kept_by_settings
+def _has_budgets() -> bool:
+    return Budget.objects.filter(is_active=True).exists()
 
 
 def _rule_of_row(row: tuple[Any, ...]) -> Rule:

@@ -22,7 +22,9 @@ from conversations.accounts.people import read_owner_preferences
 from conversations.accounts.preferences import Preferences
 from conversations.agent.events import EVENTS, Event, Shows, TextGrew
 from conversations.budgets.notices import find_conversation_limits
-from conversations.library.access import find_live_turn, load_conversation
+from conversations.library.access import load_conversation
+from conversations.log.contents import note_contents, read_contents
+from conversations.log.settings_version import reading_settings
 from conversations.reductions.model_choice import read_choice_of
 from conversations.templatetags.agentweb import prose
 from conversations.transcript import paging, queue, transcript
@@ -73,9 +75,11 @@ def _read_by_owner(conversation: Conversation, language: str) -> Iterator[Prefer
         yield found
 
 
+@reading_settings()
 def render_events(conversation_id: int, *events: Event, language: str = "") -> str:
     """Render events from the database."""
     conversation = load_conversation(conversation_id)
+    note_contents(conversation)
     with _read_by_owner(conversation, language) as preferences:
         contexts = (_read_context(conversation, event, preferences) for event in events)
         return "\n".join(
@@ -107,7 +111,7 @@ def _read_context(conversation: Conversation, event: Event, preferences: Prefere
         context["choice"] = read_choice_of(conversation)
     if Shows.BUDGETS in shows:
         if "has_live" not in context:
-            context["has_live"] = find_live_turn(conversation) is not None
+            context["has_live"] = read_contents(conversation).is_live
         has_next = not context["has_live"]
         has_meter = Shows.METER in shows
         context |= _read_figures(conversation, preferences, has_meter=has_meter, has_next=has_next)
@@ -147,6 +151,7 @@ def render_text(event: TextGrew) -> str:
     return "\n".join(parts)
 
 
+@reading_settings()
 def render_snapshot(
     conversation_id: int, bookmark: Bookmark, live: Live | None, language: str = ""
 ) -> Snapshot:

@@ -34,7 +34,7 @@ from conversations.log.leases import Lease
 from conversations.log.page_version import Step, take_step
 from conversations.rendering import Incremental
 from conversations.telemetry.scopes import enter_turn_scope
-from conversations.turns.drafts import Checkpoint, save_draft, save_drafts
+from conversations.turns.drafts import Checkpoint, create_draft, save_drafts
 from tools.framework.clean_text import clean_text
 
 logger = logging.getLogger("agentweb.turns")
@@ -214,7 +214,7 @@ class TurnStage:
         text, thinking = "".join(self._text), "".join(self._thinking)
         checkpoint = Checkpoint(lease=self._lease, text=text, thinking=thinking)
         try:
-            await (run_db(save_draft, **checkpoint) if is_first else save_in_batch(checkpoint))
+            await (run_db(create_draft, **checkpoint) if is_first else save_in_batch(checkpoint))
         except Stopped:
             logger.warning("turn %s lost its lease", self._lease.turn_id)
         self._saved_length = length

@@ -18,9 +18,19 @@ from conversations.signals import transformation_recorded
 
 
 def append_message(
-    *, conversation: Conversation, turn_id: int | None, kind: str, content: str, estimate: int
+    *,
+    conversation: Conversation,
+    turn_id: int | None,
+    kind: str,
+    content: str,
+    estimate: int,
+    also: tuple[str, ...] = (),
+    is_last: bool = True,
 ) -> Message:
-    """Append one message to the locked conversation, in the caller's transaction."""
+    """Append one message to the locked conversation, in the caller's transaction.
+
+    `also` and `is_last` as for `append_row`.
+    """
     row = Message(
         conversation=conversation,
         seq=conversation.head + 1,
@@ -31,7 +41,7 @@ def append_message(
         estimate=estimate,
     )
     conversation.head = conversation.tip = row.seq
-    append_row(row, conversation)
+    append_row(row, conversation, also=also, is_last=is_last)
     index_messages(conversation=conversation, rows=[row])
     return row
 

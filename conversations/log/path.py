@@ -15,6 +15,7 @@ from django.db.models import Q
 from conversations.context.steps.kinds import TransformationKind
 from conversations.context.view import attachment_refs, edits
 from conversations.context.view.view import Kind, Message, View
+from conversations.log.contents import read_contents
 from conversations.log.findings import DAMAGE, split_chunks
 from conversations.log.named_texts import read_named_texts
 from conversations.models import Conversation, Transformation
@@ -70,6 +71,8 @@ def _read_messages(conversation: Conversation, where: Q) -> Entries:
 
 def _read_rows(conversation: Conversation, where: Q) -> Entries:
     found = _read_messages(conversation, where)
+    if not read_contents(conversation).changes:
+        return found
     changes = Transformation.objects.filter(where, conversation=conversation).order_by("seq")
     for seq, parent, kind, outcome, edited, reason, actor, number in changes.values_list(
         "seq", "parent", "kind", "outcome", "edits", "reason", "actor_id", "number"

@@ -15,6 +15,7 @@ from django.db.models import F, QuerySet
 from django.db.models.expressions import RawSQL
 from django.db.models.lookups import In
 
+from conversations.log.findings import split_chunks
 from conversations.models import Conversation, Turn
 
 if TYPE_CHECKING:
@@ -45,6 +46,12 @@ _BEFORE = {
     ORDER BY conversation_id DESC, number DESC LIMIT 1
   )""",
 }
+
+
+#: Raw SQL, because every frame of a turn asks for this.
+_VERSIONS = """
+SELECT parent, number FROM conversations_turn
+WHERE conversation_id = %s AND parent IN ({places}) ORDER BY number"""
 
 
 class _Among(In):
@@ -132,10 +139,13 @@ def make_version_id(public_id: UUID, count: int) -> UUID:
 
 def list_versions(conversation: Conversation, parents: set[int]) -> dict[int, list[int]]:
     """Return the turns that follow each of the parents, in the order they were made."""
-    rows = conversation.turns.filter(parent__in=parents).order_by("number")
     found: dict[int, list[int]] = {}
-    for parent, number in rows.values_list("parent", "number"):
-        found.setdefault(parent, []).append(number)
+    for some in split_chunks(sorted(parents)):
+        places = ", ".join(["%s"] * len(some))
+        with connection.cursor() as cursor:
+            cursor.execute(_VERSIONS.format(places=places), [conversation.pk, *some])
+            for parent, number in cursor.fetchall():
+                found.setdefault(parent, []).append(number)
     return found
 
 

@@ -15,6 +15,7 @@ from conversations.context.steps import api_clearing
 from conversations.context.view import wire
 from conversations.context.view.cache_breakpoints import SECONDS
 from conversations.context.view.view import Message, View
+from conversations.log.contents import read_contents
 from conversations.log.loaded_path import LoadedPath, Summary, load_path, save_checkpoint_if_due
 from conversations.log.tree import build_path_condition
 from conversations.models import ApiResult, Conversation, Decision, Transformation
@@ -64,6 +65,8 @@ def build_state(conversation: Conversation, path: LoadedPath, model: str) -> Loa
 
 def _list_decisions(conversation: Conversation) -> tuple[tuple[str, str], ...]:
     """Return the verdicts on tool calls as (id, verdict); one-time permissions are left out."""
+    if conversation.forked_from_id is None and not read_contents(conversation).decisions:
+        return ()
     rows = Decision.objects.filter(
         conversation__in=[one for one, _ in _iterate_lineage(conversation)]
     )

@@ -12,7 +12,7 @@ from django.utils import timezone
 from conversations.agent.prices import PriceList
 from conversations.agent.thinking import EFFORTS, choose_effort
 from conversations.budgets.caps import TurnCaps, resolve_turn_caps
-from conversations.budgets.prices import load_price_list
+from conversations.budgets.prices import find_enabled_model, load_price_list
 from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.context.policy.continuation import Continuation
@@ -23,6 +23,7 @@ from conversations.context.view.view import Message
 from conversations.log.chain import lock_conversation
 from conversations.log.page_version import raise_locked
 from conversations.log.path import read_path
+from conversations.log.settings_version import kept_by_settings
 from conversations.log.texts import make_storable
 from conversations.models import ApiModel, Conversation, EffortRule
 from conversations.reductions.in_full import apply_wish
@@ -69,8 +70,12 @@ def choose_rates(prices: PriceList) -> Rates | None:
 
 def read_job_facts(conversation_id: int, turn: int = 0) -> JobFacts:
     """Read what a turn runs with; raises ModelUnknown or PolicyError with a text for people."""
-    conversation = Conversation.objects.select_related("owner").get(pk=conversation_id)
-    model = ApiModel.objects.filter(pk=conversation.model, is_enabled=True).first()
+    return read_facts_of(Conversation.objects.select_related("owner").get(pk=conversation_id), turn)
+
+
+def read_facts_of(conversation: Conversation, turn: int = 0) -> JobFacts:
+    """Do as `read_job_facts` does for a conversation just read; it is left with another model."""
+    model = find_enabled_model(conversation.model)
     if model is None:
         raise ModelUnknown(
             f"The model {conversation.model} is not in the catalogue or not enabled;"
@@ -78,8 +83,8 @@ def read_job_facts(conversation_id: int, turn: int = 0) -> JobFacts:
         )
     known = list_known_tools(conversation)
     facts = _read_facts(conversation, model, known, turn)
-    other = ApiModel.objects.filter(pk=conf.refusal_model, is_enabled=True).exclude(pk=model.pk)
-    if not conf.refusal_model or (fallback := other.first()) is None:
+    fallback = find_enabled_model(conf.refusal_model) if conf.refusal_model else None
+    if fallback is None or fallback == model:
         return facts
     # As if this model were chosen: the tools depend on the model, too.
     conversation.model = fallback.pk
@@ -107,8 +112,13 @@ def _read_facts(conversation: Conversation, model: ApiModel, known: Supply, turn
 
 def find_default_effort(owner_id: int) -> str:
     """Return the highest level of a person's groups, else the site's; "": none."""
-    rules = EffortRule.objects.filter(group__user=owner_id).values_list("effort", flat=True)
-    return max(rules, key=EFFORTS.index, default=conf.effort)
+    return max(_list_group_efforts(owner_id), key=EFFORTS.index, default=conf.effort)
+
+
+@kept_by_settings
+def _list_group_efforts(owner_id: int) -> tuple[str, ...]:
+    rules = EffortRule.objects.filter(group__user=owner_id)
+    return tuple(rules.values_list("effort", flat=True))
 
 
 def find_effort(conversation: Conversation, model: str) -> str:

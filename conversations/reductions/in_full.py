@@ -15,6 +15,7 @@ from conversations.context.policy.policy import Policy, keep_whole
 from conversations.context.view.edits import Transformation as Change
 from conversations.context.view.edits import Trigger
 from conversations.log.chain import lock_conversation
+from conversations.log.contents import read_contents
 from conversations.log.turn_state import load_state
 from conversations.models import Conversation, Transformation
 from conversations.reductions.record_change import demand_idle, record_change
@@ -31,6 +32,9 @@ CHOICES: tuple[FullChoice, ...] = tuple(_NOTES)
 
 def find_next_turn(conversation: Conversation) -> int:
     """Return the number that the next turn will have."""
+    noted = read_contents(conversation).last
+    if noted is not None:
+        return noted + 1
     last: int | None = conversation.turns.aggregate(last=Max("number"))["last"]
     return (last or 0) + 1
 

@@ -20,6 +20,7 @@ from conversations.context.steps.pinned import Pin, estimate_pins, find_original
 from conversations.context.steps.restore import build_restore
 from conversations.context.view.view import Message, View
 from conversations.log.chain import append_row, lock_conversation
+from conversations.log.contents import read_contents
 from conversations.log.path import fold_entry, read_path
 from conversations.models import ApiModel, Conversation, Transformation
 from conversations.reductions.record_change import ManualChangeError, record_change
@@ -121,6 +122,8 @@ def append_pin(conversation: Conversation, target: Pin, actor_id: int, *, is_pin
 
 def list_pins(conversation: Conversation, until: datetime | None = None) -> frozenset[Pin]:
     """Return the targets that are pinned, now or at an earlier moment."""
+    if not read_contents(conversation).pins:
+        return frozenset()
     return list_pins_by_id(conversation.pk, until)
 
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,6 +17,7 @@ from conversations.agent.job import LoadedConversation
 from conversations.agent.ports import (
     NO_HEADERS,
     Ending,
+    Finish,
     Head,
     Headers,
     Piece,
@@ -40,8 +41,8 @@ from conversations.library.access import load_conversation
 from conversations.live.turn_stream import Progress
 from conversations.log import append
 from conversations.log.leases import Lease
-from conversations.log.turn_state import load_turn_state
 from conversations.reductions.pins import list_pins_by_id
+from conversations.runtime.begin import BegunTurn
 from conversations.signals import collect_vetoes
 from conversations.telemetry import spans
 from conversations.telemetry.ids import add_log_ids
@@ -51,7 +52,7 @@ from conversations.toolbox.mail_port import Mailboxes
 from conversations.toolbox.web_search import has_read_privately
 from conversations.transcript.originals import recall_original
 from conversations.transcript.search_originals import read_originals, search_originals
-from conversations.turns import calls, tool_calls
+from conversations.turns import calls, tool_calls, turns
 from conversations.turns.calls import Timing
 from conversations.turns.metrics import count_refusals
 from tools.framework.outside_access import WebAccess
@@ -61,6 +62,7 @@ from tools.http.page_cache import PageCaches
 
 if TYPE_CHECKING:
     from conversations.claude.client import Claude
+    from conversations.models import Turn
 
 #: Characters of a result that are encoded at once.
 _SMALL = 50_000
@@ -68,20 +70,33 @@ _SMALL = 50_000
 PAGES = PageCaches()
 
 
-class TurnLog:
-    """The Log port: the conversation of one lease."""
+@dataclass(frozen=True, slots=True)
+class EndedTurn:
+    """The end of a turn, stored with its last call, and the turn to run next."""
 
-    def __init__(self, lease: Lease, model: str) -> None:
-        self._lease, self._model = lease, model
+    finish: Finish
+    following: Turn | None
+
+
+class TurnLog:
+    """The Log port: the conversation of one lease.
+
+    It was read when the turn began; until then nobody else could change its path.
+    """
+
+    def __init__(self, lease: Lease, begun: BegunTurn) -> None:
+        self._lease, self._begun = lease, begun
+        #: Read when the turn began, for its first call.
+        self._pins: frozenset[str | int] | None = begun.pins
 
     async def load(self) -> LoadedConversation:
-        return await run_db(self._load)
-
-    def _load(self) -> LoadedConversation:
-        return load_turn_state(load_conversation(self._lease.conversation_id), self._model)
+        return self._begun.state
 
     async def pins(self) -> frozenset[str | int]:
-        return await run_db(list_pins_by_id, self._lease.conversation_id)
+        pins, self._pins = self._pins, None
+        if pins is None:
+            pins = await run_db(list_pins_by_id, self._lease.conversation_id)
+        return pins
 
     async def record(
         self, transformation: Transformation, policy: Policy, summary_call: int | None
@@ -117,6 +132,8 @@ class TurnCalls:
 
     def __init__(self, lease: Lease, claude: Claude, tools: Toolset = NO_TOOLS) -> None:
         self._lease, self._claude, self._tools = lease, claude, tools
+        #: How the turn ended, once that was stored with its last call.
+        self.ended: EndedTurn | None = None
         self._opened = 0.0
         self._first: float | None = None
         self._span: Any = None
@@ -156,14 +173,15 @@ class TurnCalls:
     async def close(self, sent: Sent, ending: Ending) -> Message | None:
         failure = ending.failure.code if ending.failure else ""
         spans.end_span(self._span, error=failure, status=ending.status)
-        row = await run_db(
-            calls.close_call,
-            lease=self._lease,
-            call_id=sent.call,
-            ending=ending,
-            timing=self._timing(),
-            effects=self._tools.effects,
-        )
+        facts: Any = {"lease": self._lease, "call_id": sent.call, "timing": self._timing()}
+        if ending.finish is not None:
+            row, following = await run_db(
+                turns.finish_with_call, **facts, ending=ending, finish=ending.finish
+            )
+            self.ended = EndedTurn(ending.finish, following)
+        else:
+            effects = self._tools.effects
+            row = await run_db(calls.close_call, **facts, ending=ending, effects=effects)
         add_log_ids(call=None)
         return None if row is None else Message(row.seq, "answer", row.content, row.estimate)
 

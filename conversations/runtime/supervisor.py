@@ -20,7 +20,7 @@ from django.conf import settings
 
 from conversations.conf import conf
 from conversations.db import run_db
-from conversations.log import leases
+from conversations.runtime.begin import claim_turn
 from conversations.runtime.mcp_servers import pool_synchronizer
 from conversations.runtime.proposals import write_proposal
 from conversations.runtime.side_calls import SideCallTasks
@@ -152,10 +152,11 @@ class Supervisor:
     async def _run(self, turn_id: int) -> None:
         if self._claude is None:
             return
-        lease = await run_db(leases.claim_turn, turn_id=turn_id, owner=OWNER)
-        if lease is None:
+        claimed = await run_db(claim_turn, turn_id=turn_id, owner=OWNER)
+        if claimed is None:
             return
-        run = self._runs[turn_id] = TurnRun(lease, self._claude)
+        lease = claimed.lease
+        run = self._runs[turn_id] = TurnRun(claimed, self._claude)
         if self._is_draining:
             run.switch.leave()
         try:

@@ -26,16 +26,16 @@ from conversations.context.errors import ContextError
 from conversations.db import run_db, run_db_heartbeat
 from conversations.live.turn_stream import TurnStage
 from conversations.log import leases
-from conversations.log.leases import Lease
 from conversations.log.page_version import keep_own_steps
-from conversations.reductions.conversation_settings import read_job_facts
 from conversations.runtime.adapters import TurnCalls, TurnLog, TurnTools
+from conversations.runtime.begin import ClaimedTurn
 from conversations.runtime.job import build_job
 from conversations.turns import turns
 from conversations.turns.resume import load_progress
 
 if TYPE_CHECKING:
     from conversations.claude.client import Claude
+    from conversations.models import Turn
 
 logger = logging.getLogger("agentweb.turns")
 NO_DATABASE = "The database could not be reached during this answer."
@@ -55,9 +55,10 @@ class Outcome:
 class TurnRun:
     """The run of a turn whose lease this process holds."""
 
-    def __init__(self, lease: Lease, claude: Claude) -> None:
-        self._lease, self._claude = lease, claude
-        self._stage = TurnStage(lease)
+    def __init__(self, claimed: ClaimedTurn, claude: Claude) -> None:
+        self._lease, self._claimed, self._claude = claimed.lease, claimed, claude
+        self._calls: TurnCalls | None = None
+        self._stage = TurnStage(self._lease)
         self.switch = Switch()
 
     async def run(self) -> Outcome:
@@ -72,7 +73,7 @@ class TurnRun:
             if finish.state == "running":
                 await run_db(leases.hand_over_turn, lease=self._lease)
             elif finish.state != "approval_wait":
-                following = await run_db(turns.finish_turn, lease=self._lease, finish=finish)
+                following = await self._end(finish)
             logger.info(
                 "turn %s: %s %s %s", self._lease.turn_id, finish.state, finish.reason, finish.code
             )
@@ -91,13 +92,22 @@ class TurnRun:
         is_done = finish is not None and finish.state == "done"
         return Outcome(is_done, following.pk if following is not None else None)
 
+    async def _end(self, finish: Finish) -> Turn | None:
+        """Record the end of the turn, unless it was with the last call; return the next turn."""
+        ended = self._calls.ended if self._calls is not None else None
+        if ended is not None:
+            return ended.following
+        return await run_db(turns.finish_turn, lease=self._lease, finish=finish)
+
     async def _finish(self) -> Finish:
         lease, switch, stage = self._lease, self.switch, self._stage
         try:
-            facts = await run_db(read_job_facts, lease.conversation_id, lease.number)
-            work, calls = build_job(facts), TurnCalls(lease, self._claude, facts.tools)
+            begun = self._claimed.demand_begun()
+            facts = begun.facts
+            work = build_job(facts)
+            calls = self._calls = TurnCalls(lease, self._claude, facts.tools)
             ports = Ports(
-                log=TurnLog(lease, work.model),
+                log=TurnLog(lease, begun),
                 calls=calls,
                 model=calls,
                 tools=TurnTools(lease, facts.tools, partial(_is_requested, switch), stage.progress),

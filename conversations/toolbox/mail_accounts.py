@@ -13,6 +13,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from conversations.conf import conf
+from conversations.log.contents import read_contents
 from conversations.models import Conversation, MailAccount, User
 from conversations.toolbox.secrets import SecretUnreadable, seal, unseal
 from tools.mail.accounts import Account, Auth, Provider, Security, Server
@@ -135,6 +136,8 @@ def list_mail_providers() -> dict[str, Provider]:
 
 
 def has_mail_account(conversation: Conversation) -> bool:
+    if not read_contents(conversation).mail:
+        return False
     return MailAccount.objects.filter(owner_id=conversation.owner_id).exists()
 
 

@@ -17,6 +17,8 @@ from django.db.models import Q
 
 from conversations.conf import conf
 from conversations.log.chain import lock_conversation
+from conversations.log.contents import read_contents
+from conversations.log.settings_version import kept_by_settings
 from conversations.models import Conversation, ToolRule, ToolSwitch, WebSearch
 
 #: site: disabled for all; rule: not for this person; need: a requirement is not set up; chat:
@@ -56,8 +58,7 @@ class Access:
 
 def read_access(conversation: Conversation) -> Access:
     """Read the access rules of a conversation; an unsaved one has no switches of its own."""
-    groups = Group.objects.filter(user=conversation.owner_id)
-    rows = ToolRule.objects.filter(Q(group=None) | Q(group__in=groups))
+    rows = _list_rules(conversation.owner_id)
     site: dict[str, bool] = {}
     of_groups: dict[str, bool] = {}
     for row in rows:
@@ -65,9 +66,17 @@ def read_access(conversation: Conversation) -> Access:
             site[row.tool] = row.is_allowed
         else:
             of_groups[row.tool] = of_groups.get(row.tool, False) or row.is_allowed
-    switches = ToolSwitch.objects.filter(conversation=conversation.pk)
-    off = frozenset(switches.values_list("tool", flat=True))
+    off = frozenset[str]()
+    if read_contents(conversation).switches:
+        switches = ToolSwitch.objects.filter(conversation=conversation.pk)
+        off = frozenset(switches.values_list("tool", flat=True))
     return Access(frozenset(conf.disabled_tools), site | of_groups, off)
+
+
+@kept_by_settings
+def _list_rules(owner_id: int) -> tuple[ToolRule, ...]:
+    groups = Group.objects.filter(user=owner_id)
+    return tuple(ToolRule.objects.filter(Q(group=None) | Q(group__in=groups)))
 
 
 @transaction.atomic

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from conversations.context.view import wire
+from conversations.log.contents import read_contents
 from conversations.models import LIVE, Conversation
 
 
@@ -27,6 +28,8 @@ class Queue:
 
 def read_queue(conversation: Conversation) -> Queue:
     """Return the waiting messages of a conversation; one query when there are none, else two."""
+    if not read_contents(conversation).queue:
+        return Queue()
     rows = conversation.queued_prompts.values_list("client_id", "content")
     found = tuple(_build_waiting(str(client_id), content) for client_id, content in rows)
     return Queue(found, bool(found) and conversation.turns.filter(state__in=LIVE).exists())

@@ -20,6 +20,7 @@ from conversations.conf import conf
 from conversations.context.steps.pinned import Pin
 from conversations.context.steps.recall_list import message_id
 from conversations.files.attachment_display import Attached, list_shown_files, map_named_files
+from conversations.log.contents import read_contents
 from conversations.log.tree import (
     filter_path_turns,
     find_version_position,
@@ -105,7 +106,9 @@ def read_round(conversation: Conversation, turn: int, number: int) -> Round:
     answers = messages.filter(kind="answer").values_list("seq", flat=True)
     before, own, behind = [0, *answers, *[_END] * (number + 1)][number - 1 : number + 2]
     since = Transformation.objects.filter(turn__in=rows, seq__gt=before, seq__lt=own)
-    markers = _build_markers(conversation, list(since.defer("edits", "policy").order_by("seq")))
+    has_changes = read_contents(conversation).changes
+    changes = list(since.defer("edits", "policy").order_by("seq")) if has_changes else []
+    markers = _build_markers(conversation, changes)
     fallback = read_fallback(rows, number)
     if own == _END:
         return Round(number, markers=tuple(markers), fallback=fallback)
@@ -134,7 +137,8 @@ def build_turns(
     kinds = {} if is_begun else {"kind": "prompt"}
     messages = _group_by_turn(Message.objects.filter(turn__in=rows, **kinds).order_by("seq"))
     reduced = Transformation.objects.filter(turn__in=rows).defer("edits", "policy")
-    changes = _group_by_turn(reduced.order_by("seq")) if is_begun else {}
+    has_changes = is_begun and read_contents(conversation).changes
+    changes = _group_by_turn(reduced.order_by("seq")) if has_changes else {}
     # Skip queries whose rows only a turn with answers, or with tools, can have.
     answers = (m.content for some in messages.values() for m in some if m.kind == "answer")
     called = ToolCall.objects.filter(turn__in=rows).select_related("output")

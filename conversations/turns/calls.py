@@ -26,6 +26,7 @@ from conversations.context.view.view import Message as ViewMessage
 from conversations.log.append import append_message
 from conversations.log.chain import append_row, lock_conversation
 from conversations.log.leases import Lease, hold_lease
+from conversations.log.settings_version import reading_settings
 from conversations.log.texts import lock_texts_shared, make_storable, store_blob
 from conversations.models import ApiCall, ApiResult, Conversation, Envelope, Message, ToolCall, Turn
 from conversations.turns.drafts import drop_draft
@@ -44,6 +45,7 @@ class Timing:
 
 
 @transaction.atomic
+@reading_settings()
 def open_call(*, lease: Lease, sending: Sending) -> Sent:
     """Record a call of a live turn and hold the most it can cost; raises Refused and Stopped."""
     hold_lease(lease)
@@ -124,12 +126,33 @@ def _insert_call(
 
 
 @transaction.atomic
+@reading_settings()
 def close_call(
     *, lease: Lease, call_id: int, ending: Ending, timing: Timing, effects: dict[str, str]
 ) -> Message | None:
     """Settle a call and store its answer with the tool calls that it requests."""
     hold_lease(lease, **({"state": "tool_wait"} if ending.tools else {}))
     conversation = lock_conversation(lease.conversation_id)
+    return store_ending(
+        conversation=conversation,
+        lease=lease,
+        call_id=call_id,
+        ending=ending,
+        timing=timing,
+        effects=effects,
+    )
+
+
+def store_ending(
+    *,
+    conversation: Conversation,
+    lease: Lease,
+    call_id: int,
+    ending: Ending,
+    timing: Timing,
+    effects: dict[str, str],
+) -> Message | None:
+    """Do as `close_call` does for a held lease and its locked conversation."""
     call = ApiCall.objects.get(pk=call_id)
     if call.purpose == ApiCall.Purpose.REPLY:
         drop_draft(lease.turn_id)
@@ -210,6 +233,8 @@ def _store_answer(conversation: Conversation, lease: Lease, ending: Ending) -> M
         kind="answer",
         content=content,
         estimate=ViewMessage.parse(0, "answer", content).tokens,
+        # The result of its call follows.
+        is_last=False,
     )
 
 

@@ -20,7 +20,7 @@ from conversations.log.append import append_message
 from conversations.log.chain import lock_conversation
 from conversations.log.leases import Lease, hold_lease
 from conversations.log.texts import make_storable
-from conversations.models import LIVE, ApiCall, Draft, Turn
+from conversations.models import LIVE, Draft, Turn
 
 _LIVE = ", ".join(["%s"] * len(LIVE))
 _IS_OPEN = """NOT EXISTS (
@@ -33,8 +33,18 @@ WHERE turn_id IN (
     SELECT id FROM conversations_turn
     WHERE id = %s AND lease_generation = %s AND state IN ({_LIVE}) {{lock}}
 ) AND {_IS_OPEN}"""  # noqa: S608 - nothing but places for parameters
-#: The same for several turns. It skips locked rows, so it never holds one while waiting for
-#: another.
+#: The newest open call of the turn is the one whose answer is running.
+_CREATE = f"""
+INSERT INTO conversations_draft (turn_id, call_id, text, thinking, updated_at)
+SELECT t.id, c.id, %s, %s, %s FROM conversations_turn t JOIN conversations_apicall c
+  ON c.turn_id = t.id AND c.purpose = 'reply'
+WHERE t.id = %s AND t.lease_generation = %s AND t.state IN ({_LIVE})
+  AND NOT EXISTS (SELECT 1 FROM conversations_apiresult r WHERE r.call_id = c.id)
+ORDER BY c.number DESC LIMIT 1 {{lock}}
+ON CONFLICT (turn_id) DO UPDATE SET call_id = excluded.call_id, text = excluded.text,
+  thinking = excluded.thinking, updated_at = excluded.updated_at"""  # noqa: S608 - places only
+#: The first statement for several turns. It skips locked rows, so it never holds one while
+#: waiting for another.
 _UPDATE_MANY = f"""
 WITH shown (turn, generation, text, thinking) AS (VALUES {{rows}}), held AS (
     SELECT t.id FROM conversations_turn t
@@ -86,7 +96,23 @@ def save_draft(*, lease: Lease, text: str, thinking: str) -> None:
     }
     # This runs twice a second for each answer, and nearly always the draft exists.
     if not _update_draft(lease, **kept):
-        _create_draft(lease, **kept)
+        create_draft(lease=lease, text=text, thinking=thinking)
+
+
+def create_draft(*, lease: Lease, text: str, thinking: str) -> None:
+    """Save the first draft of the open call, in one statement; raises Stopped without the lease.
+
+    Without effect if the answer is stored already.
+    """
+    at = connection.ops.adapt_datetimefield_value(timezone.now())
+    lock = "FOR SHARE OF t" if connection.features.has_select_for_update else ""
+    values = [make_storable(text), make_storable(thinking), at, lease.turn_id, lease.generation]
+    with connection.cursor() as cursor:
+        cursor.execute(_CREATE.format(lock=lock), [*values, *LIVE])
+        if cursor.rowcount:
+            return
+    with transaction.atomic():
+        hold_lease(lease)
 
 
 def _update_draft(lease: Lease, *, text: str, thinking: str, updated_at: datetime) -> bool:
@@ -111,22 +137,6 @@ def _update_drafts(checkpoints: Sequence[Checkpoint]) -> frozenset[int]:
     with connection.cursor() as cursor:
         cursor.execute(_UPDATE_MANY.format(rows=rows), [*values, *LIVE, timezone.now()])
         return frozenset(turn for (turn,) in cursor.fetchall())
-
-
-@transaction.atomic
-def _create_draft(lease: Lease, **kept: Any) -> None:
-    hold_lease(lease)
-    calls = ApiCall.objects.filter(turn_id=lease.turn_id, purpose="reply", result=None)
-    call = calls.order_by("-number").values_list("pk", flat=True).first()
-    if call is not None:
-        draft = Draft(turn_id=lease.turn_id, call_id=call, **kept)
-        # One statement; `update_or_create` would take five.
-        Draft.objects.bulk_create(
-            [draft],
-            update_conflicts=True,
-            unique_fields=["turn"],
-            update_fields=["call", *kept],
-        )
 
 
 def drop_draft(turn_id: int) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import Max
 
 from conversations.conf import conf
@@ -77,8 +78,12 @@ def encode_prompt(*, conversation: Conversation, text: str, attachments: Sequenc
 
 
 def lock_owner(user_id: int) -> None:
-    """Lock a user, so that parallel sends keep to the cap on live turns."""
-    User.objects.select_for_update(no_key=True).only("pk").get(pk=user_id)
+    """Lock a user, so that parallel sends keep to the cap on live turns.
+
+    On SQLite the transaction excludes all other writers anyway.
+    """
+    if connection.features.has_select_for_update:
+        User.objects.select_for_update(no_key=True).only("pk").get(pk=user_id)
 
 
 def lock_for_send(conversation: Conversation) -> Conversation:
@@ -88,6 +93,48 @@ def lock_for_send(conversation: Conversation) -> Conversation:
     if row.deleted_at is not None:
         raise SendError("deleted", "This conversation is in the trash; bring it back first.")
     return row
+
+
+@dataclass(frozen=True, slots=True)
+class SendState:
+    """What decides about a prompt with a client id: one statement."""
+
+    #: Whether a turn, or a waiting message, of the conversation has that id.
+    is_sent: bool
+    is_queued: bool
+    #: Whether an answer is running here; the owner's live turns that count; the last turn's number.
+    is_busy: bool
+    live: int
+    last: int
+
+
+#: Raw SQL, because the ORM takes longer to write these five statements than the rest of a send.
+_LIVE = ", ".join(f"'{state}'" for state in LIVE)
+_SEND_STATE = f"""
+SELECT
+  EXISTS (SELECT 1 FROM conversations_turn WHERE conversation_id = %(key)s AND client_id = %(id)s),
+  EXISTS (SELECT 1 FROM conversations_queuedprompt
+          WHERE conversation_id = %(key)s AND client_id = %(id)s),
+  EXISTS (SELECT 1 FROM conversations_turn WHERE conversation_id = %(key)s AND state IN ({_LIVE})),
+  (SELECT COUNT(*) FROM conversations_turn t
+   JOIN conversations_conversation c ON c.id = t.conversation_id
+   WHERE c.owner_id = %(owner)s AND t.state IN ({_LIVE}) AND t.state <> 'approval_wait'),
+  (SELECT MAX(number) FROM conversations_turn WHERE conversation_id = %(key)s)
+"""  # noqa: S608 - our own words
+
+
+def read_send_state(row: Conversation, client_id: UUID) -> SendState:
+    """Read what decides about a prompt in a locked conversation."""
+    field = Turn._meta.get_field("client_id")
+    values = {
+        "key": row.pk,
+        "owner": row.owner_id,
+        "id": field.get_db_prep_value(client_id, connection),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_SEND_STATE, values)
+        sent, queued, busy, live, last = cursor.fetchone()
+    return SendState(bool(sent), bool(queued), bool(busy), live, last or 0)
 
 
 def find_sent_turn(row: Conversation, prompt: Prompt) -> Turn | None:
@@ -115,13 +162,22 @@ def demand_idle(row: Conversation) -> None:
 def demand_slot(row: Conversation) -> None:
     """Refuse a turn beyond the owner's cap on live turns; turns awaiting approval do not count."""
     live = Turn.objects.filter(conversation__owner_id=row.owner_id, state__in=LIVE)
-    if live.exclude(state="approval_wait").count() >= conf.max_live_turns:
+    demand_room(live.exclude(state="approval_wait").count())
+
+
+def demand_room(live: int) -> None:
+    """Refuse a turn beside so many live ones of its owner."""
+    if live >= conf.max_live_turns:
         raise SendError("too_many", "Too many answers are on their way; wait for one to finish.")
 
 
-def open_turn(row: Conversation, prompt: Prompt) -> Turn:
-    """Append the prompt with its turn to the shown path of a locked conversation."""
-    last = row.turns.aggregate(last=Max("number"))["last"]
+def open_turn(row: Conversation, prompt: Prompt, last: int | None = None) -> Turn:
+    """Append the prompt with its turn to the shown path of a locked conversation.
+
+    `last` is the number of its last turn, if it was read already.
+    """
+    if last is None:
+        last = row.turns.aggregate(last=Max("number"))["last"]
     turn = Turn.objects.create(
         conversation=row,
         number=(last or 0) + 1,
@@ -133,12 +189,13 @@ def open_turn(row: Conversation, prompt: Prompt) -> Turn:
         retry_of=prompt.retry_of,
         continues=prompt.continues,
     )
-    Conversation.objects.filter(pk=row.pk).update(leaf=turn.number)
+    row.leaf = turn.number
     append_message(
         conversation=row,
         turn_id=turn.pk,
         kind="prompt",
         content=prompt.content,
         estimate=estimate_prompt_tokens(conversation_id=row.pk, content=prompt.content),
+        also=("leaf",),
     )
     return turn

@@ -62,7 +62,11 @@ def enqueue_prompt(row: Conversation, prompt: Prompt) -> QueuedPrompt:
 @transaction.atomic
 def start_next_prompt(*, conversation_id: int) -> Turn | None:
     """Make the first waiting message the next turn, after a turn has just ended."""
-    row = lock_and_raise(conversation_id)
+    return open_next_prompt(lock_and_raise(conversation_id))
+
+
+def open_next_prompt(row: Conversation) -> Turn | None:
+    """Make the first waiting message of a locked conversation the next turn."""
     queued = row.queued_prompts.first()
     if queued is None or row.deleted_at is not None:
         return None

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from conversations.agent.ports import Refused, Sending, Sent
-from conversations.budgets.prices import load_price_list
+from conversations.budgets.prices import find_enabled_model, load_price_list
 from conversations.conf import conf
 from conversations.log.leases import Lease
 from conversations.log.page_version import raise_version
@@ -86,5 +86,5 @@ def _read_text(turn: Turn, kind: str) -> str:
 
 def _find_usable_model(model: str) -> ApiModel | None:
     """Return the model if it is enabled and has all prices, else None."""
-    row = ApiModel.objects.filter(pk=model, is_enabled=True).first()
+    row = find_enabled_model(model)
     return row if row is not None and load_price_list(model, timezone.now()).rates else None

@@ -8,29 +8,37 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models.functions import Now
 
-from conversations.agent.ports import Finish
+from conversations.agent.ports import Ending, Finish
 from conversations.context.view import wire
 from conversations.files.attachments import find_first_name
 from conversations.log.chain import lock_conversation
 from conversations.log.leases import Lease, hold_lease
 from conversations.log.page_version import raise_version
 from conversations.log.search_index import index_title
+from conversations.log.settings_version import reading_settings
 from conversations.log.texts import make_storable
-from conversations.models import LIVE, Conversation, QueuedPrompt, Turn
+from conversations.models import LIVE, Conversation, Message, QueuedPrompt, Turn
+from conversations.turns.calls import Timing, store_ending
 from conversations.turns.drafts import drop_draft
 from conversations.turns.metrics import count_turn
 from conversations.turns.prompts import (
     Prompt,
+    demand_room,
     demand_same,
     demand_slot,
     encode_prompt,
     find_sent_turn,
-    is_busy,
     lock_for_send,
     lock_owner,
     open_turn,
+    read_send_state,
 )
-from conversations.turns.queue import enqueue_prompt, find_queued_prompt, start_next_prompt
+from conversations.turns.queue import (
+    enqueue_prompt,
+    find_queued_prompt,
+    open_next_prompt,
+    start_next_prompt,
+)
 from conversations.turns.takeovers import close_open_work
 
 
@@ -73,13 +81,15 @@ def send_prompt(
     row = lock_for_send(conversation)
     content = encode_prompt(conversation=row, text=text, attachments=attachments)
     prompt = Prompt(content, client_id)
-    sent = find_sent_turn(row, prompt) or find_queued_prompt(row, prompt)
-    if sent is not None:
+    state = read_send_state(row, client_id)
+    if state.is_sent or state.is_queued:
+        sent = find_sent_turn(row, prompt) or find_queued_prompt(row, prompt)
+        assert sent is not None  # noqa: S101 - the conversation is locked
         return sent
-    if is_busy(row):
+    if state.is_busy:
         return enqueue_prompt(row, prompt)
-    demand_slot(row)
-    return open_turn(row, prompt)
+    demand_room(state.live)
+    return open_turn(row, prompt, state.last)
 
 
 @transaction.atomic
@@ -90,6 +100,38 @@ def finish_turn(*, lease: Lease, finish: Finish) -> Turn | None:
     """
     if finish.state == "cancelled":
         hold_lease(lease, state="cancelling")
+    _enter_final_state(lease, finish)
+    if finish.state == "done":
+        drop_draft(lease.turn_id)
+        return start_next_prompt(conversation_id=lease.conversation_id)
+    close_open_work(Turn.objects.get(pk=lease.turn_id))
+    raise_version(lease.conversation_id)
+    return None
+
+
+@transaction.atomic
+@reading_settings()
+def finish_with_call(
+    *, lease: Lease, call_id: int, ending: Ending, timing: Timing, finish: Finish
+) -> tuple[Message | None, Turn | None]:
+    """Close the last call of a turn and end the turn well, in one transaction.
+
+    Returns the stored answer and, like `finish_turn`, the next turn.
+    """
+    _enter_final_state(lease, finish)
+    conversation = lock_conversation(lease.conversation_id)
+    answer = store_ending(
+        conversation=conversation,
+        lease=lease,
+        call_id=call_id,
+        ending=ending,
+        timing=timing,
+        effects={},
+    )
+    return answer, open_next_prompt(conversation)
+
+
+def _enter_final_state(lease: Lease, finish: Finish) -> None:
     hold_lease(
         lease,
         state=finish.state,
@@ -100,12 +142,6 @@ def finish_turn(*, lease: Lease, finish: Finish) -> Turn | None:
         ended_at=Now(),
     )
     count_turn(state=finish.state, reason=finish.reason or finish.code)
-    if finish.state == "done":
-        drop_draft(lease.turn_id)
-        return start_next_prompt(conversation_id=lease.conversation_id)
-    close_open_work(Turn.objects.get(pk=lease.turn_id))
-    raise_version(lease.conversation_id)
-    return None
 
 
 @transaction.atomic

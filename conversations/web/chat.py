@@ -26,6 +26,7 @@ from conversations.library.access import (
 )
 from conversations.library.sidebar import read_sidebar
 from conversations.live.publish import announce
+from conversations.log.settings_version import reading_settings
 from conversations.reductions.model_choice import read_choice_of
 from conversations.reductions.original_state import read_original_state
 from conversations.reductions.reduction_page import read_reduction as reduction_of
@@ -161,6 +162,7 @@ def _refuse_start(request: HttpRequest, text: str, status: int = 400) -> HttpRes
 
 @login_required
 @require_POST
+@reading_settings()
 def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Store a message; its answer arrives by the socket. While another answer runs, queue it."""
     conversation = load_owned_conversation(require_user(request), public_id)

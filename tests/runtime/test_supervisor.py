@@ -296,7 +296,8 @@ def broken(*_: Any, **__: Any) -> None:
     [
         (running_module, "build_job", "Hello"),
         (calls, "open_call", "Hello"),
-        (calls, "close_call", "Answer in 200 words emulator:pace=0.003"),
+        (turns, "finish_with_call", "Answer in 200 words emulator:pace=0.003"),
+        (calls, "close_call", "List my files"),
         (tool_calls, "finish_tool", "List my files"),
         (append, "store_results", "List my files"),
         (Toolset, "run", "List my files"),
@@ -317,7 +318,7 @@ async def test_an_error_of_our_own_leaves_a_talk_that_goes_on(
         survives = name in ("run", "render_events")
         assert (row.state, row.error_code) == (("done", "") if survives else ("failed", "internal"))
         kept = await run_db(answer_text, row)
-        assert name != "close_call" or kept
+        assert name != "finish_with_call" or kept
         await run_db(is_valid, row.conversation)
         assert (await run(supervisor, "Are you there?", row.conversation)).state == "done"
     await accounted(emulator)

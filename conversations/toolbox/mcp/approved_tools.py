@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +12,7 @@ from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.context.tokens.images import TYPES
 from conversations.context.tokens.media import identify_media
+from conversations.log.settings_version import kept_by_settings
 from conversations.models import Conversation, McpServer, McpTool
 from conversations.toolbox.mcp.server_identity import identify_server
 from conversations.toolbox.secrets import SecretUnreadable, open_values
@@ -110,13 +110,14 @@ def _find_endpoint(row: McpServer) -> Command | Address:
     return Command(row.command, tuple(row.arguments), environment, folder)
 
 
-def _list_approved() -> Iterable[McpTool]:
+@kept_by_settings
+def _list_approved() -> tuple[McpTool, ...]:
     rows = McpTool.objects.filter(server__is_enabled=True).exclude(approved="")
-    return [
+    return tuple(
         tool
         for tool in rows.select_related("server")
         if not tool.server.allowed_tools or tool.name in tool.server.allowed_tools
-    ]
+    )
 
 
 def _build_tool(tool: McpTool) -> Tool:

@@ -1,0 +1,152 @@
+"""The version of the site's settings in the database: prices, models, rules, groups, budgets.
+
+A turn asks for the same few settings in each of its steps, and they change once a month. So a
+process keeps what it has read of them, by the version: a number that triggers replace by a random
+one in every transaction that changes one of these tables, by whatever way. A random one, because a
+transaction that is taken back must not leave a number that another will give again.
+
+Only what runs within `reading_settings` uses what is kept, and asks for the version once; it lasts
+no longer than a transaction or the rendering of a frame. All else reads the tables.
+"""
+
+# ruff: noqa: S608 - the names are those of our own tables
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, ParamSpec, TypeVar
+
+from django.contrib.auth.models import Group
+from django.db import connection, transaction
+
+from conversations.models import (
+    ApiModel,
+    Budget,
+    EffortRule,
+    McpServer,
+    McpTool,
+    ModelPrice,
+    ToolRule,
+    TurnCap,
+    User,
+)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+#: The models whose rows are settings; that of the membership in groups is a table only.
+_MODELS = (
+    ApiModel, Budget, EffortRule, Group, McpServer, McpTool, ModelPrice, ToolRule, TurnCap,
+    User.groups.through,
+)  # fmt: skip
+#: Results that one process keeps at most.
+_MOST = 20_000
+_TABLE = "conversations_settingsversion"
+_BUMP = {
+    "sqlite": f'UPDATE "{_TABLE}" SET version = random()',
+    "postgresql": f'UPDATE "{_TABLE}" SET version = floor(random() * 9e18)::bigint',
+}
+_FUNCTION = f"""
+CREATE OR REPLACE FUNCTION "{_TABLE}_change"() RETURNS trigger LANGUAGE plpgsql
+AS $$ BEGIN {_BUMP["postgresql"]}; RETURN NULL; END $$"""
+
+
+class _Kept:
+    """What this process has read of one version of the settings."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        self.results: dict[object, object] = {}
+
+
+_kept = _Kept(0)
+_reading: ContextVar[_Kept | None] = ContextVar("reading", default=None)
+
+
+@contextmanager
+def reading_settings() -> Iterator[None]:
+    """Use within the block what is kept of the present settings; one statement."""
+    global _kept  # noqa: PLW0603 - one for all threads; replaced, never changed to another version
+    version = _read_version()
+    if _kept.version != version or len(_kept.results) > _MOST:
+        _kept = _Kept(version)
+    token = _reading.set(_kept if _kept.version == version else _Kept(version))
+    try:
+        yield
+    finally:
+        _reading.reset(token)
+
+
+def is_reading() -> bool:
+    """Return whether this runs within `reading_settings`."""
+    return _reading.get() is not None
+
+
+def kept_by_settings(function: Callable[P, T]) -> Callable[P, T]:
+    """Keep the results of a function of the settings, by its arguments, within `reading_settings`.
+
+    A result must not be changed, and must not depend on anything that is no setting.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        kept = _reading.get()
+        if kept is None:
+            return function(*args, **kwargs)
+        key = function, args, tuple(kwargs.items())
+        if key not in kept.results:
+            kept.results[key] = function(*args, **kwargs)
+        found: T = kept.results[key]  # type: ignore[assignment]
+        return found
+
+    return call
+
+
+def _read_version() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(f'SELECT version FROM "{_TABLE}"')
+        return int(cursor.fetchone()[0])
+
+
+def install_settings_version(using: str = "default", **_: Any) -> None:
+    """Install the table and its triggers where they are missing; runs after every migration."""
+    if connection.alias != using:
+        return
+    tables = connection.introspection.table_names()
+    wanted = [one._meta.db_table for one in _MODELS if one._meta.db_table in tables]
+    with transaction.atomic(), connection.cursor() as cursor:
+        if _TABLE not in tables:
+            cursor.execute(f'CREATE TABLE "{_TABLE}" (version bigint NOT NULL)')
+            cursor.execute(f'INSERT INTO "{_TABLE}" VALUES (0)')
+            if connection.vendor == "postgresql":
+                cursor.execute(_FUNCTION)
+        present = _read_present(cursor)
+        written = (one for table in wanted for one in _write_triggers(table))
+        missing = [statement for name, statement in written if name not in present]
+        for statement in missing:
+            cursor.execute(statement)
+        if missing:
+            # Without its trigger a table may have been changed.
+            cursor.execute(_BUMP[connection.vendor])
+
+
+def _read_present(cursor: Any) -> set[str]:
+    if connection.vendor == "postgresql":
+        cursor.execute("SELECT tgname FROM pg_trigger WHERE tgenabled IN ('O', 'A')")
+    else:
+        cursor.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+    return {row[0] for row in cursor.fetchall()}
+
+
+def _write_triggers(table: str) -> list[tuple[str, str]]:
+    """Return the triggers of a table by their names."""
+    name, then = f"{table}_settings", f'EXECUTE FUNCTION "{_TABLE}_change"()'
+    if connection.vendor == "postgresql":
+        when = f'AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON "{table}" FOR EACH STATEMENT'
+        return [(name, f'CREATE TRIGGER "{name}" {when} {then}')]
+    body = f"BEGIN {_BUMP['sqlite']}; END"
+    return [
+        (f"{name}_{verb}", f'CREATE TRIGGER "{name}_{verb}" AFTER {verb} ON "{table}" {body}')
+        for verb in ("insert", "update", "delete")
+    ]

@@ -1,0 +1,65 @@
+"""The beginning of a turn: its claim, and all that it begins with, read at once and carried.
+
+It is one piece of work in one thread. While a turn is live nobody else changes the path of its
+conversation, so its loop goes on with what was read here and with what it appends itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from conversations.agent.job import LoadedConversation
+from conversations.library.access import load_conversation
+from conversations.log import leases
+from conversations.log.contents import note_contents
+from conversations.log.leases import Lease
+from conversations.log.settings_version import reading_settings
+from conversations.log.turn_state import load_turn_state
+from conversations.reductions.conversation_settings import JobFacts, read_facts_of
+from conversations.reductions.pins import list_pins
+
+
+@dataclass(frozen=True, slots=True)
+class BegunTurn:
+    """What a turn begins with: settings, conversation, and the pins of its first call."""
+
+    facts: JobFacts
+    state: LoadedConversation
+    pins: frozenset[str | int]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedTurn:
+    """A claimed turn; `begun` is the error instead if it could not be read."""
+
+    lease: Lease
+    begun: BegunTurn | Exception
+
+    def demand_begun(self) -> BegunTurn:
+        """Return what it begins with, or raise the error."""
+        if isinstance(self.begun, Exception):
+            raise self.begun
+        return self.begun
+
+
+def claim_turn(*, turn_id: int, owner: str) -> ClaimedTurn | None:
+    """Claim a waiting turn and read what it begins with; None when there is nothing to do."""
+    lease = leases.claim_turn(turn_id=turn_id, owner=owner)
+    if lease is None:
+        return None
+    try:
+        return ClaimedTurn(lease, begin_turn(lease))
+    except Exception as error:
+        # The turn is ours by now, so it ends with this error.
+        return ClaimedTurn(lease, error)
+
+
+@reading_settings()
+def begin_turn(lease: Lease) -> BegunTurn:
+    """Read what a claimed turn begins with; raises ContextError and errors of the database."""
+    conversation = load_conversation(lease.conversation_id)
+    note_contents(conversation)
+    state = load_turn_state(conversation, conversation.model)
+    pins = list_pins(conversation)
+    # Last, because it leaves the conversation with the model that continues after a refusal.
+    return BegunTurn(read_facts_of(conversation, lease.number), state, pins)

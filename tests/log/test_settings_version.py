@@ -1,0 +1,104 @@
+"""What a process keeps of the site's settings never outlives their version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.contrib.auth.models import Group
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from conversations.budgets.caps import resolve_turn_caps
+from conversations.budgets.prices import find_enabled_model, load_price_list
+from conversations.budgets.status import list_statuses
+from conversations.log.settings_version import install_settings_version, reading_settings
+from conversations.models import ApiModel, Budget, EffortRule, ModelPrice, ToolRule, TurnCap, User
+from conversations.reductions.conversation_settings import find_default_effort
+from conversations.toolbox import tool_access
+from tests.support import people_and_turns, stored_turns
+
+pytestmark = pytest.mark.django_db
+
+MODEL = stored_turns.MODEL
+
+
+def _effort(user: User) -> object:
+    return find_default_effort(user.pk)
+
+
+def _price(_: User) -> object:
+    return load_price_list(MODEL, timezone.now()).tiers
+
+
+def _model(_: User) -> object:
+    return find_enabled_model(MODEL)
+
+
+def _caps(user: User) -> object:
+    return resolve_turn_caps(user.pk)
+
+
+def _budgets(user: User) -> object:
+    return list_statuses(user.pk)
+
+
+def _rules(user: User) -> object:
+    return tool_access._list_rules(user.pk)
+
+
+def _change_group(user: User) -> None:
+    group = Group.objects.create(name="research")
+    EffortRule.objects.create(group=group, effort="high")
+    user.groups.add(group)
+
+
+CHANGES: list[tuple[Callable[[User], object], Callable[[User], object]]] = [
+    (_effort, _change_group),
+    (_price, lambda _: ModelPrice.objects.filter(model=MODEL).update(micros_per_million=7)),
+    (_model, lambda _: ApiModel.objects.filter(pk=MODEL).update(is_enabled=False)),
+    (_caps, lambda user: TurnCap.objects.create(user=user, rounds=3)),
+    (_budgets, lambda user: Budget.objects.create(user=user, limit=5, period="day")),
+    (_rules, lambda _: ToolRule.objects.create(tool="read_file", is_allowed=False)),
+]
+
+
+@pytest.mark.parametrize(("read", "change"), CHANGES)
+def test_a_change_counts_from_the_next_reading(
+    read: Callable[[User], object], change: Callable[[User], object]
+) -> None:
+    user = people_and_turns.person()
+    with reading_settings():
+        before = read(user)
+        with CaptureQueriesContext(connection) as queries:
+            assert read(user) == before
+        assert len(queries) == 0
+    with reading_settings(), CaptureQueriesContext(connection) as queries:
+        read(user)
+    assert len(queries) == 0, "another reading of the same version asks for nothing"
+    change(user)
+    with reading_settings():
+        after = read(user)
+    assert after != before
+    assert after == read(user), "as without anything kept"
+
+
+def test_a_change_that_is_taken_back_is_forgotten() -> None:
+    user = people_and_turns.person()
+    with reading_settings():
+        before = _caps(user)
+    for rounds in (3, 4):
+        with transaction.atomic():
+            TurnCap.objects.create(user=user, rounds=rounds)
+            with reading_settings():
+                assert resolve_turn_caps(user.pk).rounds == rounds
+            transaction.set_rollback(True)
+        with reading_settings():
+            assert _caps(user) == before
+
+
+def test_a_start_without_migrations_changes_nothing() -> None:
+    with CaptureQueriesContext(connection) as queries:
+        install_settings_version()
+    assert not [one for one in queries if one["sql"].startswith(("CREATE", "DROP", "UPDATE"))]
