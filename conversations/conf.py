@@ -72,6 +72,9 @@ class Conf:
     drain_seconds: int = 10
     #: Seconds without a renewed lease after which another process takes a turn over.
     lease_seconds: int = 30
+    #: Whether every tool that reaches outside asks first, in every conversation of the site; groups
+    #: and single conversations have a switch of their own.
+    ask_before_egress: bool = False
     #: Hours an approval waits for a decision; then it counts as denied.
     approval_hours: int = 24
     #: Attempts at one model call before the turn fails.

@@ -24,12 +24,16 @@
   const language = navigator.languages.find((one) => one.split("-")[0] === written.split("-")[0]) ?? written;
   const short = new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit" });
   const long = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
+  const days = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
   function localise(root) {
     for (const node of all("time[data-when]:not([data-done])", root)) {
       const when = new Date(node.dateTime);
       if (Number.isNaN(when.getTime())) continue;
-      const today = when.toDateString() === new Date().toDateString();
-      node.textContent = `${node.dataset.prefix ?? ""} ${(today ? short : long).format(when)}`.trim();
+      const now = new Date(), next = new Date(now.getFullYear(), now.getMonth(), now.getDate() + 1);
+      const day = when.toDateString();
+      let shown = (day === now.toDateString() ? short : long).format(when);
+      if (day === next.toDateString()) shown = `${days.format(1, "day")} ${short.format(when)}`;
+      node.textContent = `${node.dataset.prefix ?? ""} ${shown}`.trim();
       node.title = long.format(when);
       node.dataset.done = "";
     }

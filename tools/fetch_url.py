@@ -46,6 +46,7 @@ def _destination(arguments: dict[str, Any]) -> str:
     icon="globe",
     effect="read",
     results="json",
+    origin="page",
     timeout=45,
     max_bytes=6_000_000,
     destination=_destination,

@@ -10,7 +10,7 @@ from tools.framework.tool import ToolContext, tool
 MOST_ENTRIES = 1_000
 
 
-@tool(icon="folder", effect="read", results="head_tail", timeout=15, is_private=True)
+@tool(icon="folder", effect="read", results="head_tail", timeout=15, origin="workspace")
 async def list_files(
     context: ToolContext, path: Annotated[str, "folder to list; empty for the whole workspace"] = ""
 ) -> str:

@@ -10,7 +10,7 @@ from tools.mail.argument_texts import ACCOUNT
 from tools.mail.folders import MOST_FOLDERS, list_folders
 
 
-@tool(icon="folder", effect="read", results="keep", timeout=60, is_private=True, needs="mail")
+@tool(icon="folder", effect="read", results="keep", timeout=60, origin="mail", needs="mail")
 async def list_mail_folders(
     context: ToolContext, account: Annotated[str, ACCOUNT] = ""
 ) -> ToolResult:

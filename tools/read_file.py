@@ -16,7 +16,7 @@ from tools.framework.tool import ToolContext, ToolResult, tool
 from tools.workspace.lines import format_lines
 
 
-@tool(icon="file", effect="read", results="verbatim", timeout=60, is_private=True)
+@tool(icon="file", effect="read", results="verbatim", timeout=60, origin="workspace")
 async def read_file(
     context: ToolContext,
     path: Annotated[str, "file to read, relative to the workspace, such as notes/plan.md"],

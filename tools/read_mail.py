@@ -14,7 +14,7 @@ from tools.mail.message import Mail
 MOST_CHARACTERS = 50_000
 
 
-@tool(icon="file", effect="read", results="keep", timeout=120, is_private=True, needs="mail")
+@tool(icon="file", effect="read", results="keep", timeout=120, origin="mail", needs="mail")
 async def read_mail(
     context: ToolContext,
     uid: Annotated[int, UID],

@@ -20,7 +20,7 @@ from tools.mail.naming import attachment_path
     effect="keyed",
     results="keep",
     timeout=120,
-    is_private=True,
+    origin="mail",
     needs="mail",
     action="saved attachment {number} of mail {uid} {path}",
 )

@@ -45,7 +45,7 @@ MOST_NAMES = 200
 DOCUMENTS = (".pdf", ".docx", ".xlsx", ".xlsm", ".docm")
 
 
-@tool(icon="find", effect="read", results="head_tail", timeout=90, is_private=True)
+@tool(icon="find", effect="read", results="head_tail", timeout=90, origin="workspace")
 async def search_files(
     context: ToolContext,
     text: Annotated[str, "text to find, ignoring case; empty to find files by name alone"],

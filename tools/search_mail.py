@@ -17,7 +17,7 @@ from tools.mail.mailbox import Query, fetch_summaries, search_uids
 MOST_HITS = 50
 
 
-@tool(icon="find", effect="read", results="keep", timeout=90, is_private=True, needs="mail")
+@tool(icon="find", effect="read", results="keep", timeout=90, origin="mail", needs="mail")
 async def search_mail(
     context: ToolContext,
     account: Annotated[str, ACCOUNT] = "",

@@ -11,7 +11,7 @@ from typing import Any
 from django.contrib import admin
 
 from conversations.admin.base import OfConversation, OwnerFilter, ShownLookups, link_row
-from conversations.models import Approval, ApprovalRule
+from conversations.models import Approval, ApprovalRule, EgressRule
 
 
 @admin.register(Approval)
@@ -20,6 +20,8 @@ class ApprovalAdmin(OfConversation):
         "conversation__instructions",
         "conversation__policy",
         "destination",
+        "sources",
+        "words",
         "call__input",
         "call__details",
         "call__flaw",
@@ -31,7 +33,7 @@ class ApprovalAdmin(OfConversation):
     ordering = ("-pk",)
     search_fields = ("conversation__public_id", "decision__actor__username", "call__name")
     fields = (
-        "place", "call_link", "reason", "sources", "arguments_digest", "created_at", "expires_at",
+        "place", "call_link", "reason", "arguments_digest", "created_at", "expires_at",
         "verdict", "decided_by", "decided_at", "link", "chain",
     )  # fmt: skip
 
@@ -61,6 +63,14 @@ class ApprovalAdmin(OfConversation):
 
 def _decision(row: Approval) -> Any:
     return getattr(row, "decision", None)
+
+
+@admin.register(EgressRule)
+class EgressRuleAdmin(ShownLookups):
+    list_display = ("group",)
+    list_select_related = ("group",)
+    search_fields = ("group__name",)
+    show_full_result_count = False
 
 
 @admin.register(ApprovalRule)

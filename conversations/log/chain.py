@@ -110,7 +110,10 @@ _FIELDS: dict[type[Chained], tuple[str, ...]] = {
         "erasure_id", "phrases", "words", "places", "found", "backup", "proven_at",
     ),
 }  # fmt: skip
-_ADDED: dict[type[Chained], tuple[str, ...]] = {Transformation: ("decision",)}
+_ADDED: dict[type[Chained], tuple[str, ...]] = {
+    Transformation: ("decision",),
+    Approval: ("words",),
+}
 
 
 def lock_conversation(conversation_id: int) -> Conversation:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from conversations.models.account_events import AccountEvent
-from conversations.models.approvals import Approval, ApprovalRule, Decision
+from conversations.models.approvals import Approval, ApprovalRule, Decision, EgressRule
 from conversations.models.attachments import Attachment
 from conversations.models.budgets import Budget, BudgetWindow, Grant
 from conversations.models.calls import ApiCall, ApiResult, Envelope
@@ -55,6 +55,7 @@ __all__ = [
     "Decision",
     "Draft",
     "EffortRule",
+    "EgressRule",
     "Envelope",
     "ErasedDigests",
     "Erasure",

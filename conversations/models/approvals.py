@@ -8,6 +8,7 @@ a database constraint allows one decision for each question.
 from __future__ import annotations
 
 from django.conf import settings
+from django.contrib.auth.models import Group
 from django.db import models
 from django.utils import timezone
 
@@ -21,6 +22,7 @@ class Approval(Chained):
     class Reason(models.TextChoices):
         WRITE = "write", "it changes something"
         PRIVATE = "private", "it tells others, and private data was read before"
+        EGRESS = "egress", "it tells others, and nothing leaves here unasked"
 
     conversation = models.ForeignKey(
         Conversation, on_delete=models.PROTECT, related_name="approvals"
@@ -31,8 +33,10 @@ class Approval(Chained):
     #: The receiver as the tool names it; "" if there is none.
     destination = models.TextField(blank=True)
     reason = models.CharField(max_length=8, choices=Reason.choices)
-    #: The tools that had returned private data before.
+    #: What had been read before, a line each as `origin:name` (toolbox/sources.py).
     sources = models.CharField(max_length=400, blank=True)
+    #: The words of it that the call carries, as JSON: pairs of a word and its source; "": none.
+    words = models.TextField(blank=True, default="", db_default="")
     created_at = models.DateTimeField(default=timezone.now)
     expires_at = models.DateTimeField()
 
@@ -63,6 +67,23 @@ class Decision(Chained):
     @property
     def allows(self) -> bool:
         return self.verdict in (self.Verdict.ONCE, self.Verdict.CONVERSATION)
+
+
+class EgressRule(models.Model):
+    """A group in whose members' conversations every tool that reaches outside asks first.
+
+    The site has a setting for all conversations, and a person a switch for each of theirs.
+    """
+
+    group = models.OneToOneField(Group, on_delete=models.CASCADE, related_name="egress_rule")
+
+    class Meta:
+        verbose_name = "group that sends nothing unasked"
+        verbose_name_plural = "groups that send nothing unasked"
+        ordering = ["group_id"]
+
+    def __str__(self) -> str:
+        return str(self.group_id)
 
 
 class ApprovalRule(models.Model):

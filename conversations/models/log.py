@@ -80,6 +80,8 @@ class Conversation(models.Model):
     web_search = models.CharField(
         max_length=6, choices=WebSearch, default=WebSearch.OFF, blank=True
     )
+    #: Whether every tool that reaches outside asks first.
+    asks_before_egress = models.BooleanField(default=False, db_default=False)
     #: The number of the newest entry, and the entry at the end of the shown path (0: none).
     head = models.PositiveBigIntegerField(default=0)
     tip = models.PositiveBigIntegerField(default=0)

@@ -165,7 +165,8 @@ class ToolCall(models.Model):
     #: Why it cannot run, if its input was no JSON object.
     flaw = models.TextField(blank=True)
     effect = models.CharField(max_length=6)
-    #: Its result is private: mail, files.
+    #: Where its result comes from (`tools.framework.tool.Origin`), and whether that is private.
+    origin = models.CharField(max_length=9, blank=True, default="", db_default="")
     is_private = models.BooleanField(default=False)
     state = models.CharField(max_length=10, choices=State.choices, default=State.PLANNED)
     #: Wire text of the full original result content, and details that only people see.

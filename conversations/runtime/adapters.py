@@ -46,10 +46,9 @@ from conversations.runtime.begin import BegunTurn
 from conversations.signals import collect_vetoes
 from conversations.telemetry import spans
 from conversations.telemetry.ids import add_log_ids
-from conversations.toolbox.approval_judge import judge_calls
+from conversations.toolbox.approval_judge import judge_calls, must_stay_at_host
 from conversations.toolbox.approvals import ask_person
 from conversations.toolbox.mail_port import Mailboxes
-from conversations.toolbox.web_search import has_read_privately
 from conversations.transcript.originals import recall_original
 from conversations.transcript.search_originals import read_originals, search_originals
 from conversations.turns import calls, tool_calls, turns
@@ -216,14 +215,17 @@ class TurnTools:
 
     async def started(self, use: ToolUse) -> None:
         tool = self._tools.tools.get(use.name)
-        is_private = tool is not None and tool.is_private
         self._keys[use.id] = await run_db(
-            tool_calls.start_tool, lease=self._lease, tool_use_id=use.id, is_private=is_private
+            tool_calls.start_tool,
+            lease=self._lease,
+            tool_use_id=use.id,
+            origin="" if tool is None else tool.origin,
+            is_private=tool is not None and tool.is_private,
         )
 
     async def run(self, use: ToolUse) -> ToolDone:
         key, progress = self._keys.pop(use.id, ""), self._progress.begin(use.id)
-        web = await self._reach(self._tools.tools.get(use.name))
+        web = await self._reach(use)
         context = replace(self._context, key=key, progress=progress, web=web)
         name = use.name if use.name in self._tools.tools else "unknown"
         try:
@@ -236,14 +238,16 @@ class TurnTools:
         state: Literal["ok", "error"] = "error" if result.is_error else "ok"
         return ToolDone(content, state, result.details, is_wrong)
 
-    async def _reach(self, tool: Tool | None) -> WebAccess:
-        """Return web access for a call; once private data was read, only to the approved host."""
+    async def _reach(self, use: ToolUse) -> WebAccess:
+        """Return web access for a call; what may not leave unasked goes to the judged host only."""
+        tool = self._tools.tools.get(use.name)
         if tool is None or tool.destination is None:
             return self._context.web
-        return replace(self._context.web, is_held_to_host=await run_db(self._has_read_privately))
+        is_held = await run_db(self._must_stay, use, tool)
+        return replace(self._context.web, is_held_to_host=is_held)
 
-    def _has_read_privately(self) -> bool:
-        return has_read_privately(load_conversation(self._lease.conversation_id))
+    def _must_stay(self, use: ToolUse, tool: Tool) -> bool:
+        return must_stay_at_host(load_conversation(self._lease.conversation_id), use, tool)
 
     async def finished(self, use: ToolUse, done: ToolDone) -> None:
         await run_db(tool_calls.finish_tool, lease=self._lease, tool_use_id=use.id, done=done)

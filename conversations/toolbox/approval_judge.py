@@ -2,9 +2,12 @@
 
 A destination counts as named by the person when a URL of that host is in a message they wrote.
 Pasted text cannot be distinguished from typed text, so a URL in a text that a third party made them
-paste names its host too. Attached files name no host and do not count as private reads, because the
-person gave them to this conversation. Private reads by the model count anywhere on the path,
+paste names its host too. Attached files name no host. What is private counts anywhere on the path,
 including other calls of the same answer, before or after this one.
+
+Words of what is not private itself (typed, read on a page, got from another server) need approval
+too when a call carries them by no accident, unless they go back to where they came from, or the
+whole URL stands on a page that was read: then its author knows it already.
 """
 
 from __future__ import annotations
@@ -15,16 +18,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from django.db.models import Q
-
 from conversations.agent.answer import ToolUse
-from conversations.agent.approval_rules import ApprovalQuestion, CallFacts, Rule, find_question
+from conversations.agent.approval_rules import (
+    ApprovalQuestion,
+    CallFacts,
+    Rule,
+    find_question,
+    is_named,
+)
 from conversations.agent.ports import ToolDone
 from conversations.context.view import wire
-from conversations.context.view.stored_blocks import read_blocks
-from conversations.models import Approval, ApprovalRule, Conversation, Decision, Message, Turn
+from conversations.models import Approval, ApprovalRule, Conversation, Decision, Turn
+from conversations.toolbox.egress import asks_before_egress
+from conversations.toolbox.information_flow import InformationFlow
+from conversations.toolbox.sources import (
+    list_private_sources,
+    list_typed,
+    name_source,
+    read_arguments,
+)
 from conversations.toolbox.tool_access import read_access
-from conversations.toolbox.web_search import list_private_sources
 from tools.framework.errors import AddressRefusedError, InputError
 from tools.framework.execute import check_arguments
 from tools.framework.tool import Tool
@@ -65,20 +78,40 @@ def judge_calls(
     if calm:
         return found
     decisions, known = _read_decisions(turn_id), _read_known(conversation)
+    flow = InformationFlow(conversation)
     for use in uses:
         if use.id not in present or use.id in lost:
             continue
         tool = present[use.id]
-        verdict = _judge(use, tool, known, decisions.get(use.id), rules.get(tool.name, "ask"))
+        rule = rules.get(tool.name, "ask")
+        verdict = _judge(use, tool, known, decisions.get(use.id), rule, flow)
         if verdict is not None:
             found[use.id] = verdict
-        if tool.is_private and tool.name not in known.private:
-            known = replace(known, private=(*known.private, tool.name))
+        if tool.is_private:
+            given = read_arguments(use.input)
+            source = name_source(tool.name, tool.origin, given, is_private=True).key
+            known = replace(known, private=tuple(dict.fromkeys((*known.private, source))))
     return found
 
 
+def must_stay_at_host(conversation: Conversation, use: ToolUse, tool: Tool) -> bool:
+    """Return whether a call may follow no redirect to a host that nobody was asked about."""
+    if asks_before_egress(conversation) or list_private_sources(conversation):
+        return True
+    given = read_arguments(use.input)
+    destination = _find_destination(tool, given)
+    return destination is not None and bool(
+        InformationFlow(conversation).list_telling(given, destination)
+    )
+
+
 def _judge(
-    use: ToolUse, tool: Tool, known: CallFacts, decision: Decision | None, rule: Rule
+    use: ToolUse,
+    tool: Tool,
+    known: CallFacts,
+    decision: Decision | None,
+    rule: Rule,
+    flow: InformationFlow,
 ) -> ApprovalQuestion | ToolDone | None:
     if rule == "never":
         return _refuse(NEVER, "never")
@@ -89,13 +122,21 @@ def _judge(
         return None
     if decision is not None:
         return _apply_decision(use, decision)
-    return find_question(
+    destination = _find_destination(tool, arguments)
+    telling: tuple[str, ...] = ()
+    if destination and not known.private and not is_named(destination, known.named):
+        telling = flow.list_telling(arguments, destination)
+    question = find_question(
         use,
         known,
         writes=tool.effect == "write",
-        destination=_find_destination(tool, arguments),
+        destination=destination,
         rule=rule,
+        telling=telling,
     )
+    if question is None or not destination:
+        return question
+    return replace(question, words=flow.list_words(arguments, destination))
 
 
 def _apply_decision(use: ToolUse, decision: Decision) -> ToolDone | None:
@@ -135,24 +176,19 @@ def _read_known(conversation: Conversation) -> CallFacts:
     allowed = Approval.objects.filter(
         conversation=conversation, decision__verdict=Decision.Verdict.CONVERSATION
     )
-    private = list_private_sources(conversation)
     return CallFacts(
-        private,
-        frozenset(_list_named_hosts(conversation)) if private else frozenset(),
+        tuple(source.key for source in list_private_sources(conversation)),
+        frozenset(_list_named_hosts(conversation)),
         frozenset(allowed.values_list("call__name", "destination")),
+        asks_before_egress(conversation),
     )
 
 
 def _list_named_hosts(conversation: Conversation) -> Iterator[str]:
     """Yield the hosts of the URLs in the person's own messages."""
-    # The prompt of a turn that continues a cut answer is generated.
-    theirs = Q(turn=None) | Q(turn__continues=None)
-    prompts = Message.objects.filter(theirs, conversation=conversation, kind="prompt")
-    for content in prompts.values_list("content", flat=True):
-        for block in read_blocks(content):
-            if block.get("type") == "text":
-                for found in _URL.finditer(block["text"]):
-                    yield from _list_destinations(found[0])
+    for text in list_typed(conversation):
+        for found in _URL.finditer(text):
+            yield from _list_destinations(found[0])
 
 
 def _list_destinations(url: str) -> Iterator[str]:

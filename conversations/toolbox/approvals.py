@@ -58,7 +58,8 @@ def ask_person(*, lease: Lease, questions: Sequence[ApprovalQuestion]) -> None:
             arguments_digest=wire.digest(call.input),
             destination=make_storable(ask.destination),
             reason=ask.reason,
-            sources=", ".join(ask.sources)[:400],
+            sources=_join_sources(ask.sources),
+            words=make_storable(wire.encode(ask.words)) if ask.words else "",
             expires_at=expires_at,
         )
         append_row(question, conversation)
@@ -111,6 +112,16 @@ def list_turns_with_late_questions() -> list[int]:
         decision=None, expires_at__lte=Now(), call__turn__state="approval_wait"
     )
     return list(late.order_by("call__turn_id").values_list("call__turn_id", flat=True).distinct())
+
+
+def _join_sources(sources: Sequence[str]) -> str:
+    """Write the sources a line each, those that fit."""
+    kept, room = list[str](), Approval._meta.get_field("sources").max_length or 0
+    for source in map(make_storable, sources):
+        room -= len(source) + 1
+        if room >= 0:
+            kept.append(source)
+    return "\n".join(kept)
 
 
 def _lock_turn(turn_id: int | None) -> Turn | None:

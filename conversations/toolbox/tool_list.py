@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from conversations.conf import conf
 from conversations.models import Conversation, WebSearch
+from conversations.toolbox.egress import asks_before_egress
 from conversations.toolbox.tool_access import Denial, read_access
 from conversations.toolbox.toolset import Offered, list_known_tools, list_offered
 from conversations.toolbox.web_search import NAME, has_read_privately, is_search_possible
@@ -22,7 +23,7 @@ _WHY: dict[Denial, Promise] = {
     "rule": _("Not allowed for you; an administrator can change that."),
     "need": _("What it needs is not set up."),
     "search": _("Not beside the search of the web in one chat."),
-    "private": _("Not in a chat in which something private was read."),
+    "private": _("Not in a chat in which something private was attached or read."),
     "schema": _("Left out: the model does not take the description of its inputs."),
 }
 _EFFECTS: dict[str, Promise] = {
@@ -77,6 +78,8 @@ def read_search_choice(conversation: Conversation) -> SearchChoice:
         return SearchChoice(chosen, can_choose=False, why=_WHY[denial])
     if not is_search_possible(conversation):
         return SearchChoice(chosen, can_choose=False, why=_("Not here, or not by this model."))
+    if asks_before_egress(conversation):
+        return SearchChoice(chosen, can_choose=True, why=_("Not where nothing leaves unasked."))
     is_apart = chosen == WebSearch.ALONE and has_read_privately(conversation)
     return SearchChoice(chosen, can_choose=True, why=_WHY["private"] if is_apart else "")
 

@@ -5,9 +5,7 @@ A search query leaves the site, and a page or a mail may instruct the model what
 that read private data are denied unless that person allows both. Where private data was read
 before, search is not offered. Both are decided when a turn begins, so the tool definitions, and
 with them the prompt cache, stay the same for the whole turn. A model without a price for searches
-does not get the tool.
-
-Imported results have no row that says which tool returned them: they count as private.
+does not get the tool, nor does a conversation in which nothing leaves unasked.
 """
 
 from __future__ import annotations
@@ -19,19 +17,20 @@ from django.utils import timezone
 
 from conversations.budgets.prices import load_price_list
 from conversations.conf import conf
-from conversations.log.tree import build_path_condition
-from conversations.models import Conversation, Message, ToolCall, WebSearch
+from conversations.models import Conversation, WebSearch
+from conversations.toolbox.egress import asks_before_egress
+from conversations.toolbox.sources import list_private_sources
 
 NAME = "web_search"
 #: The tool version that runs no code along with searches; every model with web search has it.
 TYPE = "web_search_20250305"
-#: The name for imported results in a list of sources.
-IMPORTED = "imported results"
 
 
 def list_search_tools(conversation: Conversation) -> Iterator[Mapping[str, Any]]:
     """Yield the definition of web search where the conversation has it turned on."""
-    if conversation.web_search and is_search_possible(conversation):
+    if not conversation.web_search or asks_before_egress(conversation):
+        return
+    if is_search_possible(conversation):
         yield build_definition()
 
 
@@ -46,17 +45,8 @@ def is_search_possible(conversation: Conversation) -> bool:
 
 
 def has_read_privately(conversation: Conversation) -> bool:
-    """Return whether a tool returned private data on the shown path."""
+    """Return whether something private was attached or read on the shown path."""
     return not conversation._state.adding and bool(list_private_sources(conversation))
-
-
-def list_private_sources(conversation: Conversation) -> tuple[str, ...]:
-    """Return the names of tools that returned private data on the shown path, in order."""
-    path = build_path_condition("turn", conversation)
-    calls = ToolCall.objects.filter(path, is_private=True).order_by("pk")
-    imported = Message.objects.filter(path, kind="results", turn__tool_calls=None)
-    before = (IMPORTED,) if imported.exists() else ()
-    return (*before, *dict.fromkeys(calls.values_list("name", flat=True)))
 
 
 def excludes_private(conversation: Conversation) -> bool:

@@ -1,29 +1,53 @@
-"""Open questions as a person sees them: the tool, its destination, its arguments, the reason."""
+"""Open questions as a person sees them: who would be told what, why it asks, the whole call."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
+
+from django.utils.translation import gettext as _
 
 from conversations.context.view import wire
 from conversations.models import Approval, Turn
 from conversations.rendering.visible import reveal_hidden
+from conversations.toolbox.sources import describe_origin
+
+#: Sources that one sentence names.
+MOST_SOURCES = 4
+#: What receives something by a call: a site, readers of a mail, an MCP server; "": nobody outside.
+Receiver = Literal["", "site", "mail", "server"]
+_PLAIN_PORTS = (":443", ":80")
+
+
+@dataclass(frozen=True, slots=True)
+class LeavingWord:
+    """A word of something private that the call carries, and where that is from."""
+
+    text: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A call that waits for a person; `arguments` are complete, hidden characters made visible."""
+    """A call that waits for a person.
+
+    `arguments` are complete, hidden characters made visible: each has a name and its value in
+    pieces, True for those that are words of something private.
+    """
 
     id: int
     tool: str
     digest: str
     reason: str
+    receiver: Receiver
     destination: str
-    arguments: tuple[tuple[str, str], ...]
-    sources: str
+    why: str
+    words: tuple[LeavingWord, ...]
+    arguments: tuple[tuple[str, tuple[tuple[str, bool], ...]], ...]
     expires_at: datetime
 
 
@@ -42,18 +66,121 @@ def list_open_questions(turns: Iterable[Turn]) -> dict[int, tuple[Question, ...]
 
 def _build_question(row: Approval) -> Question:
     arguments: dict[str, Any] = wire.decode(row.call.input)
+    receiver, destination = _name_receiver(row.destination)
+    words = tuple(
+        LeavingWord(reveal_hidden(word), describe_source(source))
+        for word, source in (wire.decode(row.words) if row.words else ())
+    )
+    marks = _compile_marks(word.text for word in words)
     return Question(
         id=row.pk,
         tool=row.call.name,
         digest=row.arguments_digest,
         reason=row.reason,
-        destination=reveal_hidden(row.destination),
+        receiver=receiver,
+        destination=destination,
+        why=_explain(row.reason, receiver, row.sources.splitlines()),
+        words=words,
         arguments=tuple(
-            (reveal_hidden(name), _format_value(value)) for name, value in arguments.items()
+            (reveal_hidden(name), _mark(_format_value(value), marks))
+            for name, value in arguments.items()
         ),
-        sources=row.sources,
         expires_at=row.expires_at,
     )
+
+
+def _name_receiver(destination: str) -> tuple[Receiver, str]:
+    """Return the kind of receiver, and its name for people: a host without its usual port."""
+    kind, _sign, name = destination.partition(":")
+    match kind:
+        case "":
+            return "", ""
+        case "mail":
+            return "mail", reveal_hidden(", ".join(name.split(",")))
+        case "mcp":
+            return "server", reveal_hidden(name)
+        case _:
+            for port in _PLAIN_PORTS:
+                destination = destination.removesuffix(port)
+            return "site", reveal_hidden(destination)
+
+
+def describe_source(key: str) -> str:
+    """Return a recorded source in words that complete "The chat has read"."""
+    origin, name = describe_origin(key)
+    shown = reveal_hidden(name)
+    match origin:
+        case "typed":
+            return _("what you typed")
+        case "attached":
+            return shown or _("an attached file")
+        case "workspace":
+            return shown or _("your workspace")
+        case "mail":
+            return _("your mail")
+        case "page":
+            return _("a page of %(host)s") % {"host": _name_receiver(name)[1]}
+        case "mcp":
+            return _("the server %(name)s") % {"name": shown}
+        case "imported":
+            return _("results of an imported chat")
+        case _:
+            return shown
+
+
+def _explain(reason: str, receiver: Receiver, sources: Sequence[str]) -> str:
+    """Return why it asks, as one or two sentences."""
+    typed = any(describe_origin(key)[0] == "typed" for key in sources)
+    read = [describe_source(key) for key in sources if describe_origin(key)[0] != "typed"]
+    facts = []
+    if read:
+        facts.append(_("the chat has read %(sources)s") % {"sources": _join(read)})
+    if typed:
+        facts.append(_("the request carries what you typed"))
+    if reason == Approval.Reason.PRIVATE:
+        facts.append(_UNNAMED[receiver]())
+    said = "; ".join(facts)
+    said = f"{said[:1].upper()}{said[1:]}." if said else ""
+    match reason:
+        case Approval.Reason.WRITE:
+            return f"{_('What this does cannot be undone.')} {said}".strip()
+        case Approval.Reason.EGRESS:
+            return f"{_('Nothing leaves this chat without you.')} {said}".strip()
+        case _:
+            return said
+
+
+_UNNAMED = {
+    "": lambda: _("you have not mentioned who would be told"),
+    "site": lambda: _("you have not mentioned this site"),
+    "mail": lambda: _("you have not mentioned this address"),
+    "server": lambda: _("this server would be told"),
+}
+
+
+def _join(names: list[str]) -> str:
+    more = len(names) - MOST_SOURCES
+    if more > 0:
+        names = [*names[:MOST_SOURCES], _("%(count)s more") % {"count": more}]
+    if len(names) == 1:
+        return names[0]
+    return _("%(first)s and %(last)s") % {"first": ", ".join(names[:-1]), "last": names[-1]}
+
+
+def _compile_marks(words: Iterable[str]) -> re.Pattern[str] | None:
+    found = sorted({re.escape(word) for word in words}, key=len, reverse=True)
+    return re.compile("|".join(found), re.IGNORECASE) if found else None
+
+
+def _mark(text: str, marks: re.Pattern[str] | None) -> tuple[tuple[str, bool], ...]:
+    """Return a text in pieces, with True for what the pattern finds."""
+    if marks is None:
+        return ((text, False),)
+    pieces, at = list[tuple[str, bool]](), 0
+    for match in marks.finditer(text):
+        pieces += [(text[at : match.start()], False), (match[0], True)]
+        at = match.end()
+    return tuple(piece for piece in [*pieces, (text[at:], False)] if piece[0])
 
 
 def _format_value(value: Any) -> str:

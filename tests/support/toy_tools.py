@@ -38,7 +38,7 @@ async def fire(context: ToolContext, at: str = "") -> str:
     return _note("fire", context)
 
 
-@tool(icon="tool", effect="read", is_private=True)
+@tool(icon="tool", effect="read", origin="workspace")
 async def read_diary(context: ToolContext) -> str:
     """Read the person's diary."""
     return _note("read_diary", context)

@@ -51,7 +51,7 @@ def test_telling_a_host_asks_once_something_private_was_read() -> None:
     done(lease, "d", is_private=True)
     (visit,) = calling(lease, VISIT)
     assert judge(lease, (visit,)) == {
-        "v": ApprovalQuestion(visit, "private", "evil.example:443", ("read_diary",))
+        "v": ApprovalQuestion(visit, "private", "evil.example:443", (":read_diary",))
     }
 
 
@@ -100,7 +100,7 @@ def test_a_private_reading_counts_in_a_copy_of_the_conversation() -> None:
     copy = people_and_turns.next_turn(forks.fork_conversation(turn=people_and_turns.turn_of(lease)))
     (visit,) = calling(copy, VISIT)
     assert judge(copy, (visit,)) == {
-        "v": ApprovalQuestion(visit, "private", "evil.example:443", ("read_diary",))
+        "v": ApprovalQuestion(visit, "private", "evil.example:443", (":read_diary",))
     }
 
 
@@ -121,7 +121,7 @@ def test_results_that_came_with_an_import_count_as_private(*, has_results: bool)
     found = import_recording(user=people_and_turns.person(), recording=record, model=MODEL)
     lease = people_and_turns.next_turn(found)
     (visit,) = calling(lease, VISIT)
-    ask = ApprovalQuestion(visit, "private", "evil.example:443", ("imported results",))
+    ask = ApprovalQuestion(visit, "private", "evil.example:443", ("imported:",))
     assert judge(lease, (visit,)) == ({"v": ask} if has_results else {})
     assert has_read_privately(people_and_turns.conversation_of(lease)) is has_results
 

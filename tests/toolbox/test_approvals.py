@@ -128,11 +128,11 @@ def test_a_question_shows_every_argument_whole_and_every_character() -> None:
     text = "Dear all,\n" + "x" * 50_000 + "\u202egnp\u200b\U000e0041 end"
     lease, _ = waiting_turn(("p", "post", {"to": "a@b\u2066.example", "text": text}))
     ((question,),) = list_open_questions([people_and_turns.turn_of(lease)]).values()
-    arguments = dict(question.arguments)
+    arguments = {name: "".join(text for text, _ in pieces) for name, pieces in question.arguments}
     assert arguments["text"].startswith("Dear all,\n" + "x" * 50_000)
     assert arguments["text"].endswith("⟨U+202E⟩gnp⟨U+200B⟩⟨U+E0041⟩ end")
     assert arguments["to"] == "a@b⟨U+2066⟩.example"
-    assert question.destination == "mail:a@b⟨U+2066⟩.example"
+    assert (question.receiver, question.destination) == ("mail", "a@b⟨U+2066⟩.example")
 
 
 # Deciding.

@@ -36,6 +36,8 @@ _BLOCKS = json.dumps([{"type": "text", "text": WORD}])
 #: value in which the marker word is put there.
 CONTENT = {
     "Approval.destination": WORD,
+    "Approval.sources": f"attached:{WORD}",
+    "Approval.words": json.dumps([[WORD, f"attached:{WORD}"]]),
     "Attachment.name": WORD,
     "ApiResult.error_message": WORD,
     "Blob.text": json.dumps(WORD),
@@ -73,7 +75,7 @@ FACTS = {
     "ApiCall": "binding body_digest chain model",
     "ApiModel": "id lifecycle",
     "ApiResult": "chain cost_basis error_type request_id stop_reason usage",
-    "Approval": "arguments_digest chain sources",
+    "Approval": "arguments_digest chain",
     "ApprovalRule": "tool",
     "Attachment": "media_type",
     "Blob": "digest",
@@ -99,7 +101,7 @@ FACTS = {
     "QueuedPrompt": "payload_digest",
     "SearchText": "kind",
     "SiteChain": "chain",
-    "ToolCall": "effect given_id name tool_use_id",
+    "ToolCall": "effect given_id name origin tool_use_id",
     "ToolRule": "tool",
     "ToolSwitch": "tool",
     "Transformation": "chain decision note policy setting source",

@@ -28,6 +28,11 @@ Effect = Literal["read", "keyed", "write"]
 #: head_tail, json: how a long result is shortened. keep: sent in full at first, compacted later.
 #: verbatim: never shortened and never replaced by a summary.
 Results = Literal["head_tail", "json", "keep", "verbatim"]
+#: Where results come from: the person's workspace or mail, a page of the web, an MCP server; "":
+#: neither, such as the time of day, or texts of the conversation itself.
+Origin = Literal["", "workspace", "mail", "page", "mcp"]
+#: Origins whose results are the person's own, so private; of an MCP server its settings say that.
+PRIVATE: frozenset[Origin] = frozenset({"workspace", "mail"})
 Content: TypeAlias = str | list[dict[str, Any]]
 
 P = ParamSpec("P")
@@ -95,7 +100,8 @@ class Tool:
     timeout: float
     #: bytes of a result that are kept
     max_bytes: int
-    #: its results are the person's own: mail, files
+    #: where its results come from, and whether they are the person's own: mail, files
+    origin: Origin
     is_private: bool
     #: names who receives data by a call with these arguments ("host:port", "mail:a@b",
     #: "mcp:name"); None for a tool that sends nothing
@@ -119,7 +125,7 @@ def tool(
     results: Results = "head_tail",
     timeout: float = 30,
     max_bytes: int = 1_000_000,
-    is_private: bool = False,
+    origin: Origin = "",
     destination: Callable[[dict[str, Any]], str] | None = None,
     needs: str = "",
     long_arguments: tuple[str, ...] = (),
@@ -139,7 +145,8 @@ def tool(
             results=results,
             timeout=timeout,
             max_bytes=max_bytes,
-            is_private=is_private,
+            origin=origin,
+            is_private=origin in PRIVATE,
             destination=destination,
             run=_make_runner(function),
             needs=needs,

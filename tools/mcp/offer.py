@@ -49,6 +49,7 @@ def make_tool(approved: Approved, pool: Pool, image_type: ImageType) -> Tool:
         results="head_tail",
         timeout=approved.deadline + REACH,
         max_bytes=MOST_BYTES,
+        origin="mcp",
         is_private=approved.is_private,
         destination=lambda _arguments: f"mcp:{approved.server}",
         run=run,

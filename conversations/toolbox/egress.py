@@ -1,0 +1,45 @@
+"""*Nothing leaves without me*: a switch of a conversation, of groups, and of the whole site.
+
+Where it is on, every tool that reaches outside asks first, also for sites that the person named and
+for tools that the site always allows; only what a person allowed for the whole conversation goes.
+The search by the API cannot be asked about, so it is not offered there.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from conversations.conf import conf
+from conversations.models import Conversation, EgressRule
+
+#: Who has it on: the site and groups take precedence, because a person cannot switch those off.
+By = Literal["", "site", "group", "chat"]
+
+
+def asks_before_egress(conversation: Conversation) -> bool:
+    """Return whether nothing leaves this conversation unasked."""
+    owner, asks = conversation.owner_id, conversation.asks_before_egress
+    return bool(find_egress_rule(owner, asks=asks))
+
+
+def find_egress_rule(owner_id: int, *, asks: bool = False) -> By:
+    """Return who has it on for a conversation of a person; "": nobody. One query at most.
+
+    `asks`: the conversation's own switch.
+    """
+    if conf.ask_before_egress:
+        return "site"
+    if EgressRule.objects.filter(group__user=owner_id).exists():
+        return "group"
+    return "chat" if asks else ""
+
+
+def read_egress_rule(owner_id: int, conversation: Conversation | None) -> By:
+    """Return who has it on for a conversation; None stands for a new one."""
+    asks = conversation is not None and conversation.asks_before_egress
+    return find_egress_rule(owner_id, asks=asks)
+
+
+def switch_egress(*, conversation_id: int, asks: bool) -> None:
+    """Switch it on or off for one conversation; it counts from the next call of a tool."""
+    Conversation.objects.filter(pk=conversation_id).update(asks_before_egress=asks)

@@ -1,0 +1,98 @@
+"""What a call would carry of what was typed or read on the path: the texts compared with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from conversations.models import Conversation
+from conversations.toolbox.leaving_words import MOST_NAMED, Arguments
+from conversations.toolbox.sources import Source, SourceText, iterate_texts, read_host
+
+_PLAIN_PORTS = (":443", ":80")
+
+
+class InformationFlow:
+    """The texts of one conversation's path, read when a call is compared first."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self._conversation = conversation
+
+    @cached_property
+    def _watched(self) -> list[SourceText]:
+        texts = iterate_texts(self._conversation, with_pdfs=False)
+        return [each for each in texts if not each.source.is_private]
+
+    @cached_property
+    def _all(self) -> list[SourceText]:
+        return list(iterate_texts(self._conversation, with_pdfs=True))
+
+    def list_telling(self, arguments: Mapping[str, Any], destination: str) -> tuple[str, ...]:
+        """Return the watched sources whose words a call carries by no accident.
+
+        What a person typed may go to a host or server that they mentioned, in whatever form.
+        """
+        if _is_published(arguments, self._watched):
+            return ()
+        given, name = Arguments(arguments, receiver=_shorten(destination)), _name(destination)
+        typed = [each.text for each in self._watched if each.source.origin == "typed"]
+        is_mentioned = any(map(_compile_mention(name).search, typed))
+        found = [
+            each.source.key
+            for each in self._watched
+            if not (is_mentioned and each.source.origin == "typed")
+            and not _is_origin(each.source, destination)
+            and given.find(each.text, each.source.key).is_telling
+        ]
+        return tuple(dict.fromkeys(found))
+
+    def list_words(
+        self, arguments: Mapping[str, Any], destination: str
+    ) -> tuple[tuple[str, str], ...]:
+        """Return the words of all sources that a call carries, private ones first."""
+        given = Arguments(arguments, receiver=_shorten(destination))
+        found: dict[str, tuple[str, str]] = {}
+        for each in sorted(self._all, key=lambda one: not one.source.is_private):
+            if not _is_origin(each.source, destination):
+                for word, source in given.find(each.text, each.source.key).words:
+                    found.setdefault(word.casefold(), (word, source))
+        return tuple(found.values())[:MOST_NAMED]
+
+
+def _is_published(arguments: Mapping[str, Any], texts: list[SourceText]) -> bool:
+    """Return whether the call's URL stands on a page or in a server's result, as it is."""
+    url = arguments.get("url")
+    if not isinstance(url, str) or not read_host(url):
+        return False
+    return any(each.source.origin != "typed" and url in each.text for each in texts)
+
+
+def _is_origin(source: Source, destination: str) -> bool:
+    """Return whether words of a source would go back to where they came from."""
+    match source.origin:
+        case "page":
+            return source.name != "" and source.name == destination
+        case "mcp":
+            return f"mcp:{source.name}" == destination
+        case _:
+            return False
+
+
+def _name(destination: str) -> str:
+    """Return the host of a destination without its usual port, or the name of a server."""
+    for port in _PLAIN_PORTS:
+        destination = destination.removesuffix(port)
+    return destination.removeprefix("mcp:")
+
+
+def _compile_mention(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![^\W_])(?<![.-]){re.escape(name)}(?![^\W_])(?!-)", re.IGNORECASE)
+
+
+def _shorten(destination: str) -> str:
+    """Return the part of a destination that cannot carry words: the domain without subdomains."""
+    if destination.startswith("mail:"):
+        return ""
+    return ".".join(_name(destination).split(".")[-2:])

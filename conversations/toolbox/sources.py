@@ -1,0 +1,203 @@
+"""What the model may have read on the shown path, by where it came from, and the texts of it.
+
+Derived from the log alone: a prompt's texts were typed and its files attached, each tool call has
+the origin that its tool declared when it started, and results without a call came with an import.
+So a fork, a later turn, a summary or a recalled text changes nothing: the path still has its
+sources. Private are attached files, the workspace, mail, imported results, and MCP servers of which
+an administrator says so. What was typed, pages and other MCP servers are watched: their words are
+compared, but their being there alone asks nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from django.db.models import Q
+
+from conversations.context.errors import WireError
+from conversations.context.tokens.media import PDF, TEXT
+from conversations.context.view import wire
+from conversations.context.view.attachment_refs import find_reference
+from conversations.context.view.blocks import read_result_text
+from conversations.context.view.stored_blocks import read_blocks
+from conversations.log.named_texts import read_named_texts
+from conversations.log.tree import build_path_condition
+from conversations.models import Attachment, Conversation, Message, ToolCall
+from tools.documents import extract_text
+from tools.framework.errors import ToolError
+from tools.framework.tool import Origin as ResultOrigin
+from tools.http.targets import format_host_port, parse_url
+
+logger = logging.getLogger("agentweb.turns")
+Origin = Literal["typed", "attached", "imported"] | ResultOrigin
+#: Most characters of texts that are compared with a call, newest first, and PDFs read for that.
+MOST_COMPARED, MOST_PDFS = 2_000_000, 3
+_FILES = Q(content__contains='"document"') | Q(content__contains='"image"')
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where something came from: a file's name, the host of a page, an MCP server, or no name."""
+
+    origin: Origin
+    name: str = ""
+    is_private: bool = True
+
+    @property
+    def key(self) -> str:
+        """Return the source as a record of an approval has it."""
+        return f"{self.origin}:{' '.join(self.name.split())}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    source: Source
+    text: str
+
+
+def list_private_sources(conversation: Conversation) -> tuple[Source, ...]:
+    """Return what is private on the shown path, in order, each source once."""
+    path = build_path_condition("turn", conversation)
+    found = [source for source, _ in _list_files(conversation)]
+    imported = Message.objects.filter(path, kind="results", turn__tool_calls=None)
+    if imported.exists():
+        found.append(Source("imported"))
+    calls = ToolCall.objects.filter(path, is_private=True).order_by("pk")
+    found += [_name_source(*row) for row in calls.values_list("name", "origin", "input")]
+    return tuple(dict.fromkeys(found))
+
+
+def _list_files(conversation: Conversation) -> Iterator[tuple[Source, dict[str, Any]]]:
+    """Yield the attached files of the path and their blocks, oldest first."""
+    path = build_path_condition("turn", conversation)
+    prompts = list(Message.objects.filter(path, _FILES, kind="prompt").order_by("seq"))
+    if not prompts:
+        return
+    names = dict(Attachment.objects.filter(conversation=conversation).values_list("data", "name"))
+    for prompt in prompts:
+        for block in read_blocks(prompt.content):
+            if block["type"] in ("document", "image"):
+                # An imported file may be in the message itself.
+                named = find_reference(block)
+                name = names.get(named.digest) if named else None
+                yield Source("attached", name or str(block.get("title") or "")), block
+
+
+def name_source(name: str, origin: str, arguments: dict[str, Any], *, is_private: bool) -> Source:
+    """Return the source that a call of a tool reads, by its arguments."""
+    match origin:
+        case "workspace":
+            return Source("workspace", str(arguments.get("path") or ""))
+        case "page":
+            return Source("page", read_host(str(arguments.get("url") or "")), is_private)
+        case "mcp":
+            return Source("mcp", name.split("__")[1] if "__" in name else name, is_private)
+        case "mail":
+            return Source("mail")
+        case _:
+            # A tool that is gone, or a call from before origins were stored.
+            return Source("", name, is_private)
+
+
+def _name_source(name: str, origin: str, given: str) -> Source:
+    return name_source(name, origin, read_arguments(given), is_private=True)
+
+
+def read_arguments(given: str) -> dict[str, Any]:
+    with suppress(WireError):
+        value = wire.decode(given)
+        if isinstance(value, dict):
+            return value
+    return {}
+
+
+def read_host(url: str) -> str:
+    """Return `host:port` of a URL as tools do; "" for what is none."""
+    with suppress(ToolError):
+        return format_host_port(parse_url(url))
+    return ""
+
+
+def iterate_texts(conversation: Conversation, *, with_pdfs: bool) -> Iterator[SourceText]:
+    """Yield the texts of all sources, newest of each kind first, up to MOST_COMPARED characters.
+
+    PDFs are read in the limited child process, so only where somebody will be asked anyway.
+    """
+    room = MOST_COMPARED
+    for each in _iterate_all(conversation, with_pdfs=with_pdfs):
+        yield SourceText(each.source, each.text[:room])
+        room -= len(each.text)
+        if room <= 0:
+            logger.warning("conversation %s: not all of its texts were compared", conversation.pk)
+            return
+
+
+def _iterate_all(conversation: Conversation, *, with_pdfs: bool) -> Iterator[SourceText]:
+    yield SourceText(Source("typed", is_private=False), conversation.instructions)
+    yield from _iterate_prompts(conversation, with_pdfs=with_pdfs)
+    yield from _iterate_results(conversation)
+    path = build_path_condition("turn", conversation)
+    imported = Message.objects.filter(path, kind="results", turn__tool_calls=None)
+    for content in imported.order_by("-seq").values_list("content", flat=True):
+        blocks = [read_result_text(one.get("content", "")) for one in read_blocks(content)]
+        yield SourceText(Source("imported"), "\n".join(blocks))
+
+
+def _iterate_results(conversation: Conversation) -> Iterator[SourceText]:
+    path = build_path_condition("turn", conversation)
+    calls = ToolCall.objects.filter(path).exclude(output=None).exclude(origin="", is_private=False)
+    for call in calls.select_related("output").order_by("-pk").iterator(20):
+        if call.output is not None:
+            given = read_arguments(call.input)
+            source = name_source(call.name, call.origin, given, is_private=call.is_private)
+            yield SourceText(source, read_result_text(wire.decode(call.output.text)))
+
+
+def _iterate_prompts(conversation: Conversation, *, with_pdfs: bool) -> Iterator[SourceText]:
+    for content in list_typed(conversation):
+        yield SourceText(Source("typed", is_private=False), content)
+    pdfs = MOST_PDFS if with_pdfs else 0
+    for source, block in reversed(list(_list_files(conversation))):
+        given, named = block["source"], find_reference(block)
+        kind, is_pdf = given.get("media_type"), given.get("media_type") == PDF
+        if kind == TEXT or (is_pdf and pdfs):
+            pdfs -= is_pdf
+            digest = named.digest if named else ""
+            data = read_named_texts(conversation.pk, [digest]).get(digest) if named else None
+            yield SourceText(
+                source, _read_file(is_pdf, str(given.get("data")) if data is None else data)
+            )
+
+
+def _read_file(is_pdf: bool, data: str) -> str:
+    if not is_pdf:
+        return data
+    try:
+        return extract_text(base64.b64decode(data), "file.pdf")
+    except ToolError:
+        logger.info("an attached PDF could not be compared")
+        return ""
+
+
+def list_typed(conversation: Conversation) -> list[str]:
+    """Return the texts that the person wrote on any path, newest first."""
+    # The prompt of a turn that continues a cut answer is generated.
+    theirs = Q(turn=None) | Q(turn__continues=None)
+    prompts = Message.objects.filter(theirs, conversation=conversation, kind="prompt")
+    return [
+        str(block["text"])
+        for content in prompts.order_by("-seq").values_list("content", flat=True)
+        for block in read_blocks(content)
+        if block["type"] == "text"
+    ]
+
+
+def describe_origin(key: str) -> tuple[Origin, str]:
+    """Return origin and name of a recorded source; older records have the name of a tool alone."""
+    origin, sign, name = key.partition(":")
+    return (cast("Origin", origin), name) if sign else ("", key)
