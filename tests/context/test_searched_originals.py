@@ -41,7 +41,7 @@ def test_inputs_and_results_are_labelled_by_their_call() -> None:
         ),
         SearchedOriginal("toolu_1", "read_file a.txt", "herons\n[image]"),
     ]
-    assert [one.weight for one in found] == [1.0, 0.5, 1.0]
+    assert [one.weight for one in found] == [0.5, 0.7, 1.0]
 
 
 def test_copies_by_recall_are_left_out_and_results_of_the_api_are_not() -> None:

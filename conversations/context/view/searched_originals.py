@@ -19,8 +19,10 @@ from conversations.context.view.message_shape import write_label
 INPUT = "/input"
 #: The tool whose results are copies of other originals.
 _COPIES = "recall"
-#: Weight of inputs in the ranking: the model's own text repeats what it has read.
-_INPUT_WEIGHT = 0.5
+#: Weights of the model's own words in the ranking: they repeat what it has read, its texts more
+#: than the inputs of its calls.
+_INPUT_WEIGHT, _ANSWER_WEIGHT = 0.7, 0.5
+_ANSWER = "what you wrote"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,9 @@ class SearchedOriginal:
 
     @property
     def weight(self) -> float:
-        return _INPUT_WEIGHT if self.id.endswith(INPUT) else 1.0
+        if self.id.endswith(INPUT):
+            return _INPUT_WEIGHT
+        return _ANSWER_WEIGHT if self.label == _ANSWER else 1.0
 
 
 def read_prompt(seq: int, text: str) -> SearchedOriginal:
@@ -50,7 +54,7 @@ def read_other(
     """Yield the originals of an answer, or of results; `labels` remembers those of the calls."""
     listed = list(blocks)
     if text := "\n\n".join(str(b["text"]) for b in listed if b["type"] == "text").strip():
-        yield SearchedOriginal(f"msg_{seq}", "what you wrote", text)
+        yield SearchedOriginal(f"msg_{seq}", _ANSWER, text)
     for block in listed:
         yield from _read_block(block, labels)
 

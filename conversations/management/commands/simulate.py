@@ -27,6 +27,7 @@ from conversations.lab import report, report_table
 from conversations.lab.accuracy import Accuracy, measure_errors, summarise_errors
 from conversations.lab.cache import find_minimum
 from conversations.lab.fact_search import FactSearch
+from conversations.lab.made_tasks import make_tasks
 from conversations.lab.records import Record, RecordError, read_records
 from conversations.lab.replay_setup import World
 from conversations.lab.replayer import Step
@@ -91,6 +92,10 @@ class Command(BaseCommand):
             help=f"how the API counts: by words, by the package {RECONSTRUCTED} (the default where"
             " it is installed), or like the engine's own estimate",
         )  # fmt: skip
+        parser.add_argument(
+            "--made", action="store_true",
+            help="replay synthetic tasks too: mails, pages and PDFs in parts, paths, commands",
+        )  # fmt: skip
         parser.add_argument("--dump-requests", metavar="DIR", help="write every request there")
         parser.add_argument("--limit", type=int, metavar="N", help="replay at most N records")
         parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -103,6 +108,8 @@ class Command(BaseCommand):
     def _replay(self, options: dict[str, Any]) -> None:
         worlds = list(_build_worlds(options))
         records = self._records(options["files"], options["limit"])
+        if options["made"]:
+            records += make_tasks()
         if options["conversation"]:
             records.append(_read_logged(options["conversation"]))
         if not records:
