@@ -1,4 +1,4 @@
-"""The app's start: registers checks; after each migration, sets triggers, rights and index."""
+"""The app's start: registers checks; after migrations, sets triggers, rights, roles and index."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ class ConversationsConfig(AppConfig):
 
     def ready(self) -> None:
         from conversations import checks  # noqa: F401
+        from conversations.accounts.roles import install_roles
         from conversations.log.erase_functions import install_erase_functions
         from conversations.log.search_index import install_index
         from conversations.log.settings_version import install_settings_version
@@ -32,6 +33,7 @@ class ConversationsConfig(AppConfig):
         post_migrate.connect(
             install_settings_version, sender=self, dispatch_uid="agentweb-settings"
         )
+        post_migrate.connect(install_roles, sender=self, dispatch_uid="agentweb-roles")
         post_migrate.connect(grant_rights, sender=self, dispatch_uid="agentweb-rights")
         connection_created.connect(define_erasing_function, dispatch_uid="agentweb-door")
         connection_created.connect(watch_statements, dispatch_uid="agentweb-soundness")

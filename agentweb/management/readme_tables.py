@@ -1,4 +1,4 @@
-"""The generated tables of READMEs: rooms, settings, commands.
+"""The generated tables of READMEs: rooms, roles, settings, commands.
 
 `manage.py docs` writes them between their markers; `manage.py docs --check` and a test compare.
 Rooms are the layers of the import contract with the first sentence of each package's docstring,
@@ -20,6 +20,7 @@ from django.conf import settings
 from django.core.management import get_commands, load_command_class
 
 from agentweb.marked_text import read_marked, replace_marked
+from conversations.accounts.roles import render_roles
 from conversations.conf import PREFIX, Conf, list_defaults
 from conversations.context.policy.policy import POLICY_WORDS
 
@@ -259,6 +260,7 @@ def _cell(text: str) -> str:
 TABLES = (
     Table("README.md", "packages", render_packages),
     Table("conversations/README.md", "rooms", render_rooms),
+    Table("conversations/accounts/README.md", "roles", render_roles),
     Table("agentweb/README.md", "settings", render_settings),
     Table("agentweb/README.md", "commands", render_commands),
 )

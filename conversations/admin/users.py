@@ -1,9 +1,9 @@
 """People: their effective budgets and context policy, next to Django's own fields.
 
 A user who owns conversations, or whose reading of others' is recorded, is never deleted here:
-deactivation keeps the record complete. Only a superuser changes staff accounts and who is staff,
-and sets another person's password, because that would bypass `read_content`; and only a superuser
-changes groups, because who may change a group could give it every permission.
+deactivation keeps the record complete. Only a superuser changes staff accounts, who is staff, and
+groups, because who may change a group could give it every permission. Nobody sets the password of a
+person who exists, because whoever knows it reads as that person, without a record.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ else:
     _UserAdmin, _UserForm = DjangoUserAdmin, UserChangeForm
 
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
+#: With the address of an existing account a new password is asked for by mail.
+ADDRESS = ("email",)
 
 
 class UserForm(_UserForm):
@@ -74,7 +76,8 @@ class UserAdmin(ShownLookups, _UserAdmin):
     readonly_fields = ("public_id", "record", "last_login", "date_joined")
     show_full_result_count = False
     fieldsets = (
-        *(DjangoUserAdmin.fieldsets or ()),
+        (None, {"fields": ("username",)}),
+        *(DjangoUserAdmin.fieldsets or ())[1:],
         ("Record", {"fields": ("record", "public_id")}),
     )
 
@@ -102,15 +105,13 @@ class UserAdmin(ShownLookups, _UserAdmin):
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False
     ) -> list[dict[str, Any]]:
         changes = super().construct_change_message(request, form, formsets, add)
-        # The page for a new password has another form.
-        is_ours = isinstance(form, UserForm)
-        return (
-            [*changes, *person.describe_changes(form, formsets)] if is_ours and not add else changes
-        )
+        return changes if add else [*changes, *person.describe_changes(form, formsets)]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         fields = tuple(super().get_readonly_fields(request, obj))
-        return fields if is_superuser(request) else (*fields, *POWERS)
+        if is_superuser(request):
+            return fields
+        return (*fields, *POWERS, *(ADDRESS if obj is not None else ()))
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_change_permission(request, obj) and _within_reach(request, obj)
@@ -121,9 +122,7 @@ class UserAdmin(ShownLookups, _UserAdmin):
     def user_change_password(
         self, request: HttpRequest, id: str, form_url: str = ""
     ) -> HttpResponse:
-        if not is_superuser(request):
-            raise PermissionDenied
-        return super().user_change_password(request, id, form_url)
+        raise PermissionDenied
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         kept = [sentence for user in objs for sentence in _list_reasons(user)]

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from agentweb.bench import budget_cost as bench
 from agentweb.emulator.server import EmulatorServer, start
+from conversations.accounts.roles import ROLES
 from conversations.budgets.prices import load_price_list
 from conversations.budgets.reconciliation import has_drift
 from conversations.budgets.status import list_statuses
@@ -331,5 +332,5 @@ def test_the_bench_measures_calls_with_and_without_budgets() -> None:
     assert (none.budgets, one.budgets, many.budgets) == (0, 1, 31)
     assert none.statements < one.statements == many.statements
     assert many.data["ratio"]
-    assert Group.objects.count() == 3
+    assert Group.objects.count() == len(ROLES) + 3
     assert clean()

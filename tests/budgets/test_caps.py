@@ -21,7 +21,9 @@ def test_a_turn_stops_at_its_own_cap_of_money() -> None:
     user = member("Research")
     lease = people_and_turns.started_turn(user)
     cost = play(lease)
-    row = TurnCap.objects.create(group=Group.objects.get(), micros=cost + worst(lease, 1_400))
+    row = TurnCap.objects.create(
+        group=Group.objects.latest("pk"), micros=cost + worst(lease, 1_400)
+    )
     sent = people_and_turns.opened(lease)
     assert 1_024 <= ApiCall.objects.get(pk=sent.call).max_tokens < 2_000
     stored_turns.close(lease, sent.call, people_and_turns.complete())
@@ -39,7 +41,7 @@ def test_caps_of_a_turn_are_the_persons_else_the_groups_largest_else_the_sites(
     settings.AGENTWEB_MAX_ROUNDS, settings.AGENTWEB_MAX_TURN_MICROS = 7, 5
     user = member("Research", "Sales")
     assert (resolve_turn_caps(user.pk).rounds, resolve_turn_caps(user.pk).micros) == (7, 5)
-    research, sales = Group.objects.order_by("name")
+    research, sales = user.groups.order_by("name")
     TurnCap.objects.create(group=research, rounds=9, seconds=60)
     TurnCap.objects.create(group=sales, rounds=8, tool_calls=0, micros=0)
     found = resolve_turn_caps(user.pk)

@@ -115,7 +115,7 @@ def test_a_hundred_sends_never_pass_a_limit(processes: int, dying: int, settings
     own = people_and_turns.limited(user, 12 * most)
     Budget.objects.create(scope="site", kind="pool", period="day", limit=40 * most)
     Budget.objects.create(
-        scope="group", group=Group.objects.get(), kind="pool", unit="tokens",
+        scope="group", group=Group.objects.latest("pk"), kind="pool", unit="tokens",
         limit=45 * (padded(leases[0]) + 2_000),
     )  # fmt: skip
     Budget.objects.create(scope="site", unit="turns", period="week", limit=70)

@@ -34,7 +34,8 @@ class Seed:
 def read_seed() -> dict[str, Seed]:
     """Return the rows of the tables that are not empty after the migrations, by table name."""
     seeds = {}
-    for kind in apps.get_models():
+    # With the tables of relations: a role is a group with its permissions.
+    for kind in apps.get_models(include_auto_created=True):
         if rows := _rows(kind):
             objects = tuple(kind._base_manager.all())
             seeds[kind._meta.db_table] = Seed(kind, rows, objects)

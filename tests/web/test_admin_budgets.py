@@ -107,7 +107,7 @@ def test_the_list_is_filtered_by_period_scope_and_subject(
     budget_rows.site(5, period="day")
     budget_rows.group("Research", 5, unit="turns")
     people_and_turns.limited(ada, 5)
-    facts = {"user": ada.pk, "group": Group.objects.get().pk}
+    facts = {"user": ada.pk, "group": Group.objects.latest("pk").pk}
     page = listed(root, Budget, query.format(**facts))
     assert page.count('class="budget-track"') == count
 
@@ -161,7 +161,7 @@ def test_a_persons_page_says_which_budgets_count_and_where_they_are_from(root: C
     ):  # fmt: skip
         assert shown in page
     people_and_turns.limited(ada, 3 * MILLION, time_zone="Europe/Vienna")
-    TurnCap.objects.create(group=Group.objects.get(), rounds=50)
+    TurnCap.objects.create(group=Group.objects.latest("pk"), rounds=50)
     TurnCap.objects.create(user=ada, micros=2 * MILLION)
     page = words(root.get(url(ada)))
     for shown in (
