@@ -8,6 +8,7 @@ import pytest
 from django.contrib.auth.models import Group
 
 from conversations.agent.ports import Refused
+from conversations.agent.prices import LEAST_OUTPUT
 from conversations.budgets.admission import demand_next_call
 from conversations.budgets.caps import resolve_turn_caps
 from conversations.models import ApiCall, Budget, ModelPrice, TurnCap, User
@@ -33,6 +34,20 @@ def test_a_turn_stops_at_its_own_cap_of_money() -> None:
     assert refused.value.code == "turn_money"
     TurnCap.objects.create(user=user, micros=0)
     people_and_turns.opened(lease)
+
+
+def test_a_turn_may_reach_its_cap_and_not_pass_it() -> None:
+    user = people_and_turns.person()
+    lease = people_and_turns.started_turn(user)
+    least = play(lease) + worst(lease, LEAST_OUTPUT)
+    row = TurnCap.objects.create(user=user, micros=least - 1)
+    with pytest.raises(Refused, match="This turn may cost"):
+        people_and_turns.opened(lease)
+    TurnCap.objects.filter(pk=row.pk).update(micros=least)
+    # A budget with more room than the cap changes nothing.
+    people_and_turns.limited(user, PLENTY)
+    sent = people_and_turns.opened(lease)
+    assert ApiCall.objects.get(pk=sent.call).max_tokens == LEAST_OUTPUT
 
 
 def test_caps_of_a_turn_are_the_persons_else_the_groups_largest_else_the_sites(

@@ -1,4 +1,4 @@
-"""The mutations: where, what is written there, what is written instead, and the law that breaks."""
+"""The mutations of the engine: where, what is written there, what instead, and the broken law."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ ENGINE = "conversations/context"
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """`old` stands once in the file; with `new` in its place `law` no longer holds."""
+    """`old` stands once in the file; with `new` in its place `law` no longer holds.
+
+    `tests` are those that should notice; where there are none, all of the engine's.
+    """
 
     file: str
     law: str
     old: str
     new: str
+    tests: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:
-        return f"{ENGINE}/{self.file}"
+        return self.file if self.tests else f"{ENGINE}/{self.file}"
 
 
-MUTATIONS = tuple(
+ENGINE_MUTATIONS = tuple(
     Mutation(*row)
     for row in (
         ("steps/summary_checks.py", "an answer cut by the limit is no summary",

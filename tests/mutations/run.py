@@ -1,7 +1,8 @@
-"""Makes mutations one at a time in a copy of the engine and runs the engine's tests there.
+"""Makes mutations one at a time in a copy, and runs there the tests that should notice.
 
-The copy holds the engine and its tests alone: they need no Django, no database and no network. A
-mutation is caught when a test fails; one that nobody notices is a law that nobody tests.
+The copy for a mutation of the engine holds the engine and its tests alone: they need no Django, no
+database and no network. That for any other is the whole project, with SQLite. A mutation is caught
+when a test fails; one that nobody notices is a law that nobody tests.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
-from tests.mutations.data import ENGINE, MUTATIONS, Mutation
+from tests.mutations.data import ENGINE, ENGINE_MUTATIONS, Mutation
+from tests.mutations.services import SERVICE_MUTATIONS
 
 ROOT = Path(__file__).resolve().parents[2]
+MUTATIONS = ENGINE_MUTATIONS + SERVICE_MUTATIONS
 #: Percent of the mutations that must be caught.
 ENOUGH = 95
 #: Stories that a mutated engine lives through, and seconds after which it hangs, which is noticed.
@@ -31,33 +34,48 @@ _COPIED = (
 )  # fmt: skip
 #: What is dear and seldom the first to notice comes last.
 _LAST = ("test_golden.py", "test_laws.py", "test_shortened.py", "test_shorten.py", "test_wire.py")
-_OPTIONS = (
-    "-q", "-x", "--noconftest", "-p", "no:django", "-p", "no:cacheprovider", "-c", "pytest.ini",
-    "--rootdir=.", "--import-mode=importlib", "-k", "not met_everything",
+_LEFT_OUT = shutil.ignore_patterns("__pycache__", ".git", ".venv", ".*_cache", "node_modules")
+_OPTIONS = ("-q", "-x", "-p", "no:cacheprovider", "--rootdir=.")
+_ENGINE_OPTIONS = (
+    "--noconftest", "-p", "no:django", "-c", "pytest.ini", "--import-mode=importlib", "-k",
+    "not met_everything",
 )  # fmt: skip
+_PROJECT_OPTIONS = ("--ds=tests.settings",)
 
 
-def copied(folder: Path) -> Path:
-    """Copy what is tested, and its tests."""
+def copy_engine(folder: Path) -> Path:
+    """Copy the engine, what it needs, and its tests."""
     for name in _COPIED:
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, target, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(ROOT / name, target, ignore=_LEFT_OUT)
         else:
             shutil.copy2(ROOT / name, target)
     (folder / "pytest.ini").write_text("[pytest]\nasyncio_mode = strict\n", encoding="ascii")
     return folder
 
 
-def failure(folder: Path, file: str = "") -> str:
-    """Run the tests of a copy, those of this file first; give the first failure, "" for none."""
+def copy_project(folder: Path) -> Path:
+    shutil.copytree(ROOT, folder, ignore=_LEFT_OUT)
+    return folder
+
+
+def find_failure(folder: Path, mutation: Mutation | None = None) -> str:
+    """Run the tests of a copy; return the first failure, "" for none."""
+    if mutation is not None and mutation.tests:
+        return _run_tests(folder, _PROJECT_OPTIONS, mutation.tests)
+    file = mutation.file if mutation else ""
 
     def order(test: Path) -> tuple[bool, bool, Path]:
         return test.name != f"test_{Path(file).name}", test.name in _LAST, test
 
     tests = sorted((folder / "tests/context").glob("test_*.py"), key=order)
-    run = [sys.executable, "-B", "-m", "pytest", *_OPTIONS, *(str(test) for test in tests)]
+    return _run_tests(folder, _ENGINE_OPTIONS, [str(test) for test in tests])
+
+
+def _run_tests(folder: Path, options: Sequence[str], tests: Sequence[str]) -> str:
+    run = [sys.executable, "-B", "-m", "pytest", *_OPTIONS, *options, *tests]
     env = os.environ | {"AGENTWEB_TEST_STORIES": STORIES, "PYTHONPATH": str(folder)}
     try:
         done = subprocess.run(
@@ -68,39 +86,49 @@ def failure(folder: Path, file: str = "") -> str:
         return "it hangs"
     if not done.returncode:
         return ""
-    found = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    found = [
+        line
+        for line in done.stdout.splitlines()
+        if line.startswith(("FAILED tests", "ERROR tests"))
+    ]
     return found[0].split(" - ")[0] if found else done.stdout[-2_000:]
 
 
-def noticed(mutation: Mutation, folder: Path) -> str:
-    """Make a mutation in a copy, run the tests, and take it back."""
+def try_mutation(mutation: Mutation, folder: Path) -> str:
+    """Make a mutation in a copy, run the tests, and take it back; return the failure."""
     path = folder / mutation.path
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
     try:
-        return failure(folder, mutation.file)
+        return find_failure(folder, mutation)
     finally:
         path.write_text(text, encoding="utf-8")
 
 
-def survivors(mutations: Sequence[Mutation]) -> list[Mutation]:
-    """Give the mutations that nobody noticed, saying of each what became of it."""
+def list_survivors(mutations: Sequence[Mutation]) -> list[Mutation]:
+    """Return the mutations that nobody noticed, and print what became of each."""
+    engine = [one for one in mutations if not one.tests]
+    services = [one for one in mutations if one.tests]
+    return _try_all(engine, copy_engine) + _try_all(services, copy_project)
+
+
+def _try_all(mutations: Sequence[Mutation], copy: Callable[[Path], Path]) -> list[Mutation]:
     missed: list[Mutation] = []
     folders: SimpleQueue[Path] = SimpleQueue()
     workers = min(len(mutations), os.cpu_count() or 1)
 
-    def tried(mutation: Mutation) -> str:
+    def try_in_a_copy(mutation: Mutation) -> str:
         folder = folders.get()
         try:
-            return noticed(mutation, folder)
+            return try_mutation(mutation, folder)
         finally:
             folders.put(folder)
 
     with tempfile.TemporaryDirectory(prefix="agentweb-mutations-") as base:
         for number in range(workers):
-            folders.put(copied(Path(base) / str(number)))
-        with ThreadPoolExecutor(workers) as pool:
-            for mutation, found in zip(mutations, pool.map(tried, mutations), strict=True):
+            folders.put(copy(Path(base) / str(number)))
+        with ThreadPoolExecutor(max(1, workers)) as pool:
+            for mutation, found in zip(mutations, pool.map(try_in_a_copy, mutations), strict=True):
                 verdict = "caught  " if found else "SURVIVED"
                 sys.stdout.write(f"{verdict} {mutation.file}: {mutation.law}  {found[:120]}\n")
                 sys.stdout.flush()
@@ -109,18 +137,35 @@ def survivors(mutations: Sequence[Mutation]) -> list[Mutation]:
     return missed
 
 
+def find_broken_tests(mutations: Sequence[Mutation]) -> str:
+    """Return the first failure of the tests without any mutation, "" for none."""
+    with tempfile.TemporaryDirectory(prefix="agentweb-mutations-") as base:
+        if any(not one.tests for one in mutations):
+            found = find_failure(copy_engine(Path(base) / "engine"))
+            if found:
+                return found
+        tests = dict.fromkeys(test for one in mutations for test in one.tests)
+        if not tests:
+            return ""
+        return _run_tests(copy_project(Path(base) / "project"), _PROJECT_OPTIONS, list(tests))
+
+
 def main(*files: str) -> int:
     """Make all mutations, or those of these files; 0 when enough of them are caught."""
     started = time.monotonic()
     chosen = [one for one in MUTATIONS if not files or one.file in files]
-    with tempfile.TemporaryDirectory(prefix="agentweb-mutations-") as base:
-        broken = failure(copied(Path(base) / "unchanged"))
+    unknown = sorted(set(files) - {one.file for one in MUTATIONS})
+    if unknown:
+        known = "\n  ".join(dict.fromkeys(one.file for one in MUTATIONS))
+        sys.stdout.write(f"No mutation is made in {', '.join(unknown)}, but in\n  {known}\n")
+        return 2
+    broken = find_broken_tests(chosen)
     if broken:
         sys.stdout.write(f"the tests fail without any mutation: {broken}\n")
         return 1
-    missed = survivors(chosen)
+    missed = list_survivors(chosen)
     caught = len(chosen) - len(missed)
-    percent = 100 * caught // max(1, len(chosen))
+    percent = 100 * caught // len(chosen)
     took = time.monotonic() - started
     sys.stdout.write(f"{caught} of {len(chosen)} mutations caught ({percent} %), {took:.0f} s\n")
     return 0 if percent >= ENOUGH else 1

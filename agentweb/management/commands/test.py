@@ -14,7 +14,7 @@ and listed, and with CI=true they fail the run, too.
 
 Three runs are too long for every day. `--thorough [COUNT] [FIRST]` plays 100,000 generated
 conversations, and shortens texts at every limit, where the suite takes a slice. `--mutations
-[FILE...]` breaks the context engine on purpose and fails unless its tests notice. `--chaos [KILLS]
+[FILE...]` breaks one law at a time on purpose and fails unless the tests notice. `--chaos [KILLS]
 [SEED]` kills 2,000 processes while people talk, where the suite kills ten of each kind.
 """
 
@@ -76,10 +76,11 @@ class Command(BaseCommand):
         " other arguments pytest alone with them, such as `test tests/turns` or `test -k WORD`."
         " --quick: linters, the pure core and the domains' tests on SQLite, in about two minutes."
         " --thorough: 100,000 generated conversations through the context engine instead of the"
-        " slice that every run takes. --mutations: break the context engine on purpose, in a copy,"
-        " and fail unless its tests notice at least 95 %. --chaos: kill 2,000 processes at random"
-        " while people talk, embedded and scaled out, and fail unless nothing was lost, doubled or"
-        " left hanging; a run of so many or more is kept and quoted in tests/rig/README.md."
+        " slice that every run takes. --mutations: break one law at a time on purpose, in a copy,"
+        " of engine, services, budgets, live updates and access, and fail unless the tests notice"
+        " at least 95 %. --chaos: kill 2,000 processes at random while people talk, embedded and"
+        " scaled out, and fail unless nothing was lost, doubled or left hanging; a run of so many"
+        " or more is kept and quoted in tests/rig/README.md."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
