@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -27,6 +28,7 @@ from conversations.models import Attachment, Blob, Conversation, Turn, User
 from conversations.transcript import transcript
 from conversations.transcript.originals import read_original
 from conversations.turns import turns
+from conversations.turns.queue import is_waiting, withdraw_prompt
 from tests.support import people_and_turns, small_files, stored_turns
 from tests.support.attached_files import NOTES, PDF, PNG, chat, kept, started, view_of
 
@@ -154,6 +156,20 @@ def test_what_is_not_sent_goes_after_a_day_and_what_was_sent_stays(user: User) -
     assert both.data_id == Blob.objects.get().pk
     assert view_of(turn).size > 100
     assert problems() == []
+
+
+def test_a_file_of_a_withdrawn_message_stays_where_an_earlier_one_has_it(user: User) -> None:
+    shared, own = kept(user), kept(user, PDF, "a.pdf")
+    conversation = chat(started(user, shared))
+    client_id = uuid4()
+    files = [shared.public_id, own.public_id]
+    sent = turns.send_prompt(
+        conversation=conversation, text="And these?", client_id=client_id, attachments=files
+    )
+    assert is_waiting(sent)
+    assert withdraw_prompt(conversation=conversation, client_id=client_id)
+    found = dict(Attachment.objects.values_list("name", "conversation"))
+    assert found == {"cat.png": conversation.pk, "a.pdf": None}
 
 
 def test_only_what_waits_is_removed(user: User) -> None:

@@ -199,7 +199,10 @@ _ROWS: dict[tuple[str, ...], tuple[tuple[str, str, str, str], ...]] = {
          "if not topic.holders:",
          "if topic.holders < 0:"),
     ),
-    ("tests/web/test_ownership.py", "tests/web/test_library.py", "tests/web/test_send.py"): (
+    (
+        "tests/library/test_access.py", "tests/web/test_ownership.py", "tests/web/test_library.py",
+        "tests/web/test_send.py",
+    ): (
         ("library/access.py", "a conversation is its owner's",
          "Conversation.objects.filter(owner=user, deleted_at=None)",
          "Conversation.objects.filter(deleted_at=None)"),
