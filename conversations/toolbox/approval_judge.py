@@ -99,10 +99,7 @@ def must_stay_at_host(conversation: Conversation, use: ToolUse, tool: Tool) -> b
     if asks_before_egress(conversation) or list_private_sources(conversation):
         return True
     given = read_arguments(use.input)
-    destination = _find_destination(tool, given)
-    return destination is not None and bool(
-        InformationFlow(conversation).list_telling(given, destination)
-    )
+    return tool.destination is not None and bool(InformationFlow(conversation).list_telling(given))
 
 
 def _judge(

@@ -29,16 +29,17 @@ class InformationFlow:
     def _all(self) -> list[SourceText]:
         return list(iterate_texts(self._conversation, with_pdfs=True))
 
-    def list_telling(self, arguments: Mapping[str, Any], destination: str) -> tuple[str, ...]:
+    def list_telling(self, arguments: Mapping[str, Any], destination: str = "") -> tuple[str, ...]:
         """Return the watched sources whose words a call carries by no accident.
 
-        What a person typed may go to a host or server that they mentioned, in whatever form.
+        What a person typed may go to a host or server that they mentioned, in whatever form. ""
+        is anybody, such as the unknown end of a redirect.
         """
         if _is_published(arguments, self._watched):
             return ()
         given, name = Arguments(arguments, receiver=_shorten(destination)), _name(destination)
         typed = [each.text for each in self._watched if each.source.origin == "typed"]
-        is_mentioned = any(map(_compile_mention(name).search, typed))
+        is_mentioned = destination != "" and any(map(_compile_mention(name).search, typed))
         found = [
             each.source.key
             for each in self._watched
@@ -59,6 +60,13 @@ class InformationFlow:
                 for word, source in given.find(each.text, each.source.key).words:
                     found.setdefault(word.casefold(), (word, source))
         return tuple(found.values())[:MOST_NAMED]
+
+    def list_link_words(self, url: str) -> tuple[tuple[str, str], ...]:
+        """Return the words that opening a link in an answer would tell its site."""
+        destination = read_host(url)
+        if not destination or any(url in each.text for each in self._all):
+            return ()
+        return self.list_words({"url": url}, destination)
 
 
 def _is_published(arguments: Mapping[str, Any], texts: list[SourceText]) -> bool:
@@ -88,7 +96,9 @@ def _name(destination: str) -> str:
 
 
 def _compile_mention(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![^\W_])(?<![.-]){re.escape(name)}(?![^\W_])(?!-)", re.IGNORECASE)
+    return re.compile(
+        rf"(?<![^\W_])(?<![.-]){re.escape(name)}(?![^\W_])(?!-|\.[^\W_])", re.IGNORECASE
+    )
 
 
 def _shorten(destination: str) -> str:

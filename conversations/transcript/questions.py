@@ -67,10 +67,7 @@ def list_open_questions(turns: Iterable[Turn]) -> dict[int, tuple[Question, ...]
 def _build_question(row: Approval) -> Question:
     arguments: dict[str, Any] = wire.decode(row.call.input)
     receiver, destination = _name_receiver(row.destination)
-    words = tuple(
-        LeavingWord(reveal_hidden(word), describe_source(source))
-        for word, source in (wire.decode(row.words) if row.words else ())
-    )
+    words = name_words(wire.decode(row.words) if row.words else ())
     marks = _compile_marks(word.text for word in words)
     return Question(
         id=row.pk,
@@ -87,6 +84,11 @@ def _build_question(row: Approval) -> Question:
         ),
         expires_at=row.expires_at,
     )
+
+
+def name_words(words: Iterable[tuple[str, str]]) -> tuple[LeavingWord, ...]:
+    """Return words and the keys of their sources as people read them."""
+    return tuple(LeavingWord(reveal_hidden(word), describe_source(key)) for word, key in words)
 
 
 def _name_receiver(destination: str) -> tuple[Receiver, str]:

@@ -135,7 +135,7 @@ def test_the_urls_are_those_that_this_file_knows() -> None:
         "files", "files_waiting", "file", "remove_file",
         "workspace", "workspace_file", "workspace_download", "move_file", "delete_file",
         "restore_files", "empty_files", "change_mail", "remove_mail",
-        "compact", *OF_HAND, *INSPECTOR, *OF_REVIEW,
+        "leave", "compact", *OF_HAND, *INSPECTOR, *OF_REVIEW,
     }  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from conversations.reductions.shapes import PinState
 from conversations.reductions.trials import Trial
 from conversations.toolbox.tool_list import ToolRow
 from conversations.transcript.prompt_editor import EditablePrompt, PromptPart
+from conversations.transcript.questions import LeavingWord
 from conversations.web.policy_lab import Row
 from tests.web import samples
 from tests.web.library_contexts import SHELVES
@@ -90,6 +91,12 @@ PAGES: dict[str, Any] = {
         "conversation": samples.conversation(words),
         "draft": EditablePrompt(1, words, (PromptPart(0, words),)),
         "client_id": samples.ID,
+    },
+    "conversations/leaving.html": lambda words="x": {
+        "conversation": samples.conversation(words),
+        "url": words,
+        "host": words,
+        "words": [LeavingWord(words, words)],
     },
     "conversations/toolbox.html": lambda words="x": {
         "conversation": samples.conversation(words),

