@@ -14,12 +14,12 @@ from typing import Any
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import WebsocketDenier
 from channels.sessions import SessionMiddlewareStack
-from django.core.asgi import get_asgi_application
 
 import agentweb.celery  # noqa: F401  (tasks sent from here go to this app)
+from agentweb.edge.request_threads import make_page_handler
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentweb.settings")
-django_application = get_asgi_application()
+django_application = make_page_handler()
 
 from django.conf import settings  # noqa: E402
 from django.http.request import split_domain_port, validate_host  # noqa: E402

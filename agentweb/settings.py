@@ -123,9 +123,9 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "agentweb.observability.request_ids.identify_requests",
     # Before the redirect to HTTPS, so that it has the policy too.
-    "csp.middleware.CSPMiddleware",
-    "django.middleware.security.SecurityMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "agentweb.site.middleware.ContentPolicy",
+    "agentweb.site.middleware.Security",
+    "agentweb.site.middleware.NoFrames",
     "servestatic.middleware.ServeStaticMiddleware",
     "agentweb.site.middleware.NotStored",
     "agentweb.site.middleware.FormsInUtf8",

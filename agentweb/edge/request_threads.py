@@ -1,0 +1,49 @@
+"""Django's handler of requests, on threads that are kept with their database connections.
+
+Django starts a thread for each request, and with it a new connection to SQLite, whose pragmas and
+functions cost more than what a request then asks of it. Here a request takes a thread that another
+one has left. No two requests share a thread at the same time.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import django
+from asgiref.sync import ThreadSensitiveContext
+from django.core.handlers.asgi import ASGIHandler
+from django.core.signals import request_started
+from django.db import close_old_connections, reset_queries
+
+#: Idle threads that are kept; more run while more requests are handled at once.
+KEPT = 16
+
+
+class PageHandler(ASGIHandler):
+    """Handles requests like Django's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._idle: list[ThreadPoolExecutor] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        thread = self._idle.pop() if self._idle else ThreadPoolExecutor(1, "request")
+        try:
+            async with ThreadSensitiveContext(executor=thread):
+                await self.handle(scope, receive, send)
+        finally:
+            if len(self._idle) < KEPT:
+                self._idle.append(thread)
+            else:
+                thread.shutdown(wait=False)
+
+
+def make_page_handler() -> PageHandler:
+    """Set Django up, and return the handler of its pages."""
+    django.setup(set_prefix=False)
+    # Both are done, or not needed, when the request before ends: old connections are closed then.
+    # Here they would cost each request another switch to its thread.
+    request_started.disconnect(close_old_connections)
+    request_started.disconnect(reset_queries)
+    return PageHandler()
