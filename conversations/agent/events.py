@@ -12,7 +12,7 @@ never stored.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import ClassVar, Literal
 
@@ -80,12 +80,16 @@ class TurnOpened(Event):
 
 @dataclass(frozen=True, slots=True)
 class RoundOpened(Event):
-    """A reply call began; `round` counts from 1 within the turn."""
+    """A reply call began; `round` counts from 1 within the turn.
+
+    `is_plain`: no other model takes over with it.
+    """
 
     shows = frozenset({Shows.OPEN_ROUND})
     text = "begins"
     turn: int
     round: int
+    is_plain: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,8 @@ class Runner:
     ) -> None:
         progress = progress or TurnProgress()
         self.job, self.ports, self.turn, self.open = job, ports, turn, progress.open
+        #: The job of the chosen model; after a refusal another one takes over.
+        self.chosen = job
         self.round, self.tool_calls, self.wrong = (
             progress.rounds,
             progress.tool_calls,
@@ -223,12 +225,13 @@ class Runner:
         while True:
             self.ports.switch.check()
             body = view.join(prepared.lifetime)
-            sending = Sending("reply", envelope, body, prepared.gauge.tokens, view, tries)
+            opened = RoundOpened(self.turn, self.round, self.job is self.chosen)
+            sending = Sending("reply", envelope, body, prepared.gauge.tokens, view, tries, opened)
             await self.ports.stage.enter("running", attempt=tries)
             sent = await self.ports.calls.open(sending)
             kept = SECONDS[prepared.lifetime]
             state = replace(state, called_at=self.ports.now(), cache_lifetime=kept)
-            await self.ports.publish(RoundOpened(self.turn, self.round))
+            await self.ports.publish(opened)
             try:
                 answer, message = await attempt_call(
                     self.ports,

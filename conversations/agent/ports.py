@@ -42,6 +42,8 @@ class Sending:
     estimated_tokens: int
     view: View | None
     attempt: int
+    #: The event that is published once the call is open.
+    opens: Event | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,9 @@ from conversations.context.steps.kinds import ASKS_MODEL
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import View
 
+#: Bytes of a conversation whose preparation takes less time than a switch to a thread.
+_AT_ONCE = 20_000
+
 
 class RequestPreparation:
     """One preparation; `call` is the last call that requested a text for it."""
@@ -47,8 +50,11 @@ class RequestPreparation:
         reply: Reply = None
         while True:
             self.ports.switch.check()
-            # In a thread: shortening a huge result takes long and would block every other turn.
-            request = await asyncio.to_thread(_advance, steps, reply)
+            if state.view.length > _AT_ONCE:
+                # Shortening a huge result takes long and would block every other turn.
+                request = await asyncio.to_thread(_advance, steps, reply)
+            else:
+                request = _advance(steps, reply)
             if isinstance(request, Prepared):
                 # A compaction block that is still in view was made by this model.
                 maker = self.job.model if api_clearing.has_compaction_block(request.view) else ""

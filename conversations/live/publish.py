@@ -35,11 +35,16 @@ ASK_SECONDS = 0.5
 
 
 async def publish(
-    conversation_id: int, *events: Event, step: Step | None = None, at: Position | None = None
+    conversation_id: int,
+    *events: Event,
+    step: Step | None = None,
+    at: Position | None = None,
+    html: str | None = None,
 ) -> None:
     """Show events as one step, here and in other processes; raises errors of rendering here.
 
-    `step` None: the last step committed in this context, if it was not published yet.
+    `step` None: the last step committed in this context, if it was not published yet. `html`: the
+    events as they were rendered after that step.
     """
     if step is None and at is None:
         step = take_step(conversation_id)
@@ -47,7 +52,7 @@ async def publish(
         relay.send(group_of(conversation_id), _write_message(conversation_id, events, step, at))
     topic = hub.enter(conversation_id)
     try:
-        await _show(topic, conversation_id, events, step, at, is_own=True)
+        await _show(topic, conversation_id, events, step, at, is_own=True, html=html)
     finally:
         hub.leave(conversation_id)
 
@@ -137,6 +142,7 @@ async def _show(
     at: Position | None,
     *,
     is_own: bool,
+    html: str | None = None,
 ) -> None:
     async with topic.lock:
         match events:
@@ -145,7 +151,7 @@ async def _show(
             case (ToolMoved() as event,):
                 _show_progress(topic, event, at or (0, 0))
             case _:
-                await _show_state(topic, conversation_id, events, step, is_own=is_own)
+                await _show_state(topic, conversation_id, events, step, html, is_own=is_own)
 
 
 def _show_text(topic: Topic, conversation_id: int, event: TextGrew, at: Position) -> None:
@@ -177,6 +183,7 @@ async def _show_state(
     conversation_id: int,
     events: tuple[Event, ...],
     step: Step | None,
+    html: str | None,
     *,
     is_own: bool,
 ) -> None:
@@ -189,9 +196,10 @@ async def _show_state(
         topic.publish(Frame(None, step))
     elif topic.is_wanted(step, is_base=is_base):
         try:
-            html = await run_db(
-                render.render_events, conversation_id, *events, language=topic.language
-            )
+            if html is None:
+                html = await run_db(
+                    render.render_events, conversation_id, *events, language=topic.language
+                )
         except Exception:
             # Later frames build on the one that failed, so all pages take a snapshot.
             topic.demand_snapshots()

@@ -100,8 +100,12 @@ def _read_context(conversation: Conversation, event: Event, preferences: Prefere
             # An older turn may be rendered again while another runs, so its own state decides.
             context["has_live"] = turn.is_live
     if shows & {Shows.OPEN_ROUND, Shows.ROUND}:
-        found = transcript.read_round(conversation, named.turn, named.round)
-        if Shows.OPEN_ROUND in shows:
+        is_open = Shows.OPEN_ROUND in shows
+        if is_open and named.is_plain and not read_contents(conversation).changes:
+            found = Round(named.round)
+        else:
+            found = transcript.read_round(conversation, named.turn, named.round)
+        if is_open:
             # It may have markers already. Its text is streamed, even if it is stored by now.
             found = Round(named.round, found.markers, is_live=True, fallback=found.fallback)
         context |= {"turn": {"number": named.turn}, "round": found}

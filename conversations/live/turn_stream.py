@@ -27,6 +27,7 @@ from conversations.agent.events import Event, RoundOpened, TextGrew, ToolMoved
 from conversations.agent.stop import Stopped
 from conversations.claude.pace import pace
 from conversations.db import run_db
+from conversations.live import render
 from conversations.live.hub import Topic, hub
 from conversations.live.publish import publish, publish_spending
 from conversations.log import leases
@@ -45,6 +46,8 @@ TOGETHER = 0.1
 DRAFT_SECONDS, DRAFT_CHARACTERS = 0.5 - TOGETHER, 4_096
 #: Up to this many characters rendering takes less time than a switch to a thread.
 AT_ONCE = 2_000
+#: Seconds that the beginning of a turn waits for its first call, to be shown together with it.
+HELD_SECONDS = 0.1
 #: Seconds between two progress events of a tool call; characters of one report.
 PROGRESS_SECONDS, MOST_PROGRESS = 0.4, 200
 
@@ -79,6 +82,11 @@ class TurnStage:
         self._tail = ""
         self._moves: set[asyncio.Task[None]] = set()
         self.progress = Progress(self._moved)
+        #: Events that wait for the next ones, and what publishes them if none come soon.
+        self._held: tuple[Event, ...] = ()
+        self._late: asyncio.TimerHandle | None = None
+        #: The next events as they were rendered right after their commit.
+        self._ready: tuple[tuple[Event, ...], str] | None = None
 
     async def enter(self, state: str, *, attempt: int = 0, wait: float = 0.0) -> None:
         if state == "backoff":
@@ -86,26 +94,63 @@ class TurnStage:
         elif attempt > 1:
             await run_db(leases.end_backoff, lease=self._lease, attempt=attempt)
 
+    def hold(self, event: Event) -> None:
+        """Publish an event together with the next ones, or soon by itself."""
+        self._held = (*self._held, event)
+        late = lambda: self._keep_task(asyncio.create_task(self.publish()))  # noqa: E731
+        self._late = asyncio.get_running_loop().call_later(HELD_SECONDS, late)
+
+    def render_next(self, *events: Event) -> None:
+        """Render the events that will be published next, in the thread that committed them.
+
+        An error is left to their publication, which renders them again.
+        """
+        whole = (*self._held, *events)
+        if self._topic.readers:
+            with contextlib.suppress(Exception):
+                html = render.render_events(
+                    self._lease.conversation_id, *whole, language=self._topic.language
+                )
+                self._ready = whole, html
+
     async def publish(self, *events: Event) -> None:
         """Publish events, in order, as the step that this turn committed last."""
         async with self._order:
+            events, html = self._take_held(events)
+            if not events:
+                return
             if any(event.text == "ends" for event in events):
                 self._end()
-            await publish(self._lease.conversation_id, *events, step=self._take_step())
+            step = self._take_step()
+            await publish(self._lease.conversation_id, *events, step=step, html=html)
             for event in events:
                 if isinstance(event, RoundOpened):
                     self._begin(event)
         if any(event.spends for event in events):
             await publish_spending(self._lease.user_id, but=self._lease.conversation_id)
 
+    def _take_held(self, events: tuple[Event, ...]) -> tuple[tuple[Event, ...], str | None]:
+        """Return the held events with these behind them, and their HTML if it is ready."""
+        whole, self._held = (*self._held, *events), ()
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+        ready, self._ready = self._ready, None
+        return whole, ready[1] if ready is not None and ready[0] == whole else None
+
     def _take_step(self) -> Step:
-        """Return the step committed since the last event; the first one is that of the claim."""
-        step = self._claimed or take_step(self._lease.conversation_id)
-        self._step, self._claimed = step or (self._step[1], self._step[1]), None
+        """Return the step committed since the last event; the first one begins with the claim."""
+        claimed, step = self._claimed, take_step(self._lease.conversation_id)
+        if claimed is not None and step is not None and claimed[1] == step[0]:
+            step = claimed[0], step[1]
+        self._claimed = None
+        self._step = step or claimed or (self._step[1], self._step[1])
         return self._step
 
     def _moved(self, event: ToolMoved) -> None:
-        task = asyncio.create_task(self._publish_progress(event))
+        self._keep_task(asyncio.create_task(self._publish_progress(event)))
+
+    def _keep_task(self, task: asyncio.Task[None]) -> None:
         self._moves.add(task)
         task.add_done_callback(self._moves.discard)
 
@@ -226,6 +271,7 @@ class TurnStage:
 
     def close(self) -> None:
         self._end()
+        self._take_held(())
         self._topic.turns -= 1
         pace.end()
         hub.leave(self._lease.conversation_id)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from conversations.agent.answer import ToolUse
 from conversations.agent.approval_rules import ApprovalQuestion
+from conversations.agent.events import TurnClosed
 from conversations.agent.job import LoadedConversation
 from conversations.agent.ports import (
     NO_HEADERS,
@@ -38,7 +39,7 @@ from conversations.context.view.view import Message
 from conversations.db import run_db
 from conversations.files.workspace import UserWorkspace
 from conversations.library.access import load_conversation
-from conversations.live.turn_stream import Progress
+from conversations.live.turn_stream import Progress, TurnStage
 from conversations.log import append
 from conversations.log.leases import Lease
 from conversations.reductions.pins import list_pins_by_id
@@ -129,8 +130,14 @@ class TurnLog:
 class TurnCalls:
     """The Calls and Model ports; one monotonic clock measures how long each call takes."""
 
-    def __init__(self, lease: Lease, claude: Claude, tools: Toolset = NO_TOOLS) -> None:
-        self._lease, self._claude, self._tools = lease, claude, tools
+    def __init__(
+        self,
+        lease: Lease,
+        claude: Claude,
+        tools: Toolset = NO_TOOLS,
+        stage: TurnStage | None = None,
+    ) -> None:
+        self._lease, self._claude, self._tools, self._stage = lease, claude, tools, stage
         #: How the turn ended, once that was stored with its last call.
         self.ended: EndedTurn | None = None
         self._opened = 0.0
@@ -139,10 +146,16 @@ class TurnCalls:
 
     async def open(self, sending: Sending) -> Sent:
         with count_refusals():
-            sent = await run_db(calls.open_call, lease=self._lease, sending=sending)
+            sent = await run_db(self._open, sending)
         add_log_ids(call=sent.call)
         self._span = spans.begin_span("model call", purpose=sending.purpose, model=sent.model)
         self._begin()
+        return sent
+
+    def _open(self, sending: Sending) -> Sent:
+        sent = calls.open_call(lease=self._lease, sending=sending)
+        if self._stage is not None and sending.opens is not None:
+            self._stage.render_next(sending.opens)
         return sent
 
     async def demand(self, sent: Sent) -> None:
@@ -174,15 +187,19 @@ class TurnCalls:
         spans.end_span(self._span, error=failure, status=ending.status)
         facts: Any = {"lease": self._lease, "call_id": sent.call, "timing": self._timing()}
         if ending.finish is not None:
-            row, following = await run_db(
-                turns.finish_with_call, **facts, ending=ending, finish=ending.finish
-            )
-            self.ended = EndedTurn(ending.finish, following)
+            row = await run_db(self._finish, ending, ending.finish, facts)
         else:
             effects = self._tools.effects
             row = await run_db(calls.close_call, **facts, ending=ending, effects=effects)
         add_log_ids(call=None)
         return None if row is None else Message(row.seq, "answer", row.content, row.estimate)
+
+    def _finish(self, ending: Ending, finish: Finish, facts: dict[str, Any]) -> Any:
+        row, following = turns.finish_with_call(**facts, ending=ending, finish=finish)
+        self.ended = EndedTurn(finish, following)
+        if self._stage is not None and following is None:
+            self._stage.render_next(TurnClosed(self._lease.number))
+        return row
 
 
 class TurnTools:

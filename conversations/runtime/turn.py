@@ -67,7 +67,10 @@ class TurnRun:
         keeper = asyncio.create_task(self._keep())
         number, finish, following = self._lease.number, None, None
         try:
-            await self._show(TurnOpened(number) if self._lease.is_first else TurnChanged(number))
+            if self._lease.is_first:
+                self._stage.hold(TurnOpened(number))
+            else:
+                await self._show(TurnChanged(number))
             finish = await self._finish()
             await self._stage.settle()
             if finish.state == "running":
@@ -105,7 +108,7 @@ class TurnRun:
             begun = self._claimed.demand_begun()
             facts = begun.facts
             work = build_job(facts)
-            calls = self._calls = TurnCalls(lease, self._claude, facts.tools)
+            calls = self._calls = TurnCalls(lease, self._claude, facts.tools, stage)
             ports = Ports(
                 log=TurnLog(lease, begun),
                 calls=calls,

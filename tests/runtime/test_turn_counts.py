@@ -23,8 +23,8 @@ pytestmark = [
     pytest.mark.only_database("sqlite", "the embedded mode's"),
 ]
 #: Statements, transactions and thread hops of a later turn, from its POST to its last frame.
-PLAIN = (58, 4, 11)
-WITH_A_TOOL = (132, 9, 26)
+PLAIN = (53, 4, 7)
+WITH_A_TOOL = (125, 9, 20)
 
 
 async def count_later_turn(monkeypatch: pytest.MonkeyPatch, settings: Any, text: str) -> TurnProbe:
