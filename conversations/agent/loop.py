@@ -229,8 +229,7 @@ class Runner:
             sending = Sending("reply", envelope, body, prepared.gauge.tokens, view, tries, opened)
             await self.ports.stage.enter("running", attempt=tries)
             sent = await self.ports.calls.open(sending)
-            kept = SECONDS[prepared.lifetime]
-            state = replace(state, called_at=self.ports.now(), cache_lifetime=kept)
+            state = _note_call(state, self.ports.now(), SECONDS[prepared.lifetime])
             await self.ports.publish(opened)
             try:
                 answer, message = await attempt_call(
@@ -305,6 +304,11 @@ class Runner:
         except Refused as refused:
             return refused
         return None
+
+
+def _note_call(state: LoadedConversation, now: float, kept: int) -> LoadedConversation:
+    """Return the conversation after a call; its prefix is cached for `kept` seconds."""
+    return replace(state, called_at=now, cache_lifetime=kept)
 
 
 def _find_end(waited: bool, answer: Answer) -> Finish | None:

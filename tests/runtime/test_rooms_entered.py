@@ -24,8 +24,9 @@ from tests.web.tabs import connected, session_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 ROOT = Path(__file__).resolve().parents[2]
-#: 62 packages and 172 files before the code was ordered by domain.
-MOST_ROOMS, MOST_FILES = 31, 150
+#: 62 packages and 172 files before the code was ordered by domain; by now the engine's files are
+#: seen too, because short conversations are prepared on the loop.
+MOST_ROOMS, MOST_FILES = 33, 180
 
 
 @contextmanager
