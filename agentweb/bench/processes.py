@@ -53,6 +53,11 @@ class Process:
         return sum(_read_memory(pid) for pid in _list_tree(self.popen.pid))
 
     @property
+    def own_memory(self) -> int:
+        """Bytes of the command itself in memory, without its children."""
+        return _read_memory(self.popen.pid)
+
+    @property
     def files(self) -> int:
         return len(list(Path(f"/proc/{self.popen.pid}/fd").iterdir()))
 

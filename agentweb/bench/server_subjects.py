@@ -9,9 +9,10 @@ from typing import Any
 
 from django.core.management import CommandError
 
-from agentweb.bench import load, readme_figures, streaming, turn_cost
+from agentweb.bench import load, readme_figures, soak, streaming, turn_cost
 from agentweb.bench.processes import NotStarted, describe_machine
 from agentweb.bench.site_under_test import EMBEDDED, SCALED
+from agentweb.marked_text import replace_marked
 
 Options = dict[str, Any]
 Say = Callable[[str], None]
@@ -47,6 +48,7 @@ def add_arguments(subjects: Any) -> None:
     turn.add_argument("--no-bursts", action="store_true", help="single turns only")
     for subject in (stream, held, turn):
         subject.add_argument("--mode", choices=_MODES, default="both")
+    _add_long_subjects(subjects)
     report = subjects.add_parser(
         "report",
         help="`stream`, `load` and `turn`; a full run is kept in agentweb/bench/results and quoted"
@@ -59,9 +61,19 @@ def add_arguments(subjects: Any) -> None:
     compare.add_argument("runs", nargs="*", metavar="FILE", help="two others")
 
 
+def _add_long_subjects(subjects: Any) -> None:
+    long = subjects.add_parser(
+        "soak",
+        help="memory of a web process over hours of conversations and sockets that come and go,"
+        " and what 200 answers at once add; kept and quoted like a report",
+    )
+    long.add_argument("--minutes", type=float, default=480.0, help="480 by default: 8 hours")
+
+
 def measure(subject: str, options: Options, say: Say) -> dict[str, Any]:
     subjects = {
-        "stream": _stream, "load": _load, "turn": _turn, "report": _report, "compare": _compare
+        "stream": _stream, "load": _load, "turn": _turn, "report": _report, "compare": _compare,
+        "soak": _soak,
     }  # fmt: skip
     try:
         return subjects[subject](options, say)
@@ -135,6 +147,14 @@ def _report(options: Options, say: Say) -> dict[str, Any]:
         readme_figures.find_losses(readme_figures.read_run(accepted[-1]), found) if accepted else ()
     ):
         say(f"WORSE: {worse}")
+    return found
+
+
+def _soak(options: Options, say: Say) -> dict[str, Any]:
+    found = {"machine": describe_machine()} | soak.measure(options["minutes"], say)
+    path = readme_figures.write_run(found, readme_figures.RESULTS / soak.MARKS)
+    replace_marked(readme_figures.README, soak.MARKS, soak.render(found))
+    say(f"{found['slope']} ± {found['bound']} MB an hour; kept as {path.name}, and quoted")
     return found
 
 

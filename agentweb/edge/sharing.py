@@ -5,6 +5,9 @@ visitor is a session, or the address where there is none. Requests wait for each
 their body is complete until their response begins, so a slow connection delays nobody. Nothing is
 refused, and no wait is long: a slow response (a mail server, an export) delays the visitor's own
 next page by at most a second.
+
+All visitors together have at most `ALL_AT_ONCE` requests in hand, each with a thread and a database
+connection of its own; more of them would only wait for each other, and hold memory meanwhile.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from django.http import parse_cookie
 
 #: Concurrent requests of one visitor, and the seconds that another waits for one of them to end.
 AT_ONCE, PATIENCE = 1, 1.0
+#: The same of all visitors.
+ALL_AT_ONCE, ALL_PATIENCE = 24, 5.0
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -33,34 +38,37 @@ class _Line:
 
 
 class _Place:
-    """One request's place in its visitor's queue."""
+    """One request's place in its visitor's queue, and in that of all."""
 
-    def __init__(self, line: _Line) -> None:
-        self._line = line
-        self._is_heard = self._has_turn = False
+    def __init__(self, line: _Line, all_free: asyncio.Semaphore) -> None:
+        self._queues = ((line.free, PATIENCE), (all_free, ALL_PATIENCE))
+        self._is_heard = False
+        self._held: list[asyncio.Semaphore] = []
 
     async def take(self) -> None:
         if not self._is_heard:
             self._is_heard = True
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(PATIENCE):
-                    self._has_turn = await self._line.free.acquire()
+            for free, patience in self._queues:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(patience):
+                        await free.acquire()
+                        self._held.append(free)
 
     def leave(self) -> None:
-        if self._has_turn:
-            self._has_turn = False
-            self._line.free.release()
+        while self._held:
+            self._held.pop().release()
 
 
 def queue_by_visitor(application: Application) -> Application:
     """Limit the concurrent requests of each visitor."""
     lines: dict[str, _Line] = {}
+    all_free = asyncio.Semaphore(ALL_AT_ONCE)
 
     async def call_in_turn(scope: Any, receive: Any, send: Any) -> None:
         name = name_visitor(scope)
         line = lines.setdefault(name, _Line())
         line.holders += 1
-        place = _Place(line)
+        place = _Place(line, all_free)
 
         async def receive_in_turn() -> Any:
             message = await receive()

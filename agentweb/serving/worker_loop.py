@@ -35,6 +35,7 @@ class WorkerLoop:
         import conversations.claude.client  # noqa: F401  (imported now: its import takes seconds)
         from conversations.runtime.process import process
 
+        frozen_memory.limit_arenas()
         threading.Thread(target=self._loop.run_forever, name="turns", daemon=True).start()
         self._loop.call_soon_threadsafe(self._watch)
         work = process.start(runs_turns=True)

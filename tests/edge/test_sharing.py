@@ -130,3 +130,33 @@ async def test_a_place_is_given_back_whatever_happens() -> None:
         with pytest.raises(ZeroDivisionError):
             async with asyncio.timeout(sharing.PATIENCE / 2):
                 await application(scope("/", "one"), receive_body, into_the_void)
+
+
+@pytest.mark.asyncio
+async def test_all_visitors_together_have_so_many_requests_in_hand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pages = Pages()
+    application = queue_by_visitor(pages)
+    count = sharing.ALL_AT_ONCE + 6
+    many = [
+        asyncio.create_task(application(scope("/", f"visitor {at}"), receive_body, into_the_void))
+        for at in range(count)
+    ]
+    await settled()
+    assert len(pages.inside) == sharing.ALL_AT_ONCE
+    pages.goes.set()
+    await asyncio.gather(*many)
+    assert pages.most == sharing.ALL_AT_ONCE
+    # Where the others never end, one goes on after a while.
+    monkeypatch.setattr(sharing, "ALL_PATIENCE", 0.01)
+    pages.goes.clear()
+    many = [
+        asyncio.create_task(application(scope("/", f"visitor {at}"), receive_body, into_the_void))
+        for at in range(count)
+    ]
+    async with asyncio.timeout(20):
+        while len(pages.inside) < count:
+            await asyncio.sleep(0.01)
+    pages.goes.set()
+    await asyncio.gather(*many)
