@@ -1,13 +1,17 @@
 # agentweb in a small image: wheels are fetched by digest in a first stage and installed in the
 # second without a network. Runs as an own user; the folder /data holds all that is to be kept.
 # With extras: docker build --build-arg EXTRAS="metrics telemetry" -t agentweb .
-FROM python:3.12-slim AS wheels
+# For builds that can be repeated give the base by its digest, which this prints:
+# docker buildx imagetools inspect python:3.12-slim --format "{{.Manifest.Digest}}"
+# docker build --build-arg BASE=python:3.12-slim@sha256:... -t agentweb .
+ARG BASE=python:3.12-slim
+FROM ${BASE} AS wheels
 ARG EXTRAS=""
 ARG METRICS="prometheus-client"
 ARG TELEMETRY="opentelemetry-sdk opentelemetry-semantic-conventions opentelemetry-proto \
 opentelemetry-exporter-otlp-proto-http opentelemetry-exporter-otlp-proto-common \
 opentelemetry-exporter-otlp-common opentelemetry-exporter-http-transport \
-googleapis-common-protos protobuf requests urllib3 charset-normalizer certifi"
+googleapis-common-protos protobuf"
 COPY requirements.lock requirements-dev.lock /build/
 # Of the lock for development only the entries of the extras, with their digests.
 RUN names=" "; case "$EXTRAS" in *metrics*) names="$names$METRICS ";; esac; \
@@ -17,7 +21,7 @@ RUN names=" "; case "$EXTRAS" in *metrics*) names="$names$METRICS ";; esac; \
     && pip download --no-cache-dir --require-hashes --only-binary=:all: --no-deps \
     --dest /build/wheels -r /build/requirements.lock -r /build/extras.lock
 
-FROM python:3.12-slim
+FROM ${BASE}
 ENV PYTHONUNBUFFERED=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     AGENTWEB_DATA_DIR=/data \

@@ -35,7 +35,7 @@ SERVING = (
 )  # fmt: skip
 TESTING = (
     "pytest_django", "pytest_asyncio", "playwright", "coverage", "mypy", "importlinter",
-    "axe_playwright_python",
+    "axe_playwright_python", "cyclonedx",
 )  # fmt: skip
 #: Measures with clients and servers of their own, whose packages are those of development.
 MEASURES = (["bench", "stream"], ["bench", "load"], ["bench", "turn"], ["bench", "report"])
