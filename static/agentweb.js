@@ -1,7 +1,7 @@
 /* agentweb: the behaviour of pages that the server cannot render. The only state here is the draft, which is stored.
  *
  * The server sends finished HTML by the socket, and htmx swaps it in. This file keeps the scroll position, the
- * draft, open details and the focus meanwhile, and adds the keyboard shortcuts and the copy buttons.
+ * draft, open details and the focus meanwhile, and adds the keyboard shortcuts and copies. What is streamed is joined by streamed.js.
  */
 "use strict";
 (() => {
@@ -68,23 +68,6 @@
     say(words.copied);
     setTimeout(() => { label.textContent = words.copy; }, 1500);
   }
-  function addCodeButtons(root) {
-    for (const pre of all(".turn:not([data-live='yes']) .prose pre", root)) {
-      if (pre.parentElement.className === "code-box") continue;
-      const box = document.createElement("div");
-      const button = document.createElement("button");
-      const label = document.createElement("span");
-      box.className = "code-box";
-      button.type = "button";
-      button.className = "quiet";
-      button.dataset.copy = "code";
-      label.textContent = words.copy;
-      button.append(label);
-      pre.tabIndex = 0;
-      pre.replaceWith(box);
-      box.append(pre, button);
-    }
-  }
   document.addEventListener("click", (event) => {
     const button = event.target.closest?.("[data-copy]");
     if (!button) return;
@@ -99,7 +82,6 @@
   function dress(root) {
     localise(root);
     countDown();
-    addCodeButtons(root);
   }
   dress(document);
 

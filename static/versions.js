@@ -182,7 +182,7 @@
     const writes = event.target.closest?.("input, textarea, select, [contenteditable]");
     if (isCommand && event.shiftKey && event.code === "Semicolon") {
       event.preventDefault();
-      all(".code-box > [data-copy]", transcript).at(-1)?.click();
+      all(".code > [data-copy]", transcript).at(-1)?.click();
     } else if (event.key === "ArrowUp" && event.target === box && !box.value && !isCommand && !event.shiftKey) {
       const edit = all("[data-edit]", transcript).at(-1);
       if (!edit) return;

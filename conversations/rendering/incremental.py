@@ -3,9 +3,10 @@
 A top-level block is closed when the next one has begun on a complete line: nothing that follows can
 change it (except a reference definition, which is why the finished answer is rendered once in
 full). The total cost is linear in the answer whatever its shape: a long code block is closed in
-slices, which are coloured as they close, a long list item by item, and any other long tail is
-rendered again only when it has grown by a sixteenth (by a half when it is of an expensive kind).
-Beyond `MAX_BLOCK` it is shown as written.
+slices, which are coloured as they close, a long list item by item, a long table row by row, and any
+other long tail is rendered again only when it has grown by a sixteenth (by a half when it is of an
+expensive kind). Beyond `MAX_BLOCK` it is shown as written. The parts of a block are joined in the
+page (`static/streamed.js`), so that a reader sees one block that grows.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it.token import Token
 
+from conversations.rendering.continued import Part, is_loose, mark
 from conversations.rendering.markdown import (
     MAX_BLOCK,
     Parsed,
@@ -27,10 +29,12 @@ from conversations.rendering.sanitise import clean_html
 
 #: Tails up to this many characters are rendered each time; longer ones wait.
 SHORT = 800
-#: Code blocks and lists with more characters are closed in part.
+#: Code blocks, lists and tables with more characters are closed in part.
 WHOLE = 300
 _EMPTY = SafeString("")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
+#: The beginning of a line that is no words yet: "- *" would be a list in a list for a moment.
+_SIGNS = re.compile(r"(?:[ \t>+*_=#|~`:-]|\d{1,9}[.)]){1,40}")
 
 
 class Incremental:
@@ -38,13 +42,13 @@ class Incremental:
 
     def __init__(self) -> None:
         self._text = ""
-        #: A carriage return that may be the first half of a line end.
+        #: A carriage return that may be the first half of a line end, or signs before any word.
         self._held = ""
         #: The length at which a long text is rendered again.
         self._due = 0
         self._tail = _EMPTY
-        #: Whether the tail continues a code block whose beginning is closed.
-        self._is_continued = False
+        #: Whether the tail continues a block whose beginning is closed.
+        self._part = Part()
         #: Whether code is coloured now; in the finished answer it always is.
         self.is_coloured = True
         #: Characters parsed so far: the measure of the cost.
@@ -60,6 +64,7 @@ class Incremental:
         text = self._held + text
         self._held = "\r" if text.endswith("\r") else ""
         self._text += replace_controls(text.removesuffix(self._held))
+        self._hold_signs()
         if SHORT < len(self._text) < self._due:
             return _EMPTY, self._tail
         self.parsed += len(self._text)
@@ -73,20 +78,25 @@ class Incremental:
         self._due = len(self._text) * (24 if is_costly else 17) // 16
         return closed, self._tail
 
+    def _hold_signs(self) -> None:
+        begun = self._text.rfind("\n") + 1
+        if begun < len(self._text) and _SIGNS.fullmatch(self._text, begun):
+            self._held, self._text = self._text[begun:] + self._held, self._text[:begun]
+
     def _advance(self, parsed: Parsed) -> SafeString:
         tokens, env = parsed
-        env["is_continued"], env["is_coloured"] = self._is_continued, self.is_coloured
+        env["is_coloured"] = self.is_coloured
         lines = _LINE.findall(self._text)
         last, line = _last_block(tokens, lines)
-        closed = _safe(render_tokens(tokens[:last], env)) if last else _EMPTY
+        closed = _safe(render_tokens(mark(tokens[:last], self._part), env)) if last else _EMPTY
         if last:
-            self._text, self._is_continued = "".join(lines[line:]), False
+            self._text, self._part = "".join(lines[line:]), Part()
         if len(self._text) > WHOLE and (cut := self._cut(tokens[last:], lines)):
             return SafeString(closed + cut)
         if len(self._text) > MAX_BLOCK:
             return SafeString(closed + self._as_written())
         env["is_coloured"] = self.is_coloured and not _is_open(tokens[last:], lines[line:])
-        self._tail = _safe(render_tokens(tokens[last:], env))
+        self._tail = _safe(render_tokens(mark(tokens[last:], self._part), env))
         return closed
 
     def _cut(self, tokens: list[Token], lines: list[str]) -> SafeString:
@@ -94,26 +104,30 @@ class Incremental:
         if not tokens or not tokens[0].map:
             return _EMPTY
         block, own = tokens[0], lines[tokens[0].map[0] :]
+        further = Part(is_continued=True)
         if block.type == "fence" and (rest := _open_fence(block, own)):
-            head, tail, is_continued = "".join(own[:-1]), rest, True
+            head, tail = "".join(own[:-1]), rest
         elif block.type.endswith("list_open") and (at := _last_item(tokens, lines)):
-            head, tail, is_continued = "".join(own[:-at]), "".join(own[-at:]), False
+            head, tail = "".join(own[:-at]), "".join(own[-at:])
+            further = Part(is_continued=True, is_loose=self._part.is_loose or is_loose(tokens))
+        elif tokens[1:] and tokens[1].type == "table_open" and len(own) > 3:
+            head, tail = "".join(own[:-1]), "".join((*own[:2], own[-1]))
         else:
             return _EMPTY
         try:
-            closed = self._slice(head, is_continued=self._is_continued)
+            closed = self._slice(head, self._part._replace(is_loose=further.is_loose))
             is_code = block.type == "fence"
-            self._tail = self._slice(tail, is_continued=is_continued, is_coloured=not is_code)
+            self._tail = self._slice(tail, further, is_coloured=not is_code)
         except TooCostly:
             return _EMPTY
-        self._text, self._is_continued = tail, is_continued
+        self._text, self._part = tail, further
         return closed
 
-    def _slice(self, text: str, *, is_continued: bool, is_coloured: bool = True) -> SafeString:
+    def _slice(self, text: str, part: Part, *, is_coloured: bool = True) -> SafeString:
         self.parsed += len(text)
         tokens, env = parse_markdown(text)
-        env["is_continued"], env["is_coloured"] = is_continued, is_coloured and self.is_coloured
-        return _safe(render_tokens(tokens, env))
+        env["is_coloured"] = is_coloured and self.is_coloured
+        return _safe(render_tokens(mark(tokens, part), env))
 
     def _as_written(self) -> SafeString:
         if len(self._text) > MAX_BLOCK:

@@ -9,6 +9,7 @@ whole text is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import MutableMapping, Sequence
 from typing import Any, NamedTuple
 
@@ -23,12 +24,15 @@ from markdown_it.utils import OptionsDict
 
 from conversations.rendering import autolinks, formulas, links, tables
 from conversations.rendering.code import LANGUAGES, HighlightTime, highlight_code
+from conversations.rendering.continued import CLASS
 from conversations.rendering.plain import render_plain, replace_controls
 
 #: Most characters of a text, and of one paragraph of it, that are parsed at all.
 MAX_SOURCE, MAX_BLOCK = 200_000, 20_000
 #: Most characters of all formulas of a text; further ones are shown as written.
 MAX_MATH = 12_000
+#: What is shown as the name of a language, whether it is coloured or not.
+_NAME = re.compile(r"[a-z0-9][a-z0-9+#._-]{0,19}")
 #: The parser drops the content of blocks that open at this level.
 _DEEPEST = 19
 
@@ -85,8 +89,13 @@ def _fence(
     language = words[0] if words and words[0] in LANGUAGES else "text"
     shown = language if env.get("is_coloured", True) else "text"
     code = highlight_code(tokens[at].content, shown, env["allowance"])
-    opening = '<pre class="more">' if env.pop("is_continued", False) else "<pre>"
-    return f'{opening}<code class="language-{language}">{code}</code></pre>\n'
+    further, name = "", ""
+    if tokens[at].meta.get("is_continued"):
+        further = f" {CLASS}"
+    elif words and _NAME.fullmatch(words[0]):
+        name = f'<span class="lang">{words[0]}</span>'
+    box = f'<div class="code{further}">{name}<pre><code class="language-{language}">'
+    return f"{box}{code}</code></pre></div>\n"
 
 
 def _build_parser() -> MarkdownIt:
@@ -102,6 +111,7 @@ def _build_parser() -> MarkdownIt:
     md.core.ruler.after("autolinks", "links", links.finish_links)
     md.core.ruler.after("links", "tables", tables.finish_tables)
     md.add_render_rule("fence", _fence)
+    md.add_render_rule("code_block", _fence)
     formulas.add_formulas(md)
     return md
 

@@ -12,6 +12,7 @@ import nh3
 
 from conversations.rendering import mathml
 from conversations.rendering.code import CLASSES, LANGUAGES
+from conversations.rendering.continued import CLASS as FURTHER
 
 _TAGS = {
     *("p", "br", "hr", "em", "strong", "s", "code", "pre", "blockquote", "a", "span", "div"),
@@ -31,9 +32,10 @@ _CLEANER = nh3.Cleaner(
     },
     allowed_classes={
         "p": {"plain"},
-        "pre": {"more"},
-        "div": {"table", "formula"},
-        "span": {"host", *CLASSES},
+        "div": {"table", "formula", "code", FURTHER},
+        "ul": {FURTHER},
+        "ol": {FURTHER},
+        "span": {"host", "lang", *CLASSES},
         "code": {f"language-{name}" for name in LANGUAGES},
         "th": _ALIGNMENTS,
         "td": _ALIGNMENTS,

@@ -103,7 +103,8 @@ _FOUND = """() => {
         (name) => /^(id|name|style|hx-.*|ws-.*|data-hx.*|srcset|poster|background)$/.test(name));
       if (bad.length) found.push(`${node.localName} in a text: ${bad}`);
       if (/^(form|input|button|style|svg|link|meta|object|select|textarea)$/.test(node.localName)
-          && !node.closest(".code-box, .icon, summary, .keep") && !node.matches("[data-copy]"))
+          && !node.closest(".code > .quiet, .icon, summary, .keep")
+          && !node.matches("[data-copy]"))
         found.push(`${node.localName} in a text`);
     }
   }

@@ -32,9 +32,8 @@ SCRIPT = Script(
 #: What a turn is: its elements and words, without what differs by the moment or by script.
 _DOM = """(id) => {
   const copy = document.getElementById(id).cloneNode(true);
-  const moment = "time, .code-box > button, .status, .foot, [name=csrfmiddlewaretoken]";
+  const moment = "time, .code > button, .status, .foot, [name=csrfmiddlewaretoken]";
   for (const node of copy.querySelectorAll(moment)) node.remove();
-  for (const box of copy.querySelectorAll(".code-box")) box.replaceWith(...box.childNodes);
   for (const node of [copy, ...copy.querySelectorAll("*")])
     for (const { name, value } of [...node.attributes])
       if (/^(hx-.*|data-hx.*|tabindex|open|data-done|title)$/.test(name)

@@ -63,8 +63,8 @@ async def test_an_answer_is_read_and_copied(page: Page, served: Served, tmp_path
     await expect(page.locator(".prose p", has_text="日本語")).to_be_visible()
     await expect(page.locator(".prose td", has_text="650")).to_be_visible()
     await expect(page.locator(".prose pre .nb")).to_have_text("print")
-    await page.locator(".code-box").hover()
-    await page.locator(".code-box > [data-copy]").click()
+    await page.locator(".code").hover()
+    await page.locator(".code > [data-copy]").click()
     await expect(page.locator("#announcer")).to_have_text("Copied")
     copied = "navigator.clipboard.readText()"
     assert (await page.evaluate(copied)).strip() == 'print("bring milk")'

@@ -157,8 +157,12 @@ def _fed(source: str, step: int = 30, *, is_coloured: bool = True) -> tuple[str,
 def test_a_long_code_block_is_closed_in_slices_that_join() -> None:
     source = "Here:\n\n```text\n" + "".join(f"line {n} <&>\n" for n in range(400)) + "```\n\nDone"
     html, _ = _fed(source)
-    assert html.count('<pre class="more">') > 2
-    joined = re.sub(r'</code></pre>\n<pre class="more"><code class="language-text">', "", html)
+    assert html.count('<div class="code further">') > 2
+    joined = re.sub(
+        r'</code></pre></div>\n<div class="code further"><pre><code class="language-text">',
+        "",
+        html,
+    )
     assert joined == render_markdown(source)
 
 
@@ -166,17 +170,41 @@ def test_a_long_code_block_is_closed_in_slices_that_join() -> None:
 def test_where_time_is_short_code_is_shown_without_colours(lines: int) -> None:
     source = "Here:\n\n```python\n" + "x = 'value'  # why\n" * lines + "```\n\nDone"
     hasty, calm = _fed(source, is_coloured=False)[0], _fed(source)[0]
+    hasty = hasty.replace('<span class="lang">python</span>', "python")
     assert "<span" not in hasty
     assert calm.count('<span class="c">') == lines
     assert re.sub(r"</?span[^>]*>", "", calm) == hasty
 
 
-def test_a_long_list_is_closed_item_by_item() -> None:
-    source = "".join(f"{n}. item {n} with some words to make it longer\n" for n in range(1, 90))
+@pytest.mark.parametrize("gap", ["", "\n"])
+@pytest.mark.parametrize("sign", ["-", "{n}."])
+def test_a_long_list_is_closed_in_parts_that_join(sign: str, gap: str) -> None:
+    sign = f"{sign} item {{n}} with some words to make it longer\n{gap}"
+    source = "".join(sign.replace("{n}", str(n)) for n in range(1, 90))
     html, _ = _fed(source)
-    assert html.count("<li>") == 89
-    assert html.count("<ol") > 1
-    assert re.findall(r'<ol start="(\d+)"', html)[0] in {str(n) for n in range(2, 40)}
+    assert html.count(' class="further"') > 10
+    assert re.sub(r'</[uo]l>\n<[uo]l[^>]* class="further">\n', "", html) == render_markdown(source)
+
+
+def test_a_long_table_is_closed_in_parts_that_join() -> None:
+    rows = "".join(f"| Town {n} | {n} |\n" for n in range(200))
+    source = f"A table:\n\n| a | b |\n|---|--:|\n{rows}\nDone"
+    html, incremental = _fed(source)
+    assert html.count('<div class="table further">') > 10
+    assert html.count("<thead>") == 1
+    seam = r'</tbody>\n</table>\n</div><div class="table further"><table>\n<tbody>\n'
+    assert re.sub(seam, "", html) == render_markdown(source)
+    assert incremental.parsed < 12 * len(source)
+
+
+def test_signs_before_any_word_are_not_shown_as_what_they_will_not_be() -> None:
+    incremental = Incremental()
+    shown = [
+        incremental.feed(piece)[1] for piece in ("- one\n", "- ", "*", "*two", "**\n\n", "1", ".")
+    ]
+    assert [html.count("<li>") for html in shown] == [1, 1, 1, 2, 2, 2, 2]
+    assert all(html.count("<ul") == 1 for html in shown)
+    assert "two" in shown[3]
 
 
 SHAPES = {

@@ -1,0 +1,145 @@
+"""Code, tables and links on their way: one block each, without seams, and where they end nothing
+jumps.
+
+Each frame that Chromium paints is looked at, and its own layout-shift entries are read. The time of
+its renderer is compared with that of the same words as plain text, as work that the browser counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+
+from agentweb.emulator import server
+from agentweb.emulator.script import Script, when
+from agentweb.emulator.script import say as answer
+from agentweb.emulator.server import EmulatorServer
+from tests.e2e import served as app
+from tests.e2e.people import ended, set_up, start_chat
+from tests.e2e.served import Served
+from tests.e2e.talks import shown, stored
+
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
+
+CODE = "Here it is:\n\n```python\n{}```\n\nThat was the code.".format(
+    "".join(f"def part_{n}(value: int) -> int:  # the function of line {n}\n" for n in range(400))
+)
+TABLE = "The table:\n\n| town | people | note |\n|---|--:|---|\n{}\nThat was the table.".format(
+    "".join(f"| Town {n} | {n * 1000} | some words about it |\n" for n in range(200))
+)
+LINKS = "The report:\n\n{}\nThat was the report.".format(
+    "".join(
+        f"- **Job {n}** at Example {n}: https://jobs.example.org/offers/{n}?from=search_{n},"
+        f" write to jobs{n}@example.org or see [the offer](https://www.example.org/{n})\n"
+        for n in range(40)
+    )
+)
+KINDS = {"code": CODE, "table": TABLE, "links": LINKS}
+#: What a long block is while it grows, by its kind: one element, whatever has come of it.
+BLOCKS = {"code": ".prose pre", "table": ".prose table", "links": ".prose ul"}
+
+
+def _plain(text: str) -> str:
+    """Give the same number of characters as paragraphs of plain words."""
+    words = "some plain words of an answer that has nothing in it but words "
+    paragraph = words * 6 + "\n\n"
+    return (paragraph * (len(text) // len(paragraph) + 1))[: len(text)]
+
+
+SCRIPT = Script(
+    [when(f"the {kind}", answer(text)) for kind, text in KINDS.items()]
+    + [when(f"as plain as {kind}", answer(_plain(text))) for kind, text in KINDS.items()]
+)
+
+_WATCH = """(block) => {
+  window.frames_seen = []; window.shifts = [];
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries())
+      for (const source of entry.sources) {
+        const node = source.node?.nodeType === 1 ? source.node : source.node?.parentElement;
+        window.shifts.push({ value: entry.value,
+          in: Boolean(node?.closest(".prose")) && Boolean(node?.isConnected),
+          name: `${node?.localName}.${node?.className}: ${node?.textContent.slice(0, 40)}`,
+          by: Math.abs(source.currentRect.top - source.previousRect.top) });
+      }
+  }).observe({ type: "layout-shift" });
+  const look = () => {
+    const blocks = [...document.querySelectorAll(`#turn-1 ${block}`)];
+    const boxes = blocks.map((one) => one.getBoundingClientRect());
+    const first = document.querySelector("#turn-1 .prose p")?.getBoundingClientRect().top + scrollY;
+    window.frames_seen.push({ blocks: blocks.length, first: Math.round(first),
+      top: boxes.length ? Math.round(boxes[0].top + scrollY) : 0,
+      height: boxes.length ? Math.round(boxes.at(-1).bottom - boxes[0].top) : 0,
+      length: document.querySelector("#turn-1 .rounds").textContent.length,
+      copy: blocks.every((one) => one.localName !== "pre"
+        || one.closest(".code").querySelector("button")),
+      live: document.querySelector("#turn-1").dataset.live });
+    requestAnimationFrame(look);
+  };
+  requestAnimationFrame(look);
+}"""
+
+
+@pytest.fixture(scope="module")
+def api() -> Iterator[EmulatorServer]:
+    with server.start(pace=0.002, script=SCRIPT) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def served(api: EmulatorServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    running = app.fork(
+        tmp_path_factory.mktemp("streaming") / "data",
+        ANTHROPIC_API_KEY="sk-slow",
+        ANTHROPIC_BASE_URL=api.url,
+        AGENTWEB_TITLE_MODEL="off",
+    )
+    yield running
+    running.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def tab(browser: Browser, served: Served) -> AsyncIterator[Page]:
+    context = await browser.new_context(
+        viewport={"width": 1100, "height": 700}, reduced_motion="reduce", locale="en-GB"
+    )
+    context.set_default_timeout(60_000)
+    page = await context.new_page()
+    await set_up(page, served)
+    yield page
+    await context.close()
+
+
+async def _stream(tab: Page, served: Served, kind: str) -> list[dict[str, Any]]:
+    """Watch an answer to its end; give each frame since its block was there."""
+    await start_chat(tab, served, f"Please show the {kind}")
+    await tab.evaluate(_WATCH, BLOCKS[kind])
+    await ended(tab, 1)
+    await expect(tab.locator("#turn-1")).to_contain_text(
+        f"That was the {kind.replace('links', 'report')}"
+    )
+    await tab.wait_for_timeout(200)
+    frames: list[dict[str, Any]] = await tab.evaluate("window.frames_seen")
+    return [frame for frame in frames if frame["blocks"]]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_long_block_grows_as_one_and_stays_as_it_is(
+    tab: Page, served: Served, kind: str
+) -> None:
+    frames = await _stream(tab, served, kind)
+    growing = [frame for frame in frames if frame["live"] == "yes"]
+    assert len({frame["height"] for frame in growing}) > 20, "it was not seen growing"
+    assert {frame["blocks"] for frame in frames} == {1}
+    assert all(frame["copy"] for frame in frames)
+    assert len({frame["top"] for frame in frames}) == 1, "it jumped"
+    heights = [frame["height"] for frame in frames]
+    assert heights == sorted(heights), "it shrank"
+    # A wider cell widens its column; nothing that is there moves up or down.
+    shifts = [one for one in await tab.evaluate("window.shifts") if one["in"] and one["by"] > 1]
+    assert shifts == []
+    assert await shown(tab) == await stored(tab)
