@@ -80,7 +80,7 @@ class FactSearch:
 
     def __init__(self, record: Record) -> None:
         self._record = record
-        self._originals = list(list_originals(record.messages))
+        self.originals = list(list_originals(record.messages))
         self._found: dict[Fact, Finding] = {}
 
     @cached_property
@@ -96,7 +96,7 @@ class FactSearch:
     def _search(self, fact: Fact, before: int) -> Finding:
         query = write_query(self._record.messages[fact.used_at], fact)
         ranking, holding = Ranking(query), dict[str, str]()
-        for at, one in self._originals:
+        for at, one in self.originals:
             if at >= before:
                 break
             ranking.add(one.id, one.searched, one.weight)

@@ -1,7 +1,7 @@
 """Measure this installation: one subject a run, each beside a floor of the same run.
 
-`context`, `render`, `pages` and `budgets` measure in this process; `stream`, `load` and `report`
-start servers of their own (agentweb/bench/server_subjects.py).
+`context`, `render`, `pages`, `budgets` and `search` measure in this process; `stream`, `load` and
+`report` start servers of their own (agentweb/bench/server_subjects.py).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from agentweb.bench import server_subjects
 from conversations.context.policy.policy import PRESETS
 from conversations.lab import engine_times
+from conversations.lab.records import RecordError
 from conversations.operations import scratch_database
 
 SIZES = "100,500,1000,10000,50000"
@@ -63,6 +64,7 @@ class Command(BaseCommand):
             " one INSERT and one UPDATE",
         )
         budgets.add_argument("--runs", type=int, default=50, metavar="N", help="medians of so many")
+        _add_search(subjects)
         _add_clients(subjects)
         server_subjects.add_arguments(subjects)
         for subject in subjects.choices.values():
@@ -71,7 +73,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         measures: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "context": self._context, "render": self._render, "pages": self._pages,
-            "budgets": self._budgets, "clients": self._clients,
+            "budgets": self._budgets, "clients": self._clients, "search": self._search,
         }  # fmt: skip
         self._is_quiet = bool(options["json"])
         if options["subject"] in measures:
@@ -123,6 +125,19 @@ class Command(BaseCommand):
                     rows.append(asyncio.run(measured).data)
                     self._print(_RENDER_LINE.format(**rows[-1]))
         return {"step": options["step"], "tabs": options["tabs"], "rows": rows}
+
+    def _search(self, options: dict[str, Any]) -> dict[str, Any]:
+        from agentweb.bench import search_quality
+
+        paths = options["paths"]
+        sets = search_quality.read_sets(paths) if paths else search_quality.make_sets()
+        try:
+            rows = list(search_quality.measure_sets(sets))
+        except (OSError, ValueError, KeyError, RecordError) as error:
+            raise CommandError(f"a set cannot be read: {error}", returncode=2) from error
+        for row in rows:
+            self._print(search_quality.write_line(row))
+        return {"sets": rows}
 
     def _pages(self, options: dict[str, Any]) -> dict[str, Any]:
         from agentweb.bench import page_times, request_times
@@ -207,6 +222,17 @@ def _context_lines(row: engine_times.Row) -> Iterable[str]:
             f"  {name:20} {spent:10.3f} ms  {row.ratios[name]:,.0f} times ours,"
             f" {row.amortised[name]:,.0f} times with all reductions of a session"
         )
+
+
+def _add_search(subjects: Any) -> None:
+    search = subjects.add_parser(
+        "search",
+        help="recall of the search for originals, beside BM25 on the same texts and queries",
+    )
+    search.add_argument(
+        "paths", nargs="*", type=Path, metavar="PATH",
+        help="recordings, or a test collection in BEIR's format; default: synthetic tasks",
+    )  # fmt: skip
 
 
 def _add_clients(subjects: Any) -> None:
