@@ -31,11 +31,11 @@ PYTHON, STAMP = VENV / "bin" / "python", VENV / "agentweb.stamp"
 RUNTIME, DEV = HOME / "requirements.lock", HOME / "requirements-dev.lock"
 SERVING = (
     "django", "channels", "daphne", "celery", "anthropic", "httpx2", "nh3", "latex2mathml",
-    "cryptography", "mcp", "pypdf", "docx", "openpyxl", "defusedxml",
+    "cryptography", "mcp", "pypdf", "docx", "openpyxl", "defusedxml", "allauth", "fido2", "qrcode",
 )  # fmt: skip
 TESTING = (
     "pytest_django", "pytest_asyncio", "playwright", "coverage", "mypy", "importlinter",
-    "axe_playwright_python", "cyclonedx",
+    "axe_playwright_python", "cyclonedx", "oidc_provider_mock",
 )  # fmt: skip
 #: Measures with clients and servers of their own, whose packages are those of development.
 MEASURES = (["bench", "stream"], ["bench", "load"], ["bench", "turn"], ["bench", "report"])

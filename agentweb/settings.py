@@ -97,7 +97,17 @@ SIGN_IN_PROVIDERS = env.sign_in_providers("AGENTWEB_SIGN_IN_PROVIDERS")
 # django-allauth speaks to providers; names, addresses and passwords of accounts are ours.
 ACCOUNT_ADAPTER = "conversations.web.account_adapter.AccountAdapter"
 SOCIALACCOUNT_ADAPTER = "conversations.web.openid_sign_in.SocialAdapter"
-ACCOUNT_EMAIL_VERIFICATION = SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
+MFA_ADAPTER = "conversations.web.second_factors.FactorAdapter"
+MFA_FORMS = {"authenticate": "conversations.web.forms.second_factors.CodeForm"}
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_TOTP_ISSUER, MFA_TOTP_TOLERANCE = "agentweb", 1
+ACCOUNT_EMAIL_VERIFICATION = SOCIALMFA_ADAPTER = "conversations.web.second_factors.FactorAdapter"
+MFA_FORMS = {"authenticate": "conversations.web.forms.second_factors.CodeForm"}
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = MFA_ALLOW_UNVERIFIED_EMAIL = True
+MFA_TOTP_ISSUER, MFA_TOTP_TOLERANCE = "agentweb", 1
+ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
 LOGIN_URL, LOGIN_REDIRECT_URL, LOGOUT_REDIRECT_URL = "login", "home", "login"
 
@@ -116,6 +126,7 @@ INSTALLED_APPS = [
     "allauth.account",
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
+    "allauth.mfa",
     "agentweb",
     "conversations",
     "tools",

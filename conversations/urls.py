@@ -22,6 +22,7 @@ from conversations.web import (
     policy_lab,
     queue,
     reductions,
+    second_factors,
     setup,
     tools,
     usage,
@@ -116,6 +117,32 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("settings/account/", personal_settings.Account.as_view(), name="account_settings"),
     path("settings/account/address/", email_address.page, name="change_email"),
     path("settings/account/address/<str:token>/", email_address.confirm, name="confirm_email"),
+    path("settings/security/", second_factors.overview, name="mfa_index"),
+    path("settings/security/app/", second_factors.AddApp.as_view(), name="mfa_activate_totp"),
+    path(
+        "settings/security/app/remove/",
+        second_factors.RemoveApp.as_view(),
+        name="mfa_deactivate_totp",
+    ),
+    path("settings/security/passkey/", second_factors.AddPasskey.as_view(), name="add_passkey"),
+    path(
+        "settings/security/passkey/<int:pk>/remove/",
+        second_factors.RemovePasskey.as_view(),
+        name="remove_passkey",
+    ),
+    path(
+        "settings/security/codes/", second_factors.Codes.as_view(), name="mfa_view_recovery_codes"
+    ),
+    path(
+        "settings/security/codes/new/",
+        second_factors.NewCodes.as_view(),
+        name="mfa_generate_recovery_codes",
+    ),
+    path(
+        "settings/security/confirm/",
+        second_factors.confirm_identity,
+        name="account_reauthenticate",
+    ),
     path("settings/account/others/", personal_settings.log_out_elsewhere, name="log_out_elsewhere"),
     path("usage/", usage.page, name="usage"),
     path("usage/calls.csv", usage.calls, name="usage_csv"),
@@ -126,6 +153,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("settings/data/import/", imports.upload, name="import"),
     path("settings/data/delete/", data.delete, name="delete_data"),
     path("accounts/login/", log_in.LogIn.as_view(), name="login"),
+    # By the name that django-allauth knows.
+    path("accounts/login/", log_in.LogIn.as_view(), name="account_login"),
+    path("accounts/second/", second_factors.SecondStep.as_view(), name="mfa_authenticate"),
+    path("accounts/passkey/", second_factors.log_in_with_passkey, name="log_in_with_passkey"),
     path("accounts/again/", log_in.LogInAgain.as_view(), name="log_in_again"),
     path("accounts/reset/", password_reset.Ask.as_view(), name="password_reset"),
     path("accounts/reset/sent/", password_reset.sent, name="password_reset_sent"),

@@ -56,6 +56,7 @@ MEANINGS = {
     "resume": "a turn continued where its rows say it stood",
     "rounds": "calls of a turn with their tool calls",
     "search": "full-text search of conversations",
+    "second_factors": "what is asked for besides a password",
     "shapes": "the values that templates get",
     "side_calls": "calls outside of turns",
     "summary": "text by the model in the place of messages",

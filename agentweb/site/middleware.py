@@ -13,7 +13,7 @@ from django.contrib.auth import SESSION_KEY, logout
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.security import SecurityMiddleware
-from django.shortcuts import resolve_url
+from django.shortcuts import redirect, resolve_url
 from django.template import loader
 from django.utils import translation
 from django.utils.decorators import sync_only_middleware
@@ -21,7 +21,7 @@ from django.utils.deprecation import MiddlewareMixin
 
 from conversations.accounts.preferences import read_preferences
 from conversations.accounts.session_ends import renew_session
-from conversations.web.sign_in import keep_device
+from conversations.web.sign_in import is_held_back, keep_device
 
 
 class _WithoutThread(MiddlewareMixin):
@@ -86,12 +86,13 @@ def _is_utf8(charset: str) -> bool:
 
 
 class SessionEnds(MiddlewareMixin):
-    """End a session that has lasted its time, and move the end of one that is in use."""
+    """End a session that has lasted its time; hold back one that needs a second factor first."""
 
-    def process_request(self, request: HttpRequest) -> None:
+    def process_request(self, request: HttpRequest) -> HttpResponse | None:
         session = request.session
         if session.session_key and SESSION_KEY in session and not renew_session(session):
             logout(request)
+        return redirect("mfa_index") if is_held_back(request) else None
 
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase

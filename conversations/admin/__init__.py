@@ -23,6 +23,7 @@ from conversations.admin import (  # noqa: F401  (each registers its pages)
     mcp,
     pins,
     reading_log,
+    second_factors,
     tool_access,
     tool_calls,
     transformations,

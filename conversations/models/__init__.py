@@ -28,6 +28,7 @@ from conversations.models.people import User
 from conversations.models.pins import Pin
 from conversations.models.proposals import Proposal
 from conversations.models.search import SearchText
+from conversations.models.second_factors import SecondFactorRule
 from conversations.models.site_chain import AnchorMark, SiteChain
 from conversations.models.tool_access import ToolRule, ToolSwitch
 from conversations.models.turns import ALLOWED, LIVE, Draft, QueuedPrompt, ToolCall, Turn, TurnState
@@ -75,6 +76,7 @@ __all__ = [
     "QueuedPrompt",
     "Reservation",
     "SearchText",
+    "SecondFactorRule",
     "SiteChain",
     "ToolCall",
     "ToolRule",

@@ -14,6 +14,8 @@ class AccountEvent(models.Model):
         RESET_ASKED = "reset_asked", _("A link to a new password was asked for")
         PASSWORD_RESET = "password_reset", _("A new password was set with a link from a mail")
         PASSWORD_CHANGED = "password_changed", _("The password was changed")
+        FACTOR_ADDED = "factor_added", _("A second factor or recovery codes were added")
+        FACTOR_REMOVED = "factor_removed", _("A second factor was removed")
         EMAIL_CHANGED = "email_changed", _("The e-mail address was changed")
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="account_events")

@@ -6,6 +6,7 @@ from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from django.http import HttpRequest
+from django.urls import reverse
 
 from conversations.web.forms.log_in import read_peer
 
@@ -19,6 +20,11 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def send_mail(self, *_args: Any, **_kwargs: Any) -> None:
         """Send nothing: events of accounts are told by `accounts/account_events.py`."""
+
+    def get_reauthentication_methods(self, user: Any) -> list[dict[str, Any]]:
+        """Name our one page, which takes a password or a code."""
+        url = reverse("account_reauthenticate")
+        return [{"id": "reauthenticate", "url": url}] if user.is_authenticated else []
 
     def get_client_ip(self, request: HttpRequest) -> str:
         return read_peer(request)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from allauth.account.internal.flows.login import perform_password_login
+from allauth.account.models import Login
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -39,6 +41,14 @@ class LogIn(LoginView):
     form_class = LogInForm
     redirect_authenticated_user = True
 
+    def form_valid(self, form: Any) -> HttpResponse:
+        """Log in, or go on to the second step of somebody who has one."""
+        user = form.get_user()
+        login = Login(user=user, redirect_url=self.get_success_url())
+        name = {"username": user.get_username()}
+        response: HttpResponse = perform_password_login(self.request, name, login)
+        return response
+
     def form_invalid(self, form: Any) -> HttpResponse:
         return set_throttle_status(super().form_invalid(form))
 
@@ -54,4 +64,5 @@ class LogInAgain(LogIn):
 
     def form_valid(self, form: Any) -> HttpResponse:
         super().form_valid(form)
-        return render(self.request, self.template_name)
+        is_half = not self.request.user.is_authenticated
+        return render(self.request, self.template_name, {"is_half": is_half})

@@ -17,16 +17,25 @@ from django.utils.translation import gettext as _
 
 from conversations.accounts.account_events import take_unseen_guessing
 from conversations.accounts.known_devices import KEPT_FOR_DAYS, cookie_name, remember_device
+from conversations.accounts.second_factors import lacks_factor
 from conversations.accounts.session_ends import begin_session
 
 if TYPE_CHECKING:
     from conversations.models import User
 
 
+#: In the session of somebody who must add a second factor before anything else.
+LACKS_FACTOR = "lacks_factor"
+#: Where such a session may go.
+_OPEN = ("/settings/security/", "/accounts/logout/", "/static/", "/healthz/", "/favicon.ico")
+
+
 @receiver(user_logged_in, dispatch_uid="agentweb.sign_in")
 def complete_sign_in(sender: Any, request: HttpRequest, user: User, **_kwargs: Any) -> None:
     begin_session(request.session)
     request.signed_in = user  # type: ignore[attr-defined]
+    if lacks_factor(user):
+        request.session[LACKS_FACTOR] = True
     guessed_at = take_unseen_guessing(user.pk)
     if guessed_at is not None:
         text = _(
@@ -34,6 +43,14 @@ def complete_sign_in(sender: Any, request: HttpRequest, user: User, **_kwargs: A
             " were refused. If it was not you, set a new password and add a second factor."
         ) % {"time": date_format(localtime(guessed_at), "DATETIME_FORMAT")}
         messages.warning(request, text, fail_silently=True)
+
+
+def is_held_back(request: HttpRequest) -> bool:
+    """Return whether the session may go only where a second factor is added."""
+    session = request.session
+    return bool(session.session_key and session.get(LACKS_FACTOR)) and not (
+        request.path.startswith(_OPEN)
+    )
 
 
 def keep_device(request: HttpRequest, response: HttpResponseBase) -> None:

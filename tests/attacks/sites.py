@@ -24,7 +24,7 @@ NOBODYS = "00000000-0000-4000-8000-000000000000"
 PLAIN = {
     "<int:number>": "1", "<int:n>": "1", "<int:index>": "0", "<int:step>": "1", "<int:a>": "1",
     "<int:b>": "3", "<str:id>": "toolu_1", "<str:token>": "token", "<str:form>": "md",
-    "<str:name>": "users", "<str:uidb64>": "MQ",
+    "<str:name>": "users", "<str:uidb64>": "MQ", "<int:pk>": "987654321",
     "<str:provider_id>": "none",
 }  # fmt: skip
 ODD = {

@@ -25,6 +25,7 @@ METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
 PUBLIC = {
     "login", "log_in_again", "logout", "live", "ready", "setup", "favicon", "metrics",
     "password_reset", "password_reset_sent", "password_reset_confirm",
+    "account_login", "log_in_with_passkey",
     "openid_connect_login", "openid_connect_callback",
 }  # fmt: skip
 OWN = {
@@ -34,7 +35,9 @@ OWN = {
     "budget_notices", "put_notice_away", "data", "export_all", "import", "delete_data",
     "preferences", "appearance_settings", "chat_settings", "shortcuts_settings",
     "context_settings", "mail_settings", "account_settings", "log_out_elsewhere",
-    "change_email", "confirm_email",
+    "change_email", "confirm_email", "mfa_index", "mfa_activate_totp", "mfa_deactivate_totp",
+    "mfa_authenticate", "add_passkey", "mfa_view_recovery_codes", "mfa_generate_recovery_codes",
+    "account_reauthenticate", "remove_passkey",
 }  # fmt: skip
 ALL = list(views())
 PAGES = [view for view in ALL if not view.is_admin]

@@ -41,7 +41,14 @@ class Watch:
     @property
     def outside(self) -> list[str]:
         """Requests that left this machine."""
-        local = ("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:", "about:")
+        local = (
+            "http://127.0.0.1:",
+            "http://localhost:",
+            "ws://127.0.0.1:",
+            "data:",
+            "blob:",
+            "about:",
+        )
         return [url for url in self.requests if not url.startswith(local)]
 
 

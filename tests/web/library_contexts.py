@@ -7,6 +7,7 @@ from typing import Any
 
 from django.contrib.auth.forms import AuthenticationForm
 
+from conversations.accounts.second_factors import Passkey, SecondFactors
 from conversations.library.search import ExcerptPiece, SearchPage, SearchResult
 from conversations.library.sidebar import Counts
 from conversations.transcript.shapes import ConversationRow
@@ -73,6 +74,19 @@ def data(words: str = "x") -> dict[str, Any]:
     }
 
 
+def secured(words: str = "x") -> dict[str, Any]:
+    passkey = Passkey(1, words, samples.NOW, samples.NOW)
+    return framed(words) | {
+        "factors": SecondFactors(True, (passkey,), 1, is_required=True),
+        "form": AuthenticationForm(data={"username": words}),
+        "options": words,
+        "totp_svg_data_uri": "data:image/svg+xml;base64,",
+        "can_view_codes": True,
+        "unused_codes": [words],
+        "next": words,
+    }
+
+
 SHELVES: dict[str, Any] = {
     "conversations/search.html": searched,
     "conversations/_partials/found.html": missed,
@@ -85,6 +99,10 @@ SHELVES: dict[str, Any] = {
     "conversations/settings/email_address.html": lambda words="x": (
         framed(words) | {"form": AuthenticationForm(data={"username": words}), "sends_mail": True}
     ),
+    **{
+        f"conversations/settings/security{page}.html": secured
+        for page in ("", "_app", "_remove", "_passkey", "_codes", "_new_codes", "_identity")
+    },
     "conversations/settings/email_confirm.html": lambda words="x": (
         framed(words) | {"address": words}
     ),

@@ -36,8 +36,13 @@ POSTS = {
 OF_THE_TRASH = {"bring_back", "erase"}
 OF_A_RESET = {"password_reset", "password_reset_confirm"}
 PUBLIC = {"login", "log_in_again", "logout", "live", "ready", "setup", "favicon", "metrics"}
+OF_SECOND_FACTORS = {
+    "mfa_activate_totp", "mfa_deactivate_totp", "add_passkey", "remove_passkey",
+    "mfa_generate_recovery_codes", "account_reauthenticate",
+}  # fmt: skip
+OF_A_SECOND_STEP = {"account_login", "mfa_authenticate", "log_in_with_passkey"}
 OF_A_PROVIDER = {"openid_connect_login", "openid_connect_callback"}
-PUBLIC |= OF_A_RESET | OF_A_PROVIDER | {"password_reset_sent"}
+PUBLIC |= OF_A_SECOND_STEP | OF_A_RESET | OF_A_PROVIDER | {"password_reset_sent"}
 OF_A_PERSON = {"appearance_settings", "chat_settings", "shortcuts_settings", "account_settings"}
 OF_A_PERSON |= {"mail_settings", "change_email", "confirm_email"}
 BOTH = (
@@ -56,6 +61,8 @@ BOTH = (
     }
     | OF_A_PERSON
     | OF_A_RESET
+    | OF_A_SECOND_STEP
+    | OF_SECOND_FACTORS
 )
 
 
@@ -87,7 +94,7 @@ def address(route: str, public_id: Any, seq: int = 1) -> str:
         "<uuid:public_id>": str(public_id), "<int:number>": "1", "<int:seq>": str(seq),
         "<str:id>": "toolu_1", "<str:token>": "token", "<str:form>": "md",
         "<uuid:account_id>": UNKNOWN, "<uuid:file_id>": UNKNOWN, "<uuid:client_id>": UNKNOWN,
-        "<uuid:batch>": UNKNOWN, "<str:uidb64>": "MQ",
+        "<uuid:batch>": UNKNOWN, "<str:uidb64>": "MQ", "<int:pk>": "9",
         "<str:provider_id>": "none",
         "<int:n>": "1", "<int:index>": "0", "<int:step>": "1", "<int:a>": "1", "<int:b>": "3",
     }  # fmt: skip
@@ -126,6 +133,7 @@ def test_the_urls_are_those_that_this_file_knows() -> None:
         "home", "new_chat", "start", "chat", "send", "stop", "retry", "reduction", "tool_output",
         "edit", "show", "continue", "send_queued", "take_back", "fork", "decide",
         "preferences", *OF_A_RESET, "password_reset_sent", "log_in_again", "log_out_elsewhere",
+        "mfa_index", "mfa_view_recovery_codes", *OF_SECOND_FACTORS, *OF_A_SECOND_STEP,
         "largest", *OF_A_PERSON, *OF_A_PROVIDER,
         "usage", "usage_csv", "budget_notices", "put_notice_away", "context_settings",
         "lab", "settings", "choose_model", "new_model", "tools", "pin", "unpin", "restore", "undo",
@@ -145,7 +153,7 @@ def test_a_stranger_is_sent_to_the_login(played: Played) -> None:
         for method in ("get", "post"):
             response = ask(Client(), method, address(route, played.conversation.public_id, 5))
             if name in PUBLIC:
-                assert response.status_code in (200, 302, 404, 405)
+                assert response.status_code in (200, 302, 403, 404, 405)
             else:
                 assert response.status_code == 302
                 assert response["Location"].startswith("/accounts/login/?next=/")

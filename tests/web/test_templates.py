@@ -121,6 +121,11 @@ PAGES: dict[str, Any] = {
         "form": Login({"username": words}),
         "sends_mail": True,
     },
+    "registration/second_step.html": lambda words="x": {
+        "has_codes": True,
+        "options": words,
+        "wrong": Login({"username": words}),
+    },
     "registration/refused.html": lambda words="x": {"words": words},
     "registration/reset_sent.html": lambda words="x": {"hours": 4},
     "registration/reset_confirm.html": lambda words="x": {

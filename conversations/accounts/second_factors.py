@@ -1,0 +1,78 @@
+"""Second factors: authenticator apps, passkeys and recovery codes, and who must have one.
+
+django-allauth keeps and checks them. A passkey is a way in by itself; everybody else with a factor
+is asked for it after the password or the provider. A rule for a group binds its members from their
+next log-in: without a factor they reach only the page to add one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from allauth.mfa.models import Authenticator
+
+from conversations.models import SecondFactorRule, User
+
+Type = Authenticator.Type
+
+
+@dataclass(frozen=True, slots=True)
+class Passkey:
+    id: int
+    name: str
+    created_at: datetime
+    used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class SecondFactors:
+    """What one person has."""
+
+    has_app: bool
+    passkeys: tuple[Passkey, ...]
+    #: Unused recovery codes.
+    codes: int
+    is_required: bool
+
+    @property
+    def has_any(self) -> bool:
+        return self.has_app or bool(self.passkeys)
+
+
+def list_second_factors(user: User) -> SecondFactors:
+    rows: list[Any] = list(Authenticator.objects.filter(user=user).order_by("pk"))
+    codes = [row for row in rows if row.type == Type.RECOVERY_CODES]
+    keys = [row for row in rows if row.type == Type.WEBAUTHN]
+    return SecondFactors(
+        has_app=any(row.type == Type.TOTP for row in rows),
+        passkeys=tuple(
+            Passkey(row.pk, str(row.data["name"]), row.created_at, row.last_used_at) for row in keys
+        ),
+        codes=sum(len(row.wrap().get_unused_codes()) for row in codes),
+        is_required=must_have_factor(user),
+    )
+
+
+def must_have_factor(user: User) -> bool:
+    return SecondFactorRule.objects.filter(group__user=user).exists()
+
+
+def lacks_factor(user: User) -> bool:
+    """Return whether the person must have a factor and has none."""
+    kinds = (Type.TOTP, Type.WEBAUTHN)
+    return must_have_factor(user) and not (
+        Authenticator.objects.filter(user=user, type__in=kinds).exists()
+    )
+
+
+def may_remove_factor(user: User, factor_id: int) -> bool:
+    """Return whether another factor is left for somebody who must have one."""
+    others = Authenticator.objects.filter(user=user, type__in=(Type.TOTP, Type.WEBAUTHN))
+    return not must_have_factor(user) or others.exclude(pk=factor_id).exists()
+
+
+def remove_all_factors(user: User) -> int:
+    """Remove what a person has lost; return how many factors there were."""
+    return int(Authenticator.objects.filter(user=user).delete()[0])

@@ -1,0 +1,193 @@
+"""Second factors: asked for after every way in, counted, sealed, enforced for groups.
+
+Codes are computed by `cryptography`, an implementation of RFC 6238 that is not the one that checks.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import time
+from typing import Any
+
+import pytest
+from allauth.mfa.models import Authenticator
+from cryptography.hazmat.primitives.hashes import SHA1
+from cryptography.hazmat.primitives.twofactor.totp import TOTP
+from django.contrib.auth.models import Group
+from django.core.cache import cache
+from django.core.management import call_command
+from django.test import Client
+
+from conversations.accounts.second_factors import list_second_factors
+from conversations.models import AccountEvent, SecondFactorRule, User
+from tests.support import people_and_turns
+from tests.web.pages import client_of, html_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PASSWORD = "correct horse battery"
+SECURITY = "/settings/security/"
+
+
+@pytest.fixture(autouse=True)
+def forget() -> None:
+    """Used codes and counts of another test's people."""
+    cache.clear()
+
+
+@pytest.fixture
+def ada(db: None) -> User:
+    user = User(username="ada", email="ada@example.org")
+    user.set_password(PASSWORD)
+    user.save()
+    return user
+
+
+def code_of(secret: str) -> str:
+    key = base64.b32decode(secret)
+    return TOTP(key, 6, SHA1(), 30).generate(int(time.time())).decode()
+
+
+def confirm(client: Client, page: str) -> Any:
+    """Open a page that asks who it is first; return the page."""
+    asked = client.get(page)
+    assert asked["Location"].startswith(f"{SECURITY}confirm/")
+    return client.post(asked["Location"], {"secret": PASSWORD, "next": page}, follow=True)
+
+
+def add_app(client: Client) -> str:
+    """Add an authenticator app; return its key."""
+    page = confirm(client, f"{SECURITY}app/").content.decode()
+    found = re.search(r'id="app-key">([A-Z2-7]+)<', page)
+    assert found
+    done = client.post(f"{SECURITY}app/", {"code": code_of(found[1])})
+    assert done["Location"] == f"{SECURITY}codes/"
+    cache.clear()
+    return found[1]
+
+
+def attempt(client: Client, password: str = PASSWORD, **more: str) -> Any:
+    return client.post("/accounts/login/", {"username": "ada", "password": password} | more)
+
+
+def second(client: Client, code: str) -> Any:
+    return client.post("/accounts/second/", {"code": code})
+
+
+def is_in(client: Client) -> bool:
+    return client.get("/usage/").status_code == 200
+
+
+def test_after_the_password_the_code_of_the_app_is_asked_for(ada: User) -> None:
+    key = add_app(client_of(ada))
+    client = Client()
+    assert attempt(client, next="/usage/")["Location"] == "/accounts/second/"
+    assert not is_in(client)
+    assert second(client, "000000").status_code == 200
+    assert not is_in(client)
+    assert second(client, code_of(key))["Location"] == "/usage/"
+    assert is_in(client)
+
+
+def test_a_code_is_taken_once_and_a_step_needs_its_password(ada: User) -> None:
+    key = add_app(client_of(ada))
+    client, thief = Client(), Client()
+    assert second(thief, code_of(key))["Location"] == "/accounts/login/"
+    attempt(client)
+    code = code_of(key)
+    second(client, code)
+    attempt(thief)
+    second(thief, code)
+    assert not is_in(thief)
+
+
+def test_guesses_at_codes_are_counted_like_those_at_passwords(ada: User) -> None:
+    key = add_app(client_of(ada))
+    client = Client()
+    attempt(client)
+    assert [second(client, f"00000{at}").status_code for at in range(6)] == [200] * 5 + [429]
+    assert second(client, code_of(key)).status_code == 429
+    assert not is_in(client)
+
+
+def test_a_recovery_code_lets_in_once(ada: User) -> None:
+    owner = client_of(ada)
+    add_app(owner)
+    html = html_of(owner, f"{SECURITY}codes/")
+    codes = re.findall(r"<code>([0-9a-z]{8,})</code>", html)
+    assert len(codes) == 10
+    for lets_in in (True, False):
+        client = Client()
+        attempt(client)
+        second(client, codes[0])
+        assert is_in(client) == lets_in
+    assert list_second_factors(ada).codes == 9
+
+
+def test_the_key_of_the_app_and_the_codes_are_sealed(ada: User) -> None:
+    key = add_app(client_of(ada))
+    assert key not in str(list(Authenticator.objects.values_list("data", flat=True)))
+
+
+def test_what_changes_factors_asks_who_it_is(ada: User) -> None:
+    client = client_of(ada)
+    pages = ("app/", "passkey/", "codes/new/")
+    for page in pages:
+        assert "/confirm/" in client.get(SECURITY + page)["Location"]
+        assert "/confirm/" in client.post(SECURITY + page)["Location"]
+    wrong = client.post(f"{SECURITY}confirm/", {"secret": "no"})
+    assert wrong.status_code == 400
+    found = [client.post(f"{SECURITY}confirm/", {"secret": "x"}).status_code for _ in range(6)]
+    assert found[-1] == 429
+
+
+def test_the_person_is_told_of_each_change(ada: User) -> None:
+    client = client_of(ada)
+    add_app(client)
+    assert client.post(f"{SECURITY}app/remove/")["Location"] == SECURITY
+    kinds = {event.kind for event in AccountEvent.objects.filter(user=ada)}
+    assert {"factor_added", "factor_removed"} <= kinds
+    assert not Authenticator.objects.exists()
+    attempt(other := Client())
+    assert is_in(other)
+
+
+def test_a_group_whose_members_must_have_a_factor(ada: User) -> None:
+    group = Group.objects.create(name="Careful")
+    SecondFactorRule.objects.create(group=group)
+    ada.groups.add(group)
+    client = Client()
+    attempt(client)
+    for path in ("/", "/usage/", "/c/new/", "/settings/account/", "/admin/"):
+        assert client.get(path)["Location"] == SECURITY
+    assert client.post("/c/start/", {"text": "x"})["Location"] == SECURITY
+    assert "Your group requires a second factor" in html_of(client, SECURITY)
+    add_app(client)
+    assert is_in(client)
+    # The last factor of those who must have one stays.
+    client.post(f"{SECURITY}app/remove/")
+    assert list_second_factors(ada).has_app
+
+
+def test_a_session_that_ended_says_that_a_second_step_follows(ada: User) -> None:
+    add_app(client_of(ada))
+    client = Client()
+    sent = {"username": "ada", "password": PASSWORD}
+    answer = client.post("/accounts/again/", sent)
+    assert b"asks for a second step" in answer.content
+    assert not is_in(client)
+
+
+def test_what_a_person_has_lost_is_removed_by_a_command(ada: User) -> None:
+    add_app(client_of(ada))
+    call_command("second_factors", "ada", "--remove")
+    client = Client()
+    attempt(client)
+    assert is_in(client)
+    assert AccountEvent.objects.filter(user=ada, kind="factor_removed").exists()
+
+
+def test_the_admin_shows_no_secrets_of_factors() -> None:
+    root = client_of(people_and_turns.person("root", is_staff=True, is_superuser=True))
+    for path in ("mfa/authenticator", "account/emailaddress", "socialaccount/socialaccount"):
+        assert root.get(f"/admin/{path}/").status_code == 404
