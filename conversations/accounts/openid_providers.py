@@ -7,7 +7,8 @@ the provider says that the address is verified, exactly one active account has i
 is not staff.
 
 The groups that the setting maps are the provider's: at each log-in the person is put into those
-that the claim names and taken out of the others; all other groups stay. Who no longer has one of
+that the claim names and taken out of the others; all other groups stay. A provider that maps a role
+of the admin also says who is staff. Who no longer has one of
 the required values loses all sessions and the account, until the claim comes back.
 """
 
@@ -24,6 +25,7 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 
 from conversations.accounts.people import end_sessions
+from conversations.accounts.roles import ROLES
 from conversations.models import User
 
 logger = logging.getLogger("agentweb.log_ins")
@@ -99,8 +101,17 @@ def sync_groups(provider: OpenIdProvider, user: User, claims: Mapping[str, Any])
     present = set(user.groups.filter(name__in=managed).values_list("name", flat=True))
     user.groups.remove(*_groups(present - wanted))
     user.groups.add(*_groups(wanted - present))
+    _sync_staff(user, managed, wanted)
     if present != wanted:
         logger.info("groups of %s were changed by the provider %s", user.public_id, provider.id)
+
+
+def _sync_staff(user: User, managed: set[str], wanted: set[str]) -> None:
+    """Let the provider say who is staff, if it maps a role that works in the admin."""
+    roles = {role.name for role in ROLES if role.rights} & managed
+    if roles and not user.is_superuser and user.is_staff != bool(roles & wanted):
+        user.is_staff = not user.is_staff
+        user.save(update_fields=["is_staff"])
 
 
 def _groups(names: Iterable[str]) -> list[Group]:

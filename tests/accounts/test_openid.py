@@ -110,6 +110,21 @@ def test_another_log_in_is_the_same_account_and_follows_the_groups(server: OpenI
     assert groups_of(user) == {"Chatters", "Buyers", "Of this site"}
 
 
+def test_a_role_of_the_admin_comes_and_goes_with_its_claim(
+    server: OpenIdServer, settings: Any
+) -> None:
+    mapped = {"staff-eu": "Reviewer", "chat": "Chatters"}
+    settings.SIGN_IN_PROVIDERS = [provider(server, groups=mapped)]
+    client = Client()
+    log_in(server, client)
+    assert client.get("/admin/conversations/turn/").status_code == 200
+    assert client.get("/admin/conversations/budget/").status_code == 403
+    server.put_person("s-1", ANN | {"groups": ["chat"]})
+    log_in(server, client)
+    assert client.get("/admin/conversations/turn/")["Location"].startswith("/admin/login/")
+    assert not User.objects.get().is_staff
+
+
 def test_who_loses_the_required_value_loses_sessions_and_account_until_it_is_back(
     server: OpenIdServer,
 ) -> None:
