@@ -2,17 +2,22 @@
 
 Where the stored figures alone exclude a reduction, the messages are not read. Otherwise the request
 is prepared as at the call, but not sent; envelope, tools and prices are those of the last call.
+Each state is prepared once: forecasts are kept under all values that they depend on, so none is
+ever outdated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 
 from conversations.agent.prices import PriceList
 from conversations.context.policy.policy import Policy
 from conversations.context.steps.next_call import NextCall, find_quiet_limit, foresee_message
 from conversations.context.steps.protocol import Situation
+from conversations.context.view.cost_decision import Rates
 from conversations.log.context_size import ContextFigures
 from conversations.log.turn_state import load_state
 from conversations.models import ApiModel, Conversation
@@ -24,6 +29,8 @@ from conversations.turns.call_counts import current_continuation
 
 #: More tokens than this after the last call may be tool results that were never sent.
 _UNSENT = 2_000
+#: Forecasts that a process keeps.
+_MOST_KEPT = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +51,28 @@ def foresee_calls(
     if _is_quiet(numbers, known):
         return [NextCall((), tokens, tokens, tokens) for _ in has_cache]
     policy = apply_wish(effective_policy(conversation), conversation, turn)
-    state = load_state(conversation, conversation.model)
     model = ApiModel.objects.get(pk=conversation.model)
+    rates, pins = choose_rates(known.prices), list_pins(conversation)
+    # The log only grows, so head and tip name its state.
+    log = (conversation.public_id, conversation.head, conversation.tip)
+    sizes = (model.pk, model.window, model.clears, model.compacts)
+    key = (log, sizes, policy, rates, pins, current_continuation(), tuple(has_cache))
+    found = _kept.find(key)
+    if found is None:
+        found = _prepare_calls(conversation, model, policy, rates, pins, has_cache)
+        _kept.keep(key, found)
+    return list(found)
+
+
+def _prepare_calls(
+    conversation: Conversation,
+    model: ApiModel,
+    policy: Policy,
+    rates: Rates | None,
+    pins: frozenset[str | int],
+    has_cache: Sequence[bool],
+) -> tuple[NextCall, ...]:
+    state = load_state(conversation, model.pk)
     situation = Situation(
         model=model.pk,
         window=model.window,
@@ -54,7 +81,7 @@ def foresee_calls(
         bound_to=state.bound_to,
         binding=state.bound_to,
         rejected=state.rejected,
-        rates=choose_rates(known.prices),
+        rates=rates,
         cache_lifetime=state.cache_lifetime,
         pauses=state.pauses,
         calls=state.calls,
@@ -63,10 +90,31 @@ def foresee_calls(
         clears=model.clears,
         compacts=model.compacts,
         compacted_by=state.compacted_by,
-        pins=list_pins(conversation),
+        pins=pins,
     )
     ages = (0 if each else state.cache_lifetime for each in has_cache)
-    return [foresee_message(state.view, replace(situation, cache_age=a), policy) for a in ages]
+    return tuple(foresee_message(state.view, replace(situation, cache_age=a), policy) for a in ages)
+
+
+class _Kept:
+    """The latest forecasts of this process."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, Lock()
+        self._found: OrderedDict[Hashable, tuple[NextCall, ...]] = OrderedDict()
+
+    def find(self, key: Hashable) -> tuple[NextCall, ...] | None:
+        with self._lock:
+            return self._found.get(key)
+
+    def keep(self, key: Hashable, calls: tuple[NextCall, ...]) -> None:
+        with self._lock:
+            self._found[key] = calls
+            while len(self._found) > self._most:
+                self._found.popitem(last=False)
+
+
+_kept = _Kept(_MOST_KEPT)
 
 
 def _is_quiet(policy: Policy, known: Known) -> bool:

@@ -119,5 +119,36 @@ def test_what_does_not_fit_the_model_is_said_before() -> None:
     assert Turn.objects.count() == 1
 
 
+def test_a_state_is_prepared_once_and_another_state_anew() -> None:
+    conversation = talked(Usage(1_000, 500, 8_000, 91_000, 0))
+
+    def read() -> tuple[NextMessage, bool]:
+        with CaptureQueriesContext(connection) as found:
+            outlook = foreseen(fresh(conversation))
+        # Only a forecast that is prepared reads the messages.
+        return outlook, any('"content"' in one["sql"] for one in found.captured_queries)
+
+    tight = {"max_conversation_messages": 1_000}
+    Conversation.objects.update(policy=tight)
+    first, was_read = read()
+    assert was_read
+    assert read() == (first, False)
+    # A changed policy, window, price, choice or log is another state.
+    Conversation.objects.update(policy={**tight, "preset": "off"})
+    assert read()[1]
+    ApiModel.objects.filter(pk=conversation.model).update(window=64_000)
+    refused, was_read = read()
+    assert was_read
+    assert refused.now.action == "refuse"
+    Conversation.objects.update(policy=tight)
+    read()
+    assert not read()[1]
+    people_and_turns.answered(people_and_turns.next_turn(conversation))
+    assert read()[1]
+    assert not read()[1]
+    ModelPrice.objects.filter(kind="output").delete()
+    assert read()[1]
+
+
 def fresh(conversation: Conversation) -> Conversation:
     return Conversation.objects.get(pk=conversation.pk)
