@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 
+from django.db import connection
 from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
@@ -111,6 +112,8 @@ def _find_used_amount(use: CallUse, row: Reservation) -> int:
 def _close_reservations(
     call: ApiCall, conversation: Conversation, kind: Kind, amount_of: Callable[[Reservation], int]
 ) -> None:
+    if not _has_reservations(call):
+        return
     mine = BudgetWindow.objects.filter(reservations__call=call)
     windows = {row.pk: row for row in mine.select_for_update(of=("self",)).order_by("pk")}
     if not windows:
@@ -132,6 +135,15 @@ def _close_reservations(
     mine_open.update(is_open=False)
     _append_entries(call, conversation, kind, closed)
     record_crossings(user_id=rows[0].payer, windows=set(windows))
+
+
+def _has_reservations(call: ApiCall) -> bool:
+    """Return whether a call holds or has held anything; raw SQL, because most do not."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT 1 FROM conversations_reservation WHERE call_id = %s LIMIT 1", [call.pk]
+        )
+        return cursor.fetchone() is not None
 
 
 def _append_entries(

@@ -66,7 +66,13 @@ _reading: ContextVar[_Kept | None] = ContextVar("reading", default=None)
 
 @contextmanager
 def reading_settings() -> Iterator[None]:
-    """Use within the block what is kept of the present settings; one statement."""
+    """Use within the block what is kept of the present settings; one statement.
+
+    Within another one it goes on with the settings of that.
+    """
+    if _reading.get() is not None:
+        yield
+        return
     global _kept  # noqa: PLW0603 - one for all threads; replaced, never changed to another version
     version = _read_version()
     if _kept.version != version or len(_kept.results) > _MOST:

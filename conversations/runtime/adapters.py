@@ -42,6 +42,7 @@ from conversations.library.access import load_conversation
 from conversations.live.turn_stream import Progress, TurnStage
 from conversations.log import append
 from conversations.log.leases import Lease
+from conversations.log.settings_version import reading_settings
 from conversations.reductions.pins import list_pins_by_id
 from conversations.runtime.begin import BegunTurn
 from conversations.signals import collect_vetoes
@@ -152,6 +153,7 @@ class TurnCalls:
         self._begin()
         return sent
 
+    @reading_settings()
     def _open(self, sending: Sending) -> Sent:
         sent = calls.open_call(lease=self._lease, sending=sending)
         if self._stage is not None and sending.opens is not None:
@@ -194,6 +196,7 @@ class TurnCalls:
         add_log_ids(call=None)
         return None if row is None else Message(row.seq, "answer", row.content, row.estimate)
 
+    @reading_settings()
     def _finish(self, ending: Ending, finish: Finish, facts: dict[str, Any]) -> Any:
         row, following = turns.finish_with_call(**facts, ending=ending, finish=finish)
         self.ended = EndedTurn(finish, following)

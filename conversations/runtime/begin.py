@@ -26,6 +26,8 @@ class BegunTurn:
     facts: JobFacts
     state: LoadedConversation
     pins: frozenset[str | int]
+    #: Whether the conversation has another title than its first words.
+    is_named: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,11 @@ class ClaimedTurn:
 
     lease: Lease
     begun: BegunTurn | Exception
+
+    @property
+    def may_be_named(self) -> bool:
+        """Return whether the conversation may still get a title."""
+        return isinstance(self.begun, Exception) or not self.begun.is_named
 
     def demand_begun(self) -> BegunTurn:
         """Return what it begins with, or raise the error."""
@@ -62,4 +69,5 @@ def begin_turn(lease: Lease) -> BegunTurn:
     state = load_turn_state(conversation, conversation.model)
     pins = list_pins(conversation)
     # Last, because it leaves the conversation with the model that continues after a refusal.
-    return BegunTurn(read_facts_of(conversation, lease.number), state, pins)
+    is_named = conversation.titled_by != "words"
+    return BegunTurn(read_facts_of(conversation, lease.number), state, pins, is_named)

@@ -9,6 +9,7 @@ over to others at their next point between two calls.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
+from conversations.agent.stop import Stopped, Switch
 from conversations.conf import conf
 from conversations.db import run_db
 from conversations.runtime.begin import claim_turn
@@ -30,8 +32,11 @@ from conversations.runtime.turn import TurnRun
 
 if TYPE_CHECKING:
     from conversations.claude.client import Claude
+    from conversations.log.leases import Lease
 
 logger = logging.getLogger("agentweb.turns")
+#: Turns in this process from which on titles wait, and the seconds that one waits at most.
+QUIET, TITLE_WAITS = 8, 60.0
 OWNER = f"{socket.gethostname()}:{os.getpid()}"
 
 
@@ -47,6 +52,9 @@ class Supervisor:
         self._claude: Claude | None = None
         self._side_calls = SideCallTasks()
         self._is_draining = False
+        #: Set while few turns run here.
+        self._quiet = asyncio.Event()
+        self._quiet.set()
 
     @property
     def running(self) -> int:
@@ -123,10 +131,14 @@ class Supervisor:
         else:
             task = asyncio.create_task(self._run(turn_id), name=f"turn-{turn_id}")
             self._tasks[turn_id] = task
+            if len(self._tasks) >= QUIET:
+                self._quiet.clear()
             task.add_done_callback(lambda _: self._ended(turn_id))
 
     def _ended(self, turn_id: int) -> None:
         self._tasks.pop(turn_id, None)
+        if len(self._tasks) < QUIET:
+            self._quiet.set()
         if self._waiting:
             self.launch(self._waiting.popleft())
 
@@ -165,10 +177,20 @@ class Supervisor:
             self._runs.pop(turn_id, None)
         if outcome.following is not None:
             self.launch(outcome.following)
-        if outcome.is_done and not self._is_draining:
-            self._side_calls.begin(
-                f"title-{lease.turn_id}", partial(write_title, lease, self._claude)
-            )
+        if outcome.is_done and claimed.may_be_named and not self._is_draining:
+            self._side_calls.begin(f"title-{lease.turn_id}", partial(self._write_title, lease))
+
+    async def _write_title(self, lease: Lease, switch: Switch) -> None:
+        """Write a title once few turns run here, so that nobody waits for a word because of it."""
+        if self._claude is None:
+            return
+        try:
+            with switch.interruptible(), contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(TITLE_WAITS):
+                    await self._quiet.wait()
+        except Stopped:
+            return
+        await write_title(lease, self._claude, switch)
 
 
 supervisor = Supervisor()

@@ -7,9 +7,9 @@ its answer are another.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
-from django.db import transaction
-from django.db.models import F, Max, OuterRef, Subquery
+from django.db import connection, transaction
 
 from conversations.agent.ports import Ending, Sending, Sent
 from conversations.agent.stop import Stopped
@@ -28,10 +28,18 @@ from conversations.log.chain import append_row, lock_conversation
 from conversations.log.leases import Lease, hold_lease
 from conversations.log.settings_version import reading_settings
 from conversations.log.texts import lock_texts_shared, make_storable, store_blob
-from conversations.models import ApiCall, ApiResult, Conversation, Envelope, Message, ToolCall, Turn
+from conversations.models import ApiCall, ApiResult, Conversation, Envelope, Message, ToolCall
 from conversations.turns.drafts import drop_draft
 from conversations.turns.metrics import count_call
 
+#: Raw SQL, because it runs before each call, and the ORM takes longer to write it than the rest of
+#: the transaction takes.
+_LOCK_UNLESS_STOPPED = """
+SELECT c.*, u.is_active AS is_owner_active, EXISTS (
+  SELECT 1 FROM conversations_turn t WHERE t.id = %s AND t.stop_requested_at IS NOT NULL
+) AS is_stopped
+FROM conversations_conversation c JOIN conversations_user u ON u.id = c.owner_id
+WHERE c.id = %s {lock}"""
 #: Longest id from the API that is stored beside ours.
 _MOST_GIVEN = 1_000
 
@@ -77,16 +85,17 @@ def _lock_unless_stopped(lease: Lease) -> Conversation:
 
     Raises Stopped after a requested stop, and Refused if the owner is not active.
     """
-    turn = Turn.objects.filter(conversation=OuterRef("pk"), pk=lease.turn_id)
-    rows = Conversation.objects.select_for_update(of=("self",)).annotate(
-        stopped_at=Subquery(turn.values("stop_requested_at")), is_active=F("owner__is_active")
-    )
-    row = rows.get(pk=lease.conversation_id)
-    if row.stopped_at is not None:
+    lock = "FOR UPDATE OF c" if connection.features.has_select_for_update else ""
+    keys = [lease.turn_id, lease.conversation_id]
+    rows: list[Any] = list(Conversation.objects.raw(_LOCK_UNLESS_STOPPED.format(lock=lock), keys))
+    if not rows:
+        raise Conversation.DoesNotExist(f"conversation {lease.conversation_id}")
+    if rows[0].is_stopped:
         raise Stopped("user")
-    if not row.is_active:
+    if not rows[0].is_owner_active:
         raise build_inactive_refusal()
-    return row
+    conversation: Conversation = rows[0]
+    return conversation
 
 
 def _insert_call(
@@ -101,12 +110,12 @@ def _insert_call(
     shared = Envelope(digest=digest, text=text, headers=headers)
     lock_texts_shared()
     Envelope.objects.bulk_create([shared], ignore_conflicts=True)
-    last = ApiCall.objects.filter(turn_id=lease.turn_id).aggregate(last=Max("number"))["last"]
+    last = _find_last_number(lease.turn_id)
     view = sending.view
     row = ApiCall(
         conversation=conversation,
         turn_id=lease.turn_id,
-        number=(last or 0) + 1,
+        number=last + 1,
         purpose=sending.purpose,
         model=str(dict(envelope.parameters)["model"]),
         envelope_id=digest,
@@ -123,6 +132,14 @@ def _insert_call(
     )
     append_row(row, conversation)
     return row
+
+
+def _find_last_number(turn_id: int) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT MAX(number) FROM conversations_apicall WHERE turn_id = %s", [turn_id]
+        )
+        return int(cursor.fetchone()[0] or 0)
 
 
 @transaction.atomic

@@ -140,7 +140,8 @@ def _update_drafts(checkpoints: Sequence[Checkpoint]) -> frozenset[int]:
 
 
 def drop_draft(turn_id: int) -> None:
-    Draft.objects.filter(turn_id=turn_id).delete()
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM conversations_draft WHERE turn_id = %s", [turn_id])
 
 
 def store_draft_as_answer(turn: Turn) -> None:

@@ -23,6 +23,8 @@ from conversations.models import (
     Turn,
     User,
 )
+from conversations.runtime import supervisor as supervisor_module
+from conversations.turns import turns
 from tests.support import people_and_turns
 from tests.support.open_pages import opened, shown
 from tests.support.running_turns import ended, queue, run, supervising, unrecorded, until
@@ -129,3 +131,18 @@ async def test_a_title_whose_process_died_is_closed_by_the_next_start(
     async with supervising():
         assert await run_db(lambda: settled("lost"))
     assert await run_db(problems) == []
+
+
+async def test_a_title_waits_while_many_turns_run(
+    emulator: EmulatorServer, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(supervisor_module, "QUIET", 1)
+    async with supervising() as supervisor:
+        other = await queue("Answer in 2000 words emulator:pace=0.02")
+        supervisor.wake(other.pk)
+        await until(lambda: Turn.objects.filter(pk=other.pk, state="running").exists())
+        await run(supervisor, "Hello")
+        assert not await run_db(ApiCall.objects.filter(purpose="title").exists)
+        await run_db(lambda: turns.request_stop(turn=Turn.objects.get(pk=other.pk)))
+        supervisor.stop(other.pk)
+        await until(ApiCall.objects.filter(purpose="title", result__isnull=False).exists)

@@ -22,15 +22,18 @@ pytestmark = [
     pytest.mark.asyncio,
     pytest.mark.only_database("sqlite", "the embedded mode's"),
 ]
-#: Statements, transactions and thread hops of a later turn, from its POST to its last frame.
-PLAIN = (53, 4, 7)
-WITH_A_TOOL = (125, 9, 20)
+#: Statements and transactions of a later turn, from its POST to its last frame, and its thread hops
+#: at most: on a busy machine there may be one less, because the client of the test shares a thread.
+PLAIN = (48, 4), 8
+WITH_A_TOOL = (113, 9), 21
 
 
 async def count_later_turn(monkeypatch: pytest.MonkeyPatch, settings: Any, text: str) -> TurnProbe:
     """Have two turns answered on an open page, and count the second."""
     # Later checkpoints of a draft depend on how long the answer takes.
     monkeypatch.setattr(turn_stream, "DRAFT_SECONDS", 60.0)
+    # On a busy machine the beginning of a turn may be shown before its first call.
+    monkeypatch.setattr(turn_stream, "HELD_SECONDS", 60.0)
     user = await db.run_db(people_and_turns.person)
     chat = await db.run_db(Conversation.objects.create, owner=user, model=stored_turns.MODEL)
     client = AsyncClient()
@@ -61,20 +64,22 @@ def _is_end(frame: str, number: int) -> bool:
     return f'id="turn-{number}-status"' in frame and 'data-state="done"' in frame
 
 
-def _counts(probe: TurnProbe) -> tuple[int, int, int]:
-    return probe.counts["statements"], probe.counts["transactions"], probe.counts["hops"]
+def _demand_counts(probe: TurnProbe, wanted: tuple[tuple[int, int], int]) -> None:
+    found = probe.counts["statements"], probe.counts["transactions"]
+    assert found == wanted[0], "\n".join(probe.statements)
+    assert wanted[1] - 1 <= probe.counts["hops"] <= wanted[1]
 
 
 async def test_a_later_turn_takes_so_many_statements_and_hops(
     monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     probe = await count_later_turn(monkeypatch, settings, "And then?")
-    assert _counts(probe) == PLAIN, "\n".join(probe.statements)
+    _demand_counts(probe, PLAIN)
 
 
 async def test_a_turn_with_a_tool_round_takes_so_many_statements_and_hops(
     monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     probe = await count_later_turn(monkeypatch, settings, "What time is it in Tokyo?")
-    assert _counts(probe) == WITH_A_TOOL, "\n".join(probe.statements)
+    _demand_counts(probe, WITH_A_TOOL)
     assert await db.run_db(ToolCall.objects.filter(state="ok").count) == 1
