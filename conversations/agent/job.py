@@ -64,7 +64,7 @@ class LoadedConversation:
     report: Report | None
     bound_to: str
     rejected: int
-    #: The size of the view at the last rejected summary; 0: none since the last applied one.
+    #: The size of the context at the last rejected summary; 0: none since the last applied one.
     rejected_at: int = 0
     #: Answers on the path, which is the number of calls that the conversation has made.
     calls: int = 0

@@ -91,7 +91,7 @@ class RequestPreparation:
             # Counted as in the log: rejections and vetoes since the last applied summary.
             is_applied = change.outcome == "applied"
             self.rejected = 0 if is_applied else self.rejected + 1
-            self.rejected_at = 0 if is_applied else change.tokens_before
+            self.rejected_at = 0 if is_applied else change.trigger.number
         return veto
 
     def _situation(self, pins: frozenset[str | int]) -> Situation:
