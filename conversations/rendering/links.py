@@ -1,38 +1,66 @@
-"""Links: only http, https and mailto; images become links; a misleading link shows its host.
+"""Links: only http, https and mailto; images become links; each link shows its host.
 
 An image would be loaded without consent, and its URL can leak data that the model has read. As a
 link that shows its host, it is loaded only if the reader chooses to.
+
+A link is made only of an address in which every parser sees the same host: letters, digits,
+hyphens and dots, in ASCII. So there is nothing to compare with look-alike letters and dots of all
+scripts: whatever the text of a link looks like, its host stands beside it, letter by letter, unless
+the text begins with that very host.
 """
 
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
+import unicodedata
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
 
 from django.utils.html import escape
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 
-_HOST = re.compile(r"(?:https?://)?((?:[\w-]{1,63}\.){1,8}[\w-]{2,63})", re.IGNORECASE)
+#: The host of an address, as a browser reads it whatever follows: a name or an IPv6 address.
+_AUTHORITY = re.compile(
+    r"https?://(?:([a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*)\.?|\[([0-9a-f:.]{2,45})\])"
+    r"(?::\d{1,5})?(?=[/?#]|\Z)",
+    re.IGNORECASE | re.ASCII,
+)
+#: A last label that makes a browser read the whole host as an IPv4 address.
+_NUMBER = re.compile(r"(?:\d+|0x[0-9a-f]*)", re.IGNORECASE | re.ASCII)
+_LONGEST_HOST = 253
 #: The tags whose list markers are on the side where the text begins.
 _DIRECTED = {"bullet_list_open", "ordered_list_open", "blockquote_open"}
 _BOX = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
 
 
 def read_host(url: str) -> str:
-    """Return the host of a URL; "" when it has none."""
-    try:
-        return (urlsplit(url).hostname or "").removeprefix("www.")
-    except ValueError:
+    """Return the host of a URL, without "www."; "" when it has none that is clear."""
+    found = _AUTHORITY.match(url)
+    if found is None or len(found[0]) > _LONGEST_HOST:
         return ""
+    host = (found[1] or f"[{found[2]}]").lower()
+    is_plain = host[0] != "[" and not _NUMBER.fullmatch(host.rpartition(".")[2])
+    if not is_plain and not _is_address(host):
+        return ""
+    return host.removeprefix("www.")
+
+
+def _is_address(host: str) -> bool:
+    """Return whether a host is an IP address in its usual spelling."""
+    try:
+        if host.startswith("["):
+            return str(IPv6Address(host[1:-1])) == host[1:-1]
+        return str(IPv4Address(host)) == host
+    except AddressValueError:
+        return False
 
 
 def is_allowed(url: str) -> bool:
     """Return whether a link may be made of this address."""
-    scheme, _, rest = url.strip().partition(":")
+    scheme, _, rest = url.partition(":")
     match scheme.lower():
         case "http" | "https":
-            return rest.startswith("//") and bool(read_host(url))
+            return bool(read_host(url))
         case "mailto":
             return "@" in rest
         case _:
@@ -83,13 +111,21 @@ def _link_image(image: Token, *, is_inside: bool) -> list[Token]:
 
 
 def _note_host(url: str, words: str) -> list[Token]:
-    """Return a note with the true host of a link whose text names another."""
-    claim = _HOST.match(words.strip()[:200])
-    true = read_host(url)
-    if not claim or not true:
+    """Return a note with the host of a link whose text does not begin with that host."""
+    host = read_host(url)
+    if not host or (_begins_with(words.strip(), host) and not any(map(_is_hidden, words))):
         return []
-    claimed = claim[1].lower().removeprefix("www.")
-    return [] if true == claimed or true.endswith(f".{claimed}") else [_note(true)]
+    return [_note(host)]
+
+
+def _begins_with(words: str, host: str) -> bool:
+    shown = rf"(?:https?://)?(?:www\.)?{re.escape(host)}(?=[/?#:]|\Z)"
+    return bool(re.match(shown, words, re.IGNORECASE | re.ASCII))
+
+
+def _is_hidden(char: str) -> bool:
+    """Return whether a character is not seen, or turns the direction of what follows."""
+    return unicodedata.category(char) in ("Cc", "Cf", "Co", "Cn")
 
 
 def _note(name: str) -> Token:
