@@ -31,6 +31,7 @@ class ApiModelAdmin(ShownLookups):
     list_filter = ("is_enabled", "thinking")
     search_fields = ("id",)
     readonly_fields = ("id", "window", "max_output", "thinking")
+    filter_horizontal = ("groups",)
     show_full_result_count = False
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:

@@ -30,10 +30,22 @@ def _list_prices(model: str) -> tuple[tuple[int, str, int, datetime, datetime | 
     return tuple(rows.values_list(*names))
 
 
+def filter_models_of(owner_id: int) -> QuerySet[ApiModel]:
+    """Return the enabled models that the person may use: for everybody, or for their groups."""
+    is_theirs = Q(groups=None) | Q(groups__user=owner_id)
+    return ApiModel.objects.filter(is_theirs, is_enabled=True).distinct()
+
+
 @kept_by_settings
 def find_enabled_model(model: str) -> ApiModel | None:
-    """Return a model of the catalogue that people may use."""
+    """Return a model of the catalogue that the site may use."""
     return ApiModel.objects.filter(pk=model, is_enabled=True).first()
+
+
+@kept_by_settings
+def find_usable_model(owner_id: int, model: str) -> ApiModel | None:
+    """Return a model of the catalogue that the person may use."""
+    return filter_models_of(owner_id).filter(pk=model).first()
 
 
 def filter_prices_at(at: datetime) -> QuerySet[ModelPrice]:

@@ -7,7 +7,8 @@ from uuid import UUID
 from django.db.models import QuerySet
 from django.shortcuts import get_object_or_404
 
-from conversations.models import LIVE, ApiModel, Conversation, QueuedPrompt, Turn, User
+from conversations.budgets.prices import filter_models_of
+from conversations.models import LIVE, Conversation, QueuedPrompt, Turn, User
 
 
 def load_owned_conversation(user: User, public_id: UUID | str) -> Conversation:
@@ -59,5 +60,5 @@ def find_newest(user: User) -> Conversation | None:
     return list_owned(user).filter(archived_at=None).order_by("-updated_at").first()
 
 
-def list_enabled_models() -> list[str]:
-    return list(ApiModel.objects.filter(is_enabled=True).values_list("pk", flat=True))
+def list_usable_models(owner_id: int) -> list[str]:
+    return list(filter_models_of(owner_id).values_list("pk", flat=True))

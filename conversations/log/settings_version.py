@@ -38,7 +38,7 @@ T = TypeVar("T")
 #: The models whose rows are settings; that of the membership in groups is a table only.
 _MODELS = (
     ApiModel, Budget, EffortRule, Group, McpServer, McpTool, ModelPrice, ToolRule, TurnCap,
-    User.groups.through,
+    User.groups.through, ApiModel.groups.through,
 )  # fmt: skip
 #: Results that one process keeps at most.
 _MOST = 20_000

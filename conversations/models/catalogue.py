@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.auth.models import Group
 from django.core.validators import MaxValueValidator
 from django.db import models
 
@@ -30,6 +31,13 @@ class ApiModel(models.Model):
         help_text="Whether the API compacts conversations with it when it is asked to.",
     )
     is_enabled = models.BooleanField(default=True)
+    groups = models.ManyToManyField(
+        Group,
+        blank=True,
+        related_name="models",
+        verbose_name="kept for groups",
+        help_text="Only their members may use the model; none chosen: everybody may.",
+    )
     #: As the API reports it: active, deprecated or retired; "" before the first refresh.
     lifecycle = models.CharField(max_length=12, blank=True)
     retires_at = models.DateTimeField(null=True, blank=True)

@@ -12,7 +12,7 @@ from django.utils import timezone
 from conversations.agent.prices import PriceList
 from conversations.agent.thinking import EFFORTS, choose_effort
 from conversations.budgets.caps import TurnCaps, resolve_turn_caps
-from conversations.budgets.prices import find_enabled_model, load_price_list
+from conversations.budgets.prices import find_usable_model, load_price_list
 from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.context.policy.continuation import Continuation
@@ -75,15 +75,17 @@ def read_job_facts(conversation_id: int, turn: int = 0) -> JobFacts:
 
 def read_facts_of(conversation: Conversation, turn: int = 0) -> JobFacts:
     """Do as `read_job_facts` does for a conversation just read; it is left with another model."""
-    model = find_enabled_model(conversation.model)
+    model = find_usable_model(conversation.owner_id, conversation.model)
     if model is None:
         raise ModelUnknown(
-            f"The model {conversation.model} is not in the catalogue or not enabled;"
-            " an administrator can change that."
+            f"The model {conversation.model} is not available to you: it is not in the catalogue,"
+            " not enabled, or kept for other groups. Choose another one; an administrator can"
+            " change that."
         )
     known = list_known_tools(conversation)
     facts = _read_facts(conversation, model, known, turn)
-    fallback = find_enabled_model(conf.refusal_model) if conf.refusal_model else None
+    refusing = conf.refusal_model
+    fallback = find_usable_model(conversation.owner_id, refusing) if refusing else None
     if fallback is None or fallback == model:
         return facts
     # As if this model were chosen: the tools depend on the model, too.

@@ -14,8 +14,8 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from conversations.agent.thinking import choose_effort, find_thinking_facts
-from conversations.budgets.prices import list_token_prices
-from conversations.models import ApiModel, Conversation
+from conversations.budgets.prices import filter_models_of, list_token_prices
+from conversations.models import Conversation
 from conversations.reductions.conversation_settings import find_default_effort
 from conversations.rendering.model_names import name_model
 
@@ -82,7 +82,7 @@ class ModelChoice:
 def read_model_choice(owner_id: int, model: str, effort: str) -> ModelChoice:
     """Return what a person can choose, with this model and level as the chosen ones."""
     prices = list_token_prices(timezone.now())
-    rows = ApiModel.objects.filter(is_enabled=True).values_list("pk", "window")
+    rows = filter_models_of(owner_id).values_list("pk", "window")
     models = tuple(
         ModelOption(
             name,

@@ -126,7 +126,7 @@ EXAMPLES = (
 def start(request: HttpRequest) -> HttpResponse:
     """Start a conversation with its first message; a repeated post finds the conversation."""
     user = require_user(request)
-    form = StartForm(request.POST)
+    form = StartForm(user.pk, request.POST)
     if not form.is_valid():
         return _refuse_start(request, describe_error(form))
     stop = find_limits(user.pk, form.cleaned_data["model"] or conf.model).stop

@@ -54,8 +54,9 @@ def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 def choose(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Store another model or level; the updated page arrives by the socket."""
-    conversation = load_owned_conversation(require_user(request), public_id)
-    form = ModelChoiceForm(request.POST)
+    user = require_user(request)
+    conversation = load_owned_conversation(user, public_id)
+    form = ModelChoiceForm(user.pk, request.POST)
     if not form.is_valid():
         return _refuse_choice(request, conversation, describe_error(form))
     try:
@@ -86,7 +87,8 @@ def choose_first(request: HttpRequest) -> HttpResponse:
 
 def read_requested_choice(request: HttpRequest) -> ModelChoice:
     """Return the choice of a new chat: from the request, else from the person's preferences."""
-    user, form = require_user(request), ModelChoiceForm(request.POST or request.GET)
+    user = require_user(request)
+    form = ModelChoiceForm(user.pk, request.POST or request.GET)
     asked = form.cleaned_data if form.is_valid() else {"model": "", "effort": ""}
     models = [name for name, _ in form.fields["model"].choices]  # type: ignore[attr-defined]
     usual = read_preferences(user.preferences).model

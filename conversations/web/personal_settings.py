@@ -72,7 +72,7 @@ def _handle_form(request: HttpRequest, name: str, kind: type[PreferenceForm]) ->
     """Show a form of preferences, or store the sent ones."""
     user = require_user(request)
     present = read_preferences(user.preferences)
-    form = kind(present, request.POST if request.method == "POST" else None)
+    form = kind(present, request.POST if request.method == "POST" else None, user.pk)
     if form.is_valid():
         save_preferences(user_id=user.pk, changes=form.cleaned_data)
         if request.htmx:  # type: ignore[attr-defined]

@@ -32,7 +32,7 @@ from conversations.budgets.usage.statement import list_statement_rows
 from conversations.conf import conf
 from conversations.library.access import (
     find_live_turn,
-    list_enabled_models,
+    list_usable_models,
     load_owned_conversation,
 )
 from conversations.live.publish import publish_spending
@@ -98,7 +98,7 @@ def _read_limits(request: HttpRequest) -> tuple[Conversation | None, Limits]:
     user, name = require_user(request), request.GET.get("chat", "")
     away = read_preferences(user.preferences)
     if not name:
-        model = away.model if away.model in list_enabled_models() else conf.model
+        model = away.model if away.model in list_usable_models(user.pk) else conf.model
         return None, find_limits(user.pk, model, put_away=away.put_away)
     try:
         conversation = load_owned_conversation(user, UUID(name))

@@ -9,8 +9,10 @@ import pytest
 from django.contrib.auth.models import Group
 from django.test import Client
 
+from conversations.budgets.prices import find_usable_model
+from conversations.log.settings_version import reading_settings
 from conversations.models import ApiModel, Conversation, EffortRule, ModelPrice
-from conversations.reductions.conversation_settings import read_job_facts
+from conversations.reductions.conversation_settings import ModelUnknown, read_job_facts
 from conversations.reductions.pins import pin_originals
 from conversations.rendering.model_names import name_model
 from tests.support import people_and_turns, stored_turns
@@ -116,6 +118,39 @@ def test_the_default_is_that_of_the_group_then_of_the_site(
     }  # fmt: skip
     choose(client, played, effort="low")
     assert read_job_facts(played.conversation.pk).effort == "low"
+
+
+def test_a_model_that_is_kept_for_a_group_is_for_its_members_alone(
+    client: Client, played: Played
+) -> None:
+    group = Group.objects.create(name="Research")
+    kept = ApiModel.objects.get(pk="claude-opus-5-5")
+    kept.groups.add(group, Group.objects.create(name="Others"))
+    assert 'value="claude-opus-5-5"' not in chat(client, played)
+    assert choose(client, played, model="claude-opus-5-5").status_code == 400
+    started = {"text": "Hello", "model": "claude-opus-5-5"}
+    assert client.post("/c/start/", started).status_code == 400
+    assert 'value="claude-opus-5-5"' not in html_of(client, "/settings/chat/")
+    Conversation.objects.filter(pk=played.conversation.pk).update(model="claude-opus-5-5")
+    with pytest.raises(ModelUnknown, match="kept for other groups"):
+        read_job_facts(played.conversation.pk)
+    played.user.groups.add(group)
+    assert 'value="claude-opus-5-5"' in chat(client, played)
+    assert read_job_facts(played.conversation.pk).model == "claude-opus-5-5"
+    # A person in both groups sees it once.
+    played.user.groups.add(Group.objects.get(name="Others"))
+    assert html_of(client, "/settings/chat/").count('value="claude-opus-5-5"') == 1
+
+
+def test_who_leaves_a_group_loses_its_models_in_what_is_kept_too(played: Played) -> None:
+    group = Group.objects.create(name="Research")
+    ApiModel.objects.get(pk=MODEL).groups.add(group)
+    found = []
+    for change in (played.user.groups.add, played.user.groups.remove):
+        change(group)
+        with reading_settings():
+            found.append(find_usable_model(played.user.pk, MODEL))
+    assert [each is not None for each in found] == [True, False]
 
 
 def test_a_choice_that_cannot_be_is_refused_and_what_counts_is_shown(

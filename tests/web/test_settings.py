@@ -19,7 +19,7 @@ from tests.support import people_and_turns, stored_turns
 from tests.web.tags import elements
 
 pytestmark = pytest.mark.django_db
-TABS = ("appearance", "chat", "shortcuts", "context", "mail", "account", "data")
+TABS = ("appearance", "chat", "shortcuts", "context", "mail", "account", "security", "data")
 
 
 @pytest.fixture

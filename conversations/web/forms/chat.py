@@ -10,7 +10,7 @@ from django import forms
 from django.contrib.auth.forms import UserCreationForm
 from django.utils.translation import gettext_lazy as _
 
-from conversations.library.access import list_enabled_models
+from conversations.library.access import list_usable_models
 from conversations.models import User
 from conversations.models.log import Effort
 
@@ -52,9 +52,9 @@ class StartForm(PromptForm):
     model = forms.ChoiceField(required=False)
     effort = forms.ChoiceField(required=False, choices=[("", ""), *Effort.choices])
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, owner_id: int, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        choices = [(name, name) for name in list_enabled_models()]
+        choices = [(name, name) for name in list_usable_models(owner_id)]
         self.fields["model"].choices = [("", ""), *choices]  # type: ignore[attr-defined]
 
 

@@ -16,7 +16,7 @@ from conversations.agent.thinking import choose_effort, find_thinking_facts
 from conversations.conf import conf
 from conversations.context.policy.allowed import Allowed, demand_allowed
 from conversations.context.policy.policy import POLICY_FIELDS, POLICY_WORDS, PolicyError
-from conversations.library.access import list_enabled_models
+from conversations.library.access import list_usable_models
 from conversations.models import Conversation
 from conversations.reductions.conversation_settings import find_default_effort
 from conversations.reductions.model_choice import LEVELS
@@ -69,7 +69,7 @@ class ConversationForm(forms.Form):
         self.owner = conversation.owner
         base, self.allowed = inherited_policy(conversation), allowed_of(self.owner)
         models = forms.ChoiceField(
-            label=_("Model"), choices=[(n, n) for n in list_enabled_models()]
+            label=_("Model"), choices=[(n, n) for n in list_usable_models(self.owner.pk)]
         )
         site = first_valid_policy((self.owner.policy,), ()).name
         presets = list_preset_choices(

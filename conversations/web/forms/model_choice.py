@@ -7,7 +7,7 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from conversations.library.access import list_enabled_models
+from conversations.library.access import list_usable_models
 from conversations.models.log import Effort
 
 
@@ -20,9 +20,9 @@ class ModelChoiceForm(forms.Form):
     )
     effort = forms.ChoiceField(required=False, choices=[("", ""), *Effort.choices])
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, owner_id: int, data: Any) -> None:
         super().__init__(data)
-        choices = [(name, name) for name in list_enabled_models()]
+        choices = [(name, name) for name in list_usable_models(owner_id)]
         self.fields["model"].choices = [("", ""), *choices]  # type: ignore[attr-defined]
 
     @property

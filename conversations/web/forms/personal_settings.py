@@ -10,13 +10,13 @@ from django.utils.translation import gettext_lazy as _
 
 from conversations.accounts.preferences import Preferences
 from conversations.conf import conf
-from conversations.library.access import list_enabled_models
+from conversations.library.access import list_usable_models
 
 
 class PreferenceForm(forms.Form):
     """A form whose fields have the names of the preferences they show and set."""
 
-    def __init__(self, present: Preferences, data: Any = None) -> None:
+    def __init__(self, present: Preferences, data: Any = None, owner_id: int = 0) -> None:
         names = type(self).base_fields
         super().__init__(data, initial={name: getattr(present, name) for name in names})
 
@@ -45,8 +45,8 @@ class AppearanceForm(PreferenceForm):
     )
     language = forms.ChoiceField(label=_("Language"), required=False)
 
-    def __init__(self, present: Preferences, data: Any = None) -> None:
-        super().__init__(present, data)
+    def __init__(self, present: Preferences, data: Any = None, owner_id: int = 0) -> None:
+        super().__init__(present, data, owner_id)
         if len(settings.LANGUAGES) > 1:
             offered = [("", _("As the browser")), *settings.LANGUAGES]
             self.fields["language"].choices = offered  # type: ignore[attr-defined]
@@ -79,9 +79,9 @@ class ChatForm(PreferenceForm):
         help_text=_("The browser asks for your permission when you switch this on."),
     )
 
-    def __init__(self, present: Preferences, data: Any = None) -> None:
-        super().__init__(present, data)
-        names = list_enabled_models()
+    def __init__(self, present: Preferences, data: Any = None, owner_id: int = 0) -> None:
+        super().__init__(present, data, owner_id)
+        names = list_usable_models(owner_id)
         usual = _("As the site: %(model)s") % {"model": conf.model}
         field = self.fields["model"]
         field.choices = [("", usual), *((name, name) for name in names)]  # type: ignore[attr-defined]
