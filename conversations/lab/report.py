@@ -79,6 +79,8 @@ class Report:
     #: Calls of recall that make up for facts out of view, and what they cost.
     recalls: int = 0
     recall_cost: int = 0
+    #: What a policy that knows the future would have cost (`clairvoyant.py`); 0 if unknown.
+    optimum: int = 0
     #: Facts that the agent was shown, those of them with a sole source, and facts it made itself.
     facts: Shares = field(default_factory=Shares)
     sole: Shares = field(default_factory=Shares)
@@ -129,6 +131,7 @@ class Report:
         for name in (
             "conversations", "calls", "ended", "overruns", "summary_calls", "freed",
             "prefix_breaks", "cost", "summary_cost", "cost_uncached", "recalls", "recall_cost",
+            "optimum",
         ):  # fmt: skip
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.peak = max(self.peak, other.peak)
@@ -208,6 +211,7 @@ def dump_report(report: Report) -> dict[str, Any]:
         "cost_uncached_micros": report.cost_uncached,
         "recalls": report.recalls,
         "recall_cost_micros": report.recall_cost,
+        "clairvoyant_micros": report.optimum,
         "facts": _dump_shares(report.facts),
         "sole_facts": _dump_shares(report.sole),
         "own_facts": _dump_shares(report.own),

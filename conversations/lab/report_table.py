@@ -90,6 +90,10 @@ def format_percent(part: int, total: int) -> str:
     return f"{part * 100 / total:.1f} %" if total else "-"
 
 
+def format_ratio(cost: int, optimum: int) -> str:
+    return f"{cost / optimum:.2f}" if optimum else "-"
+
+
 def _build_kind_row(kind: str) -> Row:
     return f"  {kind}", lambda report: f"{report.applied[kind]:,}"
 
@@ -166,6 +170,7 @@ _REST: list[Row] = [
     ("  of it summaries", lambda r: format_dollars(r.summary_cost)),
     ("  of it recalls", lambda r: format_dollars(r.recall_cost)),
     ("recalls", lambda r: f"{r.recalls:,}"),
+    ("times the optimum", lambda r: format_ratio(r.total_cost, r.optimum)),
     ("cost without caching", lambda r: format_dollars(r.cost_uncached)),
     *_build_fact_rows("facts needed", lambda r: r.facts),
     *_build_fact_rows("sole-source facts", lambda r: r.sole),

@@ -167,10 +167,12 @@ def test_what_a_call_costs_is_fresh_read_and_written_once_each() -> None:
 
 
 def test_after_a_long_pause_all_is_written_again() -> None:
-    long = [at + 1 for at, pause in enumerate(PAUSES) if pause > SECONDS["5m"]]
+    long = [at + 1 for at, pause in enumerate(PAUSES[:25]) if pause > SECONDS["5m"]]
     reads = [step.usage.cache_read for step in _steps(record(reading(1, prompts=26))) if step.usage]
     turns = reads[::2]
     assert len(long) == 4
+    assert sum(pause > SECONDS["5m"] for pause in PAUSES) == 20
+    assert sum(pause > SECONDS["1h"] for pause in PAUSES) == 1
     assert [at for at in range(1, len(turns)) if not turns[at]] == long
 
 

@@ -238,6 +238,8 @@ def test_the_markdown_table_has_a_row_for_each_window_and_policy() -> None:
     assert lines[2].startswith("| 60,000 | `off` | - | - | - | 0 | 1 |")
     assert f"| {report_table.format_dollars(cut.total_cost)} |" in lines[3]
     assert lines[3].endswith(" | 0 |")
+    assert report_table.format_ratio(5, 4) == "1.25"
+    assert report_table.format_ratio(5, 0) == "-"
 
 
 def test_a_long_conversation_shows_its_pace_by_tenths() -> None:

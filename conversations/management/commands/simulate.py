@@ -26,6 +26,7 @@ from conversations.context.view import envelope
 from conversations.lab import report, report_table
 from conversations.lab.accuracy import Accuracy, measure_errors, summarise_errors
 from conversations.lab.cache import find_minimum
+from conversations.lab.clairvoyant import Clairvoyant
 from conversations.lab.fact_search import FactSearch
 from conversations.lab.made_tasks import make_tasks
 from conversations.lab.records import Record, RecordError, read_records
@@ -120,11 +121,16 @@ class Command(BaseCommand):
         is_many = len({world.window for world in worlds}) > 1
         for record in records:
             search = FactSearch(record)
+            clairvoyant = Clairvoyant(record, worlds[0], search)
             for world, total in zip(worlds, sums, strict=True):
                 name = f"{world.policy.name}{f'_{world.window}' * is_many}"
                 watch = _make_writer(dump / _make_file_name(name), record) if dump else None
-                found.append((record.id, simulate_record(record, world, watch, search)))
-                total.merge(found[-1][1])
+                one = simulate_record(record, world, watch, search)
+                one.optimum = clairvoyant.find_cost(
+                    world.policy.promise(world.window), world.window
+                )
+                found.append((record.id, one))
+                total.merge(one)
         gauge = summarise_errors(chain.from_iterable(map(measure_errors, records)))
         self._print(options, worlds, found, sums, gauge)
         for name, one in found:
