@@ -151,6 +151,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "agentweb.site.middleware.PersonLanguage",
     "agentweb.site.middleware.LogInFirst",
+    "agentweb.site.middleware.ReasonFirst",
     "allauth.account.middleware.AccountMiddleware",
     "agentweb.site.middleware.run_in_one_thread",
 ]

@@ -105,6 +105,8 @@ class Conf:
     paste_as_file_chars: int = 8_000
     #: Days that a deleted conversation or file can be brought back; then it is erased.
     trash_days: int = 30
+    #: Whether staff must say why before they read another person's conversation.
+    reading_reasons: bool = True
     #: Bytes a file of conversations to import may have.
     max_import_bytes: int = 50_000_000
     #: Bytes its conversations may have, unpacked; one alone a twentieth of it, files apart.

@@ -53,6 +53,7 @@ MEANINGS = {
     "proposals": "summaries that a person asked for",
     "queue": "messages that wait for the end of an answer",
     "reading_log": "who read whose content",
+    "reading_reason": "why staff read another person's conversation",
     "resume": "a turn continued where its rows say it stood",
     "rounds": "calls of a turn with their tool calls",
     "search": "full-text search of conversations",

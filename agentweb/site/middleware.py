@@ -15,11 +15,14 @@ from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.security import SecurityMiddleware
 from django.shortcuts import redirect, resolve_url
 from django.template import loader
+from django.urls import reverse
 from django.utils import translation
 from django.utils.decorators import sync_only_middleware
 from django.utils.deprecation import MiddlewareMixin
+from django.utils.http import urlencode
 
 from conversations.accounts.preferences import read_preferences
+from conversations.accounts.reading_reasons import ReasonNeeded
 from conversations.accounts.session_ends import renew_session
 from conversations.web.sign_in import is_held_back, keep_device
 
@@ -109,6 +112,22 @@ class PersonLanguage(MiddlewareMixin):
         if chosen in dict(settings.LANGUAGES):
             translation.activate(chosen)
             request.LANGUAGE_CODE = chosen
+
+
+class ReasonFirst(MiddlewareMixin):
+    """Ask staff why they read another person's conversation, and bring them back afterwards."""
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        if not isinstance(exception, ReasonNeeded):
+            return None
+        page = reverse("review_reason", args=[exception.public_id])
+        shown = request.headers.get("HX-Current-URL") or request.get_full_path()
+        parts = urlsplit(shown)
+        back = parts.path + (f"?{parts.query}" if parts.query else "")
+        url = f"{page}?{urlencode({'next': back})}"
+        if request.headers.get("HX-Request"):
+            return HttpResponse(headers={"HX-Redirect": url})
+        return redirect(url)
 
 
 class LogInFirst(MiddlewareMixin):

@@ -17,12 +17,15 @@ CONTENT = "conversations.read_content"
 READ = 4
 
 
-def record_reading(*, reader: User, conversation: Conversation, what: str) -> LogEntry:
+def record_reading(
+    *, reader: User, conversation: Conversation, what: str, reason: str = ""
+) -> LogEntry:
+    """Record that a part was read, and why."""
     return LogEntry.objects.create(
         user=reader,
         content_type=ContentType.objects.get_for_model(Conversation),
         object_id=str(conversation.pk),
         object_repr=f"conversation {conversation.public_id}",
         action_flag=READ,
-        change_message=f"Read {what}.",
+        change_message=f"Read {what}." + (f" Reason: {reason}" if reason else ""),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.http import HttpRequest
 
 from conversations.accounts.reading_log import CONTENT, record_reading
+from conversations.accounts.reading_reasons import demand_reason
 from conversations.models import Conversation, User
 
 
@@ -14,10 +15,14 @@ def may_read(request: HttpRequest, conversation: Conversation) -> bool:
 
 
 def open_content(request: HttpRequest, conversation: Conversation, what: str) -> bool:
-    """Return whether the content may be shown now; reading another person's is recorded."""
+    """Return whether the content may be shown now; reading another person's is recorded.
+
+    Raises ReasonNeeded where the reader has not said why.
+    """
     if not may_read(request, conversation):
         return False
     reader = request.user
     if isinstance(reader, User) and reader.pk != conversation.owner_id:
-        record_reading(reader=reader, conversation=conversation, what=what)
+        reason = demand_reason(request.session, conversation.public_id)
+        record_reading(reader=reader, conversation=conversation, what=what, reason=reason)
     return True

@@ -296,3 +296,37 @@ def test_ten_thousand_look_ups_find_nothing_that_is_not_shown(ada: World) -> Non
             assert WORD.encode() not in response.content
     assert asked >= ASKED
     assert refused > ASKED * 9 // 10
+
+
+# The reason for a reading.
+
+
+def test_an_auditor_says_why_before_anything_is_shown(ada: World, settings: Any) -> None:
+    settings.AGENTWEB_READING_REASONS = True
+    auditor = next(role for role in ROLES if READING in role.rights)
+    user = person_of(auditor)
+    client, asked = client_of(user), 0
+    ask = reverse("review_reason", args=[ada.conversation.public_id])
+    content = [view for view in ALL if view.is_admin or view.name in OF_REVIEW]
+    for view in content:
+        if view.name not in SHARED:
+            response, body = answer(client, "get", address(view, ada))
+            asked += response.status_code == 302 and response["Location"].startswith(ask)
+            assert WORD.encode() not in body, view
+    assert asked > 12
+    entries = LogEntry.objects.filter(user=user, action_flag=READ)
+    assert not entries.exists()
+    read = reverse("review_inspect", args=[ada.conversation.public_id])
+    hinted = client.get(read, headers={"HX-Request": "true"})
+    assert hinted["HX-Redirect"].startswith(ask)
+    assert client.post(f"{ask}?next={read}", {"reason": "  why  "}).status_code == 400
+    assert client.get(f"{ask}?next={read}").status_code == 200
+    told = client.post(f"{ask}?next={read}", {"reason": "Complaint 4711 of the owner"})
+    assert (told.status_code, told["Location"]) == (302, read)
+    assert client.post(f"{ask}?next=//evil.example/", {"reason": "Complaint 4711"}).url == "/admin/"
+    assert WORD in b"".join([client.get(read).content]).decode() or entries.exists()
+    assert all("Reason: Complaint 4711" in entry.change_message for entry in entries)
+    assert entries.count() == 1
+    # Of another conversation it is asked for again, and in another session, too.
+    other = reverse("review_inspect", args=[ada.trashed.public_id])
+    assert client.get(other).status_code == client_of(user).get(read).status_code == 302

@@ -31,6 +31,8 @@ def prepare() -> Path:
     os.environ["AGENTWEB_TITLE_MODEL"] = "off"
     # Tests empty the database; those of anchors use their own files.
     os.environ["AGENTWEB_ANCHOR_FILE"] = "off"
+    # Tests of what is read read at once; those of reasons turn it on.
+    os.environ["AGENTWEB_READING_REASONS"] = "false"
     os.environ["SECRET_KEY"] = "only for tests, " * 4
     if DATABASE == "postgres":
         os.environ["DATABASE_URL"] = servers.shared_postgres().url

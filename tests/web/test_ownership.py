@@ -47,6 +47,7 @@ OF_A_PERSON = {"appearance_settings", "chat_settings", "shortcuts_settings", "ac
 OF_A_PERSON |= {"mail_settings", "change_email", "confirm_email"}
 BOTH = (
     {
+        "review_reason",
         "compact",
         "edit",
         "files",
@@ -85,7 +86,7 @@ INSPECTOR = {
     )),
 }  # fmt: skip
 #: For staff who may read content; each access is recorded (tests/web/test_inspector.py).
-OF_REVIEW = {f"review_{name}" for name in INSPECTOR} | {"review_reduction"}
+OF_REVIEW = {f"review_{name}" for name in INSPECTOR} | {"review_reduction", "review_reason"}
 OF_A_CONVERSATION = [(route, name) for route, name in VIEWS if "<uuid:public_id>" in route]
 
 

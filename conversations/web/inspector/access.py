@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest
 from django.urls import reverse
 
 from conversations.accounts.reading_log import CONTENT, record_reading
+from conversations.accounts.reading_reasons import demand_reason
 from conversations.library.access import load_any_conversation, load_owned_conversation
 from conversations.web.responses import require_user
 
@@ -33,7 +34,10 @@ class Subject:
 
 
 def open_subject(request: HttpRequest, public_id: UUID, what: str, *, is_review: bool) -> Subject:
-    """Return a conversation for its owner, or for a recorded review; raises Http404."""
+    """Return a conversation for its owner, or for a recorded review.
+
+    Raises Http404, and ReasonNeeded where staff have not said why.
+    """
     reader = require_user(request)
     if not is_review:
         return Subject(load_owned_conversation(reader, public_id))
@@ -43,5 +47,6 @@ def open_subject(request: HttpRequest, public_id: UUID, what: str, *, is_review:
     if conversation.owner_id != reader.pk:
         if not reader.has_perm(CONTENT):
             raise Http404("not for this reader")
-        record_reading(reader=reader, conversation=conversation, what=what)
+        reason = demand_reason(request.session, conversation.public_id)
+        record_reading(reader=reader, conversation=conversation, what=what, reason=reason)
     return Subject(conversation, is_review=True)
