@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management import CommandError
 
-from agentweb.bench import load, readme_figures, soak, streaming, turn_cost
+from agentweb.bench import hostile, load, readme_figures, soak, streaming, turn_cost
 from agentweb.bench.processes import NotStarted, describe_machine
 from agentweb.bench.site_under_test import EMBEDDED, SCALED
 from agentweb.marked_text import replace_marked
@@ -68,12 +68,18 @@ def _add_long_subjects(subjects: Any) -> None:
         " and what 200 answers at once add; kept and quoted like a report",
     )
     long.add_argument("--minutes", type=float, default=480.0, help="480 by default: 8 hours")
+    rude = subjects.add_parser(
+        "hostile",
+        help="what a visitor notices of 30 hostile tool calls at once, beside the same alone; kept",
+    )
+    rude.add_argument("--seconds", type=float, default=30.0, help="of each of the two")
+    rude.add_argument("--corpus", type=Path, metavar="FOLDER", help="files of others to be read")
 
 
 def measure(subject: str, options: Options, say: Say) -> dict[str, Any]:
     subjects = {
         "stream": _stream, "load": _load, "turn": _turn, "report": _report, "compare": _compare,
-        "soak": _soak,
+        "soak": _soak, "hostile": _hostile,
     }  # fmt: skip
     try:
         return subjects[subject](options, say)
@@ -155,6 +161,14 @@ def _soak(options: Options, say: Say) -> dict[str, Any]:
     path = readme_figures.write_run(found, readme_figures.RESULTS / soak.MARKS)
     replace_marked(readme_figures.README, soak.MARKS, soak.render(found))
     say(f"{found['slope']} ± {found['bound']} MB an hour; kept as {path.name}, and quoted")
+    return found
+
+
+def _hostile(options: Options, say: Say) -> dict[str, Any]:
+    about = {"machine": describe_machine()}
+    found = about | hostile.measure(options["seconds"], options["corpus"], say)
+    path = readme_figures.write_run(found, readme_figures.RESULTS / "hostile")
+    say(f"kept as {path.name}")
     return found
 
 

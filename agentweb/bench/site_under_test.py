@@ -96,10 +96,11 @@ class Site:
 
 
 @contextmanager
-def run_emulator(rate: float) -> Iterator[str]:
+def run_emulator(rate: float, script: Path | None = None) -> Iterator[str]:
     """Run the emulator in its own process, at a rate that no slow reader reduces."""
     with tempfile.TemporaryDirectory(prefix="agentweb-bench-") as name:
         command = ["-m", "agentweb.emulator", "--port", "0", "--pace", "0", "--rate", str(rate)]
+        command += ["--script", str(script)] if script else []
         process = start_process("emulator", command, Path(name))
         try:
             yield wait_for_output(process, "http://").split()[-1]

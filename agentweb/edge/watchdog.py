@@ -4,7 +4,7 @@ When the loop has not turned for `AGENTWEB_LOOP_BLOCK_MS`, the stack of its thre
 for each block, and the block is counted in the metric `event_loop_blocks`. A thread can also hold
 the loop without being in it: C code that keeps the interpreter lock, which stops this watchdog as
 well. Then the thread that computed meanwhile is named instead. The cost is one wake of a thread and
-one of the loop for each quarter of that time: at the default of a second 0.05 % of a core.
+one of the loop for each quarter of that time: at the default of a second 0.1 % of a core.
 """
 
 from __future__ import annotations

@@ -90,6 +90,10 @@ def call(id: Any, params: Any) -> None:
         "loud": loud,
         "flood": flood,
         "noise": noise,
+        "spin": spin,
+        "greed": greed,
+        "bulk": bulk,
+        "parts": parts,
         "wrong": lambda one: answer(one, {"content": "no list"}),
         "asks": asks,
         "swap": swap,
@@ -134,6 +138,27 @@ def flood(id: Any) -> None:
     for _ in range(1_000_000):
         write(LIST_CHANGED)
     answer(id, said("flooded"))
+
+
+def spin(_id: Any) -> None:
+    while True:
+        pass
+
+
+def greed(_id: Any) -> None:
+    held = []
+    while True:
+        held.append(bytearray(100_000_000))
+
+
+def bulk(id: Any) -> None:
+    for _ in range(30):
+        write(LIST_CHANGED | {"params": {"_meta": {"text": "x" * 5_000_000}}})
+    answer(id, said("sent in bulk"))
+
+
+def parts(id: Any) -> None:
+    answer(id, said("many") | {"_meta": {"parts": [[]] * 500_000}})
 
 
 def noise(id: Any) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from tests.support import mcp_servers
 from tests.support.mcp_servers import Heard, pooled
 from tools.framework.execute import execute_tool
 from tools.framework.tool import ToolContext
+from tools.mcp import stdio
 from tools.mcp.content import convert_result
 from tools.mcp.definitions import compute_digest, read_definitions
 from tools.mcp.errors import DefinitionChangedError, ServerError
@@ -104,7 +106,7 @@ async def test_noise_between_messages_is_passed_over(fake: Fake) -> None:
         assert (await look(pool, heard)).content[0].text == "after noise"
 
 
-@pytest.mark.parametrize("mode", ["half", "huge", "flood"])
+@pytest.mark.parametrize("mode", ["half", "huge", "flood", "bulk", "parts"])
 @pytest.mark.asyncio
 async def test_a_server_that_breaks_off_or_floods_is_cut_off(mode: str, fake: Fake) -> None:
     async with fake(mode) as (pool, heard):
@@ -112,7 +114,27 @@ async def test_a_server_that_breaks_off_or_floods_is_cut_off(mode: str, fake: Fa
         with pytest.raises(ServerError):
             await look(pool, heard)
         error = (await heard.until("failed")).error
-    assert {"half": "code 3", "huge": "bytes", "flood": "messages"}[mode] in error
+    assert {
+        "half": "code 3", "huge": "bytes", "flood": "messages", "bulk": "bytes in 10",
+        "parts": "400,000 parts",
+    }[mode] in error  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [("spin", "computed for more than 2 seconds"), ("greed", "ended with code 1")],
+)
+@pytest.mark.asyncio
+async def test_a_server_that_spins_or_takes_all_memory_is_ended(
+    mode: str, words: str, fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(stdio.LIMITS, resource.RLIMIT_CPU, 2)
+    monkeypatch.setitem(stdio.LIMITS, resource.RLIMIT_DATA, 800_000_000)
+    async with fake(mode) as (pool, heard):
+        await heard.until("connected")
+        with pytest.raises(ServerError):
+            await look(pool, heard)
+        assert words in (await heard.until("failed")).error
 
 
 @pytest.mark.asyncio

@@ -37,7 +37,7 @@ HEAD = struct.Struct("!QQQd")
 RESULT_HEAD = struct.Struct("!cQ")
 TEXT, DATA, JSON, REFUSED, FAILED = (bytes([each]) for each in b"tdjrf")
 #: How much less of the processor a call gets than the pages.
-NICE = 10
+NICE = 19
 _OPEN_FILES = 32
 #: Where libraries in C are, which modules load that are imported late.
 _LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/etc/ld.so.cache")

@@ -4,6 +4,11 @@ Written here and not taken from the library, whose transport passes on part of o
 reads lines of any length and lets the child write to our log. The child leads a process group, and
 the group ends with the connection: first its input is closed, then it gets SIGTERM, then SIGKILL.
 Only the end of its error output is kept: it tells an administrator why a server did not start.
+
+The group runs at low priority with limits on memory, processor time and written files (Linux), and
+a message is read only if it is short and of few parts, because reading it holds the interpreter
+lock. Files and network are not limited here: what a server may reach is its administrator's choice,
+by the user or container that its command runs in.
 """
 
 from __future__ import annotations
@@ -12,7 +17,9 @@ import asyncio
 import contextlib
 import logging
 import os
+import resource
 import signal
+import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -32,6 +39,17 @@ logger = logging.getLogger("tools")
 GRACE = 2.0
 #: Most messages in `SPAN` seconds; a server that sends more is disconnected.
 MOST_MESSAGES, SPAN = 2_000, 10.0
+#: Most bytes in `SPAN` seconds, and most brackets, braces and commas of one message.
+MOST_BYTES, MOST_PARTS = 60_000_000, 400_000
+#: Bytes of memory for data, seconds of processor time, bytes of one written file, core files.
+LIMITS = {
+    resource.RLIMIT_DATA: 2_000_000_000,
+    resource.RLIMIT_CPU: 3_600,
+    resource.RLIMIT_FSIZE: 1_000_000_000,
+    resource.RLIMIT_CORE: 0,
+}
+#: How much less of the processor a server gets than the pages.
+NICE = 10
 TAIL = 2_000
 
 #: Called with the reason, and the end of what the child wrote to its error output.
@@ -45,6 +63,7 @@ class _Child:
         self.process, self._lost = process, lost
         self._tail: deque[bytes] = deque(maxlen=8)
         self._times: deque[float] = deque(maxlen=MOST_MESSAGES)
+        self._span_start, self._span_bytes = 0.0, 0
 
     async def receive_messages(self, send: Any) -> None:
         """Pass on its messages, one a line, until it ends or breaks a rule."""
@@ -52,7 +71,7 @@ class _Child:
         async with send:
             try:
                 while line := await self.process.stdout.readline():
-                    self._check_rate()
+                    self._check_message(line)
                     if line.strip():
                         await send.send(_parse_message(line))
                 self._lost(*await self._describe_end())
@@ -112,8 +131,15 @@ class _Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, sent)
 
-    def _check_rate(self) -> None:
+    def _check_message(self, line: bytes) -> None:
+        if sum(map(line.count, (b"[", b"{", b","))) > MOST_PARTS:
+            raise ServerError(f"It wrote a message of more than {MOST_PARTS:,} parts.")
         now = asyncio.get_running_loop().time()
+        if now - self._span_start > SPAN:
+            self._span_start, self._span_bytes = now, 0
+        self._span_bytes += len(line)
+        if self._span_bytes > MOST_BYTES:
+            raise ServerError(f"It sent more than {MOST_BYTES:,} bytes in {SPAN:g} seconds.")
         if len(self._times) == MOST_MESSAGES and now - self._times[0] < SPAN:
             raise ServerError(f"It sent more than {MOST_MESSAGES:,} messages in {SPAN:g} seconds.")
         self._times.append(now)
@@ -123,6 +149,8 @@ class _Child:
             async with asyncio.timeout(1):
                 await self._wait()
         code = self.process.returncode
+        if code == -signal.SIGXCPU:
+            return f"It computed for more than {LIMITS[resource.RLIMIT_CPU]:,} seconds.", ""
         ended = "It closed its output." if code is None else f"It ended with code {code}."
         tail = clean_text(b"".join(self._tail).decode(errors="replace"))[-TAIL:].strip()
         return ended, tail
@@ -150,6 +178,7 @@ async def _open_streams(endpoint: Command, lost: Lost) -> AsyncGenerator[object]
         start_new_session=True,
         limit=MOST_MESSAGE,
     )
+    _limit_process(process.pid)
     child = _Child(process, lost)
     incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
@@ -165,6 +194,20 @@ async def _open_streams(endpoint: Command, lost: Lost) -> AsyncGenerator[object]
                 write.close()
                 await child.end()
             group.cancel_scope.cancel()
+
+
+def _limit_process(pid: int) -> None:
+    """Limit a process that has just started, and all that it will start."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.setpriority(os.PRIO_PROCESS, pid, NICE)
+        if sys.platform.startswith("linux"):
+            for which, most in LIMITS.items():
+                hard = resource.prlimit(pid, which)[1]
+                hard = sys.maxsize if hard == resource.RLIM_INFINITY else hard
+                limit = min(most, hard)
+                # The soft limit of time ends it by a signal of its own, the hard one by SIGKILL.
+                above = which == resource.RLIMIT_CPU and limit < hard
+                resource.prlimit(pid, which, (limit, limit + above))
 
 
 def connect_stdio(endpoint: Command, lost: Lost) -> Transport:
