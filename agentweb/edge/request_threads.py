@@ -14,7 +14,7 @@ import django
 from asgiref.sync import ThreadSensitiveContext
 from django.core.handlers.asgi import ASGIHandler
 from django.core.signals import request_started
-from django.db import close_old_connections, reset_queries
+from django.db import close_old_connections, connections, reset_queries
 
 #: Idle threads that are kept; more run while more requests are handled at once.
 KEPT = 16
@@ -36,6 +36,9 @@ class PageHandler(ASGIHandler):
             if len(self._idle) < KEPT:
                 self._idle.append(thread)
             else:
+                # Otherwise its connection is garbage in reference cycles, half a megabyte on
+                # SQLite, until a rare full collection: 200 messages at once left 120 MB.
+                thread.submit(connections.close_all)
                 thread.shutdown(wait=False)
 
 

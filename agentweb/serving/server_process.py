@@ -16,8 +16,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management import CommandError
-from django.core.signals import request_finished
-from django.db import connection, connections
+from django.db import connection
 
 from agentweb import env
 from agentweb.serving import frozen_memory
@@ -35,7 +34,6 @@ def run_server(host: str, port: int, *, started: Callable[[str], None]) -> None:
 
     _demand_free(host, port)
     frozen_memory.limit_arenas()
-    request_finished.connect(_close_connections)
     process = _Process(lambda: started(format_site_url(host, port)))
     address = f"tcp:port={port}:interface={host.replace(':', chr(92) + ':')}"
     server = EdgeServer(
@@ -44,15 +42,6 @@ def run_server(host: str, port: int, *, started: Callable[[str], None]) -> None:
     server.run()
     if process.error is not None:
         raise CommandError(f"the server could not start: {process.error}")
-
-
-def _close_connections(**_: Any) -> None:
-    """Close the connections of a request's thread, which ends with the request.
-
-    Otherwise they are garbage in reference cycles, half a megabyte each on SQLite, until a rare
-    full collection: 200 messages in a few seconds left 120 MB.
-    """
-    connections.close_all()
 
 
 class _Process:
