@@ -143,13 +143,28 @@
   }, { passive: true });
   document.addEventListener("agentweb:stay", () => { follows = false; });
   below.addEventListener("click", () => { follows = true; below.hidden = true; toBottom(); });
+  /** Keep an element in view while what is around it gets its size, until the reader moves. */
+  function holdAt(name) {
+    const place = () => document.getElementById(name)?.scrollIntoView();
+    const sizes = new ResizeObserver(place);
+    const end = () => sizes.disconnect();
+    sizes.observe(transcript);
+    for (const event of ["wheel", "touchstart", "pointerdown", "keydown"]) addEventListener(event, end, { once: true, passive: true });
+    setTimeout(end, 10_000);
+    place();
+  }
   if (transcript) {
     const wanted = new URLSearchParams(location.search).get("m");
     if (wanted && !location.hash && document.getElementById(`m-${wanted}`)) {
       location.replace(`#m-${wanted}`);
     }
-    if (location.hash && document.getElementById(location.hash.slice(1))) follows = false;
-    else toBottom();
+    const goal = location.hash.slice(1);
+    if (goal && document.getElementById(goal)) {
+      follows = false;
+      holdAt(goal);
+    } else {
+      toBottom();
+    }
     let height = transcript.offsetHeight;
     new ResizeObserver(() => {
       const grew = transcript.offsetHeight > height;

@@ -57,6 +57,26 @@
       toLast();
     }
   }
+  // Other words for an earlier message stop the answer on its way, and are sent when it has ended. While messages
+  // wait for that end, the server says what to do with them first.
+  let next = null;
+  const isLive = () => one("#composer-state")?.dataset.live === "yes";
+  document.addEventListener("submit", (event) => {
+    const editor = event.target;
+    if (!editor.matches?.(".editor") || !isLive() || one(".queue li")) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    if (!next) one("#stop")?.click();
+    next = editor;
+    one(".primary", editor).disabled = true;
+  }, true);
+  document.addEventListener("htmx:wsAfterMessage", () => {
+    if (!next || isLive()) return;
+    const editor = next;
+    next = null;
+    one(".primary", editor).disabled = false;
+    if (editor.isConnected) editor.requestSubmit();
+  });
   let moved = null;
   document.addEventListener("htmx:oobBeforeSwap", (event) => {
     const { fragment, target } = event.detail;

@@ -209,7 +209,7 @@ def _build_turn(
         prompt_html=render_plain(text) if text else "",
         files=list_shown_files(prompt.content, files) if prompt else (),
         rounds=tuple(found),
-        **_describe_state(row, has_answer=bool(answers)),
+        **_describe_state(row, has_answer=bool(answers), is_empty=_is_empty(row, found)),
         cost_micros=sum(result.cost_micros for result in results),
         source="\n\n".join(join_text(m.content) for m in answers).strip(),
         prompt_seq=prompt.seq if prompt else None,
@@ -218,15 +218,28 @@ def _build_turn(
     )
 
 
-def _describe_state(row: models.Turn, *, has_answer: bool) -> dict[str, Any]:
+def _is_empty(row: models.Turn, rounds: list[Round]) -> bool:
+    """Return whether a turn completed without a word at its end."""
+    last = rounds[-1] if rounds else Round(0)
+    is_whole = (row.state, row.finish_reason) == ("done", "end_turn")
+    return is_whole and not (last.html or last.tools or last.sources)
+
+
+def _describe_state(row: models.Turn, *, has_answer: bool, is_empty: bool) -> dict[str, Any]:
     """Return the state of a turn and what can be done about it, as fields of `Turn`."""
     return {
         "state": row.state,
         "is_live": row.is_live,
-        "chip": describe_ending(row.state, row.finish_reason, row.error_code),
-        "hint": explain_ending(row.state, row.finish_reason, has_answer=has_answer),
+        "chip": describe_ending(row.state, row.finish_reason, row.error_code)
+        or (_("The answer is empty") if is_empty else ""),
+        "hint": explain_ending(row.state, row.finish_reason, has_answer=has_answer)
+        or (
+            _("The model ended without a word. Try again, or ask in other words.")
+            if is_empty
+            else ""
+        ),
         "is_too_long": (row.state, row.finish_reason) == ("failed", "context"),
-        "can_retry": row.state in CAN_RETRY,
+        "can_retry": row.state in CAN_RETRY or is_empty,
         "error": row.error_text,
         "attempt": row.attempt,
         "max_attempts": conf.max_attempts,

@@ -221,7 +221,7 @@ def test_only_turns_behind_a_number_are_given() -> None:
 @pytest.mark.parametrize(
     ("finish", "words", "can_retry"),
     [
-        (Finish("done", "end_turn"), "", False),
+        (Finish("done", "end_turn"), "The answer is empty", True),
         (Finish("done", "max_tokens"), "Cut at the length limit", False),
         (Finish("failed", "budget", "budget", "No money."), "Over budget", True),
         (Finish("cancelled", "stopped"), "Stopped", True),
