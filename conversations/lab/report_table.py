@@ -138,14 +138,16 @@ def _write_row(cells: Iterable[str]) -> str:
 _MARKDOWN: list[Row] = [
     ("input tokens", _hide_if_ended(lambda r: f"{r.tokens.input / 1e6:.1f} M")),
     ("cost", _hide_if_ended(lambda r: format_dollars(r.total_cost))),
-    ("without caching", _hide_if_ended(lambda r: format_dollars(r.cost_uncached))),
+    ("of it recalls", _hide_if_ended(lambda r: format_dollars(r.recall_cost))),
+    ("times the optimum", _hide_if_ended(lambda r: format_ratio(r.total_cost, r.optimum))),
     ("transformations", lambda r: f"{sum(r.applied.values()):,}"),
     ("turns ended", lambda r: f"{r.ended:,}"),
     ("facts in view", _build_share(lambda r: r.facts, lambda s: s.in_view)),
-    ("or named", _build_share(lambda r: r.facts, lambda s: s.named)),
-    ("recoverable", _build_share(lambda r: r.facts, lambda s: s.recoverable)),
+    ("or usable", _build_share(lambda r: r.facts, lambda s: s.usable)),
     ("sole source in view", _build_share(lambda r: r.sole, lambda s: s.in_view)),
-    ("or named", _build_share(lambda r: r.sole, lambda s: s.named)),
+    ("or usable", _build_share(lambda r: r.sole, lambda s: s.usable)),
+    ("own in view", _build_share(lambda r: r.own, lambda s: s.in_view)),
+    ("own lost", _hide_if_ended(lambda r: f"{r.own.lost:,}")),
     ("violations", lambda r: f"{len(r.violations) + r.overruns:,}"),
 ]
 _TOKENS: list[Row] = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from io import StringIO
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 
 import pytest
@@ -87,8 +87,10 @@ def test_the_readme_has_the_table_of_the_command() -> None:
     assert header[0] in lines
     start = lines.index(header[0])
     assert lines[start + 1] == header[1]
-    rows = [line.split(" | ")[:2] for line in lines[start + 2 : start + 2 + 3 * len(PRESETS)]]
-    windows = ("| 32,000", "| 200,000", "| 1,000,000")
+    table = takewhile(lambda line: line.startswith("|"), lines[start + 2 :])
+    rows = [line.split(" | ")[:2] for line in table]
+    windows = {window for window, _ in rows}
+    assert "| 200,000" in windows
     assert sorted(rows) == sorted([window, f"`{name}`"] for window in windows for name in PRESETS)
 
 

@@ -235,7 +235,7 @@ def test_the_markdown_table_has_a_row_for_each_window_and_policy() -> None:
     cut = simulate_record(record_with_fact(30), world("tool-budget", window=60_000))
     lines = report_table.render_markdown([ended, cut]).splitlines()
     assert len({line.count("|") for line in lines}) == 1
-    assert lines[2].startswith("| 60,000 | `off` | - | - | - | 0 | 1 |")
+    assert lines[2].startswith("| 60,000 | `off` | - | - | - | - | 0 | 1 |")
     assert f"| {report_table.format_dollars(cut.total_cost)} |" in lines[3]
     assert lines[3].endswith(" | 0 |")
     assert report_table.format_ratio(5, 4) == "1.25"
