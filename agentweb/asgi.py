@@ -24,6 +24,7 @@ django_application = make_page_handler()
 from django.conf import settings  # noqa: E402
 from django.http.request import split_domain_port, validate_host  # noqa: E402
 
+from agentweb.edge.charsets import refuse_other_charsets  # noqa: E402
 from agentweb.edge.proxies import apply_forwarded, read_networks  # noqa: E402
 from agentweb.edge.sharing import queue_by_visitor  # noqa: E402
 from conversations.conf import conf  # noqa: E402
@@ -83,7 +84,7 @@ def require_socket_token(application: Application) -> Application:
 
 # The socket itself looks up its person together with what it is opened on.
 sockets: Any = SessionMiddlewareStack(require_socket_token(URLRouter(websocket_urlpatterns)))
-pages = queue_by_visitor(django_application)
+pages = refuse_other_charsets(queue_by_visitor(django_application))
 router: Any = ProtocolTypeRouter({"http": pages, "websocket": require_same_origin(sockets)})
 read_networks(conf.trusted_proxies)
 application = apply_proxy_headers(router)

@@ -12,9 +12,13 @@ from typing import Any
 
 import django
 from asgiref.sync import ThreadSensitiveContext
+from django.core.exceptions import SuspiciousOperation
 from django.core.handlers.asgi import ASGIHandler
 from django.core.signals import request_started
 from django.db import close_old_connections, connections, reset_queries
+from django.http import HttpResponseBadRequest
+
+from agentweb.edge.error_responses import describe_status, make_headers
 
 #: Idle threads that are kept; more run while more requests are handled at once.
 KEPT = 16
@@ -40,6 +44,14 @@ class PageHandler(ASGIHandler):
                 # SQLite, until a rare full collection: 200 messages at once left 120 MB.
                 thread.submit(connections.close_all)
                 thread.shutdown(wait=False)
+
+    def create_request(self, scope: Any, body_file: Any) -> Any:
+        """Make the request; one whose query cannot be read is answered 400, as by a view."""
+        try:
+            return super().create_request(scope, body_file)
+        except SuspiciousOperation:
+            headers = {name.decode(): value.decode() for name, value in make_headers()}
+            return None, HttpResponseBadRequest(describe_status(400), headers=headers)
 
 
 def make_page_handler() -> PageHandler:
