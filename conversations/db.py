@@ -1,4 +1,4 @@
-"""Database access from coroutines: a bounded pool of threads, one connection each.
+"""Database access: a bounded pool of threads for coroutines, and transactions that are retried.
 
 Channels' default runs all turns and sockets of a process on one thread, and a separate thread
 context per turn leaks connections; a pool of eight threads avoids both. On SQLite, which has one
@@ -12,25 +12,38 @@ a page that waits too long for its handshake retries, and retries would soon tak
 Snapshots are read for a few pages at a time, because every thread that renders delays the loop, and
 not at all for a page that is gone. A reader that holds a lock while it reads acquires a page slot
 first.
+
+PostgreSQL ends one of two transactions that wait for each other, or that cannot be put in an order.
+Nothing of it was done, so `transact` does it again. In another's transaction it cannot, and leaves
+that to the outermost one.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import random
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from functools import partial
+from functools import partial, wraps
 from typing import ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from asgiref.sync import sync_to_async
-from django.db import close_old_connections, connection
+from django.db import OperationalError, close_old_connections, connection, transaction
+
+logger = logging.getLogger("agentweb.db")
 
 P = ParamSpec("P")
 T = TypeVar("T")
 THREADS = 3 if connection.vendor == "sqlite" else 8
 HANDSHAKE_THREADS, PAGE_THREADS = 2, 3
+#: Most retries of a transaction, and the longest pause in seconds before the first; it doubles.
+RETRIES, PAUSE = 3, 0.05
+#: SQLSTATE of a deadlock and of a serialization failure.
+_CONFLICTS = ("40P01", "40001")
 _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="db")
 _heartbeats = ThreadPoolExecutor(1, thread_name_prefix="signs")
 _handshakes = ThreadPoolExecutor(HANDSHAKE_THREADS, thread_name_prefix="doors")
@@ -85,3 +98,36 @@ def _call_with_connection(function: Callable[P, T], *args: P.args, **kwargs: P.k
         return function(*args, **kwargs)
     finally:
         close_old_connections()
+
+
+def transact(function: Callable[P, T]) -> Callable[P, T]:
+    """Run a function in one transaction, and again if the database ended it for another one.
+
+    The function must not do anything but database work, and take no iterator, so that it can be
+    run again. What fails for good raises what failed last.
+    """
+
+    @wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        is_outermost = not connection.in_atomic_block
+        for pause in [PAUSE * 2**at for at in range(RETRIES)] if is_outermost else ():
+            try:
+                with transaction.atomic():
+                    return function(*args, **kwargs)
+            except OperationalError as error:
+                if not _is_conflict(error):
+                    raise
+                logger.warning("%s is run again: %s", function.__name__, _first_line(error))
+            time.sleep(random.uniform(0, pause))  # noqa: S311
+        with transaction.atomic():
+            return function(*args, **kwargs)
+
+    return run
+
+
+def _is_conflict(error: OperationalError) -> bool:
+    return getattr(error.__cause__, "sqlstate", None) in _CONFLICTS
+
+
+def _first_line(error: OperationalError) -> str:
+    return str(error).partition("\n")[0]

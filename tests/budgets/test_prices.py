@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from conversations.budgets.prices import filter_prices_at
+from conversations.agent.usage import Usage
+from conversations.budgets.prices import filter_prices_at, load_price_list
 from conversations.models import ModelPrice
 from tests.support import stored_turns
 
@@ -26,3 +27,5 @@ def test_at_the_moment_of_a_change_the_new_price_alone_is_in_force() -> None:
     moment = timedelta(microseconds=1)
     for at, row in ((change - moment, old), (change, new), (change + moment, new)):
         assert filter_prices_at(at).get(model=old.model, kind="output", above_tokens=0) == row
+        usage = Usage(0, 1_000_000, 0, 0, 0)
+        assert load_price_list(old.model_id, at).cost(usage) == row.micros_per_million
