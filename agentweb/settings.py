@@ -155,6 +155,8 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "agentweb.site.middleware.run_in_one_thread",
 ]
+#: The check looks for Django's two middlewares by name; `Security` and `NoFrames` are subclasses.
+SILENCED_SYSTEM_CHECKS = ["security.W001", "security.W002"]
 ROOT_URLCONF = "agentweb.urls"
 ASGI_APPLICATION = "agentweb.asgi.application"
 TEMPLATES: list[dict[str, Any]] = [
