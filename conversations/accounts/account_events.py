@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 
 from conversations.accounts.account_mail import send_account_mail
 from conversations.accounts.preferences import read_preferences
+from conversations.db import transact
 from conversations.models import AccountEvent, User
 
 Kind = AccountEvent.Kind
@@ -19,7 +20,7 @@ KEPT_FOR = timedelta(days=90)
 MOST_SHOWN = 12
 
 
-@transaction.atomic
+@transact
 def record_event(*, user: User, kind: Kind, peer: str = "") -> AccountEvent:
     """Record an event; after the transaction the person is told by mail, where there is one."""
     event = AccountEvent.objects.create(user=user, kind=kind, peer=peer[:64], at=timezone.now())

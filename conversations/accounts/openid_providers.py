@@ -22,10 +22,10 @@ from typing import Any
 from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.contrib.auth.models import Group
-from django.db import transaction
 
 from conversations.accounts.people import end_sessions
 from conversations.accounts.roles import ROLES
+from conversations.db import transact
 from conversations.models import User
 
 logger = logging.getLogger("agentweb.log_ins")
@@ -92,7 +92,7 @@ def find_linked_user(provider: OpenIdProvider, claims: Mapping[str, Any]) -> Use
     raise SignInRefused("taken")
 
 
-@transaction.atomic
+@transact
 def sync_groups(provider: OpenIdProvider, user: User, claims: Mapping[str, Any]) -> None:
     """Put the person into the mapped groups that the claim names, and out of the others."""
     values = read_claim_values(provider, claims)
@@ -124,7 +124,7 @@ def read_account_facts(account: SocialAccount) -> dict[str, Any]:
     return dict(stored.extra_data) if stored is not None else {}
 
 
-@transaction.atomic
+@transact
 def close_account(account: SocialAccount) -> None:
     """End the sessions and the account of a person whom the provider no longer sends."""
     user = User.objects.select_for_update().get(pk=account.user_id)
@@ -136,7 +136,7 @@ def close_account(account: SocialAccount) -> None:
     logger.warning("the account %s was closed by its provider", user.public_id)
 
 
-@transaction.atomic
+@transact
 def open_account(account: SocialAccount) -> bool:
     """Open an account again that its provider closed; False if an administrator closed it."""
     row = SocialAccount.objects.select_for_update().get(pk=account.pk)

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.core import signing
-from django.db import transaction
 
 from conversations.accounts.account_events import Kind, record_event
 from conversations.accounts.preferences import Preferences, merge_preferences, read_preferences
 from conversations.conf import conf
+from conversations.db import transact
 from conversations.models import Conversation, User
 
 _EMAIL_SALT = "agentweb.email_address"
 
 
-@transaction.atomic
+@transact
 def save_administrator(*, username: str, password: str) -> User:
     """Create an administrator, or set an existing one's password."""
     user = User.objects.filter(username=username).first() or User(username=username)
@@ -26,7 +26,7 @@ def save_administrator(*, username: str, password: str) -> User:
     return user
 
 
-@transaction.atomic
+@transact
 def save_preferences(*, user_id: int, changes: Mapping[str, Any]) -> None:
     """Change some preferences and leave the others as they are; raises PreferenceError."""
     user = User.objects.select_for_update().only("preferences").get(pk=user_id)
@@ -34,7 +34,7 @@ def save_preferences(*, user_id: int, changes: Mapping[str, Any]) -> None:
     user.save(update_fields=["preferences"])
 
 
-@transaction.atomic
+@transact
 def end_sessions(*, user_id: int) -> User:
     """End all sessions of a person; the view stores the new hash in the current one."""
     user = User.objects.select_for_update().get(pk=user_id)
@@ -58,7 +58,7 @@ def read_email_token(user: User, token: str) -> str:
     return str(address) if (owner_id, present) == (user.pk, user.email) else ""
 
 
-@transaction.atomic
+@transact
 def change_email(*, user_id: int, address: str, peer: str) -> None:
     """Store a proven address; the old one is told."""
     user = User.objects.select_for_update().get(pk=user_id)

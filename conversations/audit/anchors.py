@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError
 from django.db.models import F
 from django.utils import timezone
 
@@ -27,6 +27,7 @@ from conversations.audit.anchor_file import (
     find_anchor_path,
     lock_anchor_file,
 )
+from conversations.db import transact
 from conversations.log.findings import split_chunks
 from conversations.models import AnchorMark, Conversation, SiteChain
 
@@ -72,7 +73,7 @@ def _anchor_quietly() -> int:
         return 0
 
 
-@transaction.atomic
+@transact
 def anchor_heads(*, now: datetime | None = None) -> int:
     """Anchor the chains that have grown; return how many. Raises AnchorError."""
     path = find_anchor_path()
@@ -84,7 +85,7 @@ def anchor_heads(*, now: datetime | None = None) -> int:
         return _write_anchors(mark, file, now or timezone.now())
 
 
-@transaction.atomic
+@transact
 def start_new_file(*, reason: str, now: datetime | None = None) -> int:
     """Start a new file with all chains, because the previous one is lost, and record the reason."""
     path = find_anchor_path()
@@ -100,7 +101,7 @@ def start_new_file(*, reason: str, now: datetime | None = None) -> int:
         return _write_anchors(mark, file, now or timezone.now(), reason=reason)
 
 
-@transaction.atomic
+@transact
 def record_restore(*, reason: str, now: datetime | None = None) -> int:
     """Record that a backup was restored; anchors made after the backup no longer count."""
     path = find_anchor_path()

@@ -14,7 +14,6 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import Group
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
-from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Greatest
 from django.utils import timezone
@@ -22,6 +21,7 @@ from django.utils import timezone
 from conversations.budgets.reconciliation import compute_totals
 from conversations.budgets.units import show_amount
 from conversations.conf import conf
+from conversations.db import transact
 from conversations.log.chain import append_row, lock_site_chain
 from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry, User
 from conversations.models.budgets import MOST
@@ -33,7 +33,7 @@ class BudgetError(Exception):
     code = "budget_change"
 
 
-@transaction.atomic
+@transact
 def set_limit(
     *,
     kind: str,
@@ -72,7 +72,7 @@ def set_limit(
     return _save_budget(budget)
 
 
-@transaction.atomic
+@transact
 def grant_more(
     *,
     budget: Budget,
@@ -114,7 +114,7 @@ def grant_more(
     return grant
 
 
-@transaction.atomic
+@transact
 def correct_window(
     *,
     window_id: int,
@@ -143,7 +143,7 @@ def correct_window(
     return _append_adjustment(window, amount, reason, actor, form)
 
 
-@transaction.atomic
+@transact
 def rebuild_window(*, window_id: int, reason: str, actor: User | None = None) -> bool:
     """Set a window to the sums of its entries, on record; False where it had them already."""
     reason = _clean_reason(reason)
@@ -159,7 +159,7 @@ def rebuild_window(*, window_id: int, reason: str, actor: User | None = None) ->
     return True
 
 
-@transaction.atomic
+@transact
 def set_exempt(*, user: User, is_exempt: bool, reason: str, actor: User) -> bool:
     """Exempt a person from budgets or revoke that, on record; False where nothing changed."""
     reason = _clean_reason(reason)

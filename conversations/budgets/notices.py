@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -32,6 +31,7 @@ from conversations.budgets.status import (
 from conversations.budgets.units import MONEY, CallSize
 from conversations.conf import conf
 from conversations.context.view import wire
+from conversations.db import transact
 from conversations.log.context_size import count_context_tokens
 from conversations.models import BudgetWindow, Conversation, Crossing, Reservation, User
 
@@ -169,7 +169,7 @@ def list_notices(user_id: int, now: datetime | None = None) -> tuple[Notice, ...
     return _build_notices(found, statuses, windows, used_up)
 
 
-@transaction.atomic
+@transact
 def dismiss_notice(*, user_id: int, name: str) -> bool:
     """Store that a present notice was dismissed; False if there is none of that name.
 

@@ -16,6 +16,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from conversations.db import transact
 from conversations.models import ApiModel, ModelPrice
 from conversations.models.catalogue import MOST_RATE
 
@@ -49,7 +50,7 @@ class NewPrice:
         return f"{self.model} {self.kind}{tier}"
 
 
-@transaction.atomic
+@transact
 def load_prices(*, rows: Iterable[NewPrice], dry_run: bool = False) -> list[str]:
     """Load prices, all or none, and return the changes as texts; `dry_run` rolls back."""
     now = timezone.now()
@@ -98,7 +99,7 @@ def _demand_possible(new: NewPrice) -> None:
         raise PriceError(f"{new}: the price or its tier is not possible.")
 
 
-@transaction.atomic
+@transact
 def refresh_models(*, facts: Iterable[ModelFacts], dry_run: bool = False) -> list[str]:
     """Store what the API reports of models, and return the changes as texts."""
     changes = []

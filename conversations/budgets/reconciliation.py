@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from django.db import transaction
 from django.db.models import BigIntegerField, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce, Least
 
 from conversations.budgets.units import UNITS
+from conversations.db import transact
 from conversations.log.findings import DAMAGE, Problem, describe_error
 from conversations.models import BudgetWindow, LedgerEntry, Reservation
 
@@ -28,7 +28,7 @@ def check_windows() -> Iterator[Problem]:
             yield Problem("budgetwindow", str(key), f"cannot be read: {describe_error(error)}")
 
 
-@transaction.atomic
+@transact
 def check_window(key: int) -> list[Problem]:
     """Compare one window's totals with its entries, and the entries with their calls."""
     window = BudgetWindow.objects.select_for_update().get(pk=key)

@@ -25,6 +25,7 @@ from conversations.context.tokens.images import TYPES as IMAGES
 from conversations.context.tokens.media import Media, MediaError
 from conversations.context.view import attachment_refs, wire
 from conversations.context.view.view import Message as ViewMessage
+from conversations.db import transact
 from conversations.files.file_texts import clean_display_name, explain_media_error
 from conversations.log.erase_functions import erase_texts
 from conversations.log.named_texts import expand_attachments
@@ -45,7 +46,7 @@ class AttachmentError(Exception):
         self.code, self.text = code, text
 
 
-@transaction.atomic
+@transact
 def store_attachment(
     *, owner_id: int, name: str, data: bytes, is_typed: bool = False
 ) -> Attachment:

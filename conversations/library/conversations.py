@@ -14,6 +14,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from conversations.conf import conf
+from conversations.db import transact
 from conversations.log.chain import lock_conversation
 from conversations.log.page_version import raise_version
 from conversations.log.search_index import index_title
@@ -32,7 +33,7 @@ class LibraryError(Exception):
         self.code, self.text = code, text
 
 
-@transaction.atomic
+@transact
 def rename_conversation(*, conversation: Conversation, title: str) -> str:
     """Store another title on one line and return it as stored; raises LibraryError."""
     title = " ".join(make_storable(title).split())
@@ -78,13 +79,13 @@ def delete_conversation(*, conversation: Conversation) -> Turn | None:
     return turn
 
 
-@transaction.atomic
+@transact
 def restore_conversation(*, conversation: Conversation) -> None:
     """Restore the conversation from the trash, unchanged."""
     _update(lock_conversation(conversation.pk), deleted_at=None, erase_at=None)
 
 
-@transaction.atomic
+@transact
 def empty_trash(*, owner_id: int, public_id: UUID | None = None) -> None:
     """Make the owner's trash, or one conversation in it, due for erasure now."""
     rows = Conversation.objects.filter(owner_id=owner_id).exclude(deleted_at=None)

@@ -11,9 +11,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import connection
 from django.utils import timezone
 
+from conversations.db import transact
 from conversations.log.chain import append_rows, lock_site_chain
 from conversations.models import ErasedDigests, ErasureProof
 from conversations.operations.leftovers import backups, phrases, places
@@ -102,7 +103,7 @@ def _search_everywhere(wanted: places.Wanted, backup: Path | None) -> list[place
     return found
 
 
-@transaction.atomic
+@transact
 def _record(
     rows: list[ErasedDigests],
     sought: list[tuple[set[bytes], set[bytes]]],

@@ -9,6 +9,7 @@ from django.db import transaction
 from conversations.context.policy.policy import Policy, dump_policy
 from conversations.context.view import attachment_refs, edits, wire
 from conversations.context.view.edits import Transformation as Change
+from conversations.db import transact
 from conversations.log.chain import append_row, lock_conversation
 from conversations.log.leases import Lease, hold_lease
 from conversations.log.search_index import index_messages
@@ -46,7 +47,7 @@ def append_message(
     return row
 
 
-@transaction.atomic
+@transact
 def store_results(*, lease: Lease, content: str, estimate: int) -> Message:
     """Append the results message of the live turn, and let the turn run again."""
     hold_lease(lease, state="running")
@@ -59,7 +60,7 @@ def store_results(*, lease: Lease, content: str, estimate: int) -> Message:
     )
 
 
-@transaction.atomic
+@transact
 def record_transformation(
     *, lease: Lease, change: Change, policy: Policy, summary_call: int | None
 ) -> Transformation:

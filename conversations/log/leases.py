@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db import transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from conversations.agent.stop import Stopped
 from conversations.conf import conf
+from conversations.db import transact
 from conversations.log.page_version import Step, raise_version
 from conversations.models import ALLOWED, LIVE, Turn
 
@@ -53,7 +53,7 @@ def read_lease_duration() -> timedelta:
     return timedelta(seconds=conf.lease_seconds)
 
 
-@transaction.atomic
+@transact
 def claim_turn(*, turn_id: int, owner: str) -> Lease | None:
     """Claim a waiting turn; None if another worker has it or nothing is left to do."""
     claim = {
@@ -96,7 +96,7 @@ def release_turn(turn: Turn, **changes: Any) -> None:
     turn.save()
 
 
-@transaction.atomic
+@transact
 def hand_over_turn(*, lease: Lease) -> None:
     """Release a turn between two calls, because this worker is shutting down."""
     hold_lease(lease, state="running", retry_at=None)
@@ -120,14 +120,14 @@ def hold_lease(lease: Lease, *, state: str | None = None, **changes: Any) -> Non
         raise Stopped("lease")
 
 
-@transaction.atomic
+@transact
 def renew_lease(*, lease: Lease) -> bool:
     """Renew the lease; return whether a stop was requested."""
     hold_lease(lease)
     return Turn.objects.filter(pk=lease.turn_id, stop_requested_at__isnull=False).exists()
 
 
-@transaction.atomic
+@transact
 def start_backoff(*, lease: Lease, attempt: int, seconds: float) -> None:
     """Enter the state `backoff`, which pages show, until the next attempt."""
     hold_lease(
@@ -139,7 +139,7 @@ def start_backoff(*, lease: Lease, attempt: int, seconds: float) -> None:
     raise_version(lease.conversation_id)
 
 
-@transaction.atomic
+@transact
 def end_backoff(*, lease: Lease, attempt: int) -> None:
     """Return to the running state after a backoff."""
     hold_lease(lease, state="running", attempt=attempt, retry_at=None)

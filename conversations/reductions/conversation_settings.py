@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db import transaction
 from django.utils import timezone
 
 from conversations.agent.prices import PriceList
@@ -20,6 +19,7 @@ from conversations.context.policy.policy import Policy
 from conversations.context.view import wire
 from conversations.context.view.cost_decision import Rates
 from conversations.context.view.view import Message
+from conversations.db import transact
 from conversations.log.chain import lock_conversation
 from conversations.log.page_version import raise_locked
 from conversations.log.path import read_path
@@ -129,7 +129,7 @@ def find_effort(conversation: Conversation, model: str) -> str:
     return choose_effort(model, wanted)
 
 
-@transaction.atomic
+@transact
 def change_settings(
     *,
     conversation_id: int,
@@ -150,7 +150,7 @@ def change_settings(
     return conversation
 
 
-@transaction.atomic
+@transact
 def change_model(*, conversation_id: int, model: str = "", effort: str | None = None) -> None:
     """Store another model or level as `change_settings` does; "" and None: unchanged."""
     conversation = lock_conversation(conversation_id)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from django.db import transaction
 from django.db.models import Max
 
 from conversations.context.policy.policy import Policy, keep_whole
 from conversations.context.view.edits import Transformation as Change
 from conversations.context.view.edits import Trigger
+from conversations.db import transact
 from conversations.log.chain import lock_conversation
 from conversations.log.contents import read_contents
 from conversations.log.turn_state import load_state
@@ -49,7 +49,7 @@ def apply_wish(policy: Policy, conversation: Conversation, turn: int) -> Policy:
     return keep_whole(policy) if is_in_full(conversation, turn) else policy
 
 
-@transaction.atomic
+@transact
 def choose_in_full(
     *, conversation_id: int, actor_id: int, choice: FullChoice
 ) -> Transformation | None:

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from django.db import transaction
-
 from conversations.context.steps import by_hand
 from conversations.context.steps.exclude import exclude_targets
 from conversations.context.steps.kinds import KINDS
@@ -23,6 +21,7 @@ from conversations.context.view import edits
 from conversations.context.view.edits import SpliceBlocks, SpliceMessages, Trigger
 from conversations.context.view.edits import Transformation as Change
 from conversations.context.view.view import Block, Message, View
+from conversations.db import transact
 from conversations.log.chain import lock_conversation
 from conversations.log.path import fold_entry, read_path
 from conversations.models import Conversation, Transformation
@@ -41,7 +40,7 @@ _STEPS = {"results": by_hand.compact_by_hand, "turns": by_hand.drop_turns_by_han
 _MOVED = "The conversation went on since then, so this can no longer be taken back."
 
 
-@transaction.atomic
+@transact
 def compact_now(
     *,
     conversation_id: int,
@@ -63,7 +62,7 @@ def compact_now(
     return record_change(conversation, change, actor_id)
 
 
-@transaction.atomic
+@transact
 def exclude_originals(*, conversation_id: int, actor_id: int, ids: Sequence[str]) -> Transformation:
     """Replace originals by a notice; raises ManualChangeError."""
     conversation = lock_conversation(conversation_id)
@@ -84,7 +83,7 @@ def exclude_originals(*, conversation_id: int, actor_id: int, ids: Sequence[str]
     return record_change(conversation, change, actor_id)
 
 
-@transaction.atomic
+@transact
 def include_originals(
     *, conversation_id: int, actor_id: int, ids: Sequence[str]
 ) -> Transformation | None:
@@ -94,7 +93,7 @@ def include_originals(
     return restore_originals(conversation, parse_targets(_read_log(conversation), ids), actor_id)
 
 
-@transaction.atomic
+@transact
 def edit_summary(
     *, conversation_id: int, actor_id: int, seq: int, text: str
 ) -> Transformation | None:
@@ -124,7 +123,7 @@ def build_rewording(conversation: Conversation, seq: int, text: str, setting: st
     return change
 
 
-@transaction.atomic
+@transact
 def undo_change(*, conversation_id: int, actor_id: int, seq: int) -> Transformation:
     """Return to the view before a person's change, as long as nothing followed it."""
     conversation = lock_conversation(conversation_id)

@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from django.db import transaction
-
 from conversations import models
 from conversations.conf import conf
 from conversations.context.errors import RuleError
 from conversations.context.steps.pinned import Pin, estimate_pins, find_originals, find_pin
 from conversations.context.steps.restore import build_restore
 from conversations.context.view.view import Message, View
+from conversations.db import transact
 from conversations.log.chain import append_row, lock_conversation
 from conversations.log.contents import read_contents
 from conversations.log.path import fold_entry, read_path
@@ -29,7 +28,7 @@ from conversations.reductions.record_change import ManualChangeError, record_cha
 MOST_AT_ONCE = 1_000
 
 
-@transaction.atomic
+@transact
 def pin_originals(
     *, conversation_id: int, actor_id: int, ids: Sequence[str]
 ) -> Transformation | None:
@@ -63,7 +62,7 @@ def restore_originals(
     return record_change(conversation, change, actor_id) if change is not None else None
 
 
-@transaction.atomic
+@transact
 def unpin_originals(*, conversation_id: int, actor_id: int, ids: Sequence[str]) -> None:
     """Unpin originals; the view does not change."""
     conversation = lock_conversation(conversation_id)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db import transaction
 from django.utils import timezone
 
 from conversations.agent.ports import Refused, Sending, Sent
@@ -22,6 +21,7 @@ from conversations.context.steps.summary import Summarising
 from conversations.context.steps.summary_checks import SummaryFlaw
 from conversations.context.view.edits import Transformation as Change
 from conversations.context.view.edits import build_unapplied
+from conversations.db import transact
 from conversations.log.append import append_change
 from conversations.log.chain import lock_conversation
 from conversations.log.leases import Lease
@@ -53,7 +53,7 @@ class SummaryRequest:
     steps: Summarising
 
 
-@transaction.atomic
+@transact
 def request_summary(*, conversation_id: int, actor_id: int, target: int = 0) -> tuple[int, bool]:
     """Record that a summary, or a new wording of entry `target`, is requested.
 
@@ -93,7 +93,7 @@ def read_request(*, proposal_id: int) -> SummaryRequest | None:
     return SummaryRequest(proposal_id, lease, _build_steps(conversation, proposal.target))
 
 
-@transaction.atomic
+@transact
 def open_summary_call(*, request: SummaryRequest, sending: Sending) -> Sent:
     """Record a call for the request and hold its highest cost; raises Refused."""
     row = lock_for_side_call(request.lease.conversation_id)
@@ -105,7 +105,7 @@ def open_summary_call(*, request: SummaryRequest, sending: Sending) -> Sent:
     return sent
 
 
-@transaction.atomic
+@transact
 def store_answer(
     *, proposal_id: int, text: str = "", reason: str = "", change: Change | None
 ) -> None:
@@ -121,7 +121,7 @@ def store_answer(
         _record_rejection(conversation, proposal, change)
 
 
-@transaction.atomic
+@transact
 def apply_proposal(*, conversation_id: int, actor_id: int, digest: str) -> Transformation:
     """Apply the proposed summary exactly as shown; raises ManualChangeError."""
     conversation = lock_conversation(conversation_id)
@@ -134,7 +134,7 @@ def apply_proposal(*, conversation_id: int, actor_id: int, digest: str) -> Trans
     return row
 
 
-@transaction.atomic
+@transact
 def discard_proposal(*, conversation_id: int) -> None:
     """Drop the proposal; an accepted text that is not wanted is recorded as rejected."""
     conversation = lock_conversation(conversation_id)

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -19,6 +18,7 @@ from conversations.agent.approval_rules import ApprovalQuestion
 from conversations.agent.stop import Stopped
 from conversations.conf import conf
 from conversations.context.view import wire
+from conversations.db import transact
 from conversations.log.chain import append_row, lock_conversation
 from conversations.log.leases import Lease, hold_lease, release_turn
 from conversations.log.page_version import raise_version
@@ -37,7 +37,7 @@ class ApprovalError(Exception):
         return self.text
 
 
-@transaction.atomic
+@transact
 def ask_person(*, lease: Lease, questions: Sequence[ApprovalQuestion]) -> None:
     """Store the questions and release the turn; raises Stopped when a stop came first."""
     hold_lease(lease, state="approval_wait")
@@ -67,7 +67,7 @@ def ask_person(*, lease: Lease, questions: Sequence[ApprovalQuestion]) -> None:
     raise_version(lease.conversation_id)
 
 
-@transaction.atomic
+@transact
 def decide_approval(
     *, conversation: Conversation, approval_id: int, digest: str, verdict: str, actor_id: int
 ) -> Turn:
@@ -93,7 +93,7 @@ def decide_approval(
     return turn
 
 
-@transaction.atomic
+@transact
 def expire_approvals(*, turn_id: int) -> Turn | None:
     """Close the expired questions of a turn and return it; None when there are none."""
     turn = _lock_turn(turn_id)

@@ -13,6 +13,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from conversations.conf import conf
+from conversations.db import transact
 from conversations.log.contents import read_contents
 from conversations.models import Conversation, MailAccount, User
 from conversations.toolbox.secrets import SecretUnreadable, seal, unseal
@@ -27,7 +28,7 @@ class AccountRefused(Exception):
     code = "mail_account_refused"
 
 
-@transaction.atomic
+@transact
 def add_mail_account(*, owner_id: int, account: Account) -> MailAccount:
     """Store an account with its secret sealed; raises AccountRefused."""
     # The lock on the person's row serialises concurrent additions.
@@ -51,7 +52,7 @@ def add_mail_account(*, owner_id: int, account: Account) -> MailAccount:
     return row
 
 
-@transaction.atomic
+@transact
 def change_mail_account(*, owner_id: int, public_id: UUID, account: Account) -> None:
     """Change an account's name, usual folder and secret; raises AccountRefused."""
     row = MailAccount.objects.select_for_update().get(owner_id=owner_id, public_id=public_id)
@@ -64,20 +65,20 @@ def change_mail_account(*, owner_id: int, public_id: UUID, account: Account) -> 
         raise AccountRefused("You have an account of this name already.") from error
 
 
-@transaction.atomic
+@transact
 def remove_mail_account(*, owner_id: int, public_id: UUID) -> bool:
     """Delete an account and its secret; return whether it existed."""
     count, _ = MailAccount.objects.filter(owner_id=owner_id, public_id=public_id).delete()
     return count > 0
 
 
-@transaction.atomic
+@transact
 def remove_mail_accounts(*, owner_id: int) -> None:
     """Delete all accounts of a person, as part of erasing their data."""
     MailAccount.objects.filter(owner_id=owner_id).delete()
 
 
-@transaction.atomic
+@transact
 def renew_mail_secret(*, owner_id: int, name: str, secret: str) -> None:
     """Store the refresh token that a provider issued in place of the old one."""
     rows = MailAccount.objects.select_for_update().filter(owner_id=owner_id, name=name)
@@ -86,7 +87,7 @@ def renew_mail_secret(*, owner_id: int, name: str, secret: str) -> None:
         row.save(update_fields=["sealed_secret"])
 
 
-@transaction.atomic
+@transact
 def record_mail_use(*, owner_id: int, name: str, problem: str) -> None:
     """Store when an account was used last, and the error, "" for none."""
     MailAccount.objects.filter(owner_id=owner_id, name=name).update(

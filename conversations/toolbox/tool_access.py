@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from django.contrib.auth.models import Group
-from django.db import transaction
 from django.db.models import Q
 
 from conversations.conf import conf
+from conversations.db import transact
 from conversations.log.chain import lock_conversation
 from conversations.log.contents import read_contents
 from conversations.log.settings_version import kept_by_settings
@@ -79,7 +79,7 @@ def _list_rules(owner_id: int) -> tuple[ToolRule, ...]:
     return tuple(ToolRule.objects.filter(Q(group=None) | Q(group__in=groups)))
 
 
-@transaction.atomic
+@transact
 def switch_tools(*, conversation_id: int, on: Collection[str], off: Collection[str]) -> None:
     """Switch these tools on and those off; others stay unchanged.
 
@@ -94,7 +94,7 @@ def switch_tools(*, conversation_id: int, on: Collection[str], off: Collection[s
     )
 
 
-@transaction.atomic
+@transact
 def choose_web_search(*, conversation_id: int, choice: str) -> None:
     """Store the person's choice about web search; the envelope of each call records its effect."""
     conversation = lock_conversation(conversation_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import connection
 
 from conversations.agent.ports import Ending, Sending, Sent
 from conversations.agent.stop import Stopped
@@ -23,6 +23,7 @@ from conversations.context.view.cache_breakpoints import Lifetime
 from conversations.context.view.envelope import Envelope as Parameters
 from conversations.context.view.envelope import count_searches, join_body
 from conversations.context.view.view import Message as ViewMessage
+from conversations.db import transact
 from conversations.log.append import append_message
 from conversations.log.chain import append_row, lock_conversation
 from conversations.log.leases import Lease, hold_lease
@@ -52,7 +53,7 @@ class Timing:
     duration: int
 
 
-@transaction.atomic
+@transact
 @reading_settings()
 def open_call(*, lease: Lease, sending: Sending) -> Sent:
     """Record a call of a live turn and hold the most it can cost; raises Refused and Stopped."""
@@ -142,7 +143,7 @@ def _find_last_number(turn_id: int) -> int:
         return int(cursor.fetchone()[0] or 0)
 
 
-@transaction.atomic
+@transact
 @reading_settings()
 def close_call(
     *, lease: Lease, call_id: int, ending: Ending, timing: Timing, effects: dict[str, str]

@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from django.db import transaction
 from django.db.models import Model, Q
 
+from conversations.db import transact
 from conversations.log.chain import append_rows
 from conversations.log.search_index import index_messages, index_title
 from conversations.models import (
@@ -35,7 +35,7 @@ M = TypeVar("M", bound=Model)
 _OWN = frozenset(("id", "conversation_id", "link", "chain", "public_id", "client_id"))
 
 
-@transaction.atomic
+@transact
 def fork_conversation(*, turn: Turn) -> Conversation:
     """Copy a conversation up to the end of a turn; raises SendError while that turn runs."""
     row = lock_for_send(turn.conversation)

@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import TypeGuard
 from uuid import UUID
 
-from django.db import transaction
-
 from conversations.conf import conf
+from conversations.db import transact
 from conversations.files.attachments import detach_files
 from conversations.log.chain import lock_conversation
 from conversations.log.page_version import lock_and_raise, raise_version
@@ -59,7 +58,7 @@ def enqueue_prompt(row: Conversation, prompt: Prompt) -> QueuedPrompt:
     )
 
 
-@transaction.atomic
+@transact
 def start_next_prompt(*, conversation_id: int) -> Turn | None:
     """Make the first waiting message the next turn, after a turn has just ended."""
     return open_next_prompt(lock_and_raise(conversation_id))
@@ -73,7 +72,7 @@ def open_next_prompt(row: Conversation) -> Turn | None:
     return _open_queued(row, queued)
 
 
-@transaction.atomic
+@transact
 def send_next_prompt(*, conversation: Conversation) -> Turn | None:
     """Send the first waiting message now; None if none waits any more."""
     row = lock_for_send(conversation)
@@ -85,7 +84,7 @@ def send_next_prompt(*, conversation: Conversation) -> Turn | None:
     return _open_queued(row, queued)
 
 
-@transaction.atomic
+@transact
 def withdraw_prompt(*, conversation: Conversation, client_id: UUID) -> bool:
     """Remove a message from the queue and keep its files unsent; False if it waits no more."""
     row = lock_conversation(conversation.pk)

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from django.db import transaction
 from django.utils import timezone
 
 from conversations.agent.ports import Ending, Refused
 from conversations.budgets.admission import build_inactive_refusal
 from conversations.conf import conf
+from conversations.db import transact
 from conversations.models import LIVE, ApiCall, Conversation
 from conversations.turns import calls
 from conversations.turns.calls import Timing
@@ -36,7 +36,7 @@ def lock_for_side_call(conversation_id: int) -> Conversation:
     return row
 
 
-@transaction.atomic
+@transact
 def close_side_call(*, call_id: int, ending: Ending, timing: Timing) -> None:
     """Settle the call, unless it was closed before."""
     found = _lock_open_call(call_id)
@@ -57,7 +57,7 @@ def close_lost_side_calls(*, everything: bool = False, now: datetime | None = No
     return sum(_close_lost(key) for key in list(rows.values_list("pk", flat=True)))
 
 
-@transaction.atomic
+@transact
 def _close_lost(call_id: int) -> bool:
     found = _lock_open_call(call_id)
     if found is not None:

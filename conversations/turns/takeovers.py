@@ -9,7 +9,6 @@ is given up.
 
 from __future__ import annotations
 
-from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -17,6 +16,7 @@ from django.utils import timezone
 from conversations.agent.tool_calls import CUT_SHORT
 from conversations.context.view import wire
 from conversations.context.view.view import Message as ViewMessage
+from conversations.db import transact
 from conversations.log.append import append_message
 from conversations.log.chain import lock_conversation
 from conversations.log.leases import RELEASED, release_turn
@@ -52,7 +52,7 @@ def list_claimable_turns() -> list[int]:
     return list(rows.order_by("pk").values_list("pk", flat=True))
 
 
-@transaction.atomic
+@transact
 def take_over_turn(*, turn_id: int, everything: bool = False) -> Turn | None:
     """Take a turn from a dead worker and release or end it; None if its worker lives."""
     # Without a key lock: whoever has locked the conversation may be inserting a row that references

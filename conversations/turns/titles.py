@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.db import transaction
 from django.utils import timezone
 
 from conversations.agent.ports import Refused, Sending, Sent
 from conversations.budgets.prices import find_enabled_model, load_price_list
 from conversations.conf import conf
+from conversations.db import transact
 from conversations.log.leases import Lease
 from conversations.log.page_version import raise_version
 from conversations.log.search_index import extract_visible_text, index_title
@@ -47,7 +47,7 @@ def find_opening(turn_id: int) -> Opening | None:
     return Opening(prompt, answer, model.pk)
 
 
-@transaction.atomic
+@transact
 def open_title_call(*, lease: Lease, sending: Sending) -> Sent:
     """Record the call for the title and hold what it can cost; raises Refused."""
     row = lock_for_side_call(lease.conversation_id)
@@ -56,7 +56,7 @@ def open_title_call(*, lease: Lease, sending: Sending) -> Sent:
     return calls.record_call(conversation=row, lease=lease, sending=sending)
 
 
-@transaction.atomic
+@transact
 def name_conversation(*, conversation_id: int, title: str) -> bool:
     """Store the model's title in place of the first words; a title typed by a person stays."""
     rows = Conversation.objects.select_for_update()

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from conversations.agent.ports import ToolDone
 from conversations.agent.stop import Stopped
+from conversations.db import transact
 from conversations.log.leases import Lease, hold_lease
 from conversations.log.page_version import raise_version
 from conversations.log.texts import store_blob
@@ -22,7 +22,7 @@ from conversations.telemetry.metrics import is_on
 from conversations.turns.metrics import count_tool
 
 
-@transaction.atomic
+@transact
 def start_tool(
     *, lease: Lease, tool_use_id: str, origin: str = "", is_private: bool = False
 ) -> str:
@@ -38,7 +38,7 @@ def start_tool(
     return sha256(f"{lease.public_id} {tool_use_id}".encode()).hexdigest()
 
 
-@transaction.atomic
+@transact
 def finish_tool(*, lease: Lease, tool_use_id: str, done: ToolDone) -> None:
     """Store the full original result and how the call ended."""
     hold_lease(lease)

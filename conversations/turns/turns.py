@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models.functions import Now
 
 from conversations.agent.ports import Ending, Finish
 from conversations.context.view import wire
+from conversations.db import transact
 from conversations.files.attachments import find_first_name
 from conversations.log.chain import lock_conversation
 from conversations.log.leases import Lease, hold_lease
@@ -42,7 +42,7 @@ from conversations.turns.queue import (
 from conversations.turns.takeovers import close_open_work
 
 
-@transaction.atomic
+@transact
 def start_conversation(
     *,
     owner_id: int,
@@ -70,7 +70,7 @@ def start_conversation(
     return open_turn(lock_conversation(conversation.pk), Prompt(content, client_id))
 
 
-@transaction.atomic
+@transact
 def send_prompt(
     *, conversation: Conversation, text: str, client_id: UUID, attachments: Sequence[UUID] = ()
 ) -> Turn | QueuedPrompt:
@@ -92,7 +92,7 @@ def send_prompt(
     return open_turn(row, prompt, state.last)
 
 
-@transaction.atomic
+@transact
 def finish_turn(*, lease: Lease, finish: Finish) -> Turn | None:
     """Enter the turn's final state and close what it left open; cancelled goes through cancelling.
 
@@ -109,7 +109,7 @@ def finish_turn(*, lease: Lease, finish: Finish) -> Turn | None:
     return None
 
 
-@transaction.atomic
+@transact
 @reading_settings()
 def finish_with_call(
     *, lease: Lease, call_id: int, ending: Ending, timing: Timing, finish: Finish
@@ -144,7 +144,7 @@ def _enter_final_state(lease: Lease, finish: Finish) -> None:
     count_turn(state=finish.state, reason=finish.reason or finish.code)
 
 
-@transaction.atomic
+@transact
 def request_stop(*, turn: Turn) -> None:
     """Request that a live turn stop; one that no worker runs is cancelled at once."""
     Turn.objects.filter(pk=turn.pk, state__in=LIVE, stop_requested_at=None).update(

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from uuid import UUID, uuid5
 
-from django.db import transaction
 from django.db.models import Max
 
 from conversations.agent.finish import can_continue
 from conversations.context.view import wire
 from conversations.context.view.stored_blocks import read_blocks
+from conversations.db import transact
 from conversations.log.page_version import raise_version
 from conversations.log.tree import find_newest_below, list_versions, make_version_id
 from conversations.models import Conversation, Message, Transformation, Turn
@@ -44,7 +44,7 @@ BROKEN_OFF = "You were interrupted. Go on where you stopped."
 SWITCH = "An answer is on its way; wait until it is done, or stop it first."
 
 
-@transaction.atomic
+@transact
 def regenerate_answer(*, turn: Turn, client_id: UUID | None = None) -> Turn:
     """Answer a prompt again as a new version; a repeat with the same id returns the same turn."""
     prompt = _find_prompt(turn)
@@ -54,7 +54,7 @@ def regenerate_answer(*, turn: Turn, client_id: UUID | None = None) -> Turn:
     return _open_version(turn, prompt, again)
 
 
-@transaction.atomic
+@transact
 def edit_prompt(
     *, turn: Turn, text: str, client_id: UUID, keep: Collection[int] | None = None
 ) -> Turn:
@@ -69,7 +69,7 @@ def edit_prompt(
     return _open_version(turn, prompt, Prompt(content, client_id))
 
 
-@transaction.atomic
+@transact
 def continue_turn(*, turn: Turn) -> Turn:
     """Request the rest of the last turn's answer; a repeat returns the same turn."""
     row = lock_for_send(turn.conversation)
@@ -88,7 +88,7 @@ def continue_turn(*, turn: Turn) -> Turn:
     return open_turn(row, prompt)
 
 
-@transaction.atomic
+@transact
 def show_version(*, turn: Turn) -> Turn:
     """Show the newest path through a turn, and return its last turn."""
     row = lock_for_send(turn.conversation)

@@ -73,7 +73,7 @@ class Command(BaseCommand):
 
     def _load(self, file: Path, *, dry_run: bool) -> None:
         try:
-            changes = load_prices(rows=_read_rows(file), dry_run=dry_run)
+            changes = load_prices(rows=list(_read_rows(file)), dry_run=dry_run)
         except PriceError as error:
             raise CommandError(str(error)) from error
         self._print_changes(changes, dry_run=dry_run)

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 
-from django.db import transaction
 from django.utils import timezone
 
+from conversations.db import transact
 from conversations.log.chain import append_row, lock_site_chain
 from conversations.models import McpDecision, McpServer, McpTool, User
 from conversations.toolbox.mcp.server_identity import identify_server
@@ -31,7 +31,7 @@ class McpError(Exception):
     code = "mcp_decision"
 
 
-@transaction.atomic
+@transact
 def save_server(
     *,
     server: McpServer,
@@ -62,7 +62,7 @@ def save_server(
         _withdraw(tool, actor, "the server is another one now")
 
 
-@transaction.atomic
+@transact
 def approve_tool(*, tool_id: int, digest: str, effect: str, actor: User) -> McpTool:
     """Offer a tool to the model as it was shown to the administrator; raises McpError."""
     tool = McpTool.objects.select_for_update(of=("self",)).select_related("server").get(pk=tool_id)
@@ -88,7 +88,7 @@ def approve_tool(*, tool_id: int, digest: str, effect: str, actor: User) -> McpT
     return tool
 
 
-@transaction.atomic
+@transact
 def reject_tool(*, tool_id: int, digest: str, actor: User) -> McpTool:
     """Withhold a tool as it is listed now, even if it was approved; raises McpError."""
     tool = McpTool.objects.select_for_update(of=("self",)).select_related("server").get(pk=tool_id)
@@ -102,7 +102,7 @@ def reject_tool(*, tool_id: int, digest: str, actor: User) -> McpTool:
     return tool
 
 
-@transaction.atomic
+@transact
 def withdraw_tool(*, tool_id: int, actor: User) -> McpTool:
     """Withdraw the approval of a tool; raises McpError."""
     tool = McpTool.objects.select_for_update(of=("self",)).select_related("server").get(pk=tool_id)
@@ -133,7 +133,7 @@ def record_status(*, name: str, status: ServerStatus) -> None:
         rows.update(last_error=status.error[:LONGEST_ERROR], last_error_at=now)
 
 
-@transaction.atomic
+@transact
 def record_listing(*, name: str, tools: Iterable[Listed]) -> None:
     """Store the tools a server lists; approvals are not changed."""
     server = McpServer.objects.select_for_update().filter(name=name).first()
