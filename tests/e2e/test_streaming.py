@@ -1,8 +1,7 @@
 """Code, tables and links on their way: one block each, without seams, and where they end nothing
 jumps.
 
-Each frame that Chromium paints is looked at, and its own layout-shift entries are read. The time of
-its renderer is compared with that of the same words as plain text, as work that the browser counts.
+Each frame that Chromium paints is looked at, and its own layout-shift entries are read.
 """
 
 from __future__ import annotations
@@ -43,17 +42,7 @@ KINDS = {"code": CODE, "table": TABLE, "links": LINKS}
 BLOCKS = {"code": ".prose pre", "table": ".prose table", "links": ".prose ul"}
 
 
-def _plain(text: str) -> str:
-    """Give the same number of characters as paragraphs of plain words."""
-    words = "some plain words of an answer that has nothing in it but words "
-    paragraph = words * 6 + "\n\n"
-    return (paragraph * (len(text) // len(paragraph) + 1))[: len(text)]
-
-
-SCRIPT = Script(
-    [when(f"the {kind}", answer(text)) for kind, text in KINDS.items()]
-    + [when(f"as plain as {kind}", answer(_plain(text))) for kind, text in KINDS.items()]
-)
+SCRIPT = Script([when(f"the {kind}", answer(text)) for kind, text in KINDS.items()])
 
 _WATCH = """(block) => {
   window.frames_seen = []; window.shifts = [];
