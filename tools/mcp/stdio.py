@@ -64,6 +64,7 @@ class _Child:
         self._tail: deque[bytes] = deque(maxlen=8)
         self._times: deque[float] = deque(maxlen=MOST_MESSAGES)
         self._span_start, self._span_bytes = 0.0, 0
+        self._is_drained = asyncio.Event()
 
     async def receive_messages(self, send: Any) -> None:
         """Pass on its messages, one a line, until it ends or breaks a rule."""
@@ -103,6 +104,7 @@ class _Child:
         assert self.process.stderr is not None  # noqa: S101 - it is a pipe
         while piece := await self.process.stderr.read(4_096):
             self._tail.append(piece)
+        self._is_drained.set()
 
     async def end(self) -> None:
         """End the process group; what is left of it is killed."""
@@ -148,6 +150,8 @@ class _Child:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1):
                 await self._wait()
+                # Its last words may be read after its end.
+                await self._is_drained.wait()
         code = self.process.returncode
         if code == -signal.SIGXCPU:
             return f"It computed for more than {LIMITS[resource.RLIMIT_CPU]:,} seconds.", ""
