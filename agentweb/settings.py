@@ -155,7 +155,7 @@ MIDDLEWARE = [
     "allauth.account.middleware.AccountMiddleware",
     "agentweb.site.middleware.run_in_one_thread",
 ]
-#: The check looks for Django's two middlewares by name; `Security` and `NoFrames` are subclasses.
+#: Django knows its two middlewares by name alone; `check_https` in conversations/checks.py.
 SILENCED_SYSTEM_CHECKS = ["security.W001", "security.W002"]
 ROOT_URLCONF = "agentweb.urls"
 ASGI_APPLICATION = "agentweb.asgi.application"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.checks.security import base
 
 from conversations.agent.thinking import EFFORTS
 from conversations.budgets.prices import find_small_windows, find_unpriced_models, has_catalogue
@@ -15,6 +17,13 @@ from conversations.models.periods import ZoneUnknown, load_zone
 
 #: Tokens of a model's window below which there is a warning.
 SMALL_WINDOW = 32_000
+
+
+@register(Tags.security, deploy=True)
+def check_https(**_: Any) -> list[CheckMessage]:
+    """Make Django's two checks of HTTPS, which know its own middleware by name alone."""
+    found = [] if settings.SECURE_HSTS_SECONDS else [base.W004]
+    return found if settings.SECURE_SSL_REDIRECT else [*found, base.W008]
 
 
 @register(Tags.security)

@@ -87,7 +87,10 @@ def _redirect_htmx(path: str) -> HttpResponse:
 
 
 def _read_current_path(request: HttpRequest) -> str:
-    return urlsplit(request.headers.get("HX-Current-URL", "")).path
+    try:
+        return urlsplit(request.headers.get("HX-Current-URL", "")).path
+    except ValueError:
+        return ""
 
 
 def _read_next_page(request: HttpRequest) -> str:

@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.contrib.auth.tokens import default_token_generator
 from django.contrib.sessions.models import Session
 from django.test import Client
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
 
 from conversations.db import run_db
 from conversations.live import watch
@@ -41,19 +44,19 @@ def staff_deactivate(client: Client, other: Client, user: User) -> Any:
     User.objects.filter(pk=user.pk).update(is_active=False)
 
 
-def staff_set_a_password(client: Client, other: Client, user: User) -> Any:
-    root = Client()
-    root.force_login(people_and_turns.person("root", is_staff=True, is_superuser=True))
-    new = "yet another horse battery"
-    sent = {"usable_password": "true", "password1": new, "password2": new}
-    return root.post(f"/admin/conversations/user/{user.pk}/password/", sent)
+def reset_the_password(client: Client, other: Client, user: User) -> Any:
+    name = urlsafe_base64_encode(force_bytes(user.pk))
+    token = default_token_generator.make_token(User.objects.get(pk=user.pk))
+    stranger, new = Client(), "yet another horse battery"
+    form = stranger.get(f"/accounts/reset/{name}/{token}/")
+    return stranger.post(form["Location"], {"new_password1": new, "new_password2": new})
 
 
 def delete_the_session(client: Client, other: Client, user: User) -> Any:
     Session.objects.filter(session_key=key_of(client)).delete()
 
 
-ENDS = (log_out, log_out_elsewhere, change_password, staff_deactivate, staff_set_a_password,
+ENDS = (log_out, log_out_elsewhere, change_password, staff_deactivate, reset_the_password,
         delete_the_session)  # fmt: skip
 
 

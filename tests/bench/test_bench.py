@@ -44,7 +44,9 @@ def test_pages_of_a_long_conversation_take_the_statements_of_a_short_one() -> No
         page_times._pages(client, import_long_conversation(user, turns), 1) for turns in (60, 600)
     )
     for less, more in zip(short, long, strict=True):
-        assert (more.name, more.queries) == (less.name, less.queries)
+        assert more.name == less.name
+        # What a conversation does not contain is not asked about, and a forecast is made once.
+        assert more.queries <= less.queries
         if more.name != "state of a turn":
             assert more.size <= less.size * 1.1 + 200
 

@@ -101,7 +101,7 @@ async def test_a_mail_is_sent_when_the_person_has_agreed_and_not_before(
     words = '{"to": ["bea@example.com"], "subject": "Hello", "body": "Dear Bea"}'
     await start_chat(page, served, f"Call tool send_mail with {words}")
     card = page.locator(".question")
-    await expect(card).to_contain_text("mail:bea@example.com")
+    await expect(card).to_contain_text("Allow this mail to bea@example.com?")
     await expect(card).to_contain_text("Dear Bea")
     await snap("mail asked before sending")
     assert sink.taken == []
