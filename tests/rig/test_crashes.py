@@ -11,7 +11,7 @@ from tests.rig.rigs import Rig
 from tests.rig.scenes import LONG, SOME, kill, replace, started_chat
 
 pytestmark = pytest.mark.asyncio
-CLOSING = "conversations.turns.calls:close_call:before"
+CLOSING = "conversations.turns.turns:finish_with_call:before"
 
 
 @pytest.mark.parametrize("after", [None, 0, SOME, LAST])

@@ -96,9 +96,7 @@ async def test_f40_without_descriptors_new_sockets_are_refused_and_old_ones_live
     await asyncio.to_thread(replace, rig, web)
 
 
-async def test_f41_a_blocked_loop_is_reported_and_the_others_come_late(
-    rig: Rig, model: Model
-) -> None:
+async def test_f41_a_tool_that_blocks_its_thread_holds_nobody(rig: Rig, model: Model) -> None:
     chat, other = await started_chat(rig), await started_chat(rig)
     # All turns are in one process, the server or a worker.
     busy, *idle = runners(rig)
@@ -111,8 +109,6 @@ async def test_f41_a_blocked_loop_is_reported_and_the_others_come_late(
     assert await other.ended(2) == "done"
     assert await chat.ended(2) == "done"
     assert all(rig.runner(each) is busy for each in (chat, other))
-    log = busy.tail(1_000_000)[before:]
-    assert "the event loop has been busy" in log
-    assert "in block" in log
+    assert "the event loop has been busy" not in busy.tail(1_000_000)[before:]
     rig.heal()
     await rig.check()
