@@ -77,6 +77,8 @@ class NewPasswordForm(CountedForm, PasswordChangeForm):
     def __init__(self, request: HttpRequest, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.request = request
+        # It stands below the fold of a phone: the page would begin in its middle.
+        del self.fields["old_password"].widget.attrs["autofocus"]
 
     @sensitive_variables()
     def clean_old_password(self) -> str:
