@@ -22,8 +22,12 @@ SMALL_WINDOW = 32_000
 @register(Tags.security, deploy=True)
 def check_https(**_: Any) -> list[CheckMessage]:
     """Make Django's two checks of HTTPS, which know its own middleware by name alone."""
-    found = [] if settings.SECURE_HSTS_SECONDS else [base.W004]
-    return found if settings.SECURE_SSL_REDIRECT else [*found, base.W008]
+    found: list[CheckMessage] = []
+    if not settings.SECURE_HSTS_SECONDS:
+        found.append(base.W004)
+    if not settings.SECURE_SSL_REDIRECT:
+        found.append(base.W008)
+    return found
 
 
 @register(Tags.security)

@@ -50,7 +50,7 @@ class RequestPreparation:
         reply: Reply = None
         while True:
             self.ports.switch.check()
-            if state.view.length > _AT_ONCE:
+            if state.view.size > _AT_ONCE:
                 # Shortening a huge result takes long and would block every other turn.
                 request = await asyncio.to_thread(_advance, steps, reply)
             else:

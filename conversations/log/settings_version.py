@@ -13,9 +13,9 @@ no longer than a transaction or the rendering of a frame. All else reads the tab
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
 from django.contrib.auth.models import Group
@@ -60,8 +60,15 @@ class _Kept:
         self.results: dict[object, object] = {}
 
 
-_kept = _Kept(0)
-_reading: ContextVar[_Kept | None] = ContextVar("reading", default=None)
+class _Reading(threading.local):
+    """What this thread reads by now. Not a context variable: a task that a request starts, such as
+    a turn, would inherit it and never see a change.
+    """
+
+    kept: _Kept | None = None
+
+
+_kept, _reading = _Kept(0), _Reading()
 
 
 @contextmanager
@@ -70,23 +77,23 @@ def reading_settings() -> Iterator[None]:
 
     Within another one it goes on with the settings of that.
     """
-    if _reading.get() is not None:
+    if _reading.kept is not None:
         yield
         return
     global _kept  # noqa: PLW0603 - one for all threads; replaced, never changed to another version
     version = _read_version()
     if _kept.version != version or len(_kept.results) > _MOST:
         _kept = _Kept(version)
-    token = _reading.set(_kept if _kept.version == version else _Kept(version))
+    _reading.kept = _kept if _kept.version == version else _Kept(version)
     try:
         yield
     finally:
-        _reading.reset(token)
+        _reading.kept = None
 
 
 def is_reading() -> bool:
     """Return whether this runs within `reading_settings`."""
-    return _reading.get() is not None
+    return _reading.kept is not None
 
 
 def kept_by_settings(function: Callable[P, T]) -> Callable[P, T]:
@@ -97,7 +104,7 @@ def kept_by_settings(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        kept = _reading.get()
+        kept = _reading.kept
         if kept is None:
             return function(*args, **kwargs)
         key = function, args, tuple(kwargs.items())

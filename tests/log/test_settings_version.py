@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
 import pytest
 from django.contrib.auth.models import Group
@@ -13,7 +15,11 @@ from django.utils import timezone
 from conversations.budgets.caps import resolve_turn_caps
 from conversations.budgets.prices import find_enabled_model, load_price_list
 from conversations.budgets.status import list_statuses
-from conversations.log.settings_version import install_settings_version, reading_settings
+from conversations.log.settings_version import (
+    install_settings_version,
+    is_reading,
+    reading_settings,
+)
 from conversations.models import ApiModel, Budget, EffortRule, ModelPrice, ToolRule, TurnCap, User
 from conversations.reductions.conversation_settings import find_default_effort
 from conversations.toolbox import tool_access
@@ -102,3 +108,13 @@ def test_a_start_without_migrations_changes_nothing() -> None:
     with CaptureQueriesContext(connection) as queries:
         install_settings_version()
     assert not [one for one in queries if one["sql"].startswith(("CREATE", "DROP", "UPDATE"))]
+
+
+def test_what_a_block_starts_elsewhere_does_not_read_with_it() -> None:
+    """A turn that a request starts lives longer than the request."""
+    with reading_settings():
+        assert is_reading()
+        context = copy_context()
+        with ThreadPoolExecutor(1) as pool:
+            assert not pool.submit(context.run, is_reading).result()
+    assert not is_reading()

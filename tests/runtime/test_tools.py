@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -76,17 +78,38 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executing, "_wait_until_done", ends)
 
 
+@pytest.fixture
+def numbered(monkeypatch: pytest.MonkeyPatch, hurried: None) -> ContextVar[int]:
+    """Number the calls for the time as they begin; their threads may start in any order."""
+    number: ContextVar[int] = ContextVar("number")
+    numbers, begun = count(1), deque[str]()
+    run, wait = executing.run_in_tool_thread, executing._wait_until_done
+
+    async def run_numbered(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        if begun.popleft() == "current_time":
+            number.set(next(numbers))
+        return await run(work)
+
+    async def note(call: asyncio.Task[Any], own: Tool) -> bool:
+        # It is noted before the task of the call begins.
+        begun.append(own.name)
+        return await wait(call, own)
+
+    monkeypatch.setattr(executing, "run_in_tool_thread", run_numbered)
+    monkeypatch.setattr(executing, "_wait_until_done", note)
+    return number
+
+
 def results(turn: Turn) -> list[dict[str, Any]]:
     row = Message.objects.get(turn=turn, kind="results")
     found: list[dict[str, Any]] = wire.decode(row.content)
     return found
 
 
-@pytest.mark.usefixtures("hurried")
 async def test_many_calls_are_answered_in_order_whatever_some_of_them_do(
-    clock: Callable[[Body], None], settings: Any
+    clock: Callable[[Body], None], settings: Any, numbered: ContextVar[int]
 ) -> None:
-    numbers, running, lock = count(1), 0, threading.Lock()
+    running, lock = 0, threading.Lock()
     most, refused = [0], list[int]()
 
     @contextmanager
@@ -102,7 +125,7 @@ async def test_many_calls_are_answered_in_order_whatever_some_of_them_do(
                 running -= 1
 
     async def odd(_: ToolContext) -> ToolResult:
-        number = next(numbers)
+        number = numbered.get()
         if number == 1:
             # It does not end when it is told to, either.
             while True:
