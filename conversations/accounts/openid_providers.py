@@ -145,3 +145,8 @@ def open_account(account: SocialAccount) -> bool:
     User.objects.filter(pk=row.user_id).update(is_active=True)
     SocialAccount.objects.filter(pk=row.pk).update(extra_data={})
     return True
+
+
+def forget_closing(user_id: int) -> None:
+    """Forget that a provider closed the account: an administrator has decided since."""
+    SocialAccount.objects.filter(user=user_id).update(extra_data={})
