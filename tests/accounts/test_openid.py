@@ -8,19 +8,16 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from allauth.account.models import EmailAddress
 from allauth.socialaccount.models import SocialAccount
 from django.contrib.auth.models import Group
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
 from agentweb import env
-from conversations.accounts.people import change_email
 from conversations.models import User
 from tests.support import people_and_turns
 from tests.support.openid_server import OpenIdServer
 from tests.web.pages import client_of
-from tests.web.test_admin_people import form as user_form
 
 pytestmark = pytest.mark.django_db
 SECRET = "the client's own secret"
@@ -198,47 +195,6 @@ def test_an_account_is_linked_only_by_a_verified_address_where_the_setting_says_
     assert SocialAccount.objects.filter(user=local).exists() == is_linked == is_in(client)
     if not is_linked:
         assert refused(answer, client, "has your e-mail address already")
-
-
-def test_an_address_that_is_not_verified_gives_nobody_a_later_log_in(
-    server: OpenIdServer, settings: Any
-) -> None:
-    settings.SIGN_IN_PROVIDERS = [provider(server, links_verified_email=True)]
-    server.put_person("s-2", ANN | {"email_verified": False, "preferred_username": "mallory"})
-    thief, ann = Client(), Client()
-    log_in(server, thief, "s-2")
-    assert is_in(thief)
-    assert User.objects.get(username="mallory").email == ""
-    log_in(server, ann)
-    assert User.objects.get(username="ann").email == ANN["email"]
-    assert SocialAccount.objects.values("user").distinct().count() == 2
-
-
-def test_an_address_that_was_given_up_is_free_for_somebody_else(server: OpenIdServer) -> None:
-    log_in(server, Client())
-    assert not EmailAddress.objects.exists()
-    change_email(user_id=User.objects.get().pk, address="new@example.org", peer="")
-    server.put_person("s-2", ANN | {"preferred_username": "other"})
-    client = Client()
-    log_in(server, client, "s-2")
-    assert is_in(client)
-    assert User.objects.get(username="other").email == ANN["email"]
-
-
-def test_an_administrator_who_closes_an_account_anew_has_the_last_word(
-    server: OpenIdServer,
-) -> None:
-    root = client_of(people_and_turns.person("root", is_staff=True, is_superuser=True))
-    log_in(server, Client())
-    server.put_person("s-1", ANN | {"groups": []})
-    log_in(server, Client())
-    user = User.objects.get(username="ann")
-    page = f"/admin/conversations/user/{user.pk}/change/"
-    assert root.post(page, user_form(user)).status_code == 302
-    assert root.post(page, user_form(user, is_active="")).status_code == 302
-    server.put_person("s-1", ANN)
-    client = Client()
-    assert refused(log_in(server, client), client, "closed by an administrator")
 
 
 def test_a_state_is_taken_once_and_in_its_own_browser(server: OpenIdServer) -> None:

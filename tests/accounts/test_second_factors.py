@@ -216,3 +216,8 @@ def test_the_admin_shows_no_secrets_of_factors() -> None:
     root = client_of(people_and_turns.person("root", is_staff=True, is_superuser=True))
     for path in ("mfa/authenticator", "account/emailaddress", "socialaccount/socialaccount"):
         assert root.get(f"/admin/{path}/").status_code == 404
+
+
+def test_nothing_is_recorded_as_removed_where_there_was_nothing(ada: User) -> None:
+    call_command("second_factors", "ada", "--remove")
+    assert not AccountEvent.objects.exists()
