@@ -23,6 +23,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
+from conversations.rendering.links import is_allowed
 from conversations.rendering.sanitise import clean_html
 
 #: Characters of an address; longer ones are cut.
@@ -101,6 +102,8 @@ def link_addresses(text: str) -> SafeString:
         return SafeString(escape(text))
     parts, at = list[str](), 0
     for start, end, href in find_addresses(text):
+        if not is_allowed(href):
+            continue
         parts += (escape(text[at:start]), f'<a href="{escape(href)}">{escape(text[start:end])}</a>')
         at = end
     return mark_safe(clean_html("".join((*parts, escape(text[at:])))))  # noqa: S308 - cleaned in this line

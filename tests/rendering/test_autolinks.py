@@ -109,6 +109,14 @@ def test_an_address_of_another_alphabet_shows_the_host_that_is_asked() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["https://ерер.example", "https://example\u2024org/", "https://0x7f.1/", "https://1.2.3/"],
+)
+def test_tool_output_has_no_link_whose_host_is_not_clear(url: str) -> None:
+    assert link_addresses(f"see {url} there") == f"see {url} there"
+
+
 def test_tool_output_is_escaped_around_its_links() -> None:
     html = link_addresses('{"url": "https://example.org/a?b=1&c=2", "x": "<b>\\nhttps://e.org\\n"}')
     assert _hrefs(html) == ["https://example.org/a?b=1&c=2", "https://e.org"]
