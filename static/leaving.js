@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   function leave(event) {
-    const link = event.target.closest?.(".turn a[target=_blank][href^=http]");
+    const link = event.target.closest?.(".turn a[target=_blank][href^=http i]");
     const chat = location.pathname.match(/^.*\/c\/[0-9a-f-]{36}\//)?.[0];
     if (!link || !chat || (event.type === "auxclick" && event.button !== 1)) return;
     event.preventDefault();

@@ -30,6 +30,7 @@ SCRIPT = Script([
     after("post", say("It says: {result}")),
     after("visit", say("It says: {result}")),
     after("fire", say("It says: {result}")),
+    when("number", say("See [the guide](HTTPS://evil.example/guide?q=KX4711902).")),
     when("", say("Yes.")),
 ])  # fmt: skip
 
@@ -215,3 +216,18 @@ async def test_the_card_fits_every_page(
     await snap(f"approval {width} {theme}")
     await page.locator("#stop").click()
     await ended(page, 1)
+
+
+async def test_a_link_in_whatever_spelling_opens_the_page_that_asks(
+    page: Page, served: Served
+) -> None:
+    await set_up(page, served)
+    await start_chat(page, served, "My number is KX4711902.")
+    link = (await ended(page, 1)).get_by_role("link", name="the guide")
+    for button in ("left", "middle"):
+        async with page.context.expect_page() as opened:
+            await link.click(button=button)  # type: ignore[arg-type]
+        other = await opened.value
+        await expect(other.get_by_role("heading", name="Open evil.example?")).to_be_visible()
+        await expect(other.locator("mark")).to_have_text("KX4711902")
+        await other.close()
