@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from conversations.models import Approval, Conversation, Decision, Turn, User
 from conversations.runtime import dispatch
 from tests.support import people_and_turns, toy_tools
 from tests.support.approval_turns import FIRE, POST, waiting_turn
+from tools.framework.registry import TOOLS
 
 pytestmark = pytest.mark.django_db
 
@@ -136,3 +139,19 @@ def test_a_decision_needs_the_token_of_the_page() -> None:
     client.force_login(question.conversation.owner)
     assert post(client, question).status_code == 403
     assert people_and_turns.turn_of(lease).state == "approval_wait"
+
+
+@pytest.mark.parametrize(
+    ("destination", "is_open"), [("", True), ("mail:a@b.example", True), ("mcp:notes", True),
+                                 ("evil.example:443", False)]
+)  # fmt: skip
+def test_only_the_address_of_a_site_is_folded_on_a_card(
+    destination: str, is_open: bool, monkeypatch: Any
+) -> None:
+    tells = replace(toy_tools.fire, destination=lambda _: destination)
+    monkeypatch.setitem(TOOLS, "fire", tells)
+    lease, _ = waiting_turn(("f", "fire", {"at": "the whole text"}))
+    turn = people_and_turns.turn_of(lease)
+    page = owner(lease).get(reverse("chat", args=[turn.conversation.public_id])).content.decode()
+    (folded,) = re.findall(r'<details\s+class="whole"\s*(open)?\s*>', page)
+    assert (folded == "open") is is_open
