@@ -8,6 +8,7 @@ unless the person has allowed it. Where nothing may leave unasked, every destina
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal
@@ -54,11 +55,12 @@ def find_question(
     writes: bool,
     destination: str | None,
     rule: Rule = "ask",
-    telling: tuple[str, ...] = (),
+    telling: Callable[[], tuple[str, ...]] = tuple,
 ) -> ApprovalQuestion | None:
     """Return the question the person must answer before this call runs; None when it may run.
 
-    `telling`: sources that are not private whose words the call carries by no accident.
+    `telling` compares, which is slow: it lists the sources that are not private whose words the
+    call carries by no accident.
     """
     if (use.name, destination or "") in known.allowed:
         return None
@@ -70,7 +72,7 @@ def find_question(
         return ApprovalQuestion(use, "write", destination or "", known.private)
     if destination is None or is_named(destination, known.named):
         return None
-    sources = known.private or telling
+    sources = known.private or telling()
     return ApprovalQuestion(use, "private", destination, sources) if sources else None
 
 

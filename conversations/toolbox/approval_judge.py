@@ -3,11 +3,11 @@
 A destination counts as named by the person when a URL of that host is in a message they wrote.
 Pasted text cannot be distinguished from typed text, so a URL in a text that a third party made them
 paste names its host too. Attached files name no host. What is private counts anywhere on the path,
-including other calls of the same answer, before or after this one.
+including earlier calls of the same answer.
 
 Words of what is not private itself (typed, read on a page, got from another server) need approval
-too when a call carries them by no accident, unless they go back to where they came from, or the
-whole URL stands on a page that was read: then its author knows it already.
+too when a call carries them by no accident, unless they go back to where they came from, or they
+stand in a URL of that very host on a page that was read: then its author knows it already.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from conversations.agent.approval_rules import (
     CallFacts,
     Rule,
     find_question,
-    is_named,
 )
 from conversations.agent.ports import ToolDone
 from conversations.context.view import wire
@@ -120,16 +119,13 @@ def _judge(
     if decision is not None:
         return _apply_decision(use, decision)
     destination = _find_destination(tool, arguments)
-    telling: tuple[str, ...] = ()
-    if destination and not known.private and not is_named(destination, known.named):
-        telling = flow.list_telling(arguments, destination)
     question = find_question(
         use,
         known,
         writes=tool.effect == "write",
         destination=destination,
         rule=rule,
-        telling=telling,
+        telling=lambda: flow.list_telling(arguments, destination or ""),
     )
     if question is None or not destination:
         return question

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
 from conversations.models import Conversation
-from conversations.toolbox.leaving_words import MOST_NAMED, Arguments
+from conversations.toolbox.leaving_words import MOST_NAMED, Arguments, LeavingWords
 from conversations.toolbox.sources import Source, SourceText, iterate_texts, read_host
 
 _PLAIN_PORTS = (":443", ":80")
@@ -30,13 +30,12 @@ class InformationFlow:
         return list(iterate_texts(self._conversation, with_pdfs=True))
 
     def list_telling(self, arguments: Mapping[str, Any], destination: str = "") -> tuple[str, ...]:
-        """Return the watched sources whose words a call carries by no accident.
+        """Return the watched sources whose words a call carries by no accident, or may carry.
 
         What a person typed may go to a host or server that they mentioned, in whatever form. ""
         is anybody, such as the unknown end of a redirect.
         """
-        if _is_published(arguments, self._watched):
-            return ()
+        arguments = _leave_out_published(arguments, destination, self._watched)
         given, name = Arguments(arguments, receiver=_shorten(destination)), _name(destination)
         typed = [each.text for each in self._watched if each.source.origin == "typed"]
         is_mentioned = destination != "" and any(map(_compile_mention(name).search, typed))
@@ -45,7 +44,7 @@ class InformationFlow:
             for each in self._watched
             if not (is_mentioned and each.source.origin == "typed")
             and not _is_origin(each.source, destination)
-            and given.find(each.text, each.source.key).is_telling
+            and (not each.is_whole or given.find(each.text, each.source.key).is_telling)
         ]
         return tuple(dict.fromkeys(found))
 
@@ -53,28 +52,53 @@ class InformationFlow:
         self, arguments: Mapping[str, Any], destination: str
     ) -> tuple[tuple[str, str], ...]:
         """Return the words of all sources that a call carries, private ones first."""
+        return _name_words(found for _, found in self._compare(arguments, destination))
+
+    def check_link(self, url: str) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+        """Return the words that opening a link in an answer would tell its site, each with its
+        source, and the sources that could not be compared whole.
+
+        Words of what is not private count where they are there by no accident, as in a call.
+        """
+        if any(url in each.text for each in self._all):
+            return (), ()
+        # An address that the tools' parser refuses has no host here whose own words are spared.
+        compared = self._compare({"url": url}, read_host(url))
+        words = [found for source, found in compared if source.is_private or found.is_telling]
+        unread = (each.source.key for each in self._all if not each.is_whole)
+        return _name_words(words), tuple(dict.fromkeys(unread))
+
+    def _compare(
+        self, arguments: Mapping[str, Any], destination: str
+    ) -> Iterator[tuple[Source, LeavingWords]]:
+        """Yield what a call carries of each source that it does not go back to, private first."""
         given = Arguments(arguments, receiver=_shorten(destination))
-        found: dict[str, tuple[str, str]] = {}
         for each in sorted(self._all, key=lambda one: not one.source.is_private):
             if not _is_origin(each.source, destination):
-                for word, source in given.find(each.text, each.source.key).words:
-                    found.setdefault(word.casefold(), (word, source))
-        return tuple(found.values())[:MOST_NAMED]
-
-    def list_link_words(self, url: str) -> tuple[tuple[str, str], ...]:
-        """Return the words that opening a link in an answer would tell its site."""
-        destination = read_host(url)
-        if not destination or any(url in each.text for each in self._all):
-            return ()
-        return self.list_words({"url": url}, destination)
+                yield each.source, given.find(each.text, each.source.key)
 
 
-def _is_published(arguments: Mapping[str, Any], texts: list[SourceText]) -> bool:
-    """Return whether the call's URL stands on a page or in a server's result, as it is."""
+def _name_words(compared: Iterable[LeavingWords]) -> tuple[tuple[str, str], ...]:
+    found: dict[str, tuple[str, str]] = {}
+    for each in compared:
+        for word, source in each.words:
+            found.setdefault(word.casefold(), (word, source))
+    return tuple(found.values())[:MOST_NAMED]
+
+
+def _leave_out_published(
+    arguments: Mapping[str, Any], destination: str, texts: list[SourceText]
+) -> Mapping[str, Any]:
+    """Leave out a URL that stands on a page or in a server's result, if its own host gets it."""
     url = arguments.get("url")
-    if not isinstance(url, str) or not read_host(url):
-        return False
-    return any(each.source.origin != "typed" and url in each.text for each in texts)
+    if not isinstance(url, str):
+        return arguments
+    host = read_host(url)
+    if not host or destination not in ("", host):
+        return arguments
+    if not any(each.source.origin != "typed" and url in each.text for each in texts):
+        return arguments
+    return {name: value for name, value in arguments.items() if name != "url"}
 
 
 def _is_origin(source: Source, destination: str) -> bool:

@@ -14,7 +14,7 @@ import base64
 import logging
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 from django.db.models import Q
@@ -36,7 +36,7 @@ from tools.http.targets import format_host_port, parse_url
 logger = logging.getLogger("agentweb.turns")
 Origin = Literal["typed", "attached", "imported"] | ResultOrigin
 #: Most characters of texts that are compared with a call, newest first, and PDFs read for that.
-MOST_COMPARED, MOST_PDFS = 2_000_000, 3
+MOST_COMPARED, MOST_PDFS = 6_000_000, 3
 _FILES = Q(content__contains='"document"') | Q(content__contains='"image"')
 
 
@@ -56,8 +56,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
+    """What can be compared of a source; without `is_whole` it has more that cannot be."""
+
     source: Source
     text: str
+    is_whole: bool = True
 
 
 def list_private_sources(conversation: Conversation) -> tuple[Source, ...]:
@@ -124,17 +127,17 @@ def read_host(url: str) -> str:
 
 
 def iterate_texts(conversation: Conversation, *, with_pdfs: bool) -> Iterator[SourceText]:
-    """Yield the texts of all sources, newest of each kind first, up to MOST_COMPARED characters.
+    """Yield the texts of all sources, newest of each kind first, MOST_COMPARED characters whole.
 
     PDFs are read in the limited child process, so only where somebody will be asked anyway.
     """
     room = MOST_COMPARED
     for each in _iterate_all(conversation, with_pdfs=with_pdfs):
-        yield SourceText(each.source, each.text[:room])
-        room -= len(each.text)
-        if room <= 0:
-            logger.warning("conversation %s: not all of its texts were compared", conversation.pk)
-            return
+        is_whole = each.is_whole and len(each.text) <= room
+        yield replace(each, text=each.text[:room], is_whole=is_whole)
+        room = max(0, room - len(each.text))
+    if room == 0:
+        logger.warning("conversation %s: not all of its texts were compared", conversation.pk)
 
 
 def _iterate_all(conversation: Conversation, *, with_pdfs: bool) -> Iterator[SourceText]:
@@ -162,26 +165,28 @@ def _iterate_prompts(conversation: Conversation, *, with_pdfs: bool) -> Iterator
     for content in list_typed(conversation):
         yield SourceText(Source("typed", is_private=False), content)
     pdfs = MOST_PDFS if with_pdfs else 0
-    for source, block in reversed(list(_list_files(conversation))):
-        given, named = block["source"], find_reference(block)
-        kind, is_pdf = given.get("media_type"), given.get("media_type") == PDF
-        if kind == TEXT or (is_pdf and pdfs):
+    documents = (one for one in _list_files(conversation) if one[1]["type"] == "document")
+    for source, block in reversed(list(documents)):
+        text: str | None = None
+        is_pdf = block["source"].get("media_type") == PDF
+        if block["source"].get("media_type") == TEXT or (is_pdf and pdfs):
             pdfs -= is_pdf
-            digest = named.digest if named else ""
-            data = read_named_texts(conversation.pk, [digest]).get(digest) if named else None
-            yield SourceText(
-                source, _read_file(is_pdf, str(given.get("data")) if data is None else data)
-            )
+            text = _read_file(conversation, block, is_pdf=is_pdf)
+        yield SourceText(source, text or "", is_whole=text is not None)
 
 
-def _read_file(is_pdf: bool, data: str) -> str:
-    if not is_pdf:
-        return data
+def _read_file(conversation: Conversation, block: dict[str, Any], *, is_pdf: bool) -> str | None:
+    """Return the text of an attached or imported file; None when it cannot be read."""
+    named, data = find_reference(block), block["source"].get("data")
+    if named:
+        data = read_named_texts(conversation.pk, [named.digest]).get(named.digest, data)
+    if not isinstance(data, str):
+        return None
     try:
-        return extract_text(base64.b64decode(data), "file.pdf")
-    except ToolError:
+        return extract_text(base64.b64decode(data), "file.pdf") if is_pdf else data
+    except (ToolError, ValueError):
         logger.info("an attached PDF could not be compared")
-        return ""
+        return None
 
 
 def list_typed(conversation: Conversation) -> list[str]:

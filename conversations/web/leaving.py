@@ -1,4 +1,4 @@
-"""The way out of a chat: a link in an answer opens at once, unless it carries words of the chat.
+"""The way out of a chat: a link in an answer opens at once, unless it may carry words of the chat.
 
 A link is written by the model, which may have been told what to put in it. The script of the page
 sends every click on an outside link here. A visit that does not come from a page of the site itself
@@ -17,7 +17,7 @@ from django.views.decorators.http import require_safe
 from conversations.library.access import load_owned_conversation
 from conversations.rendering.links import is_allowed, read_host
 from conversations.toolbox.information_flow import InformationFlow
-from conversations.transcript.questions import name_words
+from conversations.transcript.questions import describe_source, name_words
 from conversations.web.responses import require_user
 
 LONGEST_URL = 8_000
@@ -34,11 +34,12 @@ def leave(request: HttpRequest, public_id: UUID) -> HttpResponse:
     if len(url) > LONGEST_URL or not host or not is_allowed(url):
         context = {"conversation": conversation}
         return render(request, "conversations/leaving.html", context, status=400 if url else 200)
-    words = InformationFlow(conversation).list_link_words(url)
-    if not words and request.headers.get("Sec-Fetch-Site") == "same-origin":
+    words, unread = InformationFlow(conversation).check_link(url)
+    if not words and not unread and request.headers.get("Sec-Fetch-Site") == "same-origin":
         response: HttpResponse = HttpResponseRedirect(url)
     else:
-        shown = {"url": url, "host": host, "words": name_words(words)}
+        unread = tuple(dict.fromkeys(map(describe_source, unread)))
+        shown = {"url": url, "host": host, "words": name_words(words), "unread": unread}
         context = shown | {"conversation": conversation}
         response = render(request, "conversations/leaving.html", context)
     response["Referrer-Policy"] = "no-referrer"

@@ -22,11 +22,20 @@ from django.test import Client
 from django.urls import reverse
 
 from conversations.agent.approval_rules import ApprovalQuestion
+from conversations.agent.ports import ToolDone
+from conversations.context.view import wire
+from conversations.log.leases import Lease
 from conversations.models import ApprovalRule, Conversation, EgressRule
+from conversations.toolbox import sources
+from conversations.toolbox.information_flow import InformationFlow
 from conversations.toolbox.leaving_words import MOST_ARGUMENTS, Arguments
+from conversations.toolbox.sources import MOST_PDFS
 from conversations.toolbox.toolset import build_toolset
 from conversations.transcript.questions import list_open_questions
-from tests.support import people_and_turns, toy_tools
+from conversations.transfer.importing import import_recording
+from conversations.transfer.recordings import read_record
+from conversations.turns import tool_calls
+from tests.support import people_and_turns, small_files, stored_turns, toy_tools
 from tests.support.approval_turns import VISIT, ask, calling, judge, waiting_turn
 
 SECRET = "passport KX4711902 of Halden"
@@ -145,6 +154,58 @@ def test_typed_words_leave_for_a_mentioned_site_alone(said: str, asks: bool) -> 
         assert question.words == (("KX4711902", "typed:"),)
 
 
+def read(lease: Lease, text: str, origin: str = "page", url: str = "") -> None:
+    """Have the conversation read a text by a tool."""
+    calling(lease, ("r", "read_diary", {"url": url} if url else {}))
+    tool_calls.start_tool(lease=lease, tool_use_id="r", origin=origin)
+    done = ToolDone(wire.encode(text), "ok")
+    tool_calls.finish_tool(lease=lease, tool_use_id="r", done=done)
+
+
+LISTED = "https://news.example/KX4711902"
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_toys")
+@pytest.mark.parametrize(
+    ("arguments", "destination", "tells"),
+    [
+        ({"url": LISTED}, "news.example:443", False),
+        ({"url": LISTED, "start": 5}, "news.example:443", False),
+        # The end of a redirect is not known.
+        ({"url": LISTED}, "", False),
+        ({"url": LISTED, "note": f"It is {SECRET}"}, "news.example:443", True),
+        ({"url": LISTED, "note": f"It is {SECRET}"}, "mcp:notes", True),
+        ({"url": LISTED}, "mcp:notes", True),
+        ({"url": LISTED}, "evil.example:443", True),
+        ({"url": [LISTED]}, "news.example:443", True),
+    ],
+)
+def test_a_published_address_clears_itself_alone_and_for_its_own_host(
+    arguments: dict[str, Any], destination: str, tells: bool
+) -> None:
+    lease = people_and_turns.started_turn(text=f"My {SECRET}")
+    read(lease, f"Read on at {LISTED}.", url="https://portal.example/")
+    flow = InformationFlow(people_and_turns.conversation_of(lease))
+    assert ("typed:" in flow.list_telling(arguments, destination)) is tells
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_toys")
+def test_what_is_too_long_to_be_compared_is_asked_about(monkeypatch: Any) -> None:
+    lease = people_and_turns.started_turn(text="Hello")
+    read(lease, f"{'words ' * 40} My {SECRET}.", origin="mcp")
+    conversation = people_and_turns.conversation_of(lease)
+    innocent = {"url": "https://docs.example/guide"}
+    flow = InformationFlow(conversation)
+    assert flow.list_telling(innocent, "docs.example:443") == ()
+    assert flow.check_link(innocent["url"]) == ((), ())
+    monkeypatch.setattr(sources, "MOST_COMPARED", 100)
+    flow = InformationFlow(conversation)
+    assert flow.list_telling(innocent, "docs.example:443") == ("mcp:read_diary",)
+    assert flow.check_link(innocent["url"]) == ((), ("mcp:read_diary",))
+
+
 @pytest.mark.django_db
 @pytest.mark.usefixtures("_toys")
 def test_a_card_says_who_would_be_told_what() -> None:
@@ -226,5 +287,47 @@ def test_a_link_opens_at_once_unless_it_carries_words_of_the_chat() -> None:
     assert carrying.status_code == 200
     assert "Open <bdi>docs.example</bdi>?" in carrying.content.decode()
     assert "KX4711902</mark>" in carrying.content.decode()
+    # A few plain words of what was typed are in many addresses by chance.
+    by_chance = client.get(page, {"to": "https://docs.example/passport/of"})
+    assert by_chance.status_code == 302
+    # What the tools' parser refuses is compared all the same.
+    for more in ("&" * 4_000, "\\", "\t"):
+        hidden = client.get(page, {"to": f"https://docs.example/?q=KX4711902{more}"})
+        assert (hidden.status_code, b"KX4711902</mark>" in hidden.content) == (200, True)
     for bad in ("javascript:alert(1)", "https://", "//x.example", "ftp://x.example/", "\0", "x"):
         assert client.get(page, {"to": bad}).status_code == 400
+
+
+BROKEN = ("locked PDF", "no base64", "many PDFs", "web address")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_link_waits_where_a_file_could_not_be_compared(how: str) -> None:
+    good = base64.b64encode(small_files.pdf(1)).decode()
+    kind = {"type": "base64", "media_type": "application/pdf"}
+    given: dict[str, list[dict[str, str]]] = {
+        "locked PDF": [kind | {"data": base64.b64encode(b"%PDF-1.4 nothing").decode()}],
+        "no base64": [kind | {"data": "%PDF!"}],
+        "many PDFs": [kind | {"data": good}] * (MOST_PDFS + 1),
+        "web address": [{"type": "url", "url": "https://files.example/a.pdf"}],
+    }
+    files = [
+        {"type": "document", "source": one, "title": f"{at}.pdf"}
+        for at, one in enumerate(given[how])
+    ]
+    said = [
+        {"role": "user", "content": [*files, {"type": "text", "text": "Look"}]},
+        {"role": "assistant", "content": "Yes."},
+    ]
+    record = read_record(json.dumps({"id": "r", "messages": said}).encode())
+    user = people_and_turns.person()
+    conversation = import_recording(user=user, recording=record, model=stored_turns.MODEL)
+    client = Client(headers={"sec-fetch-site": "same-origin"})
+    client.force_login(user)
+    answer = client.get(
+        reverse("leave", args=[conversation.public_id]), {"to": "https://docs.example/guide"}
+    )
+    assert answer.status_code == 200
+    assert "could not be compared" in answer.content.decode()
+    assert "0.pdf" in answer.content.decode()
