@@ -183,7 +183,10 @@ def _read_file(conversation: Conversation, block: dict[str, Any], *, is_pdf: boo
     if not isinstance(data, str):
         return None
     try:
-        return extract_text(base64.b64decode(data), "file.pdf") if is_pdf else data
+        if not is_pdf:
+            return data
+        person = str(conversation.owner_id)
+        return extract_text(base64.b64decode(data), "file.pdf", person=person)
     except (ToolError, ValueError):
         logger.info("an attached PDF could not be compared")
         return None

@@ -10,6 +10,7 @@ import os
 import resource
 import socket
 import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -27,7 +28,12 @@ from tools.framework.errors import (
     ToolError,
     WorkspaceBusyError,
 )
+from tools.framework.execute import execute_tool
+from tools.framework.person import current_person
+from tools.framework.tool import ToolContext, tool
 from tools.isolation import isolated_calls
+from tools.isolation.call_server import receive_exactly
+from tools.isolation.fair_queue import FairQueue
 from tools.isolation.isolated_calls import call_isolated, run_isolated
 from tools.isolation.landlock import forbid_access
 from tools.isolation.process_limits import OF_DOCUMENTS, OF_TEXT, ProcessLimits
@@ -41,10 +47,8 @@ HAS_LANDLOCK = sys.platform.startswith("linux") and call_isolated(forbid_access,
 def limited(monkeypatch: pytest.MonkeyPatch, **fields: Any) -> Iterator[ProcessLimits]:
     """Limits of a test's own, with a queue of their own."""
     limits = replace(OF_TEXT, **fields)
-    executors = isolated_calls._executors
-    with isolated_calls.ThreadPoolExecutor(2) as executor:
-        monkeypatch.setitem(executors, limits, executor)
-        yield limits
+    monkeypatch.setitem(isolated_calls._queues, limits, FairQueue(2))
+    yield limits
 
 
 @pytest.mark.parametrize("value", [None, [1, {"a": "\ud800"}], "x" * 3_000_000, "\ud800 é", b"\0x"])
@@ -147,6 +151,86 @@ def test_a_call_server_that_was_killed_is_started_again() -> None:
     process.kill()
     process.wait()
     assert call_isolated(str.upper, "a") == "A"
+
+
+def test_a_call_server_that_does_not_start_says_so_and_its_log_says_why(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(isolated_calls, "START", "raise SystemExit('broken on purpose')")
+    monkeypatch.setattr(isolated_calls, "_server", isolated_calls._Server())
+    with pytest.raises(ToolError, match="the log of the site says why") as refused:
+        call_isolated(os.getpid)
+    assert not isinstance(refused.value, IsolationError)
+    assert "broken on purpose" in caplog.text
+
+
+def test_what_a_call_has_started_ends_with_it() -> None:
+    forks = "__import__('os').fork() or __import__('time').sleep(3600)"
+    grandchild = call_isolated(eval, forks)
+    assert grandchild > 0
+    watched = Path(f"/proc/{grandchild}/stat")
+    until = time.monotonic() + 60
+    while watched.exists() and watched.read_text().split(")")[1].split()[0] != "Z":
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def test_an_exchange_has_one_deadline_however_its_bytes_drip() -> None:
+    ours, theirs = socket.socketpair()
+    over = threading.Event()
+
+    def drip() -> None:
+        while not over.wait(0.02):
+            theirs.send(b"x")
+
+    with ours, theirs:
+        thread = threading.Thread(target=drip)
+        thread.start()
+        with pytest.raises(TimeoutError):
+            receive_exactly(ours, 1_000_000, time.monotonic() + 0.5)
+        over.set()
+        thread.join()
+
+
+def test_one_person_has_at_most_half_of_the_places_and_people_take_turns() -> None:
+    queue, go_on, order = FairQueue(4), threading.Event(), list[str]()
+
+    def note(name: str) -> None:
+        order.append(name)
+        go_on.wait()
+
+    held = [queue.submit("flood", lambda: note("flood")) for _ in range(30)]
+    # The other half is free, for one person after the other.
+    assert queue.submit("a", lambda: "done").result(60) == "done"
+    held += [queue.submit("a", lambda: note("a")) for _ in range(3)]
+    assert queue.submit("b", lambda: "waits").running() is False
+    while len(order) < 4:
+        time.sleep(0.01)
+    go_on.set()
+    for each in held:
+        each.result(60)
+    assert sorted(order[:4]) == ["a", "a", "flood", "flood"]
+    assert (order.count("flood"), order.count("a")) == (30, 3)
+
+
+def test_work_that_was_cancelled_while_it_waited_is_not_done() -> None:
+    queue, go_on = FairQueue(1), threading.Event()
+    first, second, third = (queue.submit("a", go_on.wait) for _ in range(3))
+    assert second.cancel()
+    go_on.set()
+    assert first.result(60)
+    assert third.result(60)
+
+
+@pytest.mark.asyncio
+async def test_a_tool_s_calls_are_those_of_its_person(context: ToolContext) -> None:
+    @tool(icon="tool", effect="read")
+    async def asks(context: ToolContext) -> str:
+        """Say for whom it works."""
+        return current_person.get()
+
+    assert (await execute_tool(asks, {}, context)).content == context.user_id
+    assert current_person.get() == ""
 
 
 @pytest.mark.parametrize(

@@ -22,16 +22,21 @@ from tools.isolation.process_limits import OF_DOCUMENTS, OF_TEXT, ProcessLimits
 __all__ = ["MOST_CHARACTERS", "Part", "extract_text", "has_parts", "read_isolated"]
 
 
-def extract_text(data: bytes, name: str = "", content_type: str = "", *, part: str = "") -> str:
+def extract_text(
+    data: bytes, name: str = "", content_type: str = "", *, part: str = "", person: str = ""
+) -> str:
     """Return the text of a document as Markdown; blocking, so call it in a thread.
 
     `name` is a file name, path or address, for its ending and for messages. `part` is a page or
     pages of a PDF ("3", "2-5"), or a sheet or range of a workbook ("Prices", "Prices!A1:D20").
+    `person` is the id of whom it is done for: everybody has a share of what runs at a time.
     Raises FileRefusedError for what cannot or may not be read, InputError for an unknown part.
     """
     limits = choose_limits(data)
     try:
-        text: str = call_isolated(read_document, data, name, content_type, part, limits=limits)
+        text: str = call_isolated(
+            read_document, data, name, content_type, part, limits=limits, person=person
+        )
     except IsolationError as error:
         raise _beyond_limits(name) from error
     return text

@@ -16,6 +16,7 @@ from typing import Any
 from tools.framework.clean_result import clean_result
 from tools.framework.clean_text import clean_text, clean_value
 from tools.framework.errors import InputError, ToolError, is_of_full_disk
+from tools.framework.person import current_person
 from tools.framework.tool import Tool, ToolContext, ToolResult
 from tools.framework.tool_threads import run_in_tool_thread
 from tools.framework.validation import check_lengths
@@ -48,6 +49,7 @@ async def execute_tool(tool: Tool, arguments: object, context: ToolContext) -> T
 
 
 async def _run(tool: Tool, arguments: object, context: ToolContext) -> ToolResult:
+    current_person.set(context.user_id)
     return clean_result(await tool.run(context, check_arguments(arguments, tool)), tool.max_bytes)
 
 

@@ -21,22 +21,15 @@ _CREATE, _ADD_RULE, _RESTRICT = 444, 445, 446
 _VERSION, _PATH_BENEATH, _NO_NEW_PRIVILEGES = 1, 1, 38
 #: Rights on files that each version of Landlock knows: (version, number of rights).
 _FILE_RIGHTS = ((1, 13), (2, 14), (3, 15), (5, 16))
-#: Rights to execute, to read a file and to read a folder.
-READ, EXECUTE = 0b1100, 0b0001
-#: Rights that a rule on a file, and not on a folder, may have.
-_OF_FILES = 0b1_0100_0000_0000_0111
-#: Everything on files but to make devices.
-WRITE = 0b1_1111_1111_1111 & ~((1 << 6) | (1 << 11))
+#: Rights to read a file, and to list a folder, which a rule on a file may not have.
+_READ_FILE, _READ_FOLDER = 1 << 2, 1 << 3
 _TCP, _SCOPES = 0b11, 0b11
 
 
-def forbid_access(
-    rules: Iterable[tuple[str, int]], *, has_network: bool = False, has_signals: bool = False
-) -> int:
-    """Forbid all access to files but the rights on paths of `rules`; return the version, or 0.
+def forbid_access(readable: Iterable[str]) -> int:
+    """Forbid all access to files but to read those paths, TCP connections and signals to others.
 
-    Paths that are not there are passed over. Without `has_network` no TCP connection can be made or
-    accepted; without `has_signals` no process outside can be signalled.
+    Returns the version of Landlock, or 0. Paths that are not there are passed over.
     """
     if not sys.platform.startswith("linux"):
         return 0
@@ -45,16 +38,16 @@ def forbid_access(
     if version < 1:
         return 0
     handled = (1 << max(count for since, count in _FILE_RIGHTS if version >= since)) - 1
-    network = _TCP if version >= 4 and not has_network else 0
-    scopes = _SCOPES if version >= 6 and not has_signals else 0
+    network = _TCP if version >= 4 else 0
+    scopes = _SCOPES if version >= 6 else 0
     attributes = struct.pack("=QQQ", handled, network, scopes)
     size = 24 if version >= 6 else 16 if version >= 4 else 8
     ruleset = libc.syscall(_CREATE, attributes, ctypes.c_size_t(size), 0)
     if ruleset < 0:
         return 0
     try:
-        for path, rights in rules:
-            _allow(libc, ruleset, path, rights & handled)
+        for path in readable:
+            _allow_reading(libc, ruleset, path)
         libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
         is_done: bool = libc.syscall(_RESTRICT, ruleset, 0) == 0
         return version if is_done else 0
@@ -62,14 +55,13 @@ def forbid_access(
         os.close(ruleset)
 
 
-def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
+def _allow_reading(libc: ctypes.CDLL, ruleset: int, path: str) -> None:
     try:
         place = os.open(path, getattr(os, "O_PATH", 0) | os.O_CLOEXEC)
     except OSError:
         return
     try:
-        if not os.path.isdir(path):  # noqa: PTH112 - also for a path of bytes
-            rights &= _OF_FILES
+        rights = _READ_FILE | (_READ_FOLDER if os.path.isdir(path) else 0)  # noqa: PTH112
         libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, struct.pack("=Qi", rights, place), 0)
     finally:
         os.close(place)

@@ -117,10 +117,13 @@ def file(request: HttpRequest, file_id: UUID) -> HttpResponse:
 def _render_file(
     request: HttpRequest, file_id: UUID, error: str, status: int = 200
 ) -> HttpResponse:
-    found = browse.load_owned_file(require_user(request), file_id)
+    owner = require_user(request)
+    found = browse.load_owned_file(owner, file_id)
     text, reason = "", ""
     try:
-        text = _preview_text(found.path, workspace.read_object(found))
+        text = _preview_text(
+            found.path, workspace.read_object(found), str(require_user(request).pk)
+        )
     except FileNotFoundError as lost:
         raise Http404("the bytes are gone") from lost
     except ToolError as refused:
@@ -139,8 +142,10 @@ def _render_file(
     return render(request, "conversations/workspace_file.html", context, status=status)
 
 
-def _preview_text(path: str, data: bytes) -> str:
-    return extract_text(data, path) if has_parts(data, path) else decode_text_file(data, path)
+def _preview_text(path: str, data: bytes, person: str) -> str:
+    if has_parts(data, path):
+        return extract_text(data, path, person=person)
+    return decode_text_file(data, path)
 
 
 @login_required
