@@ -95,6 +95,7 @@ def find_linked_user(provider: OpenIdProvider, claims: Mapping[str, Any]) -> Use
 @transact
 def sync_groups(provider: OpenIdProvider, user: User, claims: Mapping[str, Any]) -> None:
     """Put the person into the mapped groups that the claim names, and out of the others."""
+    user = User.objects.select_for_update().get(pk=user.pk)
     values = read_claim_values(provider, claims)
     wanted = {name for value, name in provider.groups.items() if value in values}
     managed = set(provider.groups.values())
@@ -110,8 +111,7 @@ def _sync_staff(user: User, managed: set[str], wanted: set[str]) -> None:
     """Let the provider say who is staff, if it maps a role that works in the admin."""
     roles = {role.name for role in ROLES if role.rights} & managed
     if roles and not user.is_superuser and user.is_staff != bool(roles & wanted):
-        user.is_staff = not user.is_staff
-        user.save(update_fields=["is_staff"])
+        User.objects.filter(pk=user.pk).update(is_staff=not user.is_staff)
 
 
 def _groups(names: Iterable[str]) -> list[Group]:
@@ -145,3 +145,8 @@ def open_account(account: SocialAccount) -> bool:
     User.objects.filter(pk=row.user_id).update(is_active=True)
     SocialAccount.objects.filter(pk=row.pk).update(extra_data={})
     return True
+
+
+def forget_closing(user_id: int) -> None:
+    """Forget that a provider closed the account: an administrator has decided since."""
+    SocialAccount.objects.filter(user=user_id).update(extra_data={})

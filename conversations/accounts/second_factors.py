@@ -16,6 +16,8 @@ from allauth.mfa.models import Authenticator
 from conversations.models import SecondFactorRule, User
 
 Type = Authenticator.Type
+#: In the session of somebody who must add a second factor before anything else.
+LACKS_FACTOR = "lacks_factor"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.functional import cached_property
 from django.utils.html import format_html, format_html_join
 
+from conversations.accounts.openid_providers import forget_closing
 from conversations.accounts.reading_log import READ
 from conversations.admin import budget_actions, person, policy_form
 from conversations.admin.base import ShownLookups, link_list
@@ -100,6 +101,11 @@ class UserAdmin(ShownLookups, _UserAdmin):
         if context["original"] is not None:
             context |= person.build_policy_context(context["adminform"].form, context["original"])
         return super().render_change_form(request, context, *args, **kwargs)
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        super().save_model(request, obj, form, change)
+        if change and "is_active" in form.changed_data:
+            forget_closing(obj.pk)
 
     def construct_change_message(
         self, request: HttpRequest, form: Any, formsets: Any, add: bool = False

@@ -19,6 +19,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.http import Http404, HttpRequest
 from django.utils.translation import get_language_from_request
 
+from conversations.accounts.second_factors import LACKS_FACTOR
 from conversations.conf import conf
 from conversations.db import find_page_slots, run_db_handshake, run_db_page_read
 from conversations.library.access import load_owned_conversation
@@ -81,7 +82,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
     def _authorise(self) -> tuple[User, Conversation | None]:
         """Return the user and the conversation; None when it is not one of theirs."""
         user = _user_of(self.scope)
-        if not user.is_authenticated:
+        if not user.is_authenticated or self.scope["session"].get(LACKS_FACTOR):
             return user, None
         try:
             found = load_owned_conversation(user, self.scope["url_route"]["kwargs"]["public_id"])

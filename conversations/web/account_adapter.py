@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
-from django.http import HttpRequest
+from allauth.core.exceptions import ImmediateHttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from conversations.web.forms.log_in import read_peer
+from conversations.web.openid_sign_in import refuse_log_in
 
 
 class AccountAdapter(DefaultAccountAdapter):
@@ -20,6 +22,15 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def send_mail(self, *_args: Any, **_kwargs: Any) -> None:
         """Send nothing: events of accounts are told by `accounts/account_events.py`."""
+
+    def respond_user_inactive(self, request: HttpRequest, user: Any) -> HttpResponse:
+        return refuse_log_in(request, "closed")
+
+    def login(self, request: HttpRequest, user: Any) -> None:
+        """Let in who is active still: the account may have been closed since the password."""
+        if not user.is_active:
+            raise ImmediateHttpResponse(self.respond_user_inactive(request, user))
+        super().login(request, user)
 
     def get_reauthentication_methods(self, user: Any) -> list[dict[str, Any]]:
         """Name our one page, which takes a password or a code."""

@@ -1,7 +1,7 @@
 """Logging in: the page, and the dialog on a page whose session has ended.
 
-The admin's log-in is the same view with its own form (agentweb/site/admin_site.py). Throttled
-attempts get a 429 that says how long to wait.
+The admin has no log-in of its own (agentweb/site/admin_site.py). Throttled attempts get a 429 that
+says how long to wait.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from typing import Any
 
 import jwt
 import requests
+from allauth.account.models import EmailAddress
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialApp, SocialToken
@@ -75,6 +76,7 @@ class OpenIdAdapter(OpenIDConnectOAuth2Adapter):
         login = provider.sociallogin_from_response(request, {"userinfo": told})
         # The provider's facts of a person are used now, and not kept.
         login.account.extra_data = read_account_facts(login.account)
+        login.email_addresses = []
         login.claims = claims | told
         return login
 
@@ -150,7 +152,9 @@ class SocialAdapter(DefaultSocialAccountAdapter):
         cause = type(getattr(exception, "__cause__", None)).__name__
         logger.warning("a log-in by %s failed: %s (%s)", provider.app.provider_id, reason, cause)
         is_cancelled = request.GET.get("error") == self._cancelled
-        raise ImmediateHttpResponse(_refuse(request, "cancelled" if is_cancelled else "failed"))
+        raise ImmediateHttpResponse(
+            refuse_log_in(request, "cancelled" if is_cancelled else "failed")
+        )
 
     _cancelled = OpenIdAdapter.login_cancelled_error
 
@@ -161,12 +165,12 @@ class SocialAdapter(DefaultSocialAccountAdapter):
         if not may_log_in(provider, claims):
             if account is not None:
                 close_account(account)
-            raise ImmediateHttpResponse(_refuse(request, "not_allowed"))
+            raise ImmediateHttpResponse(refuse_log_in(request, "not_allowed"))
         if account is None:
             self._find_or_refuse(request, sociallogin, provider)
         elif not sociallogin.user.is_active:
             if not open_account(account):
-                raise ImmediateHttpResponse(_refuse(request, "closed"))
+                raise ImmediateHttpResponse(refuse_log_in(request, "closed"))
             sociallogin.user.refresh_from_db()
         if sociallogin.is_existing:
             sync_groups(provider, sociallogin.user, claims)
@@ -178,19 +182,24 @@ class SocialAdapter(DefaultSocialAccountAdapter):
         try:
             user = find_linked_user(provider, sociallogin.claims)
         except SignInRefused as refused:
-            raise ImmediateHttpResponse(_refuse(request, str(refused))) from refused
+            raise ImmediateHttpResponse(refuse_log_in(request, str(refused))) from refused
         if user is not None:
             sociallogin.user = user
             sociallogin.account.user = user
             sociallogin.account.save()
         elif not provider.new_accounts:
-            raise ImmediateHttpResponse(_refuse(request, "no_account"))
+            raise ImmediateHttpResponse(refuse_log_in(request, "no_account"))
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         return _require(sociallogin.account.provider).new_accounts
 
     def save_user(self, request: HttpRequest, sociallogin: Any, form: Any = None) -> Any:
+        if sociallogin.claims.get("email_verified") is not True:
+            # Whoever proves the address later must not be let into this account by it.
+            sociallogin.user.email = ""
         user = super().save_user(request, sociallogin, form)
+        # The address is the account's own: a copy would stay when it is changed.
+        EmailAddress.objects.filter(user=user).delete()
         sync_groups(_require(sociallogin.account.provider), user, sociallogin.claims)
         return user
 
@@ -236,7 +245,7 @@ def begin(request: HttpRequest, provider_id: str) -> HttpResponse:
         )
     except (requests.RequestException, OAuth2Error, KeyError) as error:
         logger.warning("the provider %s cannot be used: %s", provider_id, type(error).__name__)
-        return _refuse(request, "unreachable")
+        return refuse_log_in(request, "unreachable")
     return response
 
 
@@ -250,7 +259,8 @@ def come_back(request: HttpRequest, provider_id: str) -> HttpResponse:
     return response
 
 
-def _refuse(request: HttpRequest, why: str) -> HttpResponse:
+def refuse_log_in(request: HttpRequest, why: str) -> HttpResponse:
+    """Answer with the page that says why somebody is not let in."""
     words = {
         "cancelled": _("The log-in was cancelled."),
         "failed": _("The log-in was not completed. Start again from the log-in page."),

@@ -34,6 +34,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from conversations.accounts.account_events import Kind, record_event
 from conversations.accounts.second_factors import (
+    LACKS_FACTOR,
     lacks_factor,
     list_second_factors,
     may_remove_factor,
@@ -45,7 +46,6 @@ from conversations.web.forms.second_factors import IdentityForm
 from conversations.web.log_in import answer_throttled, set_throttle_status
 from conversations.web.page_shell import build_page_context
 from conversations.web.responses import require_user
-from conversations.web.sign_in import LACKS_FACTOR
 
 changing = require_http_methods(["GET", "HEAD", "POST"])
 

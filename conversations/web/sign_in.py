@@ -17,15 +17,13 @@ from django.utils.translation import gettext as _
 
 from conversations.accounts.account_events import take_unseen_guessing
 from conversations.accounts.known_devices import KEPT_FOR_DAYS, cookie_name, remember_device
-from conversations.accounts.second_factors import lacks_factor
+from conversations.accounts.second_factors import LACKS_FACTOR, lacks_factor
 from conversations.accounts.session_ends import begin_session
 
 if TYPE_CHECKING:
     from conversations.models import User
 
 
-#: In the session of somebody who must add a second factor before anything else.
-LACKS_FACTOR = "lacks_factor"
 #: Where such a session may go.
 _OPEN = ("/settings/security/", "/accounts/logout/", "/static/", "/healthz/", "/favicon.ico")
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from allauth.mfa.models import Authenticator
+from asgiref.sync import async_to_sync
 from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
 from django.contrib.auth.models import Group
@@ -20,9 +21,10 @@ from django.core.management import call_command
 from django.test import Client
 
 from conversations.accounts.second_factors import list_second_factors
-from conversations.models import AccountEvent, SecondFactorRule, User
+from conversations.models import AccountEvent, Conversation, SecondFactorRule, User
 from tests.support import people_and_turns
 from tests.web.pages import client_of, html_of
+from tests.web.tabs import is_accepted, socket
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PASSWORD = "correct horse battery"
@@ -169,6 +171,29 @@ def test_a_group_whose_members_must_have_a_factor(ada: User) -> None:
     assert list_second_factors(ada).has_app
 
 
+def test_who_must_add_a_factor_reads_no_chat_by_socket_either(ada: User) -> None:
+    group = Group.objects.create(name="Careful")
+    SecondFactorRule.objects.create(group=group)
+    ada.groups.add(group)
+    attempt(client := Client())
+    conversation = Conversation.objects.create(owner=ada)
+    key = client.cookies["sessionid"].value
+    path = f"/ws/c/{conversation.public_id}/"
+    assert not async_to_sync(is_accepted)(socket(path, key))
+    add_app(client)
+    key = client.cookies["sessionid"].value
+    assert async_to_sync(is_accepted)(socket(path, key))
+
+
+def test_who_was_closed_out_since_the_password_is_told_so(ada: User) -> None:
+    key = add_app(client_of(ada))
+    attempt(client := Client())
+    User.objects.update(is_active=False)
+    answer = second(client, code_of(key))
+    assert (answer.status_code, is_in(client)) == (403, False)
+    assert b"closed by an administrator" in answer.content
+
+
 def test_a_session_that_ended_says_that_a_second_step_follows(ada: User) -> None:
     add_app(client_of(ada))
     client = Client()
@@ -191,3 +216,8 @@ def test_the_admin_shows_no_secrets_of_factors() -> None:
     root = client_of(people_and_turns.person("root", is_staff=True, is_superuser=True))
     for path in ("mfa/authenticator", "account/emailaddress", "socialaccount/socialaccount"):
         assert root.get(f"/admin/{path}/").status_code == 404
+
+
+def test_nothing_is_recorded_as_removed_where_there_was_nothing(ada: User) -> None:
+    call_command("second_factors", "ada", "--remove")
+    assert not AccountEvent.objects.exists()

@@ -104,8 +104,14 @@ async def test_a_passkey_of_nobody_here_is_refused(
     await open_security(page, url, "Add a passkey")
     await page.get_by_role("button", name="Add the passkey").click()
     await page.wait_for_url("**/settings/security/codes/")
-    served.manage("second_factors", NAME, "--remove")
     await log_out(page, url)
+    closed = f"User.objects.filter(username={NAME!r}).update(is_active=%s)"
+    served.manage("shell", "-c", closed % False)
+    await page.get_by_role("button", name="Log in with a passkey").click()
+    await expect(page.get_by_text("closed by an administrator")).to_be_visible()
+    served.manage("shell", "-c", closed % True)
+    served.manage("second_factors", NAME, "--remove")
+    await page.goto(f"{url}/accounts/login/")
     await page.get_by_role("button", name="Log in with a passkey").click()
     await expect(page.get_by_text("This passkey is not known here")).to_be_visible()
     # The refusal itself, which the browser reports.

@@ -34,7 +34,9 @@ def test_two_that_wait_for_each_other_are_both_done(caplog: Any) -> None:
         def lock_both() -> None:
             nonlocal tries
             tries += 1
-            for number, key in enumerate((keys[at], keys[1 - at])):
+            # Again, it waits for the other at once: which of two is woken first is chance.
+            order = (at, 1 - at) if tries == 1 else (1 - at, at)
+            for number, key in enumerate(keys[one] for one in order):
                 row = User.objects.select_for_update().get(pk=key)
                 User.objects.filter(pk=key).update(username=row.username + "+")
                 if number == 0 and tries == 1:

@@ -67,18 +67,11 @@ async def _wait_until_done(call: asyncio.Task[Any], tool: Tool) -> bool:
 
 async def _cancel(call: asyncio.Task[Any], tool: Tool) -> None:
     _abandoned.add(call)
-    call.add_done_callback(_log_late_error)
+    call.add_done_callback(_abandoned.discard)
     call.cancel()
     done, _ = await asyncio.wait({call}, timeout=GRACE)
     if not done:
         logger.warning("tool %s does not end; it is left behind", tool.name)
-
-
-def _log_late_error(call: asyncio.Task[Any]) -> None:
-    """Log the error of an abandoned call."""
-    _abandoned.discard(call)
-    if not call.cancelled() and call.exception() is not None:
-        logger.warning("a call that was told to end failed", exc_info=call.exception())
 
 
 def check_arguments(arguments: object, tool: Tool) -> dict[str, Any]:

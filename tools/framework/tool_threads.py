@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import logging
 import threading
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from contextvars import Context, copy_context
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from tools.framework.errors import IsolationError
 from tools.framework.thread_times import read_thread_time
 
 T = TypeVar("T")
+logger = logging.getLogger("tools")
 #: Idle threads that are kept.
 MOST_IDLE = 8
 #: Seconds that a cancelled call has to end before it is interrupted, and times this is repeated.
@@ -47,16 +49,30 @@ class _ToolThread(threading.Thread):
 
     def run(self) -> None:
         try:
+            with suppress(Interrupted):
+                self._run()
+        finally:
+            self._loop.close()
+
+    def _run(self) -> None:
+        try:
             self._loop.run_forever()
         except Interrupted:
-            # The call waits for something and refuses to be cancelled, or has just ended: what it
-            # waits for never comes, because its loop turns no more.
+            # The call waits for something and refuses to be cancelled, or has just ended.
+            self._close_tasks()
             if self._task is not None:
                 self._tell(self._task)
         else:
             self._loop.run_until_complete(self._loop.shutdown_default_executor())
-        finally:
-            self._loop.close()
+
+    def _close_tasks(self) -> None:
+        """End the coroutines that wait in this loop, and so their tasks."""
+        tasks = asyncio.all_tasks(self._loop)
+        for task in tasks:
+            with suppress(Exception):  # whatever it does at its end, it has nobody to tell
+                cast("Coroutine[Any, Any, Any]", task.get_coro()).close()
+            task.cancel()
+        self._loop.run_until_complete(_wait_for(tasks))
 
     def begin(
         self,
@@ -66,7 +82,7 @@ class _ToolThread(threading.Thread):
     ) -> None:
         """Run a coroutine; `done` is called in this thread with its finished task."""
 
-        self._tell = done
+        self._tell, self._task = done, None
 
         def start() -> None:
             self._task = self._loop.create_task(work(), context=context)
@@ -88,10 +104,32 @@ class _ToolThread(threading.Thread):
             return
         exception = ctypes.py_object(Interrupted)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident or 0), exception)
+        # It is raised between two instructions, of which a loop that waits has none: wake it.
+        with suppress(RuntimeError):  # its loop is closed: it has ended
+            self._loop.call_soon_threadsafe(lambda: None)
+
+    def end_with_call(self) -> None:
+        """End the thread as soon as its call has ended."""
+        with suppress(RuntimeError):  # its loop is closed: it has ended
+            self._loop.call_soon_threadsafe(self._stop_when_done)
+
+    def _stop_when_done(self) -> None:
+        if self._task is None or self._task.done():
+            self._loop.stop()
+        else:
+            self._task.add_done_callback(lambda _: self._loop.stop())
 
     def end(self) -> None:
         with suppress(RuntimeError):  # its loop is closed: it has ended
             self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+async def _wait_for(tasks: set[asyncio.Task[Any]]) -> None:
+    """Wait a little for the end of tasks whose coroutines are closed, which is an error of each."""
+    done = (await asyncio.wait(tasks, timeout=GRACE))[0] if tasks else ()
+    for task in done:
+        if not task.cancelled():
+            task.exception()
 
 
 _idle: list[_ToolThread] = []
@@ -125,6 +163,8 @@ async def run_in_tool_thread(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     finally:
         if ended.done():
             _keep_thread(thread)
+        else:
+            thread.end_with_call()
     return ended.result().result()
 
 
@@ -134,8 +174,18 @@ async def _end_call(ended: asyncio.Future[Any], thread: _ToolThread) -> None:
     for _ in range(MOST_INTERRUPTS):
         done, _pending = await asyncio.wait({ended}, timeout=GRACE)
         if done:
+            _log_late_error(ended.result(), thread.was_interrupted)
+            return
+        if not thread.is_alive():
             return
         thread.interrupt()
+
+
+def _log_late_error(task: asyncio.Task[Any], was_interrupted: bool) -> None:
+    """Log with which error a call ended that was told to end; it has nobody else to tell."""
+    error = task.exception() if task.done() and not task.cancelled() else None
+    if error is not None and not was_interrupted:
+        logger.warning("a call that was told to end failed", exc_info=error)
 
 
 def _set_result(ended: asyncio.Future[T], task: T) -> None:

@@ -24,6 +24,6 @@ class Command(BaseCommand):
         app = "an app, " if found.has_app else ""
         self.stdout.write(f"{app}{len(found.passkeys)} passkeys, {found.codes} recovery codes")
         if options["remove"]:
-            remove_all_factors(user)
-            record_event(user=user, kind=Kind.FACTOR_REMOVED)
+            if remove_all_factors(user):
+                record_event(user=user, kind=Kind.FACTOR_REMOVED)
             self.stdout.write("removed")
