@@ -103,6 +103,8 @@ MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = MFA_ALLOW_UNVERIFIED_EMAIL = True
 MFA_TOTP_ISSUER, MFA_TOTP_TOLERANCE = "agentweb", 1
 ACCOUNT_EMAIL_VERIFICATION = SOCIALACCOUNT_EMAIL_VERIFICATION = "none"
+# Attempts are counted by conversations/accounts/throttle.py, over all processes.
+ACCOUNT_RATE_LIMITS = False
 ACCOUNT_SIGNUP_FIELDS = ["username*", "email", "password1*"]
 LOGIN_URL, LOGIN_REDIRECT_URL, LOGOUT_REDIRECT_URL = "login", "home", "login"
 

@@ -18,13 +18,17 @@ Kind = AccountEvent.Kind
 KEPT_FOR = timedelta(days=90)
 #: Shown on the account's page.
 MOST_SHOWN = 12
+#: Links of one kind that one account is sent within an hour.
+MOST_LINKS = 5
+#: Told by the mail with the link itself.
+_UNTOLD = (Kind.RESET_ASKED, Kind.EMAIL_ASKED)
 
 
 @transact
 def record_event(*, user: User, kind: Kind, peer: str = "") -> AccountEvent:
     """Record an event; after the transaction the person is told by mail, where there is one."""
     event = AccountEvent.objects.create(user=user, kind=kind, peer=peer[:64], at=timezone.now())
-    if kind != Kind.RESET_ASKED:
+    if kind not in _UNTOLD:
         transaction.on_commit(lambda: _tell(user, event))
     return event
 
@@ -44,9 +48,15 @@ def take_unseen_guessing(user_id: int) -> datetime | None:
     return newest.at if newest is not None else None
 
 
-def count_recent(user_id: int, kind: Kind, span: timedelta) -> int:
-    since = timezone.now() - span
-    return AccountEvent.objects.filter(user=user_id, kind=kind, at__gt=since).count()
+@transact
+def admit_link(*, user: User, kind: Kind, peer: str) -> bool:
+    """Record that a link is asked for; False where the account has had its share of this hour."""
+    User.objects.select_for_update().get(pk=user.pk)
+    since = timezone.now() - timedelta(hours=1)
+    if AccountEvent.objects.filter(user=user, kind=kind, at__gt=since).count() >= MOST_LINKS:
+        return False
+    record_event(user=user, kind=kind, peer=peer)
+    return True
 
 
 def sweep_account_events() -> int:

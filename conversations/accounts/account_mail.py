@@ -1,8 +1,7 @@
 """Mails of the site to its people: links to a new password, events of their account.
 
-They leave in a thread, so that a page takes the same time whether the mail has somewhere to go, and
-a slow mail server delays nobody. Without a mail server Django's file backend writes them into the
-data folder, where an administrator finds them.
+They leave in a thread, so that a slow mail server delays nobody. Without a mail server Django's
+file backend writes them into the data folder, where an administrator finds them.
 """
 
 from __future__ import annotations

@@ -7,12 +7,15 @@ next log-in: without a factor they reach only the page to add one.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from allauth.mfa import app_settings
 from allauth.mfa.models import Authenticator
 
+from conversations.db import transact
 from conversations.models import SecondFactorRule, User
 
 Type = Authenticator.Type
@@ -63,10 +66,39 @@ def must_have_factor(user: User) -> bool:
 
 def lacks_factor(user: User) -> bool:
     """Return whether the person must have a factor and has none."""
+    return must_have_factor(user) and not has_factor(user)
+
+
+def has_factor(user: User) -> bool:
     kinds = (Type.TOTP, Type.WEBAUTHN)
-    return must_have_factor(user) and not (
-        Authenticator.objects.filter(user=user, type__in=kinds).exists()
-    )
+    return bool(Authenticator.objects.filter(user=user, type__in=kinds).exists())
+
+
+@transact
+def use_code(*, user_id: int, code: str) -> Authenticator | None:
+    """Return the factor whose code this is, and never again for the same code; None: of none.
+
+    django-allauth remembers used codes of an app in the memory of a process, and for less time than
+    it takes them; here they are kept in the row, which is locked.
+    """
+    kinds = (Type.TOTP, Type.RECOVERY_CODES)
+    found = Authenticator.objects.select_for_update().filter(user=user_id, type__in=kinds)
+    row: Authenticator
+    for row in found.order_by("-type"):
+        if row.wrap().validate_code(code) and (row.type != Type.TOTP or _take_once(row, code)):
+            return row
+    return None
+
+
+def _take_once(row: Any, code: str) -> bool:
+    span = (2 * app_settings.TOTP_TOLERANCE + 1) * app_settings.TOTP_PERIOD
+    digits, now = "".join(code.split()), time.time()
+    used = [each for each in row.data.get("used", []) if each[1] > now - span]
+    if digits in [each[0] for each in used]:
+        return False
+    row.data["used"] = [*used, [digits, now]]
+    row.save(update_fields=["data"])
+    return True
 
 
 def may_remove_factor(user: User, factor_id: int) -> bool:

@@ -7,6 +7,7 @@ tenth of the idle time has passed, so most requests write nothing.
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 
 from django.contrib.sessions.backends.base import SessionBase
 
@@ -42,4 +43,6 @@ def _move_end(session: SessionBase, now: float) -> None:
     left = [hours * _HOUR for hours in (conf.session_idle_hours,) if hours]
     if conf.session_hours:
         left.append(int(session[BEGAN] + conf.session_hours * _HOUR - now))
-    session.set_expiry(max(min(left, default=10 * 365 * 24 * _HOUR), 1))
+    # A date, not a span: a span would begin anew whenever something is stored in the session.
+    end = now + max(min(left, default=10 * 365 * 24 * _HOUR), 1)
+    session.set_expiry(datetime.fromtimestamp(end, UTC))

@@ -1,8 +1,10 @@
 """The throttle of log-ins: an attempt is counted before its password or code is checked.
 
-So a thousand parallel attempts cannot exceed the limit, whichever processes they reach; a
-successful one is subtracted again. During a wait the right password is refused too, and refused
-attempts do not prolong the wait. An unknown name takes the same time as a known one.
+So a thousand parallel attempts cannot exceed the limit, whichever processes they reach; one that
+proves right is subtracted again. Failures are forgotten by a whole log-in alone: who knows a
+password would otherwise guess at the second factor without end. During a wait the right password is
+refused too, and refused attempts do not prolong the wait. An unknown name costs the same queries
+and hashes as a known one.
 
 Counted are the address, the name at the address, the name at all addresses, and the whole site. A
 browser in which the person logged in before has a count of its own in place of the last three, so
@@ -71,18 +73,20 @@ def admit_log_in(
                 record_event(user=row.user, kind=Kind.GUESSED, peer=peer)
 
 
-def forgive_log_in(*, peer: str, name: str = "", device: str = "") -> None:
-    """Subtract a successful attempt, and forget the failures of the name at this place."""
-    now = timezone.now()
+def refund_attempt(*, peer: str, name: str = "", device: str = "") -> None:
+    """Subtract an attempt that proved right, with the wait that it began."""
     with transaction.atomic():
-        for row, limit in _lock_rows(peer, name, device, now):
-            if row.name_digest and row.peer:
-                row.delete()
-                continue
+        for row, _ in _lock_rows(peer, name, device, timezone.now()):
             row.count = max(row.count - 1, 0)
-            if row.until and not _is_full(row, limit):
+            if row.until:
                 row.until, row.waits = None, max(row.waits - 1, 0)
             row.save()
+
+
+def forgive_log_in(*, peer: str, name: str, device: str = "") -> None:
+    """Forget the failures of a name at the place where its person has logged in."""
+    place = device or _normalize_peer(peer)
+    FailedLogIns.objects.filter(peer=place, name_digest=_digest_name(name)).delete()
 
 
 def forget_guesses(*, name: str) -> None:

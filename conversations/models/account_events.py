@@ -16,6 +16,7 @@ class AccountEvent(models.Model):
         PASSWORD_CHANGED = "password_changed", _("The password was changed")
         FACTOR_ADDED = "factor_added", _("A second factor or recovery codes were added")
         FACTOR_REMOVED = "factor_removed", _("A second factor was removed")
+        EMAIL_ASKED = "email_asked", _("A link to a new e-mail address was asked for")
         EMAIL_CHANGED = "email_changed", _("The e-mail address was changed")
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="account_events")

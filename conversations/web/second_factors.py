@@ -39,10 +39,9 @@ from conversations.accounts.second_factors import (
     list_second_factors,
     may_remove_factor,
 )
-from conversations.accounts.throttle import LogInThrottled, admit_log_in, forgive_log_in
+from conversations.accounts.throttle import LogInThrottled, admit_log_in, refund_attempt
 from conversations.toolbox.secrets import seal, unseal
-from conversations.web.forms.log_in import read_peer
-from conversations.web.forms.second_factors import IdentityForm
+from conversations.web.forms.log_in import OwnSecretForm, read_peer
 from conversations.web.log_in import answer_throttled, set_throttle_status
 from conversations.web.page_shell import build_page_context
 from conversations.web.responses import require_user
@@ -158,7 +157,7 @@ class SecondStep(AuthenticateView):
 @changing
 def confirm_identity(request: HttpRequest) -> HttpResponse:
     """Ask for the password or a code again, then go on with what was asked for."""
-    form = IdentityForm(request, request.POST if request.method == "POST" else None)
+    form = OwnSecretForm(request, request.POST if request.method == "POST" else None)
     if form.is_valid():
         user = require_user(request)
         record_authentication(request, user, method="password", reauthenticated=True)
@@ -187,7 +186,7 @@ def log_in_with_passkey(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         words = _("This passkey is not known here. Log in with your password.")
         return render(request, "registration/refused.html", {"words": words}, status=403)
-    forgive_log_in(peer=peer)
+    refund_attempt(peer=peer)
     authenticator = form.cleaned_data["credential"]
     wanted = request.POST.get("next", "")
     is_ours = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, request.is_secure())

@@ -20,7 +20,7 @@ from django.utils.crypto import constant_time_compare
 from django.views.decorators.debug import sensitive_post_parameters
 
 from conversations.accounts.people import has_administrator
-from conversations.accounts.throttle import LogInThrottled, admit_log_in, forgive_log_in
+from conversations.accounts.throttle import LogInThrottled, admit_log_in, refund_attempt
 from conversations.web.forms.chat import SetupForm
 from conversations.web.forms.log_in import read_peer
 from conversations.web.log_in import answer_throttled
@@ -76,7 +76,7 @@ def page(request: HttpRequest, token: str) -> HttpResponse:
         return answer_throttled(request, error.seconds)
     if not constant_time_compare(token, known):
         raise Http404("no such page")
-    forgive_log_in(peer=read_peer(request))
+    refund_attempt(peer=read_peer(request))
     form = SetupForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         if _is_used_up():

@@ -19,6 +19,8 @@ from conversations.accounts.account_events import take_unseen_guessing
 from conversations.accounts.known_devices import KEPT_FOR_DAYS, cookie_name, remember_device
 from conversations.accounts.second_factors import LACKS_FACTOR, lacks_factor
 from conversations.accounts.session_ends import begin_session
+from conversations.accounts.throttle import forgive_log_in
+from conversations.web.forms.log_in import read_device, read_peer
 
 if TYPE_CHECKING:
     from conversations.models import User
@@ -31,6 +33,8 @@ _OPEN = ("/settings/security/", "/accounts/logout/", "/static/", "/healthz/", "/
 @receiver(user_logged_in, dispatch_uid="agentweb.sign_in")
 def complete_sign_in(sender: Any, request: HttpRequest, user: User, **_kwargs: Any) -> None:
     begin_session(request.session)
+    name = user.get_username()
+    forgive_log_in(peer=read_peer(request), name=name, device=read_device(request, name))
     request.signed_in = user  # type: ignore[attr-defined]
     if lacks_factor(user):
         request.session[LACKS_FACTOR] = True

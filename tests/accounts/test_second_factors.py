@@ -16,9 +16,11 @@ from asgiref.sync import async_to_sync
 from cryptography.hazmat.primitives.hashes import SHA1
 from cryptography.hazmat.primitives.twofactor.totp import TOTP
 from django.contrib.auth.models import Group
+from django.contrib.auth.tokens import default_token_generator
 from django.core.cache import cache
 from django.core.management import call_command
 from django.test import Client
+from django.utils.http import urlsafe_base64_encode
 
 from conversations.accounts.second_factors import list_second_factors
 from conversations.models import AccountEvent, Conversation, SecondFactorRule, User
@@ -110,6 +112,45 @@ def test_guesses_at_codes_are_counted_like_those_at_passwords(ada: User) -> None
     assert [second(client, f"00000{at}").status_code for at in range(6)] == [200] * 5 + [429]
     assert second(client, code_of(key)).status_code == 429
     assert not is_in(client)
+
+
+def test_the_password_forgives_no_guesses_at_the_code(ada: User) -> None:
+    add_app(client_of(ada))
+    tried = 0
+    for _ in range(6):
+        client = Client()
+        if attempt(client).status_code == 429:
+            break
+        tried += sum(second(client, f"00000{at}").status_code == 200 for at in range(4))
+    assert tried == 5
+
+
+def test_a_new_password_forgives_no_guesses_at_the_code_either(ada: User) -> None:
+    add_app(client_of(ada))
+    client = Client()
+    attempt(client)
+    assert [second(client, f"00000{at}").status_code for at in range(6)] == [200] * 5 + [429]
+    link = f"/accounts/reset/{urlsafe_base64_encode(b'%d' % ada.pk)}/"
+    form = client.get(f"{link}{default_token_generator.make_token(ada)}/")["Location"]
+    new = "another horse battery"
+    assert client.post(form, {"new_password1": new, "new_password2": new}).status_code == 302
+    assert "known-device" not in client.cookies
+    assert attempt(client, new).status_code == 429
+
+
+def test_a_code_is_taken_once_whichever_process_it_reaches(ada: User) -> None:
+    owner = client_of(ada)
+    key = add_app(owner)
+    client, thief = Client(), Client()
+    attempt(client)
+    code = code_of(key)
+    second(client, code)
+    assert is_in(client)
+    # The memory of another process.
+    cache.clear()
+    attempt(thief)
+    second(thief, f" {code[:3]} {code[3:]}")
+    assert not is_in(thief)
 
 
 def test_a_recovery_code_lets_in_once(ada: User) -> None:

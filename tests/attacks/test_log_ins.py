@@ -61,6 +61,25 @@ def test_after_five_failures_even_the_right_password_waits(door: str) -> None:
         assert not is_in(refused)
 
 
+def test_the_words_name_a_link_only_where_mail_is_sent(settings: Any) -> None:
+    for _ in range(5):
+        attempt()
+    for sends in (True, False):
+        settings.SENDS_MAIL = sends
+        words = attempt().content.decode()
+        assert ("a link by e-mail" in words) == sends
+        assert ("ask an administrator" in words) != sends
+
+
+def test_a_log_in_after_many_failures_makes_nobody_at_its_address_wait(settings: Any) -> None:
+    settings.AGENTWEB_LOG_IN_ATTEMPTS_OF_ADDRESS = 3
+    for _ in range(3):
+        attempt(name="nobody")
+    past = timezone.now() - timedelta(minutes=1)
+    FailedLogIns.objects.filter(until__isnull=False).update(until=past)
+    assert [is_in(attempt(word=PASSWORD)) for _ in range(2)] == [True, True]
+
+
 def test_the_doors_share_one_count_and_the_way_the_name_is_written_does_not_matter() -> None:
     names = ("ada", "Ada", "ADA", " ada", "ａｄａ")
     for door, name in zip([*DOORS, *DOORS, DOORS[0]], names, strict=True):

@@ -78,9 +78,9 @@ def test_without_a_mail_server_the_pages_say_so(settings: Any, ada: User) -> Non
 def test_an_address_is_changed_once_its_link_was_opened_by_its_person(ada: User) -> None:
     client = client_of(ada)
     page = "/settings/account/address/"
-    wrong = client.post(page, {"email": "new@example.org", "password": "no"})
+    wrong = client.post(page, {"email": "new@example.org", "secret": "no"})
     assert wrong.status_code == 400
-    sent = {"email": "new@example.org", "password": PASSWORD}
+    sent = {"email": "new@example.org", "secret": PASSWORD}
     assert client.post(page, sent)["Location"] == "/settings/account/"
     link = links()[0]
     assert client_of(people_and_turns.person("eve")).get(link).status_code == 404
@@ -91,6 +91,28 @@ def test_an_address_is_changed_once_its_link_was_opened_by_its_person(ada: User)
     assert client.get(link).status_code == 404
     # The old address is told.
     assert [each.to for each in wait_for_mails()] == [["new@example.org"], ["ada@example.org"]]
+
+
+def test_an_account_is_sent_few_links_to_new_addresses_an_hour(ada: User) -> None:
+    client, page = client_of(ada), "/settings/account/address/"
+    sent = [{"email": f"new{at}@example.org", "secret": PASSWORD} for at in range(7)]
+    answers = [client.post(page, each) for each in sent]
+    assert [each.status_code for each in answers] == [302] * 5 + [429] * 2
+    assert b"Wait an hour" in answers[-1].content
+    assert len(links()) == 5
+
+
+def test_links_that_do_not_work_are_counted_by_address(settings: Any) -> None:
+    settings.AGENTWEB_LOG_IN_ATTEMPTS_OF_ADDRESS = 3
+    found = [Client().get(f"/accounts/reset/MQ/guess-{at}/").status_code for at in range(5)]
+    assert found == [200] * 3 + [429] * 2
+
+
+def test_the_event_of_a_new_password_has_the_address_it_came_from() -> None:
+    ask()
+    client = Client(REMOTE_ADDR="192.0.2.7")
+    client.post(client.get(links()[0])["Location"], SENT)
+    assert AccountEvent.objects.get(kind="password_reset").peer == "192.0.2.7"
 
 
 def test_a_link_of_another_person_or_a_changed_one_is_nothing(ada: User) -> None:

@@ -63,6 +63,14 @@ def test_a_session_ends_some_hours_after_the_log_in_however_it_is_used(client: C
     assert status(client) == 302
 
 
+def test_what_is_stored_in_a_session_does_not_move_its_end(client: Client) -> None:
+    session = client.session
+    begin_session(session, time.time() - 5 * HOUR)
+    session["more"] = 1
+    session.save()
+    assert 4.9 < hours_left() <= 5
+
+
 def test_most_requests_write_nothing(client: Client) -> None:
     status(client)
     with CaptureQueriesContext(connection) as asked:
@@ -81,6 +89,6 @@ def test_a_session_from_before_the_rule_begins_now(client: Client) -> None:
 def test_without_limits_a_session_goes_on(settings: Any, client: Client) -> None:
     settings.AGENTWEB_SESSION_IDLE_HOURS = settings.AGENTWEB_SESSION_HOURS = 0
     session = client.session
-    begin_session(session, 0)
+    begin_session(session)
     assert renew_session(session, 9e9)
     assert session.get_expiry_age() > 24 * HOUR * 365

@@ -10,11 +10,14 @@ from django import forms
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
 from django.http import HttpRequest
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.debug import sensitive_variables
 
+from conversations.accounts.account_mail import can_send_mail
 from conversations.accounts.known_devices import cookie_name, find_device
-from conversations.accounts.throttle import LogInThrottled, admit_log_in, forgive_log_in
+from conversations.accounts.second_factors import use_code
+from conversations.accounts.throttle import LogInThrottled, admit_log_in, refund_attempt
+from conversations.web.responses import require_user
 
 
 def read_peer(request: HttpRequest) -> str:
@@ -35,10 +38,18 @@ def describe_wait(seconds: int) -> str:
         if seconds < 90
         else ngettext("%(count)d minute", "%(count)d minutes", minutes) % {"count": minutes}
     )
-    return _(
-        "Too many failed log-ins. Wait %(wait)s, then try again. If it is urgent, or you have"
-        " forgotten your password, set a new one with a link by e-mail."
-    ) % {"wait": wait}
+    words = (
+        _(
+            "Too many failed log-ins. Wait %(wait)s, then try again. If it is urgent, or you have"
+            " forgotten your password, set a new one with a link by e-mail."
+        )
+        if can_send_mail()
+        else _(
+            "Too many failed log-ins. Wait %(wait)s, then try again. If you have forgotten your"
+            " password, ask an administrator."
+        )
+    )
+    return words % {"wait": wait}
 
 
 class CountedForm(forms.Form):
@@ -57,7 +68,29 @@ class CountedForm(forms.Form):
             self.wait = error.seconds
             raise forms.ValidationError(describe_wait(error.seconds), code=error.code) from error
         yield
-        forgive_log_in(peer=peer, name=name, device=device)
+        refund_attempt(peer=peer, name=name, device=device)
+
+
+class OwnSecretForm(CountedForm):
+    """Asks a person who is logged in for their password, or a code, once more."""
+
+    secret = forms.CharField(
+        label=gettext_lazy("Your password, or a code"),
+        strip=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+
+    def __init__(self, request: HttpRequest, data: Any) -> None:
+        super().__init__(data)
+        self.request = request
+
+    @sensitive_variables()
+    def clean_secret(self) -> str:
+        user, secret = require_user(self.request), str(self.cleaned_data["secret"])
+        with self.counted(self.request, name=user.get_username()):
+            if not (user.check_password(secret) or use_code(user_id=user.pk, code=secret.strip())):
+                raise forms.ValidationError(_("This is neither your password nor a code."))
+        return secret
 
 
 class LogInForm(CountedForm, AuthenticationForm):

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.forms import PasswordResetForm, SetPasswordForm
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
-from conversations.accounts.account_events import Kind, count_recent, record_event
+from conversations.accounts.account_events import Kind, admit_link, record_event
 from conversations.accounts.account_mail import send_account_mail
+from conversations.accounts.second_factors import has_factor
 from conversations.accounts.throttle import forget_guesses
 from conversations.conf import conf
 from conversations.models import User
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     _SetPasswordForm = SetPasswordForm[User]
 else:
     _SetPasswordForm = SetPasswordForm
-
-#: Links that one account is sent within an hour.
-MOST_LINKS = 5
 
 
 class AskForm(PasswordResetForm):
@@ -39,9 +36,8 @@ class AskForm(PasswordResetForm):
         html_email_template_name: Any = None,
     ) -> None:
         user = context["user"]
-        if count_recent(user.pk, Kind.RESET_ASKED, timedelta(hours=1)) >= MOST_LINKS:
+        if not admit_link(user=user, kind=Kind.RESET_ASKED, peer=self.peer):
             return
-        record_event(user=user, kind=Kind.RESET_ASKED, peer=self.peer)
         context |= {"hours": conf.mailed_link_hours, "peer": self.peer}
         text = render_to_string("registration/reset_mail.txt", context)
         send_account_mail(to=to_email, subject=_("Set a new password"), text=text)
@@ -50,8 +46,12 @@ class AskForm(PasswordResetForm):
 class ResetForm(_SetPasswordForm):
     """The new password of somebody who has the link."""
 
+    peer = ""
+
     def save(self, commit: bool = True) -> User:
         user = super().save(commit)
-        forget_guesses(name=user.get_username())
-        record_event(user=user, kind=Kind.PASSWORD_RESET)
+        if not has_factor(user):
+            # The guesses may be at the codes of a factor, which stay what they are.
+            forget_guesses(name=user.get_username())
+        record_event(user=user, kind=Kind.PASSWORD_RESET, peer=self.peer)
         return user
