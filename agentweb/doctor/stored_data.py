@@ -13,11 +13,14 @@ from agentweb.doctor.report_lines import Line, failed, ok, warn
 from conversations.audit.anchor_file import find_anchor_path
 from conversations.budgets.reconciliation import has_drift
 from conversations.conf import conf
+from conversations.library.erase_proof import count_uncleaned
 from conversations.toolbox.mail_accounts import list_mail_providers
 from conversations.turns.worker_queue import count_stuck_turns
 
 #: Ages after which a turn counts as waiting too long or stuck, and an anchor as old.
 WAITED, SILENT, ANCHORED = timedelta(minutes=5), timedelta(minutes=2), timedelta(hours=3)
+#: Age after which erased text counts as not cleaned from the database's files.
+CLEANED = timedelta(hours=3)
 _PROBE = "doctor/probe"
 
 
@@ -76,6 +79,17 @@ def check_anchors() -> Iterator[Line]:
             yield ok("anchors", text)
 
 
+def check_erasures() -> Iterator[Line]:
+    """Tell of erased text that nobody cleaned from the database's files for hours."""
+    late = count_uncleaned(before=datetime.now(UTC) - CLEANED)
+    if late:
+        text = f"the text of {late} has been in the database's files for hours"
+        hint = "Run manage.py erase --prove where AGENTWEB_MIGRATE_DATABASE_URL is set."
+        yield warn("erasures", text, hint)
+    else:
+        yield ok("erasures", "none waits to be cleaned from the database's files")
+
+
 def check_mail() -> Iterator[Line]:
     names, name = len(list_mail_providers()), "AGENTWEB_MAIL_PROVIDERS"
     if names != len(conf.mail_providers):
@@ -102,6 +116,7 @@ LOOKS = (
     check_turns,
     check_ledger,
     check_anchors,
+    check_erasures,
     check_mail,
     check_private_addresses,
 )

@@ -33,6 +33,7 @@ def digest_texts(*, conversation: Conversation, beside: Iterable[QuerySet[Any]])
     words = {term.text for text in texts.iterator(_CHUNK) for term in split_terms(text)}
     return ErasedDigests(
         phrases=phrases.pack_digests(found),
+        key=phrases.fingerprint_key(key),
         words=phrases.pack_digests({phrases.digest_word(word.encode(), key) for word in words}),
     )
 

@@ -49,6 +49,10 @@ class ErasedDigests(models.Model):
     erasure = models.OneToOneField(Erasure, on_delete=models.PROTECT, related_name="digests")
     phrases = models.BinaryField()
     words = models.BinaryField()
+    #: The fingerprint of the key they were made with; empty: not known, so they are not searched.
+    key = models.BinaryField(max_length=8, default=bytes)
+    #: When cleaning was last begun by the sweep, whether or not it came to its end.
+    tried_at = models.DateTimeField(null=True, db_index=True)
     #: When files and index of the database were cleaned of what was erased.
     purged_at = models.DateTimeField(null=True, db_index=True)
 

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
+from django.conf import settings
 from django.db import connection
 
 from conversations.accounts.account_events import sweep_account_events
@@ -104,6 +105,9 @@ class Process:
                     await run_db(refresh_continuation)
                 if sweeps % TIDY_SWEEPS == 0 and conf.run_turns_in == "web":
                     await run_maintenance()
+                elif sweeps % TIDY_SWEEPS == 0 and settings.MIGRATE_DATABASE:
+                    # The workers' role does not own the tables.
+                    await run_db(purge_if_due)
             except Exception:
                 logger.exception("the sweep failed; it is tried again")
 

@@ -13,6 +13,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
+from agentweb.doctor import stored_data
 from conversations.agent.ports import Sent
 from conversations.audit.verify import Tally, verify_everything
 from conversations.context.view import wire
@@ -334,3 +335,12 @@ def test_the_commands_erase_what_is_due_or_all_of_one_user() -> None:
     assert {row.owner for row in Erasure.objects.all()} == {first.user, second.user}
     with pytest.raises(CommandError, match="no user 'eve'"):
         call_command("erase", "--everything-of", "eve")
+
+
+def test_the_doctor_tells_of_text_that_nobody_cleaned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    due = deleted(stored_turns.played())
+    assert erase_conversation(conversation_id=due.pk, now=due.erase_at) is not None
+    assert [line.state for line in stored_data.check_erasures()] == ["ok"]
+    monkeypatch.setattr(stored_data, "CLEANED", timedelta(0))
+    [line] = stored_data.check_erasures()
+    assert (line.state, "AGENTWEB_MIGRATE_DATABASE_URL" in line.hint) == ("warn", True)

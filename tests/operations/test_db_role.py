@@ -135,6 +135,28 @@ def test_the_role_has_no_other_way(app: psycopg.Connection[Any], statement: str)
         app.execute(statement.encode())
 
 
+def test_only_the_owner_cleans_what_was_erased(urls: dict[str, str]) -> None:
+    clean = """
+import django
+django.setup()
+from conversations.library import erase_proof
+from conversations.models import ErasedDigests
+erase_proof.purge_if_due()
+row = ErasedDigests.objects.get()
+print(row.tried_at is not None, row.purged_at is not None)
+"""
+    told = "it where AGENTWEB_MIGRATE_DATABASE_URL is set"
+    worker = {**urls, "AGENTWEB_MIGRATE_DATABASE_URL": ""}
+    assert run(sys.executable, "-c", clean, **worker).split() == ["False", "False"]
+    done = subprocess.run(
+        [sys.executable, "manage.py", "erase", "--prove"], check=False, cwd=PROJECT,
+        env={**os.environ, **worker}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert told in done.stderr
+    assert run(sys.executable, "-c", clean, **urls).split() == ["True", "True"]
+
+
 def test_an_erasure_that_is_not_recorded_erases_nothing(app: psycopg.Connection[Any]) -> None:
     app.execute("UPDATE conversations_conversation SET deleted_at = now(), erase_at = now()")
     with pytest.raises(errors.RestrictViolation, match="its erasure is not recorded"):

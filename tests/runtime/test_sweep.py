@@ -39,3 +39,27 @@ async def test_what_has_time_is_done_where_no_beat_does_it(
     task.cancel()
     assert (len(tidied) >= SWEEPS) is (place == "web")
     assert bool(tidied) is (place == "web")
+
+
+@pytest.mark.asyncio
+async def test_a_process_that_knows_the_owner_cleans_what_was_erased(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where workers run the maintenance, their role does not own the tables."""
+    settings.AGENTWEB_RUN_TURNS_IN = "worker"
+    settings.MIGRATE_DATABASE = {"USER": "owner"}
+    monkeypatch.setattr(processes, "SWEEP_SECONDS", 0.001)
+    monkeypatch.setattr(processes, "TIDY_SWEEPS", 1)
+    loop, cleaned = asyncio.get_running_loop(), asyncio.Event()
+
+    async def sweep(_: Process) -> None:
+        pass
+
+    monkeypatch.setattr(Process, "sweep", sweep)
+    monkeypatch.setattr(
+        processes, "purge_if_due", lambda: loop.call_soon_threadsafe(cleaned.set) and None
+    )
+    task = asyncio.create_task(Process()._sweep_regularly())
+    async with asyncio.timeout(60):
+        await cleaned.wait()
+    task.cancel()

@@ -67,5 +67,7 @@ class Command(BaseCommand):
             f"{result.found} of {result.phrases} phrases and {result.words} words of"
             f" {result.erasures} erasures found"
         )
-        if result.found:
-            raise SystemExit(1)
+        if result.unread:
+            self.stdout.write(f"not proven: {result.unread} places could not be read")
+        if result.found or result.unread:
+            raise SystemExit(1 if result.found else 3)

@@ -29,6 +29,11 @@ def read_key() -> bytes:
     return sha256(f"erased phrases:{settings.SECRET_KEY}".encode()).digest()
 
 
+def fingerprint_key(key: bytes) -> bytes:
+    """Return by what digests tell which key they were made with, 8 bytes."""
+    return blake2b(b"fingerprint", digest_size=SIZE, key=key).digest()
+
+
 def digest_word(word: bytes, key: bytes) -> bytes:
     return blake2b(word.lower(), digest_size=SIZE, key=key).digest()
 

@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.core.files.storage import FileSystemStorage, storages
 from django.db import connection
 
+from conversations.files.workspace.disk import GuardedStorage
 from conversations.log.search_index import INDEX_TABLE
 from conversations.models import FileState, SearchText, WorkspaceFile
 from conversations.operations.leftovers import phrases, sqlite_pages
@@ -129,21 +131,28 @@ def search_sqlite(wanted: Wanted, path: Path, name: str) -> Iterator[Place]:
     yield Place(f"{name}: free pages", set(), note=note, dirty=dirty)
 
 
-def search_folder(wanted: Wanted) -> Place:
-    """Search the other files of the data folder; what a person keeps in a workspace is theirs."""
-    root = Path(settings.DATA_DIR)
-    kept = WorkspaceFile.objects.filter(state__in=(FileState.LIVE, FileState.TRASH))
-    objects = {root / "workspaces" / name for name in kept.values_list("object", flat=True)}
+def search_folder(wanted: Wanted) -> Iterator[Place]:
+    """Search the other files of the site's folders; what people keep in workspaces is theirs."""
+    roots = [Path(settings.DATA_DIR).resolve()]
+    store = storages["workspace"]
+    objects: set[Path] = set()
+    if isinstance(store, GuardedStorage | FileSystemStorage):
+        kept = WorkspaceFile.objects.filter(state__in=(FileState.LIVE, FileState.TRASH))
+        folder = Path(store.location).resolve()
+        objects = {folder / name for name in kept.values_list("object", flat=True)}
+        roots += [] if folder.is_relative_to(roots[0]) else [folder]
+    else:
+        yield Place("workspace storage", None, note="its files are not on a disk of this machine")
     database = Path(str(connection.settings_dict["NAME"]))
     # A database's own files are searched as such.
-    own = {database.with_name(database.name + end) for end in ("", "-wal", "-shm")}
+    own = {database.resolve().with_name(database.name + end) for end in ("", "-wal", "-shm")}
     found: set[bytes] = set()
     size = 0
-    for path in sorted(root.rglob("*")):
+    for path in (path for root in roots for path in sorted(root.rglob("*"))):
         if path.is_file() and path not in objects | own:
             some, more = wanted.find_phrases(sqlite_pages.read_file(path))
             found, size = found | some, size + more
-    return Place("data folder", found, size)
+    yield Place("data folder", found, size)
 
 
 def search_redis(wanted: Wanted) -> Iterator[Place]:
@@ -154,7 +163,37 @@ def search_redis(wanted: Wanted) -> Iterator[Place]:
 
     try:
         with closing(Redis.from_url(settings.REDIS_URL, socket_timeout=10)) as redis:
-            dumps: Iterator[Any] = (redis.dump(key) for key in redis.scan_iter(count=1_000))
-            yield Place("Redis", *wanted.find_phrases(bytes(data) for data in dumps if data))
-    except RedisError as error:
-        yield Place("Redis", None, note=f"it does not answer: {error}")
+            # Not DUMP, which compresses.
+            values = (
+                value + b"\n"
+                for key in redis.scan_iter(count=1_000)
+                for value in _read_value(redis, key)
+            )
+            yield Place("Redis", *wanted.find_phrases(values))
+    except (RedisError, ValueError) as error:
+        yield Place("Redis", None, note=f"it cannot be read: {error}")
+
+
+def _read_value(redis: Any, key: bytes) -> Iterator[bytes]:
+    """Yield a key and all that is stored under it; raises ValueError for a module's type."""
+    yield key
+    match redis.type(key):
+        case b"none":
+            return
+        case b"string":
+            yield redis.get(key) or b""
+        case b"list":
+            yield from redis.lrange(key, 0, -1)
+        case b"set":
+            yield from redis.smembers(key)
+        case b"zset":
+            yield from redis.zrange(key, 0, -1)
+        case b"hash":
+            for pair in redis.hgetall(key).items():
+                yield from pair
+        case b"stream":
+            for _, fields in redis.xrange(key):
+                for pair in fields.items():
+                    yield from pair
+        case kind:
+            raise ValueError(f"a key has the type {kind.decode()}")

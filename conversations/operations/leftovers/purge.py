@@ -32,12 +32,31 @@ class PurgeError(Exception):
     code = "purge"
 
 
+def may_purge() -> bool:
+    """Return whether this process is, or knows how to be, the owner of PostgreSQL's tables."""
+    if connection.vendor == "sqlite" or settings.MIGRATE_DATABASE:
+        return True
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass(%s)",
+            [WORDS_INDEX],
+        )
+        row = cursor.fetchone()
+    return row is not None and bool(row[0])
+
+
 def purge_database() -> None:
     """Remove deleted rows from files and index while the site runs; raises PurgeError."""
     if connection.vendor == "sqlite":
         _merge_segments()
         _truncate_log()
         return
+    if not may_purge():
+        # VACUUM would pass over a table of another role with a warning.
+        raise PurgeError(
+            "only the owner of the tables can clean them: run it where"
+            " AGENTWEB_MIGRATE_DATABASE_URL is set"
+        )
     with connect_as_operator() as link:
         for table in list_tables():
             link.execute(f'VACUUM (ANALYZE) "{table}"')
