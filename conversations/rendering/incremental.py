@@ -110,8 +110,9 @@ class Incremental:
         elif block.type.endswith("list_open") and (at := _last_item(tokens, lines)):
             head, tail = "".join(own[:-at]), "".join(own[-at:])
             further = Part(is_continued=True, is_loose=self._part.is_loose or is_loose(tokens))
-        elif tokens[1:] and tokens[1].type == "table_open" and len(own) > 3:
-            head, tail = "".join(own[:-1]), "".join((*own[:2], own[-1]))
+        elif tokens[1:] and tokens[1].type == "table_open" and (rows := _count_lines(block)) > 3:
+            # The last row and what follows the table, with the blank line between them.
+            head, tail = "".join(own[: rows - 1]), "".join((*own[:2], *own[rows - 1 :]))
         else:
             return _EMPTY
         try:
@@ -171,6 +172,10 @@ def _last_item(tokens: list[Token], lines: list[str]) -> int:
     items = [token.map[0] for token in tokens if _is_item(token) and token.map]
     whole = [line for line in items if lines[line].endswith("\n")]
     return len(lines) - whole[-1] if len(whole) > 1 else 0
+
+
+def _count_lines(block: Token) -> int:
+    return block.map[1] - block.map[0] if block.map else 0
 
 
 def _is_item(token: Token) -> bool:

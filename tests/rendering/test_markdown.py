@@ -200,6 +200,16 @@ def test_a_long_table_is_closed_in_parts_that_join() -> None:
     assert incremental.parsed < 12 * len(source)
 
 
+@pytest.mark.parametrize("step", [1, 30, *range(250, 900, 13)])
+def test_what_follows_a_long_table_is_never_a_row_of_it(step: int) -> None:
+    rows = "".join(f"| Town {n} | {n} |\n" for n in range(40))
+    incremental = Incremental()
+    source = f"| a | b |\n|---|--:|\n{rows}\nThat was the table."
+    shown = [incremental.feed(source[at : at + step]) for at in range(0, len(source), step)]
+    assert not any("<td>That" in html for pair in shown for html in pair)
+    assert shown[-1][1].endswith("<p>That was the table.</p>\n")
+
+
 def test_signs_before_any_word_are_not_shown_as_what_they_will_not_be() -> None:
     incremental = Incremental()
     shown = [
