@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('conversations', '0034_models_of_groups'),
+        ('conversations', '0035_email_asked'),
     ]
 
     operations = [
