@@ -1,4 +1,4 @@
-"""How long the prompt cache is kept: by the pauses, the turns and the prices."""
+"""How long the prompt cache is kept: by what is added, the pauses, the turns and the prices."""
 
 from __future__ import annotations
 
@@ -24,34 +24,37 @@ def talk(turns: int) -> View:
 
 
 @pytest.mark.parametrize(
-    ("turns", "pauses", "lifetime"),
+    ("turns", "added", "pauses", "lifetime"),
     [
-        (1, (), "5m"),
-        (6, (), "5m"),
-        (7, (), "1h"),
-        # Whoever answers at once, or comes back the next day, has no use for an hour.
-        (9, (20,) * 30, "5m"),
-        (9, (86_400,) * 30, "5m"),
-        (9, (300, 3_599) * 15, "1h"),
-        # Where one pause of thirty lies between the lifetimes, only a long context is worth it.
-        (9, (20,) * 29 + (900,), "5m"),
-        (40, (20,) * 29 + (900,), "1h"),
+        # Of 100,000 tokens; at first one call in five is assumed to be the last one of its turn.
+        (1, 3_100, (), "1h"),
+        (1, 3_300, (), "5m"),
+        (9, 11_000, (), "1h"),
+        (9, 11_100, (), "5m"),
+        # Whoever answers at once, or comes back the next day, has little use for an hour.
+        (9, 3_000, (20,) * 30, "5m"),
+        (9, 3_000, (86_400,) * 30, "5m"),
+        (9, 48_000, (300, 3_599) * 15, "1h"),
+        # A whole context is never written for an hour in advance.
+        (9, 100_000, (900,) * 30, "5m"),
     ],
 )
-def test_the_pauses_and_the_length_decide(
-    turns: int, pauses: tuple[int, ...], lifetime: Lifetime
+def test_what_is_added_the_pauses_and_the_turns_decide(
+    turns: int, added: int, pauses: tuple[int, ...], lifetime: Lifetime
 ) -> None:
-    assert choose_lifetime(talk(turns), SONNET, pauses) == lifetime
+    assert choose_lifetime(talk(turns), 100_000, added, SONNET, pauses) == lifetime
 
 
-def test_rounds_of_one_turn_are_no_reason() -> None:
+def test_a_turn_of_many_rounds_is_rarely_at_its_end() -> None:
     rounds = [m for n in range(60) for m in round_of(f"t{n}", "a page")]
-    assert choose_lifetime(view_of(prompt("go"), *rounds), SONNET, (900,)) == "5m"
+    long = view_of(prompt("go"), *rounds)
+    assert choose_lifetime(long, 100_000, 1_000, SONNET, (900,)) == "5m"
+    assert choose_lifetime(view_of(prompt("go")), 100_000, 1_000, SONNET, (900,)) == "1h"
 
 
 @pytest.mark.parametrize("rates", [None, replace(SONNET, cache_write_1h=0)])
 def test_without_a_price_it_is_never_an_hour(rates: Rates | None) -> None:
-    assert choose_lifetime(talk(40), rates, (900,) * 9) == "5m"
+    assert choose_lifetime(talk(40), 100_000, 10, rates, (900,) * 9) == "5m"
 
 
 def test_all_breakpoints_of_a_request_have_the_lifetime_of_its_envelope() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from conversations.context.view import edits
 from conversations.context.view.edits import SpliceBlocks, SpliceMessages
-from conversations.context.view.prefix import CommonPrefix, compare_prefix
+from conversations.context.view.prefix import CommonPrefix, compare_prefix, count_added
 from conversations.context.view.view import Message, View
 from tests.context.samples import answer, content, prompt, result, results, use, view_of
 
@@ -48,3 +48,14 @@ def test_messages_without_blocks_are_not_sent_and_do_not_count() -> None:
     assert compare_prefix(TALK, bare).blocks == 4
     grown = bare.append(Message.parse(9, "prompt", content(["more"])))
     assert compare_prefix(bare, grown).blocks == 4
+
+
+def test_added_is_what_follows_the_previous_request_or_the_first_difference() -> None:
+    sizes = [message.tokens for message in TALK.messages]
+    # The request before the last answer had the first three messages.
+    assert count_added(TALK, TALK) == sizes[3]
+    grown = TALK.append(Message.parse(9, "prompt", content(["more"])))
+    assert count_added(grown, grown) == sizes[3] + grown.messages[4].tokens
+    assert count_added(View(), View().append(TALK.messages[0])) == sizes[0]
+    short = edits.apply(TALK, "compaction", [SpliceBlocks(3, 0, 1, ('{"type":"text"}',))])
+    assert count_added(TALK, short) == sum(message.tokens for message in short.messages[2:])

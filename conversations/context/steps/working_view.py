@@ -17,6 +17,7 @@ from conversations.context.steps.api_clearing import Cleared, Clearing
 from conversations.context.steps.protocol import CountWanted, EngineRequest, Reply, Situation, Veto
 from conversations.context.view import edits
 from conversations.context.view.edits import Transformation
+from conversations.context.view.prefix import count_added
 from conversations.context.view.view import View
 
 #: Most counts of a request while it is prepared.
@@ -43,6 +44,8 @@ class WorkingView:
     harder: int
 
     def __post_init__(self) -> None:
+        #: The view before any change.
+        self.stored = self.view
         self.room = self.policy.room(self.situation.window)
         if self.policy.compact_above_percent:
             self.policy = scale_policy(self.policy, self.room, self.situation.overhead)
@@ -72,6 +75,14 @@ class WorkingView:
     def _measured(self) -> Gauge:
         known = self.situation
         return measure_context(self.view, known.overhead, self.report, known.window, self.aim)
+
+    @property
+    def added(self) -> int:
+        """Tokens that a request of this view would write to the prompt cache."""
+        gauge = self.gauge
+        if self.situation.is_cold:
+            return gauge.tokens
+        return count_added(self.stored, self.view) * gauge.permille // 1000
 
     @property
     def clearing(self) -> tuple[Clearing | None, Cleared]:

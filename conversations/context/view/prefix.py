@@ -7,7 +7,9 @@ the system prompt or the tools differ (the `binding` of an envelope).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import takewhile
 
+from conversations.context.view.cache_breakpoints import find_settled
 from conversations.context.view.view import Message, View
 
 
@@ -30,6 +32,20 @@ def compare_prefix(before: View, after: View) -> CommonPrefix:
         blocks += len(new.blocks)
         tokens += new.tokens
     return CommonPrefix(blocks, tokens)
+
+
+def count_added(before: View, after: View) -> int:
+    """Count the estimated tokens that a request with `after` adds to the request before it.
+
+    `before` is the view with what was appended to that request; all but that is added that differs.
+    """
+    messages = after.messages
+    kept = find_settled(messages) + 1
+    if after is not before:
+        pairs = zip(before.messages, messages, strict=False)
+        same = takewhile(lambda pair: pair[0].content == pair[1].content, pairs)
+        kept = min(kept, sum(1 for _ in same))
+    return sum(message.tokens for message in messages[kept:])
 
 
 def _list_sent(view: View) -> list[Message]:
