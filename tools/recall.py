@@ -67,7 +67,8 @@ async def _search(context: ToolContext, query: str) -> str:
         return "Nothing in this conversation has any of these words. Try other words, or fewer."
     lines = [f"The best {len(found)} for {quote(query)}; recall an id to read it:"]
     for one in found:
-        lines += [f'recall "{one.id}": {one.label} ({one.chars:,} characters)', f"  {one.passage}"]
+        size = f"{one.chars:,} characters{', in view' if one.is_shown else ''}"
+        lines += [f'recall "{one.id}": {one.label} ({size})', f"  {one.passage}"]
     return "\n".join(lines)
 
 

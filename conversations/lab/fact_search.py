@@ -1,11 +1,11 @@
 """Which original has a fact, and whether it is found by the words that the agent was to write.
 
 The query is what stands around the fact in the answer that used it, argument values included,
-without the fact itself; the ranking is that of the tool `recall`. A fact is found if an original
-that has it is among the first three. That depends on the record alone, so every fact is searched at
-most once for all replays. In a request the agent also sees which originals it can read: in lists,
-and in the notices of shortened results. Such a line tells the original apart if it is one of the
-first three that the same query finds among these lines.
+without the fact itself, in whole words; the ranking is that of the tool `recall`, where originals
+that the request shows anyway rank lower. A fact is found if an original that has it is among the
+first three. In a request the agent also sees which originals it can read: in lists, and in the
+notices of shortened results. Such a line tells the original apart if it is one of the first three
+that the same query finds among these lines.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from conversations.context.view.message_shape import write_label
-from conversations.context.view.searched_originals import INPUT, SearchedOriginal
+from conversations.context.view.searched_originals import INPUT, SHOWN_WEIGHT, SearchedOriginal
 from conversations.context.view.view import Message, View
 from conversations.lab.own_facts import list_own_facts
 from conversations.lab.records import Fact, Record
@@ -26,6 +26,8 @@ from tools.text.ranking import Ranking
 #: Results and lines that count; characters of the answer on each side of a fact.
 MOST_FOUND, AROUND = 3, 100
 _NAMED = re.compile(r'recall ("[A-Za-z0-9_-]+"(?:, "[A-Za-z0-9_-]+")*)')
+#: The rest of a word at the border of what is read around a fact.
+_FIRST, _LAST = re.compile(r"\w{1,20}"), re.compile(r"\w{1,20}$")
 #: A line of the record of actions.
 _ACTION = re.compile(r'^"(msg_\d+(?:/input)?)": ')
 #: Characters of a shortened result by which it can be recognised.
@@ -44,6 +46,19 @@ class Finding:
     holding: dict[str, str]
     found: str
     is_shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """A query, the originals that have the fact, and the best rows of the search, best first.
+
+    A row is the key of an original, its score, and whether its passage shows the fact. Rows that
+    cannot be among the first ones, even if all before them are in view, are left out.
+    """
+
+    query: str
+    holding: dict[str, str]
+    rows: tuple[tuple[str, float, bool], ...]
 
 
 @dataclass(slots=True)
@@ -81,19 +96,26 @@ class FactSearch:
     def __init__(self, record: Record) -> None:
         self._record = record
         self.originals = list(list_originals(record.messages))
-        self._found: dict[Fact, Finding] = {}
+        self._found: dict[Fact, _Searched] = {}
 
     @cached_property
     def own_facts(self) -> tuple[Fact, ...]:
         return list_own_facts(self._record)
 
-    def find(self, fact: Fact, before: int) -> Finding:
-        """Search for a fact among the originals before a message."""
+    def find(self, fact: Fact, before: int, shown: frozenset[str] = frozenset()) -> Finding:
+        """Search for a fact among the originals before a message; `shown` are those in view."""
         if fact not in self._found:
             self._found[fact] = self._search(fact, before)
-        return self._found[fact]
+        one = self._found[fact]
+        rows = sorted(
+            one.rows, key=lambda row: -row[1] * (SHOWN_WEIGHT if row[0] in shown else 1.0)
+        )
+        for key, _, is_shown in rows[:MOST_FOUND]:
+            if key in one.holding:
+                return Finding(one.query, one.holding, key, is_shown)
+        return Finding(one.query, one.holding, "", is_shown=False)
 
-    def _search(self, fact: Fact, before: int) -> Finding:
+    def _search(self, fact: Fact, before: int) -> _Searched:
         query = write_query(self._record.messages[fact.used_at], fact)
         ranking, holding = Ranking(query), dict[str, str]()
         for at, one in self.originals:
@@ -102,10 +124,11 @@ class FactSearch:
             ranking.add(one.id, one.searched, one.weight)
             if fact.text in one.text:
                 holding |= dict.fromkeys(self._list_ids(at, one), one.text)
-        for row in ranking.list_best(MOST_FOUND):
-            if row.key in holding:
-                return Finding(query, holding, row.key, fact.text in row.passage)
-        return Finding(query, holding, "", is_shown=False)
+        best = ranking.list_best(len(self.originals))
+        least = SHOWN_WEIGHT * best[:MOST_FOUND][-1].score if best else 0.0
+        likely = (row for row in best if row.score >= least)
+        rows = tuple((row.key, row.score, fact.text in row.passage) for row in likely)
+        return _Searched(query, holding, rows)
 
     def _list_ids(self, at: int, one: SearchedOriginal) -> Iterator[str]:
         """Yield the ids of an original: its own, and that of its message."""
@@ -131,7 +154,9 @@ def write_query(answer: Message, fact: Fact) -> str:
     at = text.find(fact.text)
     if at < 0:
         return ""
-    around = text[max(0, at - AROUND) : at + len(fact.text) + AROUND]
+    start, end = max(0, at - AROUND), at + len(fact.text) + AROUND
+    first, rest = _LAST.search(text, max(0, start - 20), start), _FIRST.match(text, end)
+    around = text[first.start() if first else start : rest.end() if rest else end]
     return around.replace(fact.text, " ")
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from conversations.context.view import wire
+from conversations.context.view.searched_originals import list_shown_ids
 from conversations.context.view.view import Message
 from conversations.lab.fact_search import FactSearch, Finding, IndexLines, read_index
 from conversations.lab.records import Fact, Record
@@ -103,7 +104,8 @@ class FactScorer:
             return [FactOutcome(fact, is_own=is_own) for fact, is_own in due]
         texts = step.seen.learn("lab said", list[str], _read_message)
         index = read_index(step.seen)
-        return [self._judge(fact, step.at, texts, index, is_own=own) for fact, own in due]
+        shown = list_shown_ids(step.seen)
+        return [self._judge(fact, step.at, texts, index, shown, is_own=own) for fact, own in due]
 
     def list_missed(self) -> list[FactOutcome]:
         """Return the facts of calls that were never reached, as unavailable."""
@@ -113,11 +115,18 @@ class FactScorer:
         ]
 
     def _judge(
-        self, fact: Fact, at: int, texts: list[str], index: IndexLines, *, is_own: bool
+        self,
+        fact: Fact,
+        at: int,
+        texts: list[str],
+        index: IndexLines,
+        shown: frozenset[str],
+        *,
+        is_own: bool,
     ) -> FactOutcome:
         if fact.text in self._constant or any(fact.text in text for text in texts):
             return FactOutcome(fact, in_view=True, is_own=is_own)
-        finding = self._search.find(fact, at)
+        finding = self._search.find(fact, at, shown)
         told = (key for key in index.list_told(finding.query) if key in finding.holding)
         named = any(key in finding.holding for keys, _ in index.lines for key in keys)
         return FactOutcome(fact, named=named, told=next(told, ""), finding=finding, is_own=is_own)

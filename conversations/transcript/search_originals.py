@@ -1,16 +1,19 @@
 """Search all originals of a conversation: texts, tool results, tool inputs.
 
 Only the shown path is searched, because whether the model has read private data is judged by that
-path. The texts are read here and ranked in a process of its own.
+path. The texts are read here and ranked in a process of its own; what the model has in view anyway
+ranks lower.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from conversations.context.view import searched_originals
-from conversations.context.view.searched_originals import SearchedOriginal
+from conversations.context.view.searched_originals import SearchedOriginal, list_shown_ids
 from conversations.context.view.stored_blocks import read_blocks
+from conversations.log.loaded_path import load_path
 from conversations.log.tree import build_path_condition
 from conversations.models import Conversation, Message
 from conversations.transcript.originals import read_message_text
@@ -27,13 +30,23 @@ async def search_originals(
 ) -> list[FoundOriginal]:
     """Return the originals that match best, best first; raises IsolationError."""
     texts = [(one.id, one.searched, one.weight) for one in originals]
-    known = {one.id: (one.label, len(one.text)) for one in originals}
+    known = {one.id: one for one in originals}
     best = await run_isolated(rank_texts, texts, query, most)
-    return [FoundOriginal(key, *known[key], passage) for key, _, _, passage in best]
+    return [_describe(known[key], passage) for key, _, _, passage in best]
+
+
+def _describe(one: SearchedOriginal, passage: str) -> FoundOriginal:
+    return FoundOriginal(one.id, one.label, len(one.text), passage, one.is_shown)
 
 
 def read_originals(conversation: Conversation) -> Iterator[SearchedOriginal]:
     """Yield the originals of the shown path, in order."""
+    shown = list_shown_ids(load_path(conversation).fold())
+    for one in _read_path(conversation):
+        yield replace(one, is_shown=True) if one.id in shown else one
+
+
+def _read_path(conversation: Conversation) -> Iterator[SearchedOriginal]:
     path, labels = build_path_condition("turn", conversation), dict[str, str]()
     messages = Message.objects.filter(path, conversation=conversation).order_by("seq")
     for message in messages.iterator(_CHUNK):

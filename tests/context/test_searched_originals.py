@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from conversations.context.view import wire
 from conversations.context.view.searched_originals import (
+    SHOWN_WEIGHT,
     SearchedOriginal,
+    list_shown_ids,
     read_other,
     read_prompt,
     write_input,
 )
+from conversations.context.view.view import Block, Message, View
 
 
 def call(use: str, name: str, **tool_input: Any) -> dict[str, Any]:
@@ -42,6 +46,23 @@ def test_inputs_and_results_are_labelled_by_their_call() -> None:
         SearchedOriginal("toolu_1", "read_file a.txt", "herons\n[image]"),
     ]
     assert [one.weight for one in found] == [0.5, 0.7, 1.0]
+
+
+def test_what_a_view_shows_as_a_whole_is_known_and_weighs_less() -> None:
+    served = call("srvtoolu_1", "web_search", query="x") | {"type": "server_tool_use"}
+    pages = result("srvtoolu_1", [], "web_search_tool_result")
+    said = [{"type": "text", "text": "I look."}, call("toolu_1", "read_file"), served, pages]
+    kept, cut = (Block(wire.encode(result(key, "herons"))) for key in ("toolu_1", "toolu_2"))
+    shortened = Block(wire.encode(result("toolu_3", "her")), by="compaction")
+    picture = Block('{"type":"image","source":{}}')
+    view = View().append(Message.parse(1, "prompt", '[{"type":"text","text":"Look."}]'))
+    view = view.append(Message.parse(2, "answer", wire.encode(said)))
+    view = view.append(Message.of(3, "results", (kept, cut, shortened, picture)))
+    assert list_shown_ids(view.with_cleared(("toolu_2",))) == {
+        "msg_1", "msg_2", "toolu_1/input", "srvtoolu_1/input", "srvtoolu_1", "toolu_1",
+    }  # fmt: skip
+    one = SearchedOriginal("toolu_1", "read_file", "herons", is_shown=True)
+    assert one.weight == SHOWN_WEIGHT
 
 
 def test_copies_by_recall_are_left_out_and_results_of_the_api_are_not() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from conversations.agent.usage import Usage
 from conversations.context.policy.policy import PRESETS
+from conversations.context.view.view import Message
 from conversations.lab.fact_search import FactSearch, read_index, write_query
 from conversations.lab.own_facts import MOST, list_own_facts
 from conversations.lab.recall_cost import CALL, SEARCHED, SHOWN
@@ -76,6 +77,10 @@ def test_at_most_so_many_are_taken() -> None:
     assert len(list_own_facts(record([*messages, answer(ids)]))) == MOST
 
 
+def answered(words: str) -> Message:
+    return record([user("x"), answer(words)]).messages[1]
+
+
 def find(one: Record, text: str) -> tuple[FactSearch, Fact]:
     last = len(one.messages) - 1
     return FactSearch(one), Fact(text, 0, last, is_sole=True)
@@ -86,6 +91,10 @@ def test_the_query_is_what_stands_around_the_fact() -> None:
     fact = Fact("berg@example.org", 0, 1, is_sole=True)
     assert write_query(one.messages[1], fact).split()[-4:] == [",", "she", "counts", "herons."]
     assert "berg@" not in write_query(one.messages[1], fact)
+    long = f"Long ago {'the weather was fine ' * 9}at berg@example.org, {'I counted nests ' * 9}so"
+    around = write_query(answered(long), fact).split()
+    assert {around[0], around[-1]} <= {*long.split()}
+    assert "Long" not in around
     assert write_query(one.messages[1], replace(fact, text="elsewhere")) == ""
     made = record([user("x"), answer(write("toolu_1", "a/b.md", "herons 7"))])
     assert write_query(made.messages[1], replace(fact, text="a/b.md")).split() == [
@@ -99,10 +108,20 @@ def test_a_fact_is_found_if_the_search_has_its_original_among_the_first() -> Non
     finding = search.find(fact, fact.used_at)
     assert (finding.found, finding.is_shown) == ("toolu_n/input", True)
     assert set(finding.holding) == {"toolu_n/input", "msg_2/input"}
-    assert search.find(fact, 0) is finding
+    assert search.find(fact, 0) == finding
     messages = writing(12, "page 77 part0: berg@example.org")
     lost, fact = find(record(messages), "berg@example.org")
     assert lost.find(fact, fact.used_at).found == ""
+
+
+def test_originals_in_view_rank_after_those_that_are_not() -> None:
+    messages = writing(12, "page 77 part0: berg@example.org")
+    messages[1] = answer(write("toolu_n", "a.md", "page part0 of berg@example.org"))
+    search, fact = find(record(messages), "berg@example.org")
+    assert search.find(fact, fact.used_at).found == ""
+    pages = frozenset(f"toolu_0_{number}" for number in range(12))
+    shown = pages | {f"{page}/input" for page in pages}
+    assert search.find(fact, fact.used_at, shown).found == "toolu_n/input"
 
 
 def outcomes(last: str, rounds: int = 60, policy: str = "structured") -> Any:

@@ -42,6 +42,7 @@ class Originals:
     """Originals in memory."""
 
     texts: dict[str, str] = field(default_factory=dict)
+    shown: set[str] = field(default_factory=set)
 
     async def find(self, id: str) -> str | None:
         return self.texts.get(id)
@@ -51,8 +52,9 @@ class Originals:
         for key, text in self.texts.items():
             ranking.add(key, text)
         return [
-            FoundOriginal(row.key, "a page", len(self.texts[row.key]), row.passage)
+            FoundOriginal(key, "a page", len(self.texts[key]), row.passage, key in self.shown)
             for row in ranking.list_best(most)
+            for key in [row.key]
         ]
 
 

@@ -138,12 +138,13 @@ async def test_without_an_id_the_originals_are_searched(
         "msg_7": "The deadline of the offer from Acme is 30 June." + " Nothing more." * 99,
         "toolu_2/input": "path: notes/acme.md\ntext: They pay 70,000.",
     }
+    originals.shown = {"toolu_2/input"}
     result = str((await run("recall", {"query": "Acme deadline"}, context)).content)
     first, line, passage, *more = result.splitlines()
     assert first == "The best 2 for 'Acme deadline'; recall an id to read it:"
     assert line == 'recall "msg_7": a page (1,433 characters)'
     assert "deadline of the offer from Acme is 30 June." in passage
-    assert more[0].startswith('recall "toolu_2/input"')
+    assert more[0] == 'recall "toolu_2/input": a page (42 characters, in view)'
     nothing = await run("recall", {"query": "zebra"}, context)
     assert str(nothing.content).startswith("Nothing in this conversation has any of these words.")
 

@@ -51,6 +51,15 @@ def test_results_texts_and_inputs_are_found_and_can_be_read() -> None:
     assert find(chat, "zebra") == []
 
 
+def test_what_is_in_view_is_marked_and_ranks_after_what_was_shortened() -> None:
+    chat = played(title="What is the number of the order?")
+    found = {one.id: one.is_shown for one in search(chat, ORDER)}
+    assert next(iter(found)) == "toolu_1"
+    assert (found["toolu_1"], found["msg_1"]) == (False, True)
+    shown = {one.id: one.is_shown for one in read_originals(chat)}
+    assert shown["toolu_1/input"]
+
+
 def test_only_the_shown_version_is_searched() -> None:
     chat = played(title="About the walrus")
     first = chat.turns.get()

@@ -41,12 +41,16 @@ _SLOT = re.compile(r"\{(\w+)(?::host)?\}")
 
 @dataclass(frozen=True, slots=True)
 class FoundOriginal:
-    """An original that a search found: its id, one line that names it, and its best passage."""
+    """An original that a search found: its id, one line that names it, and its best passage.
+
+    `is_shown`: the model has it in view as a whole.
+    """
 
     id: str
     label: str
     chars: int
     passage: str
+    is_shown: bool = False
 
 
 class Originals(Protocol):

@@ -2,7 +2,9 @@
 
 Prompts and the texts of answers are originals by the number of their message, results by the id of
 their call, and inputs of calls by that id with a suffix. Results of `recall` itself are copies of
-other originals, so they are left out.
+other originals, so they are left out. What the model has in view anyway ranks after what it has
+not: an agent searches for what it no longer sees, and the calls it just made have the words of its
+query as well.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any
 from conversations.context.view import wire
 from conversations.context.view.blocks import SERVER_CALLS, is_server_result, read_result_text
 from conversations.context.view.message_shape import write_label
+from conversations.context.view.view import Message, View
 
 #: Suffix of a call's id for the input of the call.
 INPUT = "/input"
@@ -22,16 +25,22 @@ _COPIES = "recall"
 #: Weights of the model's own words in the ranking: they repeat what it has read, its texts more
 #: than the inputs of its calls.
 _INPUT_WEIGHT, _ANSWER_WEIGHT = 0.7, 0.5
+#: Factor of the weight of an original that is in view as a whole.
+SHOWN_WEIGHT = 0.3
 _ANSWER = "what you wrote"
 
 
 @dataclass(frozen=True, slots=True)
 class SearchedOriginal:
-    """An original that can be found, by the words of its label and its text."""
+    """An original that can be found, by the words of its label and its text.
+
+    `is_shown`: the model has it in view as a whole.
+    """
 
     id: str
     label: str
     text: str
+    is_shown: bool = False
 
     @property
     def searched(self) -> str:
@@ -39,9 +48,29 @@ class SearchedOriginal:
 
     @property
     def weight(self) -> float:
+        factor = SHOWN_WEIGHT if self.is_shown else 1.0
         if self.id.endswith(INPUT):
-            return _INPUT_WEIGHT
-        return _ANSWER_WEIGHT if self.label == _ANSWER else 1.0
+            return factor * _INPUT_WEIGHT
+        return factor * (_ANSWER_WEIGHT if self.label == _ANSWER else 1.0)
+
+
+def list_shown_ids(view: View) -> frozenset[str]:
+    """Return the ids of the originals that a view shows as a whole."""
+    shown = view.learn("shown originals", set[str], _read_shown)
+    return frozenset(shown).difference(view.cleared)
+
+
+def _read_shown(found: set[str], message: Message) -> None:
+    for block in message.blocks:
+        kind = block.type
+        if block.by:
+            continue
+        if kind == "text":
+            found.add(f"msg_{message.seq}")
+        elif kind == "tool_use" or kind in SERVER_CALLS:
+            found.add(block.id + INPUT)
+        elif kind == "tool_result" or is_server_result(kind):
+            found.add(str(block.value["tool_use_id"]))
 
 
 def read_prompt(seq: int, text: str) -> SearchedOriginal:
