@@ -58,11 +58,18 @@ def measure(seconds: float, corpus: Path | None, report: Callable[[str], None]) 
         log = tested.parts["web"].read_output()[before:]
     row = {"calls": CALLS, "corpus": len(names), "seconds": seconds} | found
     row["blocks"] = log.count(BLOCKED)
-    for what in ("page", "ack"):
-        late = found["beside"][what]["p99"] - found["alone"][what]["p99"]
-        row[f"{what}_late"] = round(late, 1)
+    row = judge(row)
     report(format_line(row))
     return row
+
+
+def judge(row: _Row) -> _Row:
+    """Add how much later a visitor is at the 99th percentile, and whether that is little."""
+    late = {
+        f"{what}_late": round(row["beside"][what]["p99"] - row["alone"][what]["p99"], 1)
+        for what in ("page", "ack")
+    }
+    return row | late | {"is_within": max(late.values()) <= MOST_LATE}
 
 
 def _fill_workspaces(tested: Site, corpus: Path | None) -> list[str]:
@@ -123,4 +130,8 @@ def format_line(row: _Row) -> str:
         f" {row['beside'][what]['p99']:,.0f} beside hostile ones ({row[f'{what}_late']:+,.0f})"
         for what in ("page", "ack")
     ]
-    return f"{'; '.join(parts)}; {row['blocks']} blocks of the event loop"
+    verdict = "within" if row["is_within"] else "above"
+    return (
+        f"{'; '.join(parts)}: {verdict} the bound of {MOST_LATE:g} ms;"
+        f" {row['blocks']} blocks of the event loop"
+    )

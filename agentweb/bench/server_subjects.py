@@ -70,9 +70,10 @@ def _add_long_subjects(subjects: Any) -> None:
     long.add_argument("--minutes", type=float, default=480.0, help="480 by default: 8 hours")
     rude = subjects.add_parser(
         "hostile",
-        help="what a visitor notices of 30 hostile tool calls at once, beside the same alone; kept",
+        help="what a visitor notices of 30 hostile tool calls at once, beside the same alone and"
+        " beside 30 harmless calls; kept",
     )
-    rude.add_argument("--seconds", type=float, default=30.0, help="of each of the two")
+    rude.add_argument("--seconds", type=float, default=30.0, help="of each of the three")
     rude.add_argument("--corpus", type=Path, metavar="FOLDER", help="files of others to be read")
 
 

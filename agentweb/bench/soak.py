@@ -4,7 +4,8 @@ Every `CYCLE` seconds some people open their pages, ask, read their answers and 
 time a hundred pages are open that only look. Between two cycles, when nothing runs, the resident
 memory is read: the curve. Its slope is that of a straight line through the later three quarters by
 least squares, with twice its standard error as bound: memory grows where the slope is above
-`MOST_SLOPE` by more than the bound. Before that, 200 answers at once show what each of them takes.
+`MOST_SLOPE` by more than the bound. After that, 200 answers at once show what they add: not before,
+because what they leave behind is room in which the curve could grow unseen.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ _Row = dict[str, Any]
 
 
 def measure(minutes: float, report: Callable[[str], None]) -> _Row:
-    """Measure 200 answers at once, then the curve."""
+    """Measure the curve, then 200 answers at once."""
     with run_emulator(RATE) as api, run_site(EMBEDDED, api) as tested:
         run_job(tested, make_job(tested.people(1), 1.0))
+        samples = _take_curve(tested, 60 * minutes, report)
         burst = measure_burst(tested, BURST, BURST_SECONDS)
         report(format_burst(burst))
-        samples = _take_curve(tested, 60 * minutes, report)
     return {"minutes": minutes, "burst": burst, "samples": samples} | judge(samples)
 
 
@@ -129,8 +130,12 @@ def format_sample(row: _Row) -> str:
 def format_burst(row: _Row) -> str:
     return (
         f"{row['answers']} answers at once: {row['before']} MB before, {row['most']} at most"
-        f" ({row['added']} added), {row['after']} after"
+        f" ({row['added']} added, {judge_burst(row)} {MOST_BURST:g}), {row['after']} after"
     )
+
+
+def judge_burst(row: _Row) -> str:
+    return "within the bound of" if row["added"] <= MOST_BURST else "above the bound of"
 
 
 def render(found: _Row) -> str:
@@ -143,8 +148,9 @@ def render(found: _Row) -> str:
     turns = samples[-1]["turns"] if samples else 0
     head = (
         f"Measured by `manage.py bench soak --minutes {found['minutes']:g}` on"
-        f" {machine['date'][:10]}, embedded: {turns} turns. {format_burst(found['burst'])}. The"
-        f" slope is {found['slope']} ± {found['bound']} MB an hour: {verdict}."
+        f" {machine['date'][:10]}, embedded, load {machine['load']} before: {turns} turns. The"
+        f" slope is {found['slope']} ± {found['bound']} MB an hour: {verdict}. After that"
+        f" {format_burst(found['burst'])}."
     )
     table = [f"| minutes |{minutes}", "|---|" + "---:|" * len(points), f"| MB |{rows}"]
     return "\n".join([head, "", *table])

@@ -5,8 +5,8 @@ every object and blocks the event loop meanwhile, and nearly all of them exist b
 request. Frozen objects cost nothing any more, and later ones are few.
 
 The C library may use one arena only: by default each of many threads has one, whose free memory
-nobody else uses. Python runs one thread at a time, so nobody waits for it. (200 answers at once
-added 104 MB with eight arenas a core, 71 MB with one.)
+nobody else uses. Python runs one thread at a time, so nobody waits for it. What 200 answers at once
+add is measured by `manage.py bench soak`.
 """
 
 from __future__ import annotations

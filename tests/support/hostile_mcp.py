@@ -94,6 +94,7 @@ def call(id: Any, params: Any) -> None:
         "greed": greed,
         "bulk": bulk,
         "parts": parts,
+        "commas": commas,
         "wrong": lambda one: answer(one, {"content": "no list"}),
         "asks": asks,
         "swap": swap,
@@ -159,6 +160,10 @@ def bulk(id: Any) -> None:
 
 def parts(id: Any) -> None:
     answer(id, said("many") | {"_meta": {"parts": [[]] * 500_000}})
+
+
+def commas(id: Any) -> None:
+    answer(id, said('1,[{"\\\n' * 200_000))
 
 
 def noise(id: Any) -> None:

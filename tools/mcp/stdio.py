@@ -39,7 +39,8 @@ logger = logging.getLogger("tools")
 GRACE = 2.0
 #: Most messages in `SPAN` seconds; a server that sends more is disconnected.
 MOST_MESSAGES, SPAN = 2_000, 10.0
-#: Most bytes in `SPAN` seconds, and most brackets, braces and commas of one message.
+#: Most bytes in `SPAN` seconds, and most brackets, braces and commas of one message,
+#: those within its texts aside.
 MOST_BYTES, MOST_PARTS = 60_000_000, 400_000
 #: Bytes of memory for data, seconds of processor time, bytes of one written file, core files.
 LIMITS = {
@@ -47,6 +48,12 @@ LIMITS = {
     resource.RLIMIT_CPU: 3_600,
     resource.RLIMIT_FSIZE: 1_000_000_000,
     resource.RLIMIT_CORE: 0,
+}
+_NAMES = {
+    resource.RLIMIT_DATA: "memory",
+    resource.RLIMIT_CPU: "processor time",
+    resource.RLIMIT_FSIZE: "the size of files",
+    resource.RLIMIT_CORE: "core files",
 }
 #: How much less of the processor a server gets than the pages.
 NICE = 10
@@ -134,7 +141,7 @@ class _Child:
             os.killpg(self.process.pid, sent)
 
     def _check_message(self, line: bytes) -> None:
-        if sum(map(line.count, (b"[", b"{", b","))) > MOST_PARTS:
+        if _count_parts(line) > MOST_PARTS:
             raise ServerError(f"It wrote a message of more than {MOST_PARTS:,} parts.")
         now = asyncio.get_running_loop().time()
         if now - self._span_start > SPAN:
@@ -158,6 +165,19 @@ class _Child:
         ended = "It closed its output." if code is None else f"It ended with code {code}."
         tail = clean_text(b"".join(self._tail).decode(errors="replace"))[-TAIL:].strip()
         return ended, tail
+
+
+def _count_parts(line: bytes) -> int:
+    """Count the brackets, braces and commas of JSON; those within texts only where it is needed."""
+    count = sum(map(line.count, (b"[", b"{", b",")))
+    if count <= MOST_PARTS:
+        return count
+    line = line.replace(b"\\\\", b"").replace(b'\\"', b"")
+    # Each part has a name and a value, which are texts of two quotes each at most.
+    if line.count(b'"') > 4 * (MOST_PARTS + 1):
+        return count
+    outside = b"".join(line.split(b'"')[::2])
+    return sum(map(outside.count, (b"[", b"{", b",")))
 
 
 def _parse_message(line: bytes) -> SessionMessage | Exception:
@@ -201,17 +221,36 @@ async def _open_streams(endpoint: Command, lost: Lost) -> AsyncGenerator[object]
 
 
 def _limit_process(pid: int) -> None:
-    """Limit a process that has just started, and all that it will start."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.setpriority(os.PRIO_PROCESS, pid, NICE)
-        if sys.platform.startswith("linux"):
-            for which, most in LIMITS.items():
-                hard = resource.prlimit(pid, which)[1]
-                hard = sys.maxsize if hard == resource.RLIM_INFINITY else hard
-                limit = min(most, hard)
-                # The soft limit of time ends it by a signal of its own, the hard one by SIGKILL.
-                above = which == resource.RLIMIT_CPU and limit < hard
-                resource.prlimit(pid, which, (limit, limit + above))
+    """Limit a process that has just started, and all that it will start; log what is refused."""
+    refused = [] if _is_done(os.setpriority, os.PRIO_PROCESS, pid, NICE) else ["priority"]
+    if sys.platform.startswith("linux"):
+        refused += [
+            _NAMES[which]
+            for which, most in LIMITS.items()
+            if not _is_done(_limit, pid, which, most)
+        ]
+    if refused:
+        logger.warning("an MCP server runs without a limit on %s", ", ".join(refused))
+
+
+def _is_done(change: Callable[..., object], *arguments: object) -> bool:
+    """Make a change to a process; return whether it was allowed, or nothing is there any more."""
+    try:
+        change(*arguments)
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # it has become another user's
+        return False
+    return True
+
+
+def _limit(pid: int, which: int, most: int) -> None:
+    hard = resource.prlimit(pid, which)[1]
+    hard = sys.maxsize if hard == resource.RLIM_INFINITY else hard
+    limit = min(most, hard)
+    # The soft limit of time ends it by a signal of its own, the hard one by SIGKILL.
+    above = which == resource.RLIMIT_CPU and limit < hard
+    resource.prlimit(pid, which, (limit, limit + above))
 
 
 def connect_stdio(endpoint: Command, lost: Lost) -> Transport:

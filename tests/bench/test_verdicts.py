@@ -1,0 +1,36 @@
+"""What the long subjects of `bench` say of their bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentweb.bench import hostile, soak
+
+
+@pytest.mark.parametrize(("added", "said"), [(60.0, "within the bound of 60"), (60.1, "above the")])
+def test_a_soak_says_what_answers_at_once_may_add_and_the_load(added: float, said: str) -> None:
+    burst = {"answers": 200, "before": 200.0, "most": 200.0 + added, "added": added, "after": 210.0}
+    samples = [
+        {"seconds": 20 * at, "megabytes": 200.0 + at % 2, "turns": 8 * at, "files": 9}
+        for at in range(1, 60)
+    ]
+    machine = {"date": "2026-11-24 17:11", "load": 3.5}
+    found = {"minutes": 20.0, "burst": burst, "samples": samples, "machine": machine}
+    text = soak.render(found | soak.judge(samples))
+    assert said in text
+    assert "load 3.5 before" in text
+    assert "flat" in text
+
+
+@pytest.mark.parametrize(
+    ("late", "said"), [(200.0, "within the bound"), (200.1, "above the bound")]
+)
+def test_a_hostile_run_says_whether_a_visitor_was_disturbed(late: float, said: str) -> None:
+    times: dict[str, Any] = {
+        what: {"page": {"p99": 50.0}, "ack": {"p99": 50.0}} for what in ("alone", "harmless")
+    }
+    beside = {"page": {"p99": 50.0 + late}, "ack": {"p99": 50.0}}
+    row = hostile.judge({"calls": 30, "blocks": 0, "beside": beside} | times)
+    assert said in hostile.format_line(row)
