@@ -3,8 +3,9 @@
 The same visitor's page and stored message are measured three times in one run: alone, beside thirty
 people who have the model call a harmless tool, because thirty turns take their share of the
 machine, and beside thirty who have it call tools with everything that was ever slow
-(`hostile_script`, `hostile_files`) and with the files of a corpus of others (`--corpus`). What the
-log of the web process says meanwhile of a blocked event loop is counted.
+(`hostile_script`, `hostile_files`, `spinning_server`) and with the files of a corpus of others
+(`--corpus`). What the log of the web process says meanwhile of a blocked event loop is counted, and
+how the calls ended.
 """
 
 from __future__ import annotations
@@ -41,10 +42,13 @@ _Row = dict[str, Any]
 def measure(seconds: float, corpus: Path | None, report: Callable[[str], None]) -> _Row:
     """Measure both in turn; returns milliseconds."""
     script = Path(hostile_script.__file__)
-    with run_emulator(RATE, script) as api, run_site(EMBEDDED, api) as tested:
+    with (
+        run_emulator(RATE, script) as api,
+        run_site(EMBEDDED, api, AGENTWEB_MCP_COMMANDS="true") as tested,
+    ):
         visitors, attackers = tested.people(8), tested.people(CALLS)
         names = _fill_workspaces(tested, corpus)
-        asks = [f"hostile {name}" for name in hostile_script.CALLS]
+        asks = [f"hostile {name}" for name in (*hostile_script.CALLS, "matching")]
         asks = [f"read {name}" for name in names] + asks
         chats = [chat | {"text": asks[at % len(asks)]} for at, chat in enumerate(attackers)]
         plain = [chat | {"text": HARMLESS} for chat in tested.people(CALLS)]
@@ -56,8 +60,9 @@ def measure(seconds: float, corpus: Path | None, report: Callable[[str], None]) 
             "beside": asyncio.run(_visit(tested, visitors, chats, seconds)),
         }
         log = tested.parts["web"].read_output()[before:]
+        outcomes = _count_outcomes(tested)
     row = {"calls": CALLS, "corpus": len(names), "seconds": seconds} | found
-    row["blocks"] = log.count(BLOCKED)
+    row |= {"blocks": log.count(BLOCKED), "outcomes": outcomes}
     row = judge(row)
     report(format_line(row))
     return row
@@ -79,6 +84,16 @@ def _fill_workspaces(tested: Site, corpus: Path | None) -> list[str]:
     )  # fmt: skip
     names: list[str] = json.loads(done.stdout)
     return names
+
+
+def _count_outcomes(tested: Site) -> dict[str, int]:
+    """Count the tool calls that were made, by tool and state."""
+    done = subprocess.run(
+        [sys.executable, "-m", "agentweb.bench.call_outcomes"],
+        check=True, cwd=ROOT, env=tested.environment, stdout=subprocess.PIPE, timeout=60,
+    )  # fmt: skip
+    found: dict[str, int] = json.loads(done.stdout)
+    return found
 
 
 async def _visit(tested: Site, visitors: list[_Row], hostile: list[_Row], seconds: float) -> _Row:

@@ -1,16 +1,20 @@
 """Files that make parsers and searches work as long as they can, and those of a corpus.
 
 Run as a process in the environment of a server under test: `python -m agentweb.bench.hostile_files
-[FOLDER]` puts them into every person's workspace and prints the names of the corpus's files.
+[FOLDER]` puts them into every person's workspace, approves the tool of a server that spins, and
+prints the names of the corpus's files.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import time
 import zlib
 from pathlib import Path
 
+#: Seconds that a call of the spinning server may take, and for its tool to be listed.
+DEADLINE, PATIENCE = 10, 60
 #: Bytes of the large files, and of the files of a corpus that are taken.
 SIZE, MOST_OF_CORPUS, MOST_FILES = 4_900_000, 1_000_000, 12
 
@@ -58,6 +62,30 @@ def read_corpus(folder: Path) -> dict[str, bytes]:
     return found
 
 
+def approve_spinning_server() -> None:
+    """Add the server, and approve its tool once the running site has listed it."""
+    from agentweb.bench import spinning_server
+    from agentweb.bench.own_database import make_person
+    from conversations.models import McpServer, McpTool
+    from conversations.toolbox.mcp import servers
+
+    actor = make_person("approver")
+    server = McpServer(
+        name="spinning", transport="stdio", command=sys.executable, deadline=DEADLINE,
+        arguments=["-I", str(Path(spinning_server.__file__).resolve())], is_enabled=True,
+    )  # fmt: skip
+    servers.save_server(server=server, actor=actor, changed=["name"])
+    until = time.monotonic() + PATIENCE
+    while (tool := McpTool.objects.filter(server=server).first()) is None:
+        if time.monotonic() > until:
+            server.refresh_from_db()
+            raise TimeoutError(f"the spinning server is {server.state}: {server.last_error}")
+        time.sleep(0.2)
+    servers.approve_tool(
+        tool_id=tool.pk, digest=tool.listed_digest, effect=McpTool.Effect.READ, actor=actor
+    )
+
+
 def main() -> None:
     from django.contrib.auth import get_user_model
 
@@ -69,6 +97,7 @@ def main() -> None:
         workspace = UserWorkspace(user.pk)
         for path, data in files.items():
             workspace.write(path, data)
+    approve_spinning_server()
     sys.stdout.write(json.dumps(sorted(corpus)) + "\n")
 
 

@@ -1,17 +1,22 @@
 """What the scripted model does in `bench hostile`: the call that a message names.
 
-A message is `hostile NAME`; `CALLS` has the tool and its arguments for each name. `read PATH` reads
-a file of the workspace, for files of a corpus.
+A message is `hostile NAME`; `CALLS` has the tool and its arguments for each name. `hostile
+matching` writes a long text first, and then searches its original. `read PATH` reads a file of the
+workspace, for files of a corpus.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from agentweb.emulator.scenes.scene import Reply, ToolUse
+from agentweb.emulator.scenes.view import Request
 from agentweb.emulator.script import after, call, say, when
 
 #: Characters of the largest argument that a tool takes.
 _LONG = 3_999
+#: A text that is nearly found at each of its 1.9 million places; `recall` takes 1,000 characters.
+WRITTEN, MATCHING = "a" * 1_900_000, "a" * 999 + "b"
 CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "literal": ("search_files", {"text": "a" * _LONG + "b"}),
     "reversed": ("search_files", {"text": "b" + "a" * _LONG}),
@@ -28,9 +33,23 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "growth": ("edit_file", {"path": "long.txt", "old": "a", "new": "b" * 60_000, "all": True}),
     "recall": ("recall", {"query": ("a" * 30 + " ") * 30}),
     "missing": ("recall", {"id": "toolu_" + "x" * 900, "matching": "a" * 900}),
+    "spin": ("mcp__spinning__spin", {}),
 }
+
+
+def recall_written(request: Request) -> Reply | None:
+    """Search the text that was just written, which is the original of the call's input."""
+    for use in request.last_results:
+        if use.name == "write_file":
+            given = {"id": f"{use.id}/input", "matching": MATCHING}
+            return Reply((ToolUse("recall", given),))
+    return None
+
+
 SCRIPT = [
     *(when(rf"^hostile {name}$", call(tool, **given)) for name, (tool, given) in CALLS.items()),
+    when("^hostile matching$", call("write_file", path="written.txt", content=WRITTEN)),
+    recall_written,
     when(r"^read (?P<path>\S+)$", call("read_file", path="{path}")),
     *(after(tool, say("Done.")) for tool in sorted({tool for tool, _ in CALLS.values()})),
 ]
