@@ -120,46 +120,6 @@ async def test_a_server_that_breaks_off_or_floods_is_cut_off(mode: str, fake: Fa
     }[mode] in error  # fmt: skip
 
 
-@pytest.mark.asyncio
-async def test_commas_and_brackets_within_a_text_are_no_parts(fake: Fake) -> None:
-    async with fake("commas") as (pool, heard):
-        await heard.until("connected")
-        text = (await look(pool, heard)).content[0].text
-    assert text == '1,[{"\\\n' * 200_000
-
-
-def test_a_message_of_nothing_but_quotes_is_counted_without_taking_it_apart() -> None:
-    assert stdio._count_parts(b'"' * 3_000_000 + b"," * 500_000) == 500_000
-    assert stdio._count_parts(b'["a,b\\\\",{}]') == 4
-    assert stdio._count_parts(b'{"a":"\\",' + b"," * 500_000 + b'"}') == 1
-
-
-@pytest.mark.asyncio
-async def test_a_limit_that_is_refused_is_said_and_the_others_hold(
-    fake: Fake, monkeypatch: pytest.MonkeyPatch, caplog: Any
-) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(os, "setpriority", refuse)
-    started = list[int]()
-    limit = stdio._limit_process
-
-    def note(pid: int) -> None:
-        limit(pid)
-        started.append(pid)
-
-    monkeypatch.setattr(stdio, "_limit_process", note)
-    async with fake("plain") as (_, heard):
-        await heard.until("connected")
-        (pid,) = started
-        if sys.platform.startswith("linux"):
-            core = resource.prlimit(pid, resource.RLIMIT_CORE)
-            assert core == (0, 0)
-            assert resource.prlimit(pid, resource.RLIMIT_FSIZE)[0] == 1_000_000_000
-    assert "runs without a limit on priority" in caplog.text
-
-
 @pytest.mark.parametrize(
     ("mode", "words"),
     [("spin", "computed for more than 2 seconds"), ("greed", "ended with code 1")],
