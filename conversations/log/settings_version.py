@@ -25,6 +25,7 @@ from conversations.models import (
     ApiModel,
     Budget,
     EffortRule,
+    EgressRule,
     McpServer,
     McpTool,
     ModelPrice,
@@ -37,8 +38,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 #: The models whose rows are settings; that of the membership in groups is a table only.
 _MODELS = (
-    ApiModel, Budget, EffortRule, Group, McpServer, McpTool, ModelPrice, ToolRule, TurnCap,
-    User.groups.through, ApiModel.groups.through,
+    ApiModel, Budget, EffortRule, EgressRule, Group, McpServer, McpTool, ModelPrice, ToolRule,
+    TurnCap, User.groups.through, ApiModel.groups.through,
 )  # fmt: skip
 #: Results that one process keeps at most.
 _MOST = 20_000

@@ -10,6 +10,9 @@ from __future__ import annotations
 from typing import Literal
 
 from conversations.conf import conf
+from conversations.db import transact
+from conversations.log.chain import lock_conversation
+from conversations.log.settings_version import kept_by_settings
 from conversations.models import Conversation, EgressRule
 
 #: Who has it on: the site and groups take precedence, because a person cannot switch those off.
@@ -29,9 +32,14 @@ def find_egress_rule(owner_id: int, *, asks: bool = False) -> By:
     """
     if conf.ask_before_egress:
         return "site"
-    if EgressRule.objects.filter(group__user=owner_id).exists():
+    if _is_asked_by_group(owner_id):
         return "group"
     return "chat" if asks else ""
+
+
+@kept_by_settings
+def _is_asked_by_group(owner_id: int) -> bool:
+    return EgressRule.objects.filter(group__user=owner_id).exists()
 
 
 def read_egress_rule(owner_id: int, conversation: Conversation | None) -> By:
@@ -40,6 +48,8 @@ def read_egress_rule(owner_id: int, conversation: Conversation | None) -> By:
     return find_egress_rule(owner_id, asks=asks)
 
 
+@transact
 def switch_egress(*, conversation_id: int, asks: bool) -> None:
     """Switch it on or off for one conversation; it counts from the next call of a tool."""
-    Conversation.objects.filter(pk=conversation_id).update(asks_before_egress=asks)
+    conversation = lock_conversation(conversation_id)
+    Conversation.objects.filter(pk=conversation.pk).update(asks_before_egress=asks)

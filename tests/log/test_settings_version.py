@@ -20,9 +20,19 @@ from conversations.log.settings_version import (
     is_reading,
     reading_settings,
 )
-from conversations.models import ApiModel, Budget, EffortRule, ModelPrice, ToolRule, TurnCap, User
+from conversations.models import (
+    ApiModel,
+    Budget,
+    EffortRule,
+    EgressRule,
+    ModelPrice,
+    ToolRule,
+    TurnCap,
+    User,
+)
 from conversations.reductions.conversation_settings import find_default_effort
 from conversations.toolbox import tool_access
+from conversations.toolbox.egress import find_egress_rule
 from tests.support import people_and_turns, stored_turns
 
 pytestmark = pytest.mark.django_db
@@ -54,6 +64,16 @@ def _rules(user: User) -> object:
     return tool_access._list_rules(user.pk)
 
 
+def _egress(user: User) -> object:
+    return find_egress_rule(user.pk)
+
+
+def _ask_group(user: User) -> None:
+    group = Group.objects.create(name="lawyers")
+    user.groups.add(group)
+    EgressRule.objects.create(group=group)
+
+
 def _change_group(user: User) -> None:
     group = Group.objects.create(name="research")
     EffortRule.objects.create(group=group, effort="high")
@@ -66,6 +86,7 @@ CHANGES: list[tuple[Callable[[User], object], Callable[[User], object]]] = [
     (_model, lambda _: ApiModel.objects.filter(pk=MODEL).update(is_enabled=False)),
     (_caps, lambda user: TurnCap.objects.create(user=user, rounds=3)),
     (_budgets, lambda user: Budget.objects.create(user=user, limit=5, period="day")),
+    (_egress, _ask_group),
     (_rules, lambda _: ToolRule.objects.create(tool="read_file", is_allowed=False)),
 ]
 
