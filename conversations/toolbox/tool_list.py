@@ -21,15 +21,16 @@ _FINAL: tuple[Denial, ...] = ("site", "rule", "need", "schema")
 _WHY: dict[Denial, Promise] = {
     "site": _("Switched off on this site."),
     "rule": _("Not allowed for you; an administrator can change that."),
-    "need": _("What it needs is not set up."),
-    "search": _("Not beside the search of the web in one chat."),
-    "private": _("Not in a chat in which something private was attached or read."),
-    "schema": _("Left out: the model does not take the description of its inputs."),
+    "need": _("Needs an account or a setting that is missing."),
+    "search": _("Not available while this chat searches the web."),
+    "private": _("Not available: this chat has read private data."),
+    "schema": _("Not available: the model does not accept the description of its inputs."),
 }
+_EGRESS = _("Not available while nothing leaves this chat without you.")
 _EFFECTS: dict[str, Promise] = {
     "read": _("only reads"),
-    "keyed": _("changes your own things"),
-    "write": _("acts outside, when you allow it"),
+    "keyed": _("edits your files and drafts"),
+    "write": _("acts outside once you allow it"),
     "api": _("run by the model's provider"),
 }
 
@@ -77,9 +78,9 @@ def read_search_choice(conversation: Conversation) -> SearchChoice:
     if denial in _FINAL:
         return SearchChoice(chosen, can_choose=False, why=_WHY[denial])
     if not is_search_possible(conversation):
-        return SearchChoice(chosen, can_choose=False, why=_("Not here, or not by this model."))
+        return SearchChoice(chosen, can_choose=False, why=_("Not available with this model."))
     if asks_before_egress(conversation):
-        return SearchChoice(chosen, can_choose=True, why=_("Not where nothing leaves unasked."))
+        return SearchChoice(chosen, can_choose=True, why=_EGRESS)
     is_apart = chosen == WebSearch.ALONE and has_read_privately(conversation)
     return SearchChoice(chosen, can_choose=True, why=_WHY["private"] if is_apart else "")
 
@@ -91,7 +92,7 @@ def list_usable_tools(owner_id: int) -> list[tuple[str, str | Promise]]:
 
 
 def _build_missing(name: str, why: str) -> ToolRow:
-    words = _("Left out: %(why)s") % {"why": gettext(why)}
+    words = _("Not available: %(why)s") % {"why": gettext(why)}
     return ToolRow(name, "", _EFFECTS["write"], False, True, False, False, words)
 
 

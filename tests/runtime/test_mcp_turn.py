@@ -192,7 +192,9 @@ async def test_one_bad_tool_among_good_ones_is_left_out_visibly_and_the_chat_goe
     assert tools["mcp__demo__both"]["required"] == ["where", "how"]
     assert set(tools["mcp__demo__named"]["properties"]) == {"file_path", "gr__e"}
     page = await run_db(read_pages, chat, found)
-    assert "Left out: the model does not take the description of its inputs." in page["tools"]
+    assert (
+        "Not available: the model does not accept the description of its inputs." in page["tools"]
+    )
     assert "at its top level, which the model does not take" in page["approval"]
     assert "is called &#x27;file_path&#x27; for the model" in page["approval"]
 

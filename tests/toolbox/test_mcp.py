@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 
 from conversations.models import McpDecision, McpServer, McpTool, User
 from conversations.toolbox import secrets
-from conversations.toolbox.mcp import servers
+from conversations.toolbox.mcp import server_identity, servers
 from conversations.toolbox.mcp.approved_tools import (
     list_pool_servers,
     supply_approved_tools,
@@ -128,7 +128,7 @@ def test_an_approved_tool_whose_schema_the_model_does_not_take_is_left_out_visib
         assert "description of its inputs" in found.refused["mcp__demo__look"]
         (row,) = [row for row in list_tools(conversation) if row.name == "mcp__demo__look"]
         assert (row.is_on, row.can_switch) == (False, False)
-        assert "does not take" in str(row.why)
+        assert "does not accept" in str(row.why)
         tool = lists(server, refused)["look"]
         assert (tool_status(tool), "anyOf" in tool.flaw) == ("flawed", True)
 
@@ -266,6 +266,24 @@ def test_a_server_changed_behind_its_form_offers_nothing(actor: User, facts: Any
     assert tool_status(McpTool.objects.get()) == "moved"
     supply = supply_approved_tools(people_and_turns.queued(actor).conversation)
     assert (supply.tools, "another one" in supply.missing[tool.call_name]) == ((), True)
+
+
+def test_a_server_is_identified_once_for_all_of_its_tools(actor: User, monkeypatch: Any) -> None:
+    server = command_of(actor)
+    names = ("look", "move", "send")
+    for tool in lists(server, *(definition(name=name) for name in names)).values():
+        servers.approve_tool(tool_id=tool.pk, digest=tool.listed_digest, effect="read", actor=actor)
+    opened: list[str] = []
+
+    def count(sealed: str) -> dict[str, str]:
+        opened.append(sealed)
+        return secrets.open_values(sealed)
+
+    monkeypatch.setattr(server_identity, "open_values", count)
+    conversation = people_and_turns.queued(actor).conversation
+    assert len(supply_approved_tools(conversation).tools) == len(names)
+    assert len(list_tool_reviews(server)) == measure_server(server).offered == len(names)
+    assert len(opened) == 3 * 2, "environment and headers, once for each"
 
 
 def test_an_approval_from_before_is_bound_to_the_server_that_lists_it(actor: User) -> None:

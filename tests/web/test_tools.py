@@ -42,7 +42,7 @@ def test_every_tool_is_there_with_what_it_does(client: Client, played: Played) -
         assert f"<code>{tool.name}</code>" in html
     assert boxes(client, played)["fetch_url"]
     assert "only reads" in html
-    assert "tells others something" in html
+    assert "contacts others" in html
 
 
 def test_what_is_not_ticked_is_off_from_the_next_turn_on(client: Client, played: Played) -> None:

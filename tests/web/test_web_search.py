@@ -72,7 +72,7 @@ def test_a_site_without_it_says_so(client: Client, played: Played, settings: Any
     settings.AGENTWEB_WEB_SEARCH = False
     html = client.get(path(played)).content.decode()
     assert all("disabled" in attrs for attrs in radios(html).values())
-    assert "Not here, or not by this model." in html
+    assert "Not available with this model." in html
 
 
 def test_nobody_chooses_for_another(played: Played) -> None:

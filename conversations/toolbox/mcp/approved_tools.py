@@ -35,17 +35,18 @@ REASONS: dict[Status, str] = {
 }
 
 
-def tool_status(tool: McpTool) -> Status:
+def tool_status(tool: McpTool, identity: str = "") -> Status:
     """Return the status of a tool; it is offered only as approved, by the same server.
 
-    An approval from before servers were identified is bound at the next listing.
+    `identity`: that of its server now, where it is known. An approval from before servers were
+    identified is bound at the next listing.
     """
     if not tool.listed_digest:
         return "gone"
     if tool.approved:
         if tool.listed_digest != tool.approved_digest:
             return "changed"
-        if tool.approved_server not in ("", identify_server(tool.server)):
+        if tool.approved_server not in ("", identity or identify_server(tool.server)):
             return "moved"
         return "flawed" if tool.flaw else "offered"
     if tool.flaw:
@@ -58,7 +59,11 @@ def supply_approved_tools(_conversation: Conversation) -> Supply:
 
     One query.
     """
-    found = [(tool, tool_status(tool)) for tool in _list_approved()]
+    rows = _list_approved()
+    # The secrets of a server are opened for this, so once for all of its tools.
+    server_rows = {tool.server_id: tool.server for tool in rows}
+    identities = {key: identify_server(row) for key, row in server_rows.items()}
+    found = [(tool, tool_status(tool, identities[tool.server_id])) for tool in rows]
     offered = [_build_tool(tool) for tool, how in found if how == "offered"]
     flawed = [_build_tool(tool) for tool, how in found if how == "flawed"]
     # A tool with a refused schema stays known, so that people see the reason.

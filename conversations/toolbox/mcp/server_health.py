@@ -13,6 +13,7 @@ from django.db.models import Max
 
 from conversations.models import McpServer, McpTool, ToolCall
 from conversations.toolbox.mcp.approved_tools import Status, tool_status
+from conversations.toolbox.mcp.server_identity import identify_server
 from tools.mcp.rewritten_schemas import rewrite_schema
 
 #: The newest calls of all tools that are searched; the newest of one server that count.
@@ -56,7 +57,8 @@ def list_server_health() -> list[ServerHealth]:
 
 
 def measure_server(server: McpServer) -> ServerHealth:
-    found = Counter(tool_status(tool) for tool in server.tools.all())
+    identity = identify_server(server)
+    found = Counter(tool_status(tool, identity) for tool in server.tools.all())
     last = ToolCall.objects.aggregate(last=Max("pk"))["last"] or 0
     rows = ToolCall.objects.filter(
         pk__gt=last - NEWEST, name__startswith=f"mcp__{server.name}__", ended_at__isnull=False
@@ -76,7 +78,8 @@ def measure_server(server: McpServer) -> ServerHealth:
 
 def list_tool_reviews(server: McpServer) -> list[ToolReview]:
     """Return a server's tools, those that wait for a decision first."""
-    found = [_build_review(tool) for tool in server.tools.all()]
+    identity = identify_server(server)
+    found = [_build_review(tool, identity) for tool in server.tools.all()]
     return sorted(found, key=lambda each: (ORDER.index(each.status), each.tool.name))
 
 
@@ -105,8 +108,8 @@ def reveal_hidden(text: str) -> str:
     )
 
 
-def _build_review(tool: McpTool) -> ToolReview:
-    found = tool_status(tool)
+def _build_review(tool: McpTool, identity: str) -> ToolReview:
+    found = tool_status(tool, identity)
     difference: tuple[tuple[str, str], ...] = ()
     if found == "changed" and tool.listed:
         before, after = (
