@@ -31,6 +31,8 @@ class Row:
     words: str = "Answer in 200 words"
     #: Whether the text of the answer, or a part of it, is kept.
     keeps: bool = False
+    #: Whether the answer that was completed has nothing in it.
+    is_empty: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -105,7 +107,7 @@ ROWS = [
     Row("F21 schema", "wrong_input_tool", ("done", "loop_limit", "wrong_calls"), 3, WRONG_CALLS),
     Row("F21 schema twice", "wrong_input_tool:x2", DONE, 3, keeps=True),
     Row("F21 50 tools", "many_tools:50:x1", DONE, 2, keeps=True),
-    Row("F21 unasked", "tool_without_stop", DONE, 1),
+    Row("F21 unasked", "tool_without_stop", DONE, 1, "The answer is empty", is_empty=True),
     Row("F21 no tool", "stop_without_tool", ("done", "truncated", ""), 1, "unexpectedly",
         keeps=True),
     Row("F21 same ids", "same_tool_ids:x1", DONE, 2, keeps=True),
@@ -126,8 +128,8 @@ ROWS = [
     Row("F25 no delta", "no_delta", ODD, 1, keeps=True),
     Row("F25 bad SSE", "bad_sse", ODD, 1, keeps=True),
     Row("F25 stop reason", "unknown_stop", ("done", "truncated", ""), 1, keeps=True),
-    Row("F25 empty", "empty", DONE, 1),
-    Row("F25 blank", "blank", DONE, 1),
+    Row("F25 empty", "empty", DONE, 1, "The answer is empty", is_empty=True),
+    Row("F25 blank", "blank", DONE, 1, "The answer is empty", is_empty=True),
     Row("F25 redacted", "redacted", DONE, 1, keeps=True),
     Row("F25 NUL", "nul", DONE, 1, "A NUL \ufffd and", keeps=True),
     Row("F26 page", "html200", ODD, 1, "no answer"),
