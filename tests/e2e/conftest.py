@@ -16,6 +16,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright, expect
 
 from tests.e2e import served as app
+from tests.e2e.people import set_up
 
 ARTEFACTS = app.PROJECT / "test-artifacts"
 FLAGS = (
@@ -160,6 +161,19 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[app.Served]:
     yield running
     _running.remove(running)
     running.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def tab(browser: Browser, served: app.Served) -> AsyncIterator[Page]:
+    """Give a page that may lose its server or its network, which the console calls an error."""
+    context = await browser.new_context(
+        viewport={"width": 1100, "height": 700}, reduced_motion="reduce", locale="en-GB"
+    )
+    context.set_default_timeout(60_000)
+    page = await context.new_page()
+    await set_up(page, served)
+    yield page
+    await context.close()
 
 
 @pytest.fixture

@@ -11,17 +11,16 @@ import os
 import re
 import signal
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, Locator, Page, WebSocketRoute, expect
+from playwright.async_api import Locator, Page, WebSocketRoute, expect
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from tests.e2e import served as app
-from tests.e2e.people import ended, say, set_up, start_chat, turn
+from tests.e2e.people import ended, say, start_chat, turn
 from tests.e2e.served import Served
 from tests.e2e.talks import SCRIPT, answer_begun, shown, stored
 
@@ -65,19 +64,6 @@ def served(settings: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -
     if running.process.poll() is None:
         running.process.send_signal(signal.SIGCONT)
     running.stop()
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def tab(browser: Browser, served: Served) -> AsyncIterator[Page]:
-    """Give a page that may lose its server, which the console calls an error."""
-    context = await browser.new_context(
-        viewport={"width": 1100, "height": 700}, reduced_motion="reduce", locale="en-GB"
-    )
-    context.set_default_timeout(60_000)
-    page = await context.new_page()
-    await set_up(page, served)
-    yield page
-    await context.close()
 
 
 def pill(page: Page) -> Locator:

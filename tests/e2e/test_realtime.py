@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, Error, Page, expect
+from playwright.async_api import Error, Page, expect
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from tests.e2e import served as app
 from tests.e2e.conftest import Watch, observe
-from tests.e2e.people import ended, set_up, start_chat, turn
+from tests.e2e.people import ended, start_chat, turn
 from tests.e2e.people import say as send
 from tests.e2e.served import Served
 from tests.e2e.talks import SCRIPT, answer_begun, shown, stored
@@ -44,19 +43,6 @@ def served(api: EmulatorServer, tmp_path_factory: pytest.TempPathFactory) -> Ite
     )
     yield running
     running.stop()
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def tab(browser: Browser, served: Served) -> AsyncIterator[Page]:
-    """Give a page that may lose its network, which the console calls an error."""
-    context = await browser.new_context(
-        viewport={"width": 1100, "height": 700}, reduced_motion="reduce", locale="en-GB"
-    )
-    context.set_default_timeout(60_000)
-    page = await context.new_page()
-    await set_up(page, served)
-    yield page
-    await context.close()
 
 
 async def test_two_tabs_end_with_what_is_stored(tab: Page, served: Served) -> None:

@@ -6,20 +6,19 @@ Each frame that Chromium paints is looked at, and its own layout-shift entries a
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 import pytest
-import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Page, expect
 
 from agentweb.emulator import server
 from agentweb.emulator.script import Script, when
 from agentweb.emulator.script import say as answer
 from agentweb.emulator.server import EmulatorServer
 from tests.e2e import served as app
-from tests.e2e.people import ended, set_up, start_chat
+from tests.e2e.people import ended, start_chat
 from tests.e2e.served import Served
 from tests.e2e.talks import shown, stored
 
@@ -92,18 +91,6 @@ def served(api: EmulatorServer, tmp_path_factory: pytest.TempPathFactory) -> Ite
     )
     yield running
     running.stop()
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def tab(browser: Browser, served: Served) -> AsyncIterator[Page]:
-    context = await browser.new_context(
-        viewport={"width": 1100, "height": 700}, reduced_motion="reduce", locale="en-GB"
-    )
-    context.set_default_timeout(60_000)
-    page = await context.new_page()
-    await set_up(page, served)
-    yield page
-    await context.close()
 
 
 async def _stream(tab: Page, served: Served, kind: str) -> list[dict[str, Any]]:

@@ -52,9 +52,22 @@ async def test_an_empty_answer_says_so_and_can_be_asked_for_again(
     await ended(page, 2)
 
 
-@pytest.mark.parametrize(
-    ("percent", "look"), [(69, '"gauge"'), (70, "is-near"), (89, "is-near"), (90, "is-full")]
-)
-async def test_the_gauge_has_a_colour_from_70_and_from_90_percent(percent: int, look: str) -> None:
-    meter = Meter(percent * 10_000, 1_000_000, percent, "reported", None)
-    assert f"{look}" in render_to_string("conversations/_partials/meter.html", {"meter": meter})
+_COLOUR = """html => {
+  document.querySelector("#meter").outerHTML = html;
+  return getComputedStyle(document.querySelector("#meter .level")).fill;
+}"""
+
+
+async def test_the_gauge_has_a_colour_from_70_and_from_90_percent(
+    page: Page, served: Served
+) -> None:
+    await set_up(page, served)
+    await start_chat(page, served, "Hello there")
+    await ended(page, 1)
+    colours = {}
+    for percent in (69, 70, 89, 90):
+        meter = Meter(percent * 10_000, 1_000_000, percent, "reported", None)
+        html = render_to_string("conversations/_partials/meter.html", {"meter": meter})
+        colours[percent] = await page.evaluate(_COLOUR, html)
+    assert colours[70] == colours[89]
+    assert len({*colours.values()}) == 3
