@@ -3,7 +3,8 @@
 Somebody who may write the whole database can make its chains consistent again. The anchor file is
 out of their reach: on another disk, or on write-once storage. A line is on the disk before the
 database stores its number, so after a crash the file may be ahead; that is detected, and accepted
-if it matches the database.
+if it matches the database. What writes the file is never run again by itself (`transact`): it would
+read its own lines.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db import DatabaseError
+from django.db import DatabaseError, transaction
 from django.db.models import F
 from django.utils import timezone
 
@@ -27,7 +28,6 @@ from conversations.audit.anchor_file import (
     find_anchor_path,
     lock_anchor_file,
 )
-from conversations.db import transact
 from conversations.log.findings import split_chunks
 from conversations.models import AnchorMark, Conversation, SiteChain
 
@@ -73,7 +73,7 @@ def _anchor_quietly() -> int:
         return 0
 
 
-@transact
+@transaction.atomic
 def anchor_heads(*, now: datetime | None = None) -> int:
     """Anchor the chains that have grown; return how many. Raises AnchorError."""
     path = find_anchor_path()
@@ -85,7 +85,7 @@ def anchor_heads(*, now: datetime | None = None) -> int:
         return _write_anchors(mark, file, now or timezone.now())
 
 
-@transact
+@transaction.atomic
 def start_new_file(*, reason: str, now: datetime | None = None) -> int:
     """Start a new file with all chains, because the previous one is lost, and record the reason."""
     path = find_anchor_path()
@@ -101,7 +101,7 @@ def start_new_file(*, reason: str, now: datetime | None = None) -> int:
         return _write_anchors(mark, file, now or timezone.now(), reason=reason)
 
 
-@transact
+@transaction.atomic
 def record_restore(*, reason: str, now: datetime | None = None) -> int:
     """Record that a backup was restored; anchors made after the backup no longer count."""
     path = find_anchor_path()
