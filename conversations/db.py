@@ -104,18 +104,22 @@ def transact(function: Callable[P, T]) -> Callable[P, T]:
     """Run a function in one transaction, and again if the database ended it for another one.
 
     The function must not do anything but database work, and take no iterator, so that it can be
-    run again. What fails for good raises what failed last.
+    run again. An object of the caller that it changes has to be as before at the start of each try.
+    What fails for good raises what failed last; what fails after the commit is raised at once.
     """
 
     @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
         is_outermost = not connection.in_atomic_block
+        committed: list[bool] = []
         for pause in [PAUSE * 2**at for at in range(RETRIES)] if is_outermost else ():
             try:
                 with transaction.atomic():
+                    # The first of all callbacks: a later one may fail with a conflict of its own.
+                    transaction.on_commit(partial(committed.append, True))
                     return function(*args, **kwargs)
             except OperationalError as error:
-                if not _is_conflict(error):
+                if committed or not _is_conflict(error):
                     raise
                 logger.warning("%s is run again: %s", function.__name__, _first_line(error))
             time.sleep(random.uniform(0, pause))  # noqa: S311

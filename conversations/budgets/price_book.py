@@ -7,7 +7,7 @@ disabled until somebody has entered its prices.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -51,7 +51,7 @@ class NewPrice:
 
 
 @transact
-def load_prices(*, rows: Iterable[NewPrice], dry_run: bool = False) -> list[str]:
+def load_prices(*, rows: Collection[NewPrice], dry_run: bool = False) -> list[str]:
     """Load prices, all or none, and return the changes as texts; `dry_run` rolls back."""
     now = timezone.now()
     changes = [change for row in rows if (change := _load_price(row, now))]
@@ -100,7 +100,7 @@ def _demand_possible(new: NewPrice) -> None:
 
 
 @transact
-def refresh_models(*, facts: Iterable[ModelFacts], dry_run: bool = False) -> list[str]:
+def refresh_models(*, facts: Collection[ModelFacts], dry_run: bool = False) -> list[str]:
     """Store what the API reports of models, and return the changes as texts."""
     changes = []
     for model in facts:

@@ -10,8 +10,9 @@ from django.db import IntegrityError, OperationalError, connection, transaction
 
 from conversations import db
 from conversations.db import RETRIES, transact
-from conversations.models import User
-from tests.support.people_and_turns import crowd, failures
+from conversations.models import McpDecision, McpServer, User
+from conversations.toolbox.mcp import servers
+from tests.support.people_and_turns import crowd, failures, person
 
 pytestmark = pytest.mark.only_database("postgres", "of deadlocks: SQLite has one writer at a time")
 
@@ -109,3 +110,38 @@ def test_an_error_of_the_work_itself_is_raised_at_once() -> None:
         repeat_a_name()
     assert len(tries) == 1
     assert not User.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_fails_after_the_commit_is_not_run_again(monkeypatch: Any) -> None:
+    monkeypatch.setattr(db, "PAUSE", 0)
+
+    @transact
+    def work() -> None:
+        User.objects.create(username="once")
+        transaction.on_commit(lambda: end_transaction("40P01"))
+
+    with pytest.raises(OperationalError, match="ended"):
+        work()
+    assert User.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_new_server_is_saved_though_its_first_transaction_was_ended(monkeypatch: Any) -> None:
+    """The save that is taken back leaves the object with a key, as if it were stored."""
+    monkeypatch.setattr(db, "PAUSE", 0)
+    lock, tries = servers.lock_site_chain, []
+
+    def lock_second_time() -> Any:
+        tries.append(1)
+        if len(tries) == 1:
+            end_transaction("40P01")
+        return lock()
+
+    monkeypatch.setattr(servers, "lock_site_chain", lock_second_time)
+    server = McpServer(name="demo", transport="http", url="https://mcp.example/mcp")
+    servers.save_server(server=server, actor=person("root"), changed=["name", "url"])
+    assert len(tries) == 2
+    assert McpServer.objects.get().pk == server.pk
+    (decision,) = McpDecision.objects.all()
+    assert (decision.kind, decision.note) == ("added", "name, url")

@@ -9,7 +9,7 @@ decision.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from django.utils import timezone
 
@@ -31,12 +31,11 @@ class McpError(Exception):
     code = "mcp_decision"
 
 
-@transact
 def save_server(
     *,
     server: McpServer,
     actor: User,
-    changed: Iterable[str],
+    changed: Collection[str],
     environment: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> None:
@@ -44,20 +43,28 @@ def save_server(
 
     When its identity changes, it is another server: its approvals are withdrawn.
     """
-    names, is_new = list(changed), server._state.adding
-    before = None if is_new else McpServer.objects.select_for_update().get(pk=server.pk)
     if environment is not None:
         server.sealed_environment = seal(json.dumps(environment)) if environment else ""
     if headers is not None:
         server.sealed_headers = seal(json.dumps(headers)) if headers else ""
+    _save(server, actor, changed, server.pk, server._state.adding)
+
+
+@transact
+def _save(
+    server: McpServer, actor: User, changed: Collection[str], key: int | None, is_new: bool
+) -> None:
+    # A save that was taken back leaves the object as if it were stored.
+    server.pk, server._state.adding = key, is_new
+    before = None if is_new else McpServer.objects.select_for_update().get(pk=server.pk)
     server.save()
     kind = Kind.ADDED if is_new else Kind.CHANGED
     is_other = before is not None and identify_server(before) != identify_server(server)
     # Lock order everywhere: the server before the log of decisions.
     approved = server.tools.select_for_update().exclude(approved="") if is_other else ()
     tools = list(approved)
-    if names or is_new:
-        _decide(server, kind, actor, note=", ".join(names)[:300])
+    if changed or is_new:
+        _decide(server, kind, actor, note=", ".join(changed)[:300])
     for tool in tools:
         _withdraw(tool, actor, "the server is another one now")
 
@@ -134,7 +141,7 @@ def record_status(*, name: str, status: ServerStatus) -> None:
 
 
 @transact
-def record_listing(*, name: str, tools: Iterable[Listed]) -> None:
+def record_listing(*, name: str, tools: Collection[Listed]) -> None:
     """Store the tools a server lists; approvals are not changed."""
     server = McpServer.objects.select_for_update().filter(name=name).first()
     if server is None:
@@ -142,7 +149,9 @@ def record_listing(*, name: str, tools: Iterable[Listed]) -> None:
     allowed = set(server.allowed_tools)
     present = {each.name: each for each in tools if not allowed or each.name in allowed}
     unbound = server.tools.exclude(approved="").filter(approved_server="")
-    unbound.update(approved_server=identify_server(server))
+    # An update of no row would be a change of settings too.
+    if unbound.exists():
+        unbound.update(approved_server=identify_server(server))
     known = {tool.name: tool for tool in server.tools.select_for_update()}
     for each in present.values():
         _record(server, known.get(each.name), each)
