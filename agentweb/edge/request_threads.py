@@ -7,6 +7,7 @@ one has left. No two requests share a thread at the same time.
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -36,14 +37,20 @@ class PageHandler(ASGIHandler):
         try:
             async with ThreadSensitiveContext(executor=thread):
                 await self.handle(scope, receive, send)
-        finally:
-            if len(self._idle) < KEPT:
-                self._idle.append(thread)
-            else:
-                # Otherwise its connection is garbage in reference cycles, half a megabyte on
-                # SQLite, until a rare full collection: 200 messages at once left 120 MB.
-                thread.submit(connections.close_all)
-                thread.shutdown(wait=False)
+        except asyncio.CancelledError:
+            # The server gives up a request whose client left; its thread may be working still.
+            _end_thread(thread)
+            raise
+        except BaseException:
+            self._keep(thread)
+            raise
+        self._keep(thread)
+
+    def _keep(self, thread: ThreadPoolExecutor) -> None:
+        if len(self._idle) < KEPT:
+            self._idle.append(thread)
+        else:
+            _end_thread(thread)
 
     def create_request(self, scope: Any, body_file: Any) -> Any:
         """Make the request; one whose query cannot be read is answered 400, as by a view."""
@@ -52,6 +59,16 @@ class PageHandler(ASGIHandler):
         except SuspiciousOperation:
             headers = {name.decode(): value.decode() for name, value in make_headers()}
             return None, HttpResponseBadRequest(describe_status(400), headers=headers)
+
+
+def _end_thread(thread: ThreadPoolExecutor) -> None:
+    """End a thread after what it still does.
+
+    Unless it closes its connection, that is garbage in reference cycles, half a megabyte on SQLite,
+    until a rare full collection: 200 messages at once left 120 MB.
+    """
+    thread.submit(connections.close_all)
+    thread.shutdown(wait=False)
 
 
 def make_page_handler() -> PageHandler:
