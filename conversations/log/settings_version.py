@@ -3,7 +3,8 @@
 A turn asks for the same few settings in each of its steps, and they change once a month. So a
 process keeps what it has read of them, by the version: a number that triggers replace by a random
 one in every transaction that changes one of these tables, by whatever way. A random one, because a
-transaction that is taken back must not leave a number that another will give again.
+transaction that is taken back must not leave a number that another will give again. The status of
+MCP servers stands in their rows and is no setting: it is stored with each check.
 
 Only what runs within `reading_settings` uses what is kept, and asks for the version once; it lasts
 no longer than a transaction or the rendering of a frame. All else reads the tables.
@@ -14,9 +15,10 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
+from zlib import crc32
 
 from django.contrib.auth.models import Group
 from django.db import connection, transaction
@@ -41,6 +43,14 @@ _MODELS = (
     ApiModel, Budget, EffortRule, EgressRule, Group, McpServer, McpTool, ModelPrice, ToolRule,
     TurnCap, User.groups.through, ApiModel.groups.through,
 )  # fmt: skip
+#: Columns that are no settings, by table: what is kept may have them of an earlier moment.
+_STATUS = {
+    McpServer._meta.db_table: (
+        "state", "state_since", "last_seen_at", "last_error", "last_error_at", "says",
+        "check_asked_at",
+    ),
+    McpTool._meta.db_table: ("listed_at",),
+}  # fmt: skip
 #: Results that one process keeps at most.
 _MOST = 20_000
 _TABLE = "conversations_settingsversion"
@@ -136,8 +146,15 @@ def install_settings_version(using: str = "default", **_: Any) -> None:
             if connection.vendor == "postgresql":
                 cursor.execute(_FUNCTION)
         present = _read_present(cursor)
-        written = (one for table in wanted for one in _write_triggers(table))
-        missing = [statement for name, statement in written if name not in present]
+        written = {
+            name: (table, statement)
+            for table in wanted
+            for name, statement in _write_triggers(table, _list_columns(cursor, table))
+        }
+        missing = [statement for name, (_, statement) in written.items() if name not in present]
+        for name, table in present.items():
+            if name.startswith(f"{table}_settings") and name not in written:
+                _drop_trigger(cursor, name, table)
         for statement in missing:
             cursor.execute(statement)
         if missing:
@@ -145,22 +162,45 @@ def install_settings_version(using: str = "default", **_: Any) -> None:
             cursor.execute(_BUMP[connection.vendor])
 
 
-def _read_present(cursor: Any) -> set[str]:
+def _read_present(cursor: Any) -> dict[str, str]:
+    """Return the tables of all triggers by their names."""
     if connection.vendor == "postgresql":
-        cursor.execute("SELECT tgname FROM pg_trigger WHERE tgenabled IN ('O', 'A')")
+        cursor.execute(
+            "SELECT t.tgname, c.relname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid"
+            " WHERE t.tgenabled IN ('O', 'A')"
+        )
     else:
-        cursor.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
-    return {row[0] for row in cursor.fetchall()}
+        cursor.execute("SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger'")
+    return dict(cursor.fetchall())
 
 
-def _write_triggers(table: str) -> list[tuple[str, str]]:
-    """Return the triggers of a table by their names."""
-    name, then = f"{table}_settings", f'EXECUTE FUNCTION "{_TABLE}_change"()'
+def _drop_trigger(cursor: Any, name: str, table: str) -> None:
+    of_table = f' ON "{table}"' if connection.vendor == "postgresql" else ""
+    cursor.execute(f'DROP TRIGGER "{name}"{of_table}')
+
+
+def _list_columns(cursor: Any, table: str) -> tuple[str, ...]:
+    """Return the columns of a table that are settings; none for a table that has no others."""
+    status = _STATUS.get(table, ())
+    if not status:
+        return ()
+    rows = connection.introspection.get_table_description(cursor, table)
+    return tuple(sorted(row.name for row in rows if row.name not in status))
+
+
+def _write_triggers(table: str, columns: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the triggers of a table by their names, for updates of these columns if any."""
+    name, then, of = f"{table}_settings", f'EXECUTE FUNCTION "{_TABLE}_change"()', ""
+    if columns:
+        of = f" OF {', '.join(columns)}"
+        # A table that has got another column gets another trigger.
+        name += f"_{crc32(of.encode()):08x}"
     if connection.vendor == "postgresql":
-        when = f'AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON "{table}" FOR EACH STATEMENT'
+        when = f'AFTER INSERT OR UPDATE{of} OR DELETE OR TRUNCATE ON "{table}" FOR EACH STATEMENT'
         return [(name, f'CREATE TRIGGER "{name}" {when} {then}')]
     body = f"BEGIN {_BUMP['sqlite']}; END"
+    verbs = {"insert": "INSERT", "update": f"UPDATE{of}", "delete": "DELETE"}
     return [
-        (f"{name}_{verb}", f'CREATE TRIGGER "{name}_{verb}" AFTER {verb} ON "{table}" {body}')
-        for verb in ("insert", "update", "delete")
+        (f"{name}_{verb}", f'CREATE TRIGGER "{name}_{verb}" AFTER {event} ON "{table}" {body}')
+        for verb, event in verbs.items()
     ]

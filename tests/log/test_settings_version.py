@@ -15,7 +15,10 @@ from django.utils import timezone
 from conversations.budgets.caps import resolve_turn_caps
 from conversations.budgets.prices import find_enabled_model, load_price_list
 from conversations.budgets.status import list_statuses
+from conversations.log import settings_version
 from conversations.log.settings_version import (
+    _read_present,
+    _read_version,
     install_settings_version,
     is_reading,
     reading_settings,
@@ -25,6 +28,7 @@ from conversations.models import (
     Budget,
     EffortRule,
     EgressRule,
+    McpServer,
     ModelPrice,
     ToolRule,
     TurnCap,
@@ -33,11 +37,15 @@ from conversations.models import (
 from conversations.reductions.conversation_settings import find_default_effort
 from conversations.toolbox import tool_access
 from conversations.toolbox.egress import find_egress_rule
+from conversations.toolbox.mcp import servers
 from tests.support import people_and_turns, stored_turns
+from tools.mcp.connection import ServerStatus
+from tools.mcp.definitions import Listed
 
 pytestmark = pytest.mark.django_db
 
 MODEL = stored_turns.MODEL
+LISTED = Listed("add", "mcp__demo__add", "{}", "sha256:0")
 
 
 def _effort(user: User) -> object:
@@ -123,6 +131,49 @@ def test_a_change_that_is_taken_back_is_forgotten() -> None:
             transaction.set_rollback(True)
         with reading_settings():
             assert _caps(user) == before
+
+
+def _connect_server() -> McpServer:
+    server = McpServer(name="demo", transport="http", url="https://mcp.example/mcp")
+    servers.save_server(server=server, actor=people_and_turns.person("root"), changed=["url"])
+    servers.record_listing(name="demo", tools=[LISTED])
+    return server
+
+
+def test_the_status_of_a_server_is_no_setting() -> None:
+    server = _connect_server()
+    before = _read_version()
+    servers.request_check(server=server)
+    servers.record_status(name="demo", status=ServerStatus("failed", error="refused"))
+    servers.record_status(name="demo", status=ServerStatus("connected", says="Demo 1"))
+    servers.record_listing(name="demo", tools=[LISTED])
+    servers.clear_check_request(server_id=server.pk)
+    assert _read_version() == before
+    # What its tools are, and whether it is in use, are settings.
+    servers.record_listing(name="demo", tools=[])
+    listed = _read_version()
+    McpServer.objects.update(is_enabled=True)
+    assert len({before, listed, _read_version()}) == 3
+
+
+def test_a_trigger_that_counted_the_status_is_replaced() -> None:
+    table = McpServer._meta.db_table
+    columns = settings_version._list_columns
+    with pytest.MonkeyPatch.context() as before, connection.cursor() as cursor:
+        before.setattr(settings_version, "_list_columns", lambda *_: ())
+        install_settings_version()
+        old = {name for name, of in _read_present(cursor).items() if of == table}
+        server = _connect_server()
+        counted = _read_version()
+        servers.request_check(server=server)
+        assert _read_version() != counted
+        before.setattr(settings_version, "_list_columns", columns)
+        install_settings_version()
+        new = {name for name, of in _read_present(cursor).items() if of == table}
+    assert not {name for name in old & new if "_settings" in name}
+    counted = _read_version()
+    servers.clear_check_request(server_id=server.pk)
+    assert _read_version() == counted
 
 
 def test_a_start_without_migrations_changes_nothing() -> None:
