@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Awaitable, Callable
 from typing import cast
 from urllib.parse import urlsplit
@@ -14,7 +13,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.security import SecurityMiddleware
 from django.shortcuts import redirect, resolve_url
-from django.template import loader
 from django.urls import reverse
 from django.utils import translation
 from django.utils.decorators import sync_only_middleware
@@ -65,27 +63,14 @@ class NotStored(MiddlewareMixin):
 
 
 class FormsInUtf8(MiddlewareMixin):
-    """Respond to a form in another charset than UTF-8 with 415, before it is parsed.
+    """Read a form that names its charset as UTF-8, of which Django takes one name only.
 
-    Parsing would fail wherever it first happens, which may be while an error page is rendered.
+    The server has refused all other charsets (agentweb/edge/charsets.py).
     """
 
-    def process_request(self, request: HttpRequest) -> HttpResponse | None:
-        charset = (request.content_params or {}).get("charset")
-        if charset is None:
-            return None
-        if _is_utf8(charset):
-            # By the name of UTF-8 that Django accepts.
+    def process_request(self, request: HttpRequest) -> None:
+        if "charset" in (request.content_params or {}):
             request.encoding = "utf-8"
-            return None
-        return HttpResponse(loader.get_template("415.html").render(), status=415)
-
-
-def _is_utf8(charset: str) -> bool:
-    try:
-        return codecs.lookup(charset).name == "utf-8"
-    except (LookupError, ValueError):
-        return False
 
 
 class SessionEnds(MiddlewareMixin):
