@@ -2,12 +2,14 @@
 
 Without this, somebody who sends eight requests at once would get eight times the processor time. A
 visitor is a session, or the address where there is none. Requests wait for each other from when
-their body is complete until their response begins, so a slow connection delays nobody. Nothing is
-refused, and no wait is long: a slow response (a mail server, an export) delays the visitor's own
-next page by at most a second.
+their body is complete until their response begins, so a slow connection delays nobody. A slow
+response (a mail server, an export) delays the visitor's own next request by at most `PATIENCE`.
 
-All visitors together have at most `ALL_AT_ONCE` requests in hand, each with a thread and a database
-connection of its own; more of them would only wait for each other, and hold memory meanwhile.
+Of all visitors together `ALL_AT_ONCE` requests are in hand, each with a thread and a database
+connection of its own; more of them would mostly wait for each other, and hold memory meanwhile.
+
+Both are queues, not limits: nothing is refused. A request that has waited for `PATIENCE` and then
+for `ALL_PATIENCE`, six seconds together, goes on beside the others, however many those are.
 """
 
 from __future__ import annotations
