@@ -152,7 +152,13 @@ class TurnStage:
 
     def _keep_task(self, task: asyncio.Task[None]) -> None:
         self._moves.add(task)
-        task.add_done_callback(self._moves.discard)
+        task.add_done_callback(self._end_task)
+
+    def _end_task(self, task: asyncio.Task[None]) -> None:
+        self._moves.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            turn = self._lease.turn_id
+            logger.error("turn %s: a change was not shown", turn, exc_info=error)
 
     async def _publish_progress(self, event: ToolMoved) -> None:
         async with self._order:

@@ -1,0 +1,44 @@
+"""What a turn publishes by itself: an error there is nobody's to catch, and logged."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+
+from conversations.agent.events import Event, ToolMoved, TurnOpened
+from conversations.db import run_db
+from conversations.live import turn_stream
+from conversations.live.turn_stream import TurnStage
+from tests.support import people_and_turns
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+
+
+@pytest.mark.parametrize("event", [TurnOpened(1), ToolMoved("a", "half", 50)])
+async def test_what_is_published_late_and_fails_is_logged(
+    event: Event, monkeypatch: Any, caplog: Any
+) -> None:
+    async def fail(*_: Any, **__: Any) -> None:
+        raise OSError("no way to the pages")
+
+    monkeypatch.setattr(turn_stream, "publish", fail)
+    monkeypatch.setattr(turn_stream, "HELD_SECONDS", 0)
+    caplog.set_level(logging.ERROR, "agentweb.turns")
+    lease = await run_db(people_and_turns.started_turn)
+    stage = TurnStage(lease)
+    try:
+        if isinstance(event, ToolMoved):
+            stage._moved(event)
+        else:
+            stage.hold(event)
+        async with asyncio.timeout(60):
+            while not caplog.records:
+                await asyncio.sleep(0.01)
+    finally:
+        stage.close()
+    (record,) = caplog.records
+    assert f"turn {lease.turn_id}" in record.getMessage()
+    assert "no way to the pages" in str(record.exc_info[1])
