@@ -29,3 +29,16 @@ def test_at_the_moment_of_a_change_the_new_price_alone_is_in_force() -> None:
         assert filter_prices_at(at).get(model=old.model, kind="output", above_tokens=0) == row
         usage = Usage(0, 1_000_000, 0, 0, 0)
         assert load_price_list(old.model_id, at).cost(usage) == row.micros_per_million
+
+
+def test_of_two_prices_that_meet_the_later_one_is_in_force_whichever_was_stored_first() -> None:
+    change = timezone.now()
+    tier = {"model_id": stored_turns.MODEL, "kind": "output", "above_tokens": 300_000}
+    ModelPrice.objects.create(**tier, micros_per_million=2, effective_from=change)
+    ModelPrice.objects.create(
+        **tier,
+        micros_per_million=1,
+        effective_from=change - timedelta(days=1),
+        effective_to=change,
+    )
+    assert dict(load_price_list(stored_turns.MODEL, change).tiers)[300_000] == {"output": 2}

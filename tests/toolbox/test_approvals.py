@@ -81,7 +81,9 @@ def test_turns_that_ask_hold_no_other_conversation_up(settings: Any) -> None:
     settings.AGENTWEB_MAX_LIVE_TURNS = 1
     lease, _ = waiting_turn(POST)
     owner = people_and_turns.turn_of(lease).conversation.owner
-    people_and_turns.started_turn(owner, "Another")
+    other = people_and_turns.started_turn(owner, "Another")
+    people_and_turns.answered(other)
+    people_and_turns.next_turn(people_and_turns.conversation_of(other))
     with pytest.raises(SendError, match="Too many answers"):
         people_and_turns.started_turn(owner, "A third")
 
