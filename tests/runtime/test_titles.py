@@ -138,10 +138,19 @@ async def test_a_title_waits_while_many_turns_run(
 ) -> None:
     monkeypatch.setattr(supervisor_module, "QUIET", 1)
     async with supervising() as supervisor:
+        quiet, waits = supervisor._quiet, asyncio.Event()
+
+        async def wait() -> bool:
+            waits.set()
+            return await asyncio.Event.wait(quiet)
+
+        monkeypatch.setattr(quiet, "wait", wait)
         other = await queue("Answer in 2000 words emulator:pace=0.02")
         supervisor.wake(other.pk)
         await until(lambda: Turn.objects.filter(pk=other.pk, state="running").exists())
         await run(supervisor, "Hello")
+        async with asyncio.timeout(120):
+            await waits.wait()
         assert not await run_db(ApiCall.objects.filter(purpose="title").exists)
         await run_db(lambda: turns.request_stop(turn=Turn.objects.get(pk=other.pk)))
         supervisor.stop(other.pk)
