@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from itertools import product
+from pathlib import Path
+from typing import Any
+
+#: Published lists: URLs, international names, what Unicode calls confusable with each character.
+LISTS: dict[str, Any] = json.loads(
+    (Path(__file__).parents[1] / "data" / "published_hosts.json").read_text(encoding="utf-8")
+)
 
 #: Characters that look like a dot, or that a browser maps to one.
 DOTS = "\u3002\uff0e\uff61\u2024\ufe52\u00b7\u0701\u0660\u06d4\u0589\u2027\ua4f8\u0387"
@@ -42,4 +50,12 @@ def list_links() -> list[str]:
     found += [f"[paypal.com](<https://paypal{dot}com{dot}evil.example/>)" for dot in DOTS]
     found += [f"[paypal{dot}com](<https://evil{dot}example/>)" for dot in DOTS]
     found += [f"[paypal{dot}com](<https://evil.example/>)" for dot in DOTS]
+    for plain, others in LISTS["lookalikes"].items():
+        for other in others:
+            found += [
+                f"[x{plain}y.example](<https://x{other}y.example/>)",
+                f"[good.com](<https://good.com{other}evil.example/>)",
+                f"https://good.com{other}evil.example/ and https://x{other}y.example/",
+            ]
+    found += [f"[good.com](<{url}>)" for url, _, _ in LISTS["urls"] if "\n" not in url]
     return found

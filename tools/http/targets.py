@@ -23,6 +23,10 @@ LONGEST_URL = 4_096
 MOST_ADDRESSES = 4
 DEFAULT_PORTS = {"http": 80, "https": 443}
 NAME = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
+#: A last label by which other parsers read the whole host as an IPv4 address.
+_NUMBER = re.compile(r"(?:\d+|0x[0-9a-f]*)", re.ASCII)
+#: A letter in a host that has another small form in other parsers.
+_CAPITAL_SIGMA = re.compile("//[^/?#]*\u03a3")
 #: Names that mean this machine, its network or its cloud, whatever they resolve to.
 INSIDE = ("localhost", "local", "internal", "home.arpa", "lan", "intranet", "onion")
 
@@ -44,7 +48,7 @@ async def resolve_target(url: httpx2.URL, access: WebAccess) -> Target:
     host = url.raw_host.decode("ascii").lower().removesuffix(".")
     port = _port(url)
     literal = ":" in host
-    if not literal and (len(host) > 253 or not NAME.fullmatch(host)):
+    if not literal and (len(host) > 253 or not NAME.fullmatch(host) or _is_odd_number(host)):
         raise _refusal(url, "it has no valid host name")
     is_opened = format_host_port(url) in access.allowed_private
     if not is_opened:
@@ -64,6 +68,8 @@ def parse_url(text: str, base: httpx2.URL | None = None) -> httpx2.URL:
         raise AddressRefusedError(f"The URL is longer than {LONGEST_URL:,} characters.")
     if "\\" in text:
         raise AddressRefusedError(f"{quote(text)} is refused: a URL has no backslashes.")
+    if _CAPITAL_SIGMA.search(text):
+        raise AddressRefusedError(f"{quote(text)} is refused: write its host in small letters.")
     try:
         url = httpx2.URL(text.strip())
         return url if base is None else base.join(url)
@@ -76,6 +82,11 @@ def _check_name(url: httpx2.URL, host: str, port: int, access: WebAccess) -> Non
         raise _refusal(url, f"port {port} is not open to tools")
     if host in access.denied_hosts or any(f".{host}".endswith(f".{each}") for each in INSIDE):
         raise _refusal(url, "the host is not on the public internet")
+
+
+def _is_odd_number(host: str) -> bool:
+    """Return whether a host ends like an IPv4 address and is none in its usual spelling."""
+    return bool(_NUMBER.fullmatch(host.rpartition(".")[2])) and parse_address(host) is None
 
 
 def _check_address(url: httpx2.URL, text: str, access: WebAccess, *, is_opened: bool) -> None:

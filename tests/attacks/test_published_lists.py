@@ -1,0 +1,99 @@
+"""Published lists of hostile addresses and names: none leads elsewhere than the standard says.
+
+The witnesses are the lists' own answers: the URL parser tests of the web platform, the conformance
+tests of international names and the table of look-alike characters of Unicode.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from ipaddress import ip_address
+from typing import Any
+from unicodedata import normalize
+
+import httpx2
+import pytest
+
+from conversations.rendering import link_addresses, render_markdown
+from conversations.rendering.links import is_allowed, read_host
+from tests.support.hostile_links import LISTS
+from tools.framework.errors import AddressRefusedError
+from tools.framework.outside_access import WebAccess
+from tools.http.addresses import parse_address
+from tools.http.targets import parse_url, resolve_target
+
+_HREF = re.compile(r'href="https?://([^/"?#]*)', re.IGNORECASE)
+
+
+async def resolve(host: str, _port: int) -> list[str]:
+    """Answer like the system: an address for itself, any name by a public one."""
+    return [host] if parse_address(host) else ["8.8.8.8"]
+
+
+def normalise(host: str) -> str:
+    host = host.removesuffix(".").strip("[]").lower()
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        return host
+
+
+def reach(url: str, base: str = "") -> str:
+    """Return the host that a tool would ask; "" where it is refused."""
+    try:
+        parsed = parse_url(url, httpx2.URL(base) if base else None)
+        target = asyncio.run(resolve_target(parsed, WebAccess(resolve=resolve)))
+    except AddressRefusedError:
+        return ""
+    return normalise(target.url.raw_host.decode("ascii"))
+
+
+def is_xn(host: str) -> bool:
+    """Return whether a name is ASCII that only browsers decode, and then may refuse."""
+    return "xn--" in host.lower()
+
+
+def test_a_tool_asks_the_host_that_the_url_standard_names_or_none() -> None:
+    asked = [(url, base, host, reach(url, base)) for url, base, host in LISTS["urls"]]
+    wrong = [row for row in asked if row[3] not in ("", normalise(row[2]))]
+    assert [row for row in wrong if not is_xn(row[3])] == []
+    assert sum(row[3] != "" for row in asked) > 100
+
+
+def test_a_link_shows_the_host_that_the_url_standard_names_or_is_none() -> None:
+    shown = [(url, host) for url, base, host in LISTS["urls"] if not base and is_allowed(url)]
+    web = [(url, host) for url, host in shown if not url.startswith("mailto:")]
+    hosts = [(url, read_host(url), normalise(host).removeprefix("www.")) for url, host in web]
+    wrong = [row for row in hosts if normalise(row[1]) != row[2]]
+    assert [row for row in wrong if not is_xn(row[0])] == []
+    assert len(web) > 30
+
+
+def test_an_international_name_is_asked_for_by_its_ascii_form() -> None:
+    asked = [(name, want, reach(f"https://{name}/")) for name, want in LISTS["names"]]
+    assert [row for row in asked if row[2] not in ("", normalise(row[1]))] == []
+    assert sum(row[2] != "" for row in asked) > 250
+
+
+@pytest.mark.parametrize("render", [render_markdown, link_addresses])
+def test_an_international_name_is_linked_by_its_ascii_form(render: Any) -> None:
+    for name, want in LISTS["names"]:
+        # A bare address ends before the stops of East Asian texts, which people see.
+        bare = re.split("[\u3002\uff0e\uff61]", name)[0] if render is link_addresses else name
+        for host in _HREF.findall(render(f"<https://{name}/>")):
+            assert normalise(host) in (normalise(want), normalise(bare)), name
+
+
+def test_no_look_alike_is_asked_for_as_what_it_looks_like() -> None:
+    wrong, tried = [], 0
+    for plain, others in LISTS["lookalikes"].items():
+        for other in others:
+            tried += 1
+            host = reach(f"https://x{other}y.example/")
+            # What Unicode itself says is the same character is asked for as that one.
+            same = normalize("NFKC", f"x{other}y.example").lower()
+            if host not in ("", same) and not host.startswith("xn--"):
+                wrong.append((plain, other, host))
+    assert wrong == []
+    assert tried > 1_000
