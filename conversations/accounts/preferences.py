@@ -23,8 +23,10 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "enter": ENTERS,
     "thinking": THINKINGS,
 }
+#: Longest instructions for all chats, in characters.
+MOST_INSTRUCTIONS = 4_000
 #: Longest text of a preference; longest text of the preferences that may be longer.
-_MOST_NAME, _LONGER = 100, {"put_away": 600}
+_MOST_NAME, _LONGER = 100, {"put_away": 600, "instructions": MOST_INSTRUCTIONS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Preferences:
     model: str = ""
     thinking: str = "closed"
     notifications: bool = False
+    #: What the model is told with every call of all the person's chats.
+    instructions: str = ""
     #: Dismissed budget notices, as window:percent.
     put_away: str = ""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from conversations.accounts.people import read_owner_preferences
 from conversations.agent.prices import PriceList
 from conversations.agent.thinking import EFFORTS, choose_effort
 from conversations.budgets.caps import TurnCaps, resolve_turn_caps
@@ -102,7 +103,7 @@ def _read_facts(conversation: Conversation, model: ApiModel, known: Supply, turn
         model.thinking,
         apply_wish(effective_policy(conversation, known.tools), conversation, turn),
         load_price_list(model.pk, timezone.now()),
-        conversation.instructions,
+        write_instructions(conversation),
         find_effort(conversation, model.pk),
         model.clears,
         model.compacts,
@@ -110,6 +111,17 @@ def _read_facts(conversation: Conversation, model: ApiModel, known: Supply, turn
         build_toolset(conversation, known),
         current_continuation(),
     )
+
+
+def write_instructions(conversation: Conversation) -> str:
+    """Return what the person tells the model: in all their chats, then in this one."""
+    own = read_owner_preferences(conversation).instructions
+    if not own:
+        return conversation.instructions
+    texts = [f"What the person says for all their chats:\n\n{own}"]
+    if conversation.instructions:
+        texts.append(f"What they say for this chat:\n\n{conversation.instructions}")
+    return "\n\n".join(texts)
 
 
 def find_default_effort(owner_id: int) -> str:

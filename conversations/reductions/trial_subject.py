@@ -33,6 +33,7 @@ from conversations.log.loaded_path import REMEMBERED
 from conversations.log.path import read_path
 from conversations.models import ApiCall, ApiModel, ApiResult, Conversation
 from conversations.models import Message as MessageRow
+from conversations.reductions.conversation_settings import write_instructions
 from conversations.reductions.policy import effective_policy, list_tool_rules
 from conversations.toolbox.toolset import build_toolset
 from tools.framework.registry import TOOLS
@@ -153,7 +154,7 @@ def _results(conversation: Conversation) -> list[ApiResult]:
 def _head(call: ApiCall | None, conversation: Conversation) -> tuple[str, tuple[Any, ...]]:
     """Return the system prompt and the tools as they were last sent."""
     if call is None:
-        return conversation.instructions, tuple(build_toolset(conversation).definitions())
+        return write_instructions(conversation), tuple(build_toolset(conversation).definitions())
     sent = wire.decode(call.envelope.text)
     tools = sent.get("tools", [])
     bare = [{key: tool[key] for key in tool if key != "cache_control"} for tool in tools]

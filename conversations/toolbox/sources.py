@@ -19,6 +19,7 @@ from typing import Any, Literal, cast
 
 from django.db.models import Q
 
+from conversations.accounts.people import read_owner_preferences
 from conversations.context.errors import WireError
 from conversations.context.tokens.media import PDF, TEXT
 from conversations.context.view import wire
@@ -141,7 +142,11 @@ def iterate_texts(conversation: Conversation, *, with_pdfs: bool) -> Iterator[So
 
 
 def _iterate_all(conversation: Conversation, *, with_pdfs: bool) -> Iterator[SourceText]:
-    yield SourceText(Source("typed", is_private=False), conversation.instructions)
+    for instructions in (
+        conversation.instructions,
+        read_owner_preferences(conversation).instructions,
+    ):
+        yield SourceText(Source("typed", is_private=False), instructions)
     yield from _iterate_prompts(conversation, with_pdfs=with_pdfs)
     yield from _iterate_results(conversation)
     path = build_path_condition("turn", conversation)

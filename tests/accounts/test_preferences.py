@@ -32,6 +32,7 @@ CHOSEN = Preferences(
     thinking="open",
     notifications=True,
     put_away="4-50 4-80",
+    instructions="I am Ada.\nAnswer in metres.",
 )
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),

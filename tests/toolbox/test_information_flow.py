@@ -21,6 +21,7 @@ from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import reverse
 
+from conversations.accounts.people import save_preferences
 from conversations.agent.approval_rules import ApprovalQuestion
 from conversations.agent.ports import ToolDone
 from conversations.context.view import wire
@@ -152,6 +153,17 @@ def test_typed_words_leave_for_a_mentioned_site_alone(said: str, asks: bool) -> 
         assert isinstance(question, ApprovalQuestion)
         assert (question.reason, question.sources) == ("private", ("typed:",))
         assert question.words == (("KX4711902", "typed:"),)
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_toys")
+def test_words_of_the_instructions_for_all_chats_were_typed() -> None:
+    lease = people_and_turns.started_turn(text="Hello")
+    owner = Conversation.objects.get(pk=lease.conversation_id).owner_id
+    save_preferences(user_id=owner, changes={"instructions": f"My {SECRET}"})
+    question = judge(lease, calling(lease, TELL))["v"]
+    assert isinstance(question, ApprovalQuestion)
+    assert question.words == (("KX4711902", "typed:"),)
 
 
 def read(lease: Lease, text: str, origin: str = "page", url: str = "") -> None:

@@ -19,6 +19,7 @@ from tests.web.tags import acting, elements
 
 pytestmark = pytest.mark.django_db
 SMALL = "claude-haiku-4-5"
+CHAT_FORM = {"enter": "send", "thinking": "closed"}
 
 
 @pytest.fixture
@@ -72,6 +73,12 @@ def test_the_effort_is_chosen_in_words_and_the_default_says_what_it_is(
     assert save(client, played).status_code == 302
     assert "as everywhere (maximum)" in page(client, played)
     assert read_job_facts(played.conversation.pk).effort == "max"
+
+
+def system_of(played: Played) -> str:
+    """Return the system prompt of the next call."""
+    sent = dict(build_job(read_job_facts(played.conversation.pk)).envelope.parameters)
+    return str(sent["system"][0]["text"])
 
 
 def test_what_is_set_is_what_the_next_turn_runs_with(client: Client, played: Played) -> None:
@@ -196,6 +203,26 @@ def test_a_field_names_the_element_of_its_error(client: Client, played: Played) 
     named = str(fields["input_token_budget"]["aria-describedby"]).split()
     assert len(named) == 2
     assert set(named) <= {attrs.get("id") for _, attrs in elements(html)}
+
+
+def test_instructions_for_all_chats_are_told_before_those_of_the_chat(
+    client: Client, played: Played
+) -> None:
+    long = client.post("/settings/chat/", CHAT_FORM | {"instructions": "x" * 4_001})
+    assert long.status_code == 400
+    assert "At most 4,000 characters fit; these are 4,001." in long.content.decode()
+    mine = CHAT_FORM | {"instructions": "I am Ada.\r\nAnswer in metres."}
+    assert client.post("/settings/chat/", mine).status_code == 302
+    assert (
+        ">\nI am Ada.\nAnswer in metres.</textarea>"
+        in client.get("/settings/chat/").content.decode()
+    )
+    assert system_of(played).endswith("for all their chats:\n\nI am Ada.\nAnswer in metres.")
+    assert save(client, played, instructions="Be brief.").status_code == 302
+    assert system_of(played).endswith("in metres.\n\nWhat they say for this chat:\n\nBe brief.")
+    assert client.post("/settings/chat/", CHAT_FORM).status_code == 302
+    assert system_of(played).endswith("\n\nBe brief.")
+    assert "this chat" not in system_of(played)
 
 
 def test_hostile_instructions_are_text(client: Client, played: Played) -> None:

@@ -29,6 +29,7 @@ from conversations.reductions.policy import (
     policy_of,
 )
 from conversations.reductions.words import name_number, name_preset
+from conversations.web.forms.instructions import InstructionsField
 from conversations.web.forms.presets import list_preset_choices
 
 YES_NO = (("yes", _("yes")), ("no", _("no")))
@@ -38,11 +39,8 @@ class ConversationForm(forms.Form):
     """The settings of a conversation's next turns; an empty number is inherited."""
 
     model = forms.ChoiceField(label=_("Model"))
-    instructions = forms.CharField(
+    instructions = InstructionsField(
         label=_("Instructions"),
-        required=False,
-        strip=False,
-        widget=forms.Textarea(attrs={"rows": 5, "dir": "auto"}),
         help_text=_("Told to the model with every call of this conversation."),
     )
     effort = forms.ChoiceField(
@@ -77,7 +75,7 @@ class ConversationForm(forms.Form):
         )
         self.fields["model"] = models
         self.fields["effort"].choices = list_effort_choices(conversation)  # type: ignore[attr-defined]
-        self.fields["instructions"].max_length = conf.max_instructions_chars  # type: ignore[attr-defined]
+        self.fields["instructions"].most = conf.max_instructions_chars  # type: ignore[attr-defined]
         self.fields[PRESET].choices = presets  # type: ignore[attr-defined]
         for name in POLICY_FIELDS:
             self.fields[name] = build_number_field(name, getattr(base, name))
@@ -108,16 +106,6 @@ class ConversationForm(forms.Form):
             policy[PRESET] = given[PRESET]
         named = {name: given[name] for name in ("model", "instructions", "effort")}
         return named | {"policy": policy}
-
-    def clean_instructions(self) -> str:
-        text: str = self.cleaned_data["instructions"].replace("\r\n", "\n")
-        if len(text) > conf.max_instructions_chars:
-            most = f"{conf.max_instructions_chars:,}"
-            raise forms.ValidationError(
-                _("At most %(most)s characters fit; these are %(count)s.")
-                % {"most": most, "count": f"{len(text):,}"}
-            )
-        return text
 
     def clean(self) -> dict[str, Any]:
         """Validate the numbers together, by the rules of the engine."""

@@ -8,9 +8,10 @@ from django import forms
 from django.conf import settings
 from django.utils.translation import gettext_lazy as _
 
-from conversations.accounts.preferences import Preferences
+from conversations.accounts.preferences import MOST_INSTRUCTIONS, Preferences
 from conversations.conf import conf
 from conversations.library.access import list_usable_models
+from conversations.web.forms.instructions import InstructionsField
 
 
 class PreferenceForm(forms.Form):
@@ -55,6 +56,14 @@ class AppearanceForm(PreferenceForm):
 
 
 class ChatForm(PreferenceForm):
+    instructions = InstructionsField(
+        label=_("Instructions for all your chats"),
+        help_text=_(
+            "What the model should know about you, and how to answer. Told to it with every call,"
+            " before the instructions of a chat, from your next message on."
+        ),
+        most=MOST_INSTRUCTIONS,
+    )
     enter = forms.ChoiceField(
         label=_("The Enter key"),
         widget=forms.RadioSelect,
