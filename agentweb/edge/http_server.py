@@ -56,15 +56,19 @@ class EdgeServer(_Server):  # type: ignore[misc]
         self.descriptors = Descriptors()
         self._ready, self._drain = ready, drain
         self._ports: list[Any] = []
+        self._watchdog: Watchdog | None = None
 
     def _begin(self) -> None:
         self.http_factory.protocol = channel.Channel
         self.http_factory.timeOut = channel.HEAD_SECONDS
         self.ws_factory.protocol = Socket
         self.ws_factory.setProtocolOptions(closeHandshakeTimeout=END_SECONDS, allowNullOrigin=True)
-        self.watchdog = Watchdog(asyncio.get_event_loop(), conf.loop_block_ms)
-        self.watchdog.start()
         self._ready()
+
+    def watch(self) -> None:
+        """Begin to name what holds the loop; start-up may hold it."""
+        self._watchdog = Watchdog(asyncio.get_event_loop(), conf.loop_block_ms)
+        self._watchdog.start()
 
     def listen_success(self, port: Any) -> None:
         super().listen_success(port)
@@ -115,4 +119,5 @@ class EdgeServer(_Server):  # type: ignore[misc]
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
-        self.watchdog.stop()
+        if self._watchdog is not None:
+            self._watchdog.stop()

@@ -34,7 +34,12 @@ def run_server(host: str, port: int, *, started: Callable[[str], None]) -> None:
 
     _demand_free(host, port)
     frozen_memory.limit_arenas()
-    process = _Process(lambda: started(format_site_url(host, port)))
+
+    def begin() -> None:
+        server.watch()
+        started(format_site_url(host, port))
+
+    process = _Process(begin)
     address = f"tcp:port={port}:interface={host.replace(':', chr(92) + ':')}"
     server = EdgeServer(
         get_default_application(), address, ready=process.ready, drain=process.drain

@@ -37,10 +37,11 @@ class WorkerLoop:
 
         frozen_memory.limit_arenas()
         threading.Thread(target=self._loop.run_forever, name="turns", daemon=True).start()
-        self._loop.call_soon_threadsafe(self._watch)
         work = process.start(runs_turns=True)
         asyncio.run_coroutine_threadsafe(work, self._loop).result()
         frozen_memory.freeze_memory()
+        # Start-up may hold the loop.
+        self._loop.call_soon_threadsafe(self._watch)
 
     def _watch(self) -> None:
         Watchdog(self._loop, conf.loop_block_ms).start()

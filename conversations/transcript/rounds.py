@@ -106,7 +106,6 @@ def _build_round(
         html=render_markdown(cited.text),
         tools=(*build_server_cards(blocks, served.results, is_live=served.is_live), *cards),
         tokens=result.output_tokens if result else None,
-        cost_micros=result.cost_micros if result else None,
         call_id=result.call_id if result else None,
         seq=answer.seq,
         sources=cited.sources,

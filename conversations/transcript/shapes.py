@@ -106,7 +106,6 @@ class Round:
     tools: tuple[ToolCard, ...] = ()
     is_live: bool = False
     tokens: int | None = None
-    cost_micros: int | None = None
     call_id: int | None = None
     #: The log number of the answer, to link to.
     seq: int | None = None
@@ -160,6 +159,16 @@ class Turn:
     is_too_long: bool = False
     #: The open questions while the turn waits for a person.
     questions: tuple[Question, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """The tokens that came out of all its calls."""
+        return sum(one.tokens or 0 for one in self.rounds)
+
+    @property
+    def last_seq(self) -> int | None:
+        """Return the log number of the last answer whose call can be inspected."""
+        return next((one.seq for one in reversed(self.rounds) if one.call_id), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,10 +89,12 @@ async def drain() -> None:
 
 
 def ready() -> None:
+    server.watch()
     sys.stdout.write("ready\n")
 
 
 # serve --port N
 address = f"tcp:port={sys.argv[3]}:interface=127.0.0.1"
-http_server.EdgeServer(application, address, ready=ready, drain=drain).run()
+server = http_server.EdgeServer(application, address, ready=ready, drain=drain)
+server.run()
 sys.stdout.write("ended\n")

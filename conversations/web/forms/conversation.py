@@ -29,6 +29,7 @@ from conversations.reductions.policy import (
     policy_of,
 )
 from conversations.reductions.words import name_number, name_preset
+from conversations.rendering.model_names import name_model
 from conversations.web.forms.instructions import InstructionsField
 from conversations.web.forms.presets import list_preset_choices
 
@@ -67,7 +68,8 @@ class ConversationForm(forms.Form):
         self.owner = conversation.owner
         base, self.allowed = inherited_policy(conversation), allowed_of(self.owner)
         models = forms.ChoiceField(
-            label=_("Model"), choices=[(n, n) for n in list_usable_models(self.owner.pk)]
+            label=_("Model"),
+            choices=[(one, name_model(one)) for one in list_usable_models(self.owner.pk)],
         )
         site = first_valid_policy((self.owner.policy,), ()).name
         presets = list_preset_choices(

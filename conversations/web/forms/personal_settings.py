@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from conversations.accounts.preferences import MOST_INSTRUCTIONS, Preferences
 from conversations.conf import conf
 from conversations.library.access import list_usable_models
+from conversations.rendering.model_names import name_model
 from conversations.web.forms.instructions import InstructionsField
 
 
@@ -91,9 +92,9 @@ class ChatForm(PreferenceForm):
     def __init__(self, present: Preferences, data: Any = None, owner_id: int = 0) -> None:
         super().__init__(present, data, owner_id)
         names = list_usable_models(owner_id)
-        usual = _("As the site: %(model)s") % {"model": conf.model}
+        usual = _("As the site: %(model)s") % {"model": name_model(conf.model)}
         field = self.fields["model"]
-        field.choices = [("", usual), *((name, name) for name in names)]  # type: ignore[attr-defined]
+        field.choices = [("", usual), *((one, name_model(one)) for one in names)]  # type: ignore[attr-defined]
         if present.model not in names:
             self.initial["model"] = ""
 
