@@ -18,7 +18,7 @@
   // life every ten seconds), and the duration after which a connection counts as good.
   const [PAUSE, HANDSHAKE, SILENCE, GOOD] = [10_000, 15_000, 30_000, 10_000];
   const BEAT = "<!-- alive -->";
-  const [LOGGED_OUT, GONE, CROWDED] = [4401, 4404, 4429];
+  const [LOGGED_OUT, GONE, CROWDED, AWAY] = [4401, 4404, 4429, 1013];
   const TOO_SLOW = [4008, 4408];
 
   let socket = null;
@@ -30,6 +30,7 @@
   let timer = 0;
   let told = 0;
   let ended = 0;
+  let isAway = false;
 
   /** Show content in the status pill after a delay, unless it is replaced before; no content hides the pill. */
   function show(content = [], { isLost = false, after = 0 } = {}) {
@@ -75,7 +76,8 @@
     const most = spread || Math.min(PAUSE, 1_000 * 2 ** tries);
     clearTimeout(timer);
     timer = setTimeout(connect, Math.random() * most);
-    show([spread ? words.restarting : words.reconnecting], { after: spread ? 0 : 700 });
+    const reason = isAway ? words.away : words.reconnecting;
+    show([spread ? words.restarting : reason], { after: spread || isAway ? 0 : 700 });
     spread = 0;
     tries += 1;
     if (!opened && tries % 3 === 2) ask();
@@ -92,12 +94,17 @@
     const answer = await fetch(transcript.dataset.page, { headers: { "HX-Request": "true" } }).catch(() => null);
     if (timer && answer?.status === 401) end(LOGGED_OUT);
     if (timer && answer?.status === 404) end(GONE);
+    if (!opened && !ended && isAway !== (answer?.status === 503)) {
+      isAway = !isAway;
+      show([isAway ? words.away : words.reconnecting]);
+    }
     if (timer && answer?.ok) document.dispatchEvent(new Event("agentweb:stale"));
   }
 
   document.addEventListener("htmx:wsOpen", ({ detail }) => {
     extension = detail.socketWrapper;
     opened = Date.now();
+    isAway = false;
     delete one("#restarting").dataset.within;
     show();
   });
@@ -105,6 +112,7 @@
     extension = detail.socketWrapper;
     const { code } = detail.event;
     if ([LOGGED_OUT, GONE, CROWDED].includes(code)) { end(code); return; }
+    isAway ||= code === AWAY;
     if (opened && Date.now() - opened > GOOD) tries = 0;
     if (TOO_SLOW.includes(code)) tries = Math.max(tries, 2);
     connectLater();

@@ -3,7 +3,8 @@
 A page sends almost nothing over its socket, so the limits are low. A client that exceeds them is
 closed with the reason (1008, 1009, 1003, 1002, 1007) and not read any further, before messages
 queue up for the application. A peer that does not read is closed with 4008; a server that stops
-closes with 1012.
+closes with 1012. An application that cannot work just now closes with 1013; in a handshake that is
+HTTP 503.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ MOST_WAITING = 256
 PATIENCE = 5.0
 #: Codes of RFC 6455, and our own for a peer that does not read.
 NORMAL, NOT_TEXT, TOO_MUCH, TOO_BIG, RESTARTING, NOT_READ = 1000, 1003, 1008, 1009, 1012, 4008
+#: "Try again later", as IANA lists it.
+AWAY = 1013
 
 
 class Socket(_WebSocketProtocol):  # type: ignore[misc]
@@ -40,6 +43,7 @@ class Socket(_WebSocketProtocol):  # type: ignore[misc]
         super().__init__()
         self._period_began, self._frames, self._bytes, self._parts = 0.0, 0, 0, 0
         self._cut_with = 0
+        self._is_away = False
 
     def connectionMade(self) -> None:  # noqa: N802 - Autobahn's names, here and below
         self.flow = Flow(self.transport, PATIENCE, self._cut)
@@ -112,7 +116,12 @@ class Socket(_WebSocketProtocol):  # type: ignore[misc]
             self.maxMessagePayloadSize = most
 
     def sendHttpErrorResponse(self, code: int, reason: str, responseHeaders: Any = None) -> None:  # noqa: N802, N803
-        self.sendData(make_refusal(code))
+        self.sendData(make_refusal(503 if self._is_away else code))
+
+    def handle_reply(self, message: Any) -> None:
+        # The library refuses a handshake with 403 whatever the code.
+        self._is_away = message.get("code") == AWAY
+        super().handle_reply(message)
 
     def serverClose(self, code: int | None = None) -> None:  # noqa: N802
         # The library reserves codes below 3000 and would raise; we send 1011 ourselves.

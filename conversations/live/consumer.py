@@ -2,7 +2,9 @@
 
 Messages and stops are plain POSTs, stored before anything is published, so a broken socket loses no
 data. The page gets a snapshot (everything after the last turn it shows) when it connects, when it
-missed a frame and when another path is shown; after that it gets frames.
+missed a frame and when another path is shown; after that it gets frames. While the database does
+not answer, a handshake is refused for now, and a socket that needs it is closed: the page tries
+again.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from channels.auth import get_user
 from channels.consumer import get_handler_name
 from channels.exceptions import DenyConnection
 from channels.generic.websocket import AsyncWebsocketConsumer
+from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest
 from django.utils.translation import get_language_from_request
 
@@ -42,6 +45,8 @@ MOST_RECEIVED = 200
 _user_of: Any = cast("Any", get_user).func
 #: Close code of a socket beyond its user's limit; the page shows a message.
 CROWDED = 4429
+#: Close code while the database does not answer; the page says so and connects again.
+AWAY = 1013
 
 
 class ChatConsumer(AsyncWebsocketConsumer):
@@ -60,7 +65,11 @@ class ChatConsumer(AsyncWebsocketConsumer):
     is_ended = False
 
     async def connect(self) -> None:
-        user, conversation = await run_db_handshake(self._authorise)
+        try:
+            user, conversation = await run_db_handshake(self._authorise)
+        except (OperationalError, InterfaceError) as error:
+            await self._close_for_now(error)
+            return
         if conversation is None:
             raise DenyConnection
         self.conversation = conversation
@@ -143,9 +152,15 @@ class ChatConsumer(AsyncWebsocketConsumer):
                 await self._send_frames(topic, reader)
         except asyncio.CancelledError:
             raise
+        except (OperationalError, InterfaceError) as error:
+            await self._close_for_now(error)
         except Exception:
             logger.exception("a socket failed; the page reconnects")
             await self.close(1011)
+
+    async def _close_for_now(self, error: Exception) -> None:
+        logger.warning("a socket is closed for now: %s", str(error).partition("\n")[0])
+        await self.close(AWAY)
 
     async def _is_new(self, topic: Topic, reader: Reader) -> bool:
         """Start the reader without a snapshot when the page already shows the newest version."""

@@ -16,8 +16,9 @@ import psycopg
 import pytest
 import pytest_asyncio
 
+from agentweb.bench.websocket_client import Refused
 from tests.rig import model as models
-from tests.rig.client import Person
+from tests.rig.client import Person, open_socket
 from tests.rig.model import Model, saying
 from tests.rig.proxy import Proxy
 from tests.rig.rigs import Rig
@@ -113,6 +114,19 @@ async def test_f46_a_database_that_restarts_in_mid_answer_loses_nothing(
     await asyncio.sleep(0.3)
     stores.store.start()
     assert await chat.ended(2, seconds=HEALS) in ("done", "interrupted")
+    await works(rig, chat, HEALS)
+
+
+async def test_f46_a_handshake_while_the_database_is_away_is_refused_for_now(
+    stores: Stores, rig: Rig
+) -> None:
+    chat = await started_chat(rig)
+    address = f"{chat._address}&{chat.page.bookmark}"
+    stores.store.stop(signal.SIGINT)
+    with pytest.raises(Refused) as refused:
+        await open_socket(rig.ports[0], address, chat.person.headers)
+    assert refused.value.status == 503
+    stores.store.start()
     await works(rig, chat, HEALS)
 
 
