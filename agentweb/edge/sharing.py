@@ -9,7 +9,8 @@ Of all visitors together `ALL_AT_ONCE` requests are in hand, each with a thread 
 connection of its own; more of them would mostly wait for each other, and hold memory meanwhile.
 
 Both are queues, not limits: nothing is refused. A request that has waited for `PATIENCE` and then
-for `ALL_PATIENCE`, six seconds together, goes on beside the others, however many those are.
+for `ALL_PATIENCE`, six seconds together, goes on beside the others, however many those are. Only of
+one visitor no more than `SHARE` are ever in hand: a process has sixteen connections for all.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from django.http import parse_cookie
 
 #: Concurrent requests of one visitor, and the seconds that another waits for one of them to end.
 AT_ONCE, PATIENCE = 1, 1.0
+#: Requests that a visitor has in hand at most, however long they take.
+SHARE = 4
 #: The same of all visitors.
 ALL_AT_ONCE, ALL_PATIENCE = 24, 5.0
 
@@ -35,6 +38,7 @@ Application = Callable[[Any, Any, Any], Awaitable[None]]
 class _Line:
     """The queue of one visitor's requests; deleted when it is empty."""
 
+    share: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SHARE))
     free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
     holders: int = 0
 
@@ -43,7 +47,11 @@ class _Place:
     """One request's place in its visitor's queue, and in that of all."""
 
     def __init__(self, line: _Line, all_free: asyncio.Semaphore) -> None:
-        self._queues = ((line.free, PATIENCE), (all_free, ALL_PATIENCE))
+        self._queues: tuple[tuple[asyncio.Semaphore, float | None], ...] = (
+            (line.share, None),
+            (line.free, PATIENCE),
+            (all_free, ALL_PATIENCE),
+        )
         self._is_heard = False
         self._held: list[asyncio.Semaphore] = []
 

@@ -68,6 +68,7 @@ async def test_a_page_says_that_the_database_is_away_and_is_whole_when_it_is_bac
     try:
         for page in (tab, other):
             await page.evaluate(RECONNECT)
+        for page in (tab, other):
             await expect(page.locator("#connection")).to_have_text(WORDS, timeout=60_000)
             assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         await say(tab, "Kept meanwhile")

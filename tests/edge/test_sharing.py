@@ -120,6 +120,27 @@ async def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.asyncio
+async def test_a_visitor_has_so_many_requests_in_hand_however_long_they_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sharing, "PATIENCE", 0.0)
+    pages = Pages()
+    application = queue_by_visitor(pages)
+    many = [
+        asyncio.create_task(application(scope(f"/{at}", "flood"), receive_body, into_the_void))
+        for at in range(50)
+    ]
+    async with asyncio.timeout(20):
+        while len(pages.inside) < sharing.SHARE:
+            await asyncio.sleep(0.01)
+    await settled()
+    assert len(pages.inside) == sharing.SHARE
+    pages.goes.set()
+    await asyncio.gather(*many)
+    assert pages.most == sharing.SHARE
+
+
+@pytest.mark.asyncio
 async def test_a_place_is_given_back_whatever_happens() -> None:
     async def broken(scope: Any, receive: Any, send: Any) -> None:
         await receive()
