@@ -16,7 +16,7 @@ from pathlib import Path
 #: Seconds that a call of the spinning server may take, and for its tool to be listed.
 DEADLINE, PATIENCE = 10, 60
 #: Bytes of the large files, and of the files of a corpus that are taken.
-SIZE, MOST_OF_CORPUS, MOST_FILES = 4_900_000, 1_000_000, 12
+SIZE, MOST_OF_CORPUS, MOST_FILES = 5_000_000, 1_000_000, 12
 
 
 def make_files() -> dict[str, bytes]:
