@@ -14,8 +14,11 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +45,16 @@ _Row = dict[str, Any]
 def measure(seconds: float, corpus: Path | None, report: Callable[[str], None]) -> _Row:
     """Measure both in turn; returns milliseconds."""
     script = Path(hostile_script.__file__)
-    with (
-        run_emulator(RATE, script) as api,
-        run_site(EMBEDDED, api, AGENTWEB_MCP_COMMANDS="true") as tested,
-    ):
+    with _serve_text() as port, run_emulator(RATE, script) as api, ExitStack() as stack:
+        settings = {
+            "AGENTWEB_MCP_COMMANDS": "true",
+            "AGENTWEB_FETCH_PRIVATE": f"127.0.0.1:{port}",
+        }
+        tested = stack.enter_context(run_site(EMBEDDED, api, **settings))
         visitors, attackers = tested.people(8), tested.people(CALLS)
         names = _fill_workspaces(tested, corpus)
-        asks = [f"hostile {name}" for name in (*hostile_script.CALLS, "matching")]
+        asks = [f"hostile {name}" for name in hostile_script.CALLS]
+        asks.append(f"hostile matching http://127.0.0.1:{port}/long.txt")
         asks = [f"read {name}" for name in names] + asks
         chats = [chat | {"text": asks[at % len(asks)]} for at, chat in enumerate(attackers)]
         plain = [chat | {"text": HARMLESS} for chat in tested.people(CALLS)]
@@ -75,6 +81,29 @@ def judge(row: _Row) -> _Row:
         for what in ("page", "ack")
     }
     return row | late | {"is_within": max(late.values()) <= MOST_LATE}
+
+
+class _LongText(BaseHTTPRequestHandler):
+    """Answers every request with the text that is then searched."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain")
+        self.send_header("Content-Length", str(len(hostile_script.FETCHED)))
+        self.end_headers()
+        self.wfile.write(hostile_script.FETCHED.encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def _serve_text() -> Iterator[int]:
+    """Serve the long text; yield the port."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _LongText) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
 
 
 def _fill_workspaces(tested: Site, corpus: Path | None) -> list[str]:

@@ -1,8 +1,8 @@
 """What the scripted model does in `bench hostile`: the call that a message names.
 
 A message is `hostile NAME`; `CALLS` has the tool and its arguments for each name. `hostile
-matching` writes a long text first, and then searches its original. `read PATH` reads a file of the
-workspace, for files of a corpus.
+matching URL` fetches a long text first, and then searches its original. `read PATH` reads a file of
+the workspace, for files of a corpus.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from agentweb.emulator.script import after, call, say, when
 #: Characters of the largest argument that a tool takes.
 _LONG = 3_999
 #: A text that is nearly found at each of its 1.9 million places; `recall` takes 1,000 characters.
-WRITTEN, MATCHING = "a" * 1_900_000, "a" * 999 + "b"
+FETCHED, MATCHING = "a" * 1_900_000, "a" * 999 + "b"
 CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "literal": ("search_files", {"text": "a" * _LONG + "b"}),
     "reversed": ("search_files", {"text": "b" + "a" * _LONG}),
@@ -37,19 +37,18 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def recall_written(request: Request) -> Reply | None:
-    """Search the text that was just written, which is the original of the call's input."""
+def recall_fetched(request: Request) -> Reply | None:
+    """Search the text that was just fetched."""
     for use in request.last_results:
-        if use.name == "write_file":
-            given = {"id": f"{use.id}/input", "matching": MATCHING}
-            return Reply((ToolUse("recall", given),))
+        if use.name == "fetch_url":
+            return Reply((ToolUse("recall", {"id": use.id, "matching": MATCHING}),))
     return None
 
 
 SCRIPT = [
     *(when(rf"^hostile {name}$", call(tool, **given)) for name, (tool, given) in CALLS.items()),
-    when("^hostile matching$", call("write_file", path="written.txt", content=WRITTEN)),
-    recall_written,
+    when(r"^hostile matching (?P<url>\S+)$", call("fetch_url", url="{url}")),
+    recall_fetched,
     when(r"^read (?P<path>\S+)$", call("read_file", path="{path}")),
     *(after(tool, say("Done.")) for tool in sorted({tool for tool, _ in CALLS.values()})),
 ]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from agentweb.bench.hostile_files import make_files
-from agentweb.bench.hostile_script import CALLS, MATCHING, WRITTEN
+from agentweb.bench.hostile_script import CALLS, FETCHED, MATCHING
 from agentweb.bench.spinning_server import __file__ as spinning_server
 from agentweb.edge.watchdog import Watchdog
 from conversations.context.view.searched_originals import SearchedOriginal
@@ -68,7 +68,7 @@ async def test_thirty_hostile_calls_at_once_hold_nobody(
             threads.add(threading.get_ident())
             return super().read(path)
 
-    texts = Searched({"toolu_1": WRITTEN, "toolu_2": "aİ" * 500_000})
+    texts = Searched({"toolu_1": FETCHED, "toolu_2": "aİ" * 500_000})
     named = CALLS | {"matching": ("recall", {"id": "toolu_1", "matching": MATCHING})}
     async with spinning(tmp_path) as spin:
         # Whatever else the machine does: they wait for each other as long as it takes.
