@@ -45,12 +45,17 @@ _Row = dict[str, Any]
 def measure(seconds: float, corpus: Path | None, report: Callable[[str], None]) -> _Row:
     """Measure both in turn; returns milliseconds."""
     script = Path(hostile_script.__file__)
-    with _serve_text() as port, run_emulator(RATE, script) as api, ExitStack() as stack:
-        settings = {
-            "AGENTWEB_MCP_COMMANDS": "true",
-            "AGENTWEB_FETCH_PRIVATE": f"127.0.0.1:{port}",
-        }
-        tested = stack.enter_context(run_site(EMBEDDED, api, **settings))
+    with ExitStack() as stack:
+        port = stack.enter_context(_serve_text())
+        api = stack.enter_context(run_emulator(RATE, script))
+        tested = stack.enter_context(
+            run_site(
+                EMBEDDED,
+                api,
+                AGENTWEB_MCP_COMMANDS="true",
+                AGENTWEB_FETCH_PRIVATE=f"127.0.0.1:{port}",
+            )
+        )
         visitors, attackers = tested.people(8), tested.people(CALLS)
         names = _fill_workspaces(tested, corpus)
         asks = [f"hostile {name}" for name in hostile_script.CALLS]
