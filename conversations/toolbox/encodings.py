@@ -1,5 +1,7 @@
 """Texts that a text may hold in another form: percent, entities, escapes, base64 and the like.
 
+Other characters for the same letters are read by `disguises`.
+
 Whoever wants words of a private text to leave unseen has the model write them in another form. Each
 form that a receiver could read back by one command is tried, up to three deep. A form is *hidden*
 where a person who reads the text would not see the words. Pure; linear in the text, within limits.
@@ -12,10 +14,13 @@ import binascii
 import codecs
 import html
 import re
+import string
 import unicodedata
 from collections.abc import Callable, Iterator
 from functools import partial
 from urllib.parse import unquote
+
+from conversations.toolbox.disguises import read_signs, read_unseen, replace_lookalikes
 
 MOST_DEPTH = 3
 #: Most forms of one text, and characters of all of them.
@@ -28,13 +33,18 @@ _CODES = re.compile(r"(?:\d{2,3}[\s,;.+_-]+){4,}\d{2,3}")
 _ESCAPE = re.compile(r"\\(?:u\{?([0-9a-fA-F]{4,6})\}?|x([0-9a-fA-F]{2}))")
 _PUNYCODE = re.compile(r"xn--[a-z0-9-]+", re.IGNORECASE)
 _BITS = re.compile(r"(?:[01]{8}\s?){5,}")
+_BASE85 = re.compile(r"[!-~]{12,}")
+_UUENCODED = re.compile(r"[ -`]{12,}")
+_LETTERS = string.ascii_lowercase
+_ATBASH = str.maketrans(_LETTERS + _LETTERS.upper(), (_LETTERS + _LETTERS.upper())[::-1].swapcase())
 
 
 def list_forms(text: str) -> list[tuple[str, bool]]:
     """Return the text and what it may hold in other forms; True: a person would not see it."""
     start = _normalise(text)
     found: dict[str, bool] = {start: False}
-    waiting, room = [(start, False, 0)], MOST_CHARACTERS
+    found |= {_normalise(each): True for each in read_unseen(text) if each.strip()}
+    waiting, room = [(form, hides, 0) for form, hides in found.items()], MOST_CHARACTERS
     while waiting and len(found) < MOST_FORMS and room > 0:
         form, is_hidden, depth = waiting.pop(0)
         if depth == MOST_DEPTH:
@@ -44,8 +54,8 @@ def list_forms(text: str) -> list[tuple[str, bool]]:
             if other.strip() and other not in found:
                 found[other] = is_hidden or hides
                 waiting.append((other, is_hidden or hides, depth + 1))
-    # Words backwards or shifted by 13 letters, once for each form.
-    turned = [(turn(form), True) for form in [*found] for turn in (_reverse, _rotate)]
+    # Words backwards, shifted by 13 letters or with the alphabet reversed, once for each form.
+    turned = [(turn(form), True) for form in [*found] for turn in (_reverse, _rotate, _mirror)]
     return [*found.items(), *turned]
 
 
@@ -63,9 +73,18 @@ def _rotate(text: str) -> str:
     return codecs.encode(text, "rot13")
 
 
+def _mirror(text: str) -> str:
+    return text.translate(_ATBASH)
+
+
 def _decode(text: str) -> Iterator[tuple[str, bool]]:
     if "%" in text:
-        yield _normalise(unquote(text)), False
+        raw = unquote(text)
+        yield _normalise(raw), False
+        yield from ((_normalise(each), True) for each in read_unseen(raw))
+    if not text.isascii():
+        yield replace_lookalikes(text), False
+    yield from ((each, True) for each in read_signs(text))
     if "&" in text:
         yield _normalise(html.unescape(text)), False
     if "\\" in text:
@@ -116,6 +135,18 @@ def _read_punycode(run: str) -> Iterator[str]:
         return
 
 
+def _read_base85(run: str) -> Iterator[str]:
+    """Yield what a run says in both alphabets, whole or from its first sign of equality."""
+    for part in {run, run.partition("=")[2]} - {""}:
+        for decode in (base64.a85decode, base64.b85decode):
+            yield from _read_bytes(partial(decode, part.encode()))
+
+
+def _read_uuencoded(run: str) -> Iterator[str]:
+    for part in {run, run.partition("=")[2]} - {""}:
+        yield from _read_bytes(partial(binascii.a2b_uu, part))
+
+
 def _read_bytes(read: Callable[[], bytes]) -> Iterator[str]:
     try:
         data = read()
@@ -135,5 +166,7 @@ _PACKED: tuple[tuple[re.Pattern[str], Callable[[str], Iterator[str]]], ...] = (
     (_HEX, _read_hex),
     (_CODES, _read_codes),
     (_BITS, _read_bits),
+    (_BASE85, _read_base85),
+    (_UUENCODED, _read_uuencoded),
     (_PUNYCODE, _read_punycode),
 )

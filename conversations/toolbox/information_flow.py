@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
+from urllib.parse import unquote
 
 from conversations.models import Conversation
+from conversations.toolbox.disguises import has_unseen
 from conversations.toolbox.leaving_words import MOST_NAMED, Arguments, LeavingWords
 from conversations.toolbox.sources import Source, SourceText, iterate_texts, read_host
 
@@ -65,7 +67,8 @@ class InformationFlow:
         # An address that the tools' parser refuses has no host here whose own words are spared.
         compared = self._compare({"url": url}, read_host(url))
         words = [found for source, found in compared if source.is_private or found.is_telling]
-        unread = (each.source.key for each in self._all if not each.is_whole)
+        unread = [each.source.key for each in self._all if not each.is_whole]
+        unread += ["hidden:"] if has_unseen(unquote(url)) else []
         return _name_words(words), tuple(dict.fromkeys(unread))
 
     def _compare(

@@ -35,7 +35,7 @@ from tools.framework.tool import Origin as ResultOrigin
 from tools.http.targets import format_host_port, parse_url
 
 logger = logging.getLogger("agentweb.turns")
-Origin = Literal["typed", "attached", "imported"] | ResultOrigin
+Origin = Literal["typed", "attached", "imported", "hidden"] | ResultOrigin
 #: Most characters of texts that are compared with a call, newest first, and PDFs read for that.
 MOST_COMPARED, MOST_PDFS = 6_000_000, 3
 _FILES = Q(content__contains='"document"') | Q(content__contains='"image"')

@@ -124,6 +124,8 @@ def describe_source(key: str) -> str:
             return _("a page of %(host)s") % {"host": _name_receiver(name)[1]}
         case "mcp":
             return _("the server %(name)s") % {"name": shown}
+        case "hidden":
+            return _("characters in it that nobody sees")
         case "imported":
             return _("results of an imported chat")
         case _:

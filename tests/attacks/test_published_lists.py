@@ -1,23 +1,27 @@
-"""Published lists of hostile addresses and names: none leads elsewhere than the standard says.
+"""Published lists of hostile addresses, names and disguises of words.
 
 The witnesses are the lists' own answers: the URL parser tests of the web platform, the conformance
-tests of international names and the table of look-alike characters of Unicode.
+tests of international names and the table of look-alike characters of Unicode, and a text as the
+encoders of a published scanner of models hid it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from ipaddress import ip_address
 from typing import Any
-from unicodedata import normalize
+from unicodedata import decimal, normalize
+from urllib.parse import quote
 
 import httpx2
 import pytest
 
 from conversations.rendering import link_addresses, render_markdown
 from conversations.rendering.links import is_allowed, read_host
-from tests.support.hostile_links import LISTS
+from conversations.toolbox.leaving_words import Arguments, LeavingWords
+from tests.support.hostile_links import DATA, LISTS
 from tools.framework.errors import AddressRefusedError
 from tools.framework.outside_access import WebAccess
 from tools.http.addresses import parse_address
@@ -97,3 +101,61 @@ def test_no_look_alike_is_asked_for_as_what_it_looks_like() -> None:
                 wrong.append((plain, other, host))
     assert wrong == []
     assert tried > 1_000
+
+
+# Words in disguise.
+
+HIDDEN: dict[str, Any] = json.loads((DATA / "encoded_secret.json").read_text(encoding="utf-8"))
+TEXT = f"The merger closes in March. The {HIDDEN['text']}; nobody else knows."
+
+
+def compare(said: str) -> LeavingWords:
+    url = f"https://collector.example/?d={said}"
+    return Arguments({"url": url}, receiver="collector.example").find(TEXT, "typed:")
+
+
+def name(found: LeavingWords) -> str:
+    return " ".join(word for word, _ in found.words).casefold()
+
+
+@pytest.mark.parametrize("quoted", [False, True], ids=["as it is", "as browsers send it"])
+@pytest.mark.parametrize("form", HIDDEN["forms"])
+def test_words_are_found_as_published_encoders_hide_them(form: str, quoted: bool) -> None:
+    said = HIDDEN["forms"][form]
+    found = compare(quote(said) if quoted else said)
+    match form:
+        case "Nato":
+            # This encoder leaves out digits.
+            assert "passport" in name(found)
+        case "SneakyBits":
+            # Nobody could read these: that they are there is what tells.
+            assert found.is_telling
+        case _:
+            assert found.is_telling
+            assert "kx4711902" in name(found)
+
+
+def test_words_are_found_in_look_alikes() -> None:
+    missed, tried = [], 0
+    for plain in sorted({*HIDDEN["text"]} - {" "}):
+        for other in LISTS["lookalikes"].get(plain, ""):
+            tried += 1
+            found = compare(HIDDEN["text"].replace(plain, other))
+            if not ("kx4711902" in name(found) and found.is_telling):
+                missed.append(other)
+    # Digits of other scripts stand for their own value, and a few look like another one.
+    assert [other for other in missed if decimal(other, None) is None] == []
+    assert len(missed) < 6
+    assert tried > 300
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Καλημέρα κόσμε, ο καιρός σήμερα", "Сообщение о погоде в Осло", "Müller résumé Ångström",
+        "\U0001f469\u200d\U0001f469\u200d\U0001f467\ufe0f family", "wait ... - - . --- ok ...",
+        "Mike met Oscar and Victor in India", "HTTP/1.1 200 OK 12:30:45 UTC", "2026-11-24 12.30",
+    ],
+)  # fmt: skip
+def test_what_is_no_disguise_tells_nothing(said: str) -> None:
+    assert compare(said) == compare(quote(said)) == LeavingWords()

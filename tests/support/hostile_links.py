@@ -7,10 +7,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+DATA = Path(__file__).parents[1] / "data"
 #: Published lists: URLs, international names, what Unicode calls confusable with each character.
-LISTS: dict[str, Any] = json.loads(
-    (Path(__file__).parents[1] / "data" / "published_hosts.json").read_text(encoding="utf-8")
-)
+LISTS: dict[str, Any] = json.loads((DATA / "published_hosts.json").read_text(encoding="utf-8"))
 
 #: Characters that look like a dot, or that a browser maps to one.
 DOTS = "\u3002\uff0e\uff61\u2024\ufe52\u00b7\u0701\u0660\u06d4\u0589\u2027\ua4f8\u0387"

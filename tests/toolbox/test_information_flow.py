@@ -212,6 +212,8 @@ def test_what_is_too_long_to_be_compared_is_asked_about(monkeypatch: Any) -> Non
     flow = InformationFlow(conversation)
     assert flow.list_telling(innocent, "docs.example:443") == ()
     assert flow.check_link(innocent["url"]) == ((), ())
+    unseen = quote("\u2062\u2064" * 8)
+    assert flow.check_link(f"{innocent['url']}?q={unseen}") == ((), ("hidden:",))
     monkeypatch.setattr(sources, "MOST_COMPARED", 100)
     flow = InformationFlow(conversation)
     assert flow.list_telling(innocent, "docs.example:443") == ("mcp:read_diary",)
