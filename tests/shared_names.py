@@ -26,6 +26,7 @@ MEANINGS = {
     "conversations": "conversations as things people keep",
     "csv_import": "CSV previewed line by line, then taken",
     "difference": "two calls compared",
+    "invitations": "links with which people make accounts",
     "erasures": "the records of what was erased",
     "effort": "the level of effort that a group has",
     "email_address": "a person's own e-mail address",

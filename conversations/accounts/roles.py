@@ -52,8 +52,9 @@ def _list_permissions(verbs: Iterable[str], *tables: str) -> tuple[str, ...]:
 
 PEOPLE = Right("see people and groups", _list_permissions(["view"], "user", "auth.group"))
 ACCOUNTS = Right(
-    "add and deactivate people who are no staff, set their context policy, release log-ins",
+    "add, invite and deactivate people who are no staff, set their context policy, release log-ins",
     (
+        *_list_permissions(["view", "add", "change"], "invitation"),
         *_list_permissions(["add", "change"], "user"),
         *_list_permissions(["view", "delete"], "failedlogins"),
     ),

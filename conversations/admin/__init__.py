@@ -17,6 +17,7 @@ from conversations.admin import (  # noqa: F401  (each registers its pages)
     conversations,
     effort,
     erasures,
+    invitations,
     ledger,
     log_ins,
     mail,

@@ -160,6 +160,10 @@ def format_step(before: int, after: int) -> str:
     return f"{before:,} → {after:,}{share}"
 
 
+def is_superuser(request: HttpRequest) -> bool:
+    return bool(getattr(request.user, "is_superuser", False))
+
+
 def is_key(value: str) -> bool:
     """Return whether a text can be the key of a row."""
     return value.isdecimal() and len(value) < 19

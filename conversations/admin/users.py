@@ -30,7 +30,7 @@ from django.utils.html import format_html, format_html_join
 from conversations.accounts.openid_providers import forget_closing
 from conversations.accounts.reading_log import READ
 from conversations.admin import budget_actions, person, policy_form
-from conversations.admin.base import ShownLookups, link_list
+from conversations.admin.base import ShownLookups, is_superuser, link_list
 from conversations.admin.budget_forms import BudgetInline, TurnCapInline
 from conversations.models import ApiCall, Conversation, Transformation, User
 from conversations.web.usage import build_usage_context, read_span
@@ -206,10 +206,6 @@ for _kind in apps.get_app_configs():
             admin.site.unregister(_table)
 admin.site.unregister(Group)
 admin.site.register(Group, GroupAdmin)
-
-
-def is_superuser(request: HttpRequest) -> bool:
-    return bool(getattr(request.user, "is_superuser", False))
 
 
 def _within_reach(request: HttpRequest, user: User | None) -> bool:

@@ -34,6 +34,7 @@ from conversations.models import (
     Erasure,
     ErasureProof,
     Grant,
+    InvitationDecision,
     LedgerEntry,
     McpDecision,
     Message,
@@ -59,6 +60,7 @@ SITE: dict[type[Chained], dict[str, Any]] = {
     Grant: {},
     Crossing: {},
     McpDecision: {},
+    InvitationDecision: {},
     Erasure: {},
     ErasureProof: {},
 }
@@ -102,6 +104,7 @@ _FIELDS: dict[type[Chained], tuple[str, ...]] = {
     McpDecision: (
         "server_id", "tool", "kind", "actor_id", "note", "definition", "digest", "created_at",
     ),
+    InvitationDecision: ("invitation_id", "kind", "actor_id", "note", "created_at"),
     Erasure: (
         "owner_id", "conversation", "begun_at", "deleted_at", "due_at", "messages",
         "transformations", "calls", "links", "tail", "cost_micros", "usage", "erased_at",

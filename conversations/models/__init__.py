@@ -11,6 +11,7 @@ from conversations.models.caps import TurnCap
 from conversations.models.catalogue import ApiModel, ModelPrice
 from conversations.models.effort import EffortRule
 from conversations.models.erasures import ErasedDigests, Erasure, ErasureProof
+from conversations.models.invitations import Invitation, InvitationDecision
 from conversations.models.ledger import Crossing, LedgerEntry, Reservation
 from conversations.models.log import (
     AppendOnly,
@@ -64,6 +65,8 @@ __all__ = [
     "FailedLogIns",
     "FileState",
     "Grant",
+    "Invitation",
+    "InvitationDecision",
     "LedgerEntry",
     "MailAccount",
     "McpDecision",

@@ -32,6 +32,8 @@ from conversations.models import (
     Erasure,
     ErasureProof,
     Grant,
+    Invitation,
+    InvitationDecision,
     LedgerEntry,
     McpDecision,
     McpServer,
@@ -80,6 +82,7 @@ def world() -> None:
 def write_site(user: User, now: dt.datetime) -> None:
     window = BudgetWindow.objects.get()
     server = McpServer.objects.create(name="demo", transport="http", url="https://m.example")
+    invited = Invitation.objects.create(digest="x", expires_at=now)
     erasure: dict[str, Any] = {"messages": 1, "transformations": 1, "calls": 1, "links": 1}
     erasure |= {"begun_at": now, "deleted_at": now, "due_at": now, "cost_micros": 1}
     for at in (1, 2, 3):
@@ -91,6 +94,7 @@ def write_site(user: User, now: dt.datetime) -> None:
                 [
                     Grant(budget=window.budget, amount=at, reason="a trial", form=uuid4()),
                     Crossing(window=window, percent=at, spent=1, limit=2),
+                    InvitationDecision(invitation=invited, kind="made", note="A group"),
                     McpDecision(server=server, kind="added", definition="{}", digest="x"),
                     ErasureProof(
                         erasure=erased, phrases=at, words=1, found=0, places=[], backup="kept.tar"

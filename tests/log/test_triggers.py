@@ -77,6 +77,8 @@ def write_rows() -> list[AppendOnly]:
     proof = models.ErasureProof.objects.create(erasure=erasure, phrases=1, words=1, found=0, link=9)
     server = models.McpServer.objects.create(name="demo", transport="http", url="https://m.example")
     decided = models.McpDecision.objects.create(server=server, kind="added", actor=user, link=4)
+    invited = models.Invitation.objects.create(digest="x", expires_at=datetime.now(UTC))
+    invitation = models.InvitationDecision.objects.create(invitation=invited, kind="made", link=10)
     used = models.ToolCall.objects.create(
         turn=turn, answer=message, position=0, tool_use_id="toolu_1", name="x", input="{}",
         effect="write",
@@ -90,7 +92,7 @@ def write_rows() -> list[AppendOnly]:
     )
     connection.check_constraints()  # TRUNCATE waits for the checks of foreign keys
     return [blob, envelope, message, transformation, call, result, entry, pin, erasure,
-            proof, grant, crossing, decided, question, decision]  # fmt: skip
+            proof, grant, crossing, decided, question, decision, invitation]  # fmt: skip
 
 
 def sentence(verb: str, row: AppendOnly) -> str:

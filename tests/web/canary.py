@@ -88,6 +88,8 @@ FACTS = {
     "ErasureProof": "backup chain places",
     "FailedLogIns": "name_digest peer",
     "Grant": "chain reason",
+    "Invitation": "digest email",
+    "InvitationDecision": "chain note",
     "LedgerEntry": "chain reason",
     "McpDecision": "chain definition digest note tool",
     "McpServer": "allowed_tools arguments command last_error name note says sealed_environment"

@@ -35,7 +35,17 @@ POSTS = {
 }  # fmt: skip
 OF_THE_TRASH = {"bring_back", "erase"}
 OF_A_RESET = {"password_reset", "password_reset_confirm"}
-PUBLIC = {"login", "log_in_again", "logout", "live", "ready", "setup", "favicon", "metrics"}
+PUBLIC = {
+    "login",
+    "log_in_again",
+    "logout",
+    "live",
+    "ready",
+    "setup",
+    "favicon",
+    "metrics",
+    "invitation",
+}
 OF_SECOND_FACTORS = {
     "mfa_activate_totp", "mfa_deactivate_totp", "add_passkey", "remove_passkey",
     "mfa_generate_recovery_codes", "account_reauthenticate",
@@ -46,7 +56,7 @@ PUBLIC |= OF_A_SECOND_STEP | OF_A_RESET | OF_A_PROVIDER | {"password_reset_sent"
 #: Public pages that refuse a stranger in their own words.
 REFUSING = {"log_in_with_passkey"}
 #: A link that does not work is counted like a wrong password.
-COUNTING = {"password_reset_confirm"}
+COUNTING = {"password_reset_confirm", "invitation"}
 OF_A_PERSON = {"appearance_settings", "chat_settings", "shortcuts_settings", "account_settings"}
 OF_A_PERSON |= {"mail_settings", "change_email", "confirm_email"}
 BOTH = (
@@ -59,6 +69,7 @@ BOTH = (
         "login",
         "log_in_again",
         "setup",
+        "invitation",
         "favicon",
         "lab",
         "settings",
@@ -142,7 +153,7 @@ def test_the_urls_are_those_that_this_file_knows() -> None:
         "largest", *OF_A_PERSON, *OF_A_PROVIDER,
         "usage", "usage_csv", "budget_notices", "put_notice_away", "context_settings",
         "lab", "settings", "choose_model", "new_model", "tools", "pin", "unpin", "restore", "undo",
-        "login", "logout", "setup", "live", "ready", "favicon", "metrics",
+        "login", "logout", "setup", "invitation", "live", "ready", "favicon", "metrics",
         "chat_menu", "rename", "pin_chat", "archive", "delete", "export", "list", "search", "trash",
         "empty_trash", "bring_back", "erase", "data", "export_all", "import", "delete_data",
         "files", "files_waiting", "file", "remove_file",

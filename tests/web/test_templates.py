@@ -132,6 +132,10 @@ PAGES: dict[str, Any] = {
         "form": Login({"username": words}),
         "validlink": True,
     },
+    "invitation.html": lambda words="x": {
+        "form": Login({"username": words}),
+        "email": f"{words}@example.org",
+    },
     "setup.html": lambda words="x": {"form": Login({"username": words})},
 } | SHELVES
 

@@ -92,6 +92,15 @@ def describe_error(form: forms.Form) -> str:
     return str(next(iter(form.errors.values()))[0])
 
 
+class NewPersonForm(_UserForm):
+    """The name and password of somebody who was invited."""
+
+    class Meta:
+        model = User
+        fields = ("username",)
+        widgets = {"username": forms.TextInput(attrs={"autocomplete": "username"})}
+
+
 class SetupForm(_UserForm):
     """The first administrator."""
 

@@ -1,0 +1,1 @@
+"""Invitations: links with which people make their accounts."""
