@@ -74,6 +74,13 @@ class InvitationAdmin(ShownLookups):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        # Whatever follows, the link is shown first.
+        hidden = dict.fromkeys(("show_save_and_continue", "show_save_and_add_another"), False)
+        return super().add_view(request, form_url, (extra_context or {}) | hidden)
+
     def save_model(self, request: HttpRequest, obj: Invitation, form: Any, change: bool) -> None:
         assert isinstance(request.user, User)  # noqa: S101 - it is the admin
         made, token = make_invitation(
