@@ -27,6 +27,7 @@ MEANINGS = {
     "csv_import": "CSV previewed line by line, then taken",
     "difference": "two calls compared",
     "invitations": "links with which people make accounts",
+    "reset_links": "links to a new password that an administrator makes",
     "erasures": "the records of what was erased",
     "effort": "the level of effort that a group has",
     "email_address": "a person's own e-mail address",

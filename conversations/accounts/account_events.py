@@ -21,7 +21,7 @@ MOST_SHOWN = 12
 #: Links of one kind that one account is sent within an hour.
 MOST_LINKS = 5
 #: Told by the mail with the link itself.
-_UNTOLD = (Kind.RESET_ASKED, Kind.EMAIL_ASKED)
+_UNTOLD = (Kind.RESET_ASKED, Kind.RESET_MADE, Kind.EMAIL_ASKED)
 
 
 @transact

@@ -4,7 +4,7 @@ A right is a sentence and the permissions behind it; a role is a set of rights. 
 after a migration, and one that exists is left alone, so what an operator changed stays. Who has a
 role that works in the admin is marked as staff, too. Four things are no right: groups and
 permissions, staff accounts and exemptions are changed by superusers alone, and nobody sets another
-person's password.
+person's password: superusers make links to a new one (accounts/reset_links.py).
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from django.utils.html import format_html, format_html_join
 
 from conversations.accounts.openid_providers import forget_closing
 from conversations.accounts.reading_log import READ
-from conversations.admin import budget_actions, person, policy_form
+from conversations.admin import budget_actions, person, policy_form, reset_links
 from conversations.admin.base import ShownLookups, is_superuser, link_list
 from conversations.admin.budget_forms import BudgetInline, TurnCapInline
 from conversations.models import ApiCall, Conversation, Transformation, User
@@ -93,6 +93,7 @@ class UserAdmin(ShownLookups, _UserAdmin):
     ) -> HttpResponse:
         user = self.get_object(request, unquote(object_id))
         more = person.build_money_context(request, user) if user is not None else {}
+        more["may_reset"] = is_superuser(request)
         return super().change_view(request, object_id, form_url, (extra_context or {}) | more)
 
     def render_change_form(
@@ -163,6 +164,11 @@ class UserAdmin(ShownLookups, _UserAdmin):
                 "<path:object_id>/exempt/",
                 self.admin_site.admin_view(budget_actions.exempt),
                 name="user_exempt",
+            ),
+            path(
+                "<path:object_id>/reset-link/",
+                self.admin_site.admin_view(reset_links.make),
+                name="user_reset_link",
             ),
             *super().get_urls(),
         ]

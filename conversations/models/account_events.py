@@ -12,6 +12,7 @@ class AccountEvent(models.Model):
     class Kind(models.TextChoices):
         GUESSED = "guessed", _("Somebody guessed at your password; further attempts were refused")
         RESET_ASKED = "reset_asked", _("A link to a new password was asked for")
+        RESET_MADE = "reset_made", _("An administrator made a link to a new password")
         PASSWORD_RESET = "password_reset", _("A new password was set with a link from a mail")
         PASSWORD_CHANGED = "password_changed", _("The password was changed")
         FACTOR_ADDED = "factor_added", _("A second factor or recovery codes were added")

@@ -54,6 +54,7 @@ SPECIAL = {
     "mcp_check": ("change_mcpserver",),
     "user_usage": ("view_user", "view_apicall"),
     "user_exempt": ("superuser",),
+    "user_reset_link": ("superuser",),
     "auth_user_password_change": ("superuser",),
 }
 #: Open to whoever may enter the admin; what they show follows from the permissions of tables.
