@@ -68,7 +68,8 @@ async def _search(context: ToolContext, query: str) -> str:
     lines = [f"The best {len(found)} for {quote(query)}; recall an id to read it:"]
     for one in found:
         size = f"{one.chars:,} characters{', in view' if one.is_shown else ''}"
-        lines += [f'recall "{one.id}": {one.label} ({size})', f"  {one.passage}"]
+        also = f' (and "{one.also}")' if one.also else ""
+        lines += [f'recall "{one.id}"{also}: {one.label} ({size})', f"  {one.passage}"]
     return "\n".join(lines)
 
 

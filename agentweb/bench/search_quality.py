@@ -17,7 +17,7 @@ import json
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from tools.text.ranking import rank_texts
 RANKS = (3, 5)
 _FAR = 60
 _WORD = re.compile(r"\w+")
-Text = tuple[str, str, float]
+Text = tuple[str, str, float, tuple[Hashable, ...]]
 #: Returns the keys of the best texts for a query, best first.
 Search = Callable[[str], list[str]]
 
@@ -76,12 +76,12 @@ def build_set(record: Record, far: int) -> SearchedSet:
     """Build the set of a recording, of facts whose first and only source is that far back."""
     search = FactSearch(record)
     ats = [at for at, _ in search.originals]
-    found = SearchedSet(record.id, [(o.id, o.searched, o.weight) for _, o in search.originals])
+    found = SearchedSet(record.id, [(o.id, o.searched, o.weight, ()) for _, o in search.originals])
     for fact in record.facts:
         if fact.is_sole and fact.used_at - fact.first_seen >= far:
             texts = sum(at < fact.used_at for at in ats)
             finding = search.find(fact, fact.used_at)
-            keys = {key for key, _, _ in found.texts[:texts]}
+            keys = {key for key, *_ in found.texts[:texts]}
             found.queries.append(Query(finding.query, frozenset(finding.holding) & keys, texts))
     return found
 
@@ -89,7 +89,9 @@ def build_set(record: Record, far: int) -> SearchedSet:
 def _read_beir(folder: Path) -> SearchedSet:
     lines = (folder / "corpus.jsonl").read_text(encoding="utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
-    texts = [(str(r["_id"]), f"{r.get('title', '')}\n{r['text']}", 1.0) for r in rows]
+    texts: list[Text] = [
+        (str(r["_id"]), f"{r.get('title', '')}\n{r['text']}", 1.0, ()) for r in rows
+    ]
     lines = (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()
     words = {str(row["_id"]): str(row["text"]) for row in map(json.loads, lines)}
     judged = folder / "qrels.tsv"
@@ -161,7 +163,9 @@ def list_searches(texts: list[Text]) -> Iterator[tuple[str, Search]]:
 def _index_with_fts5(texts: list[Text], most: int) -> Search:
     database = sqlite3.connect(":memory:")
     database.execute("CREATE VIRTUAL TABLE texts USING fts5(key UNINDEXED, body)")
-    database.executemany("INSERT INTO texts VALUES (?, ?)", ((key, body) for key, body, _ in texts))
+    database.executemany(
+        "INSERT INTO texts VALUES (?, ?)", ((key, body) for key, body, *_ in texts)
+    )
 
     def search(words: str) -> list[str]:
         wanted = " OR ".join(f'"{word}"' for word in dict.fromkeys(_WORD.findall(words)))
@@ -175,7 +179,7 @@ def _index_with_fts5(texts: list[Text], most: int) -> Search:
 
 def _index_with_rank_bm25(texts: list[Text], most: int) -> Search:
     package: Any = importlib.import_module("rank_bm25")
-    index = package.BM25Okapi([_WORD.findall(body.lower()) for _, body, _ in texts])
+    index = package.BM25Okapi([_WORD.findall(body.lower()) for _, body, *_ in texts])
 
     def search(words: str) -> list[str]:
         scores = index.get_scores(_WORD.findall(words.lower()))

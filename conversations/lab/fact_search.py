@@ -21,7 +21,7 @@ from conversations.context.view.view import Message, View
 from conversations.lab.own_facts import list_own_facts
 from conversations.lab.records import Fact, Record
 from conversations.lab.said_texts import list_originals, list_values, read_texts
-from tools.text.ranking import Ranking
+from tools.text.ranking import RankedText, Ranking, choose_distinct
 
 #: Results and lines that count; characters of the answer on each side of a fact.
 MOST_FOUND, AROUND = 3, 100
@@ -52,13 +52,12 @@ class Finding:
 class _Searched:
     """A query, the originals that have the fact, and the best rows of the search, best first.
 
-    A row is the key of an original, its score, and whether its passage shows the fact. Rows that
-    cannot be among the first ones, even if all before them are in view, are left out.
+    Rows that cannot be among the first ones, even if all before them are in view, are left out.
     """
 
     query: str
     holding: dict[str, str]
-    rows: tuple[tuple[str, float, bool], ...]
+    rows: tuple[RankedText, ...]
 
 
 @dataclass(slots=True)
@@ -108,11 +107,14 @@ class FactSearch:
             self._found[fact] = self._search(fact, before)
         one = self._found[fact]
         rows = sorted(
-            one.rows, key=lambda row: -row[1] * (SHOWN_WEIGHT if row[0] in shown else 1.0)
+            one.rows, key=lambda row: -row.score * (SHOWN_WEIGHT if row.key in shown else 1.0)
         )
-        for key, _, is_shown in rows[:MOST_FOUND]:
-            if key in one.holding:
-                return Finding(one.query, one.holding, key, is_shown)
+        for row in choose_distinct(rows, MOST_FOUND):
+            # An entry is a call: its line leads to the result and to the input.
+            call = row.key.removesuffix(INPUT)
+            for key in (row.key, call, call + INPUT):
+                if key in one.holding:
+                    return Finding(one.query, one.holding, key, fact.text in row.passage)
         return Finding(one.query, one.holding, "", is_shown=False)
 
     def _search(self, fact: Fact, before: int) -> _Searched:
@@ -121,14 +123,13 @@ class FactSearch:
         for at, one in self.originals:
             if at >= before:
                 break
-            ranking.add(one.id, one.searched, one.weight)
+            ranking.add(one.id, one.searched, one.weight, one.marks)
             if fact.text in one.text:
                 holding |= dict.fromkeys(self._list_ids(at, one), one.text)
-        best = ranking.list_best(len(self.originals))
-        least = SHOWN_WEIGHT * best[:MOST_FOUND][-1].score if best else 0.0
-        likely = (row for row in best if row.score >= least)
-        rows = tuple((row.key, row.score, fact.text in row.passage) for row in likely)
-        return _Searched(query, holding, rows)
+        first = ranking.list_best(MOST_FOUND)
+        least = SHOWN_WEIGHT * first[-1].score if first else 0.0
+        rows = (row for row in ranking.list_all() if row.score >= least)
+        return _Searched(query, holding, tuple(rows))
 
     def _list_ids(self, at: int, one: SearchedOriginal) -> Iterator[str]:
         """Yield the ids of an original: its own, and that of its message."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from conversations.context.view import searched_originals
-from conversations.context.view.searched_originals import SearchedOriginal, list_shown_ids
+from conversations.context.view.searched_originals import INPUT, SearchedOriginal, list_shown_ids
 from conversations.context.view.stored_blocks import read_blocks
 from conversations.log.loaded_path import load_path
 from conversations.log.tree import build_path_condition
@@ -29,14 +29,16 @@ async def search_originals(
     originals: list[SearchedOriginal], query: str, most: int
 ) -> list[FoundOriginal]:
     """Return the originals that match best, best first; raises IsolationError."""
-    texts = [(one.id, one.searched, one.weight) for one in originals]
+    texts = [(one.id, one.searched, one.weight, one.marks) for one in originals]
     known = {one.id: one for one in originals}
     best = await run_isolated(rank_texts, texts, query, most)
-    return [_describe(known[key], passage) for key, _, _, passage in best]
-
-
-def _describe(one: SearchedOriginal, passage: str) -> FoundOriginal:
-    return FoundOriginal(one.id, one.label, len(one.text), passage, one.is_shown)
+    found = []
+    for key, passage in best:
+        one, call = known[key], key.removesuffix(INPUT)
+        other = call if key != call else call + INPUT
+        also = other if other in known else ""
+        found.append(FoundOriginal(key, one.label, len(one.text), passage, one.is_shown, also))
+    return found
 
 
 def read_originals(conversation: Conversation) -> Iterator[SearchedOriginal]:

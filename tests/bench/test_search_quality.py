@@ -74,7 +74,7 @@ def test_a_recording_gives_a_query_for_each_far_fact_over_what_came_before_it(
 
 
 def test_several_sets_have_a_row_for_all() -> None:
-    texts = [(key, text, 1.0) for key, text in BIRDS.items()]
+    texts = [(key, text, 1.0, ()) for key, text in BIRDS.items()]
     hit, miss = (Query(words, frozenset({"a"}), 3) for words in ("heron nests", " "))
     rows = list(
         measure_sets(

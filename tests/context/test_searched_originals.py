@@ -65,6 +65,16 @@ def test_what_a_view_shows_as_a_whole_is_known_and_weighs_less() -> None:
     assert one.weight == SHOWN_WEIGHT
 
 
+def test_a_call_and_a_text_read_again_are_one_entry() -> None:
+    page = "herons " * 40
+    first, again = (SearchedOriginal(key, "read_file", page) for key in ("toolu_1", "toolu_2"))
+    asked = SearchedOriginal("toolu_1/input", "your input", "path: a.txt")
+    assert set(first.marks) & set(again.marks)
+    assert asked.marks == ("toolu_1",) == first.marks[:1]
+    short = (SearchedOriginal(key, "write_file", "done").marks for key in ("toolu_3", "toolu_4"))
+    assert list(short) == [("toolu_3",), ("toolu_4",)]
+
+
 def test_copies_by_recall_are_left_out_and_results_of_the_api_are_not() -> None:
     labels: dict[str, str] = {}
     served = call("srvtoolu_1", "web_search", query="herons") | {"type": "server_tool_use"}

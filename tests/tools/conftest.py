@@ -43,6 +43,7 @@ class Originals:
 
     texts: dict[str, str] = field(default_factory=dict)
     shown: set[str] = field(default_factory=set)
+    also: str = ""
 
     async def find(self, id: str) -> str | None:
         return self.texts.get(id)
@@ -52,7 +53,9 @@ class Originals:
         for key, text in self.texts.items():
             ranking.add(key, text)
         return [
-            FoundOriginal(key, "a page", len(self.texts[key]), row.passage, key in self.shown)
+            FoundOriginal(
+                key, "a page", len(self.texts[key]), row.passage, key in self.shown, self.also
+            )
             for row in ranking.list_best(most)
             for key in [row.key]
         ]

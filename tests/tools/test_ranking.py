@@ -34,6 +34,27 @@ def test_paths_names_and_their_parts_are_found() -> None:
     assert read_words("(src/app/main.py)") == ("src/app/main.py", "src", "app", "main", "py")
 
 
+def test_parts_of_an_identifier_are_searched_too() -> None:
+    assert read_words("newHTTPClient") == ("newhttpclient", "new", "http", "client")
+    texts = ("a client for HTTP, new", "renewal of a lease", "const x = 1")
+    assert best("newHTTPClient", *texts)[0] == 0
+    assert read_words("isX") == ("isx",)
+
+
+def test_of_texts_with_the_same_mark_the_best_is_listed() -> None:
+    ranking = Ranking("heron nests")
+    for key, text, marks in (
+        ("input", "heron", ("call",)),
+        ("result", "heron nests", ("call", 7)),
+        ("copy", "heron nests here", (7,)),
+        ("other", "nests", ()),
+    ):
+        ranking.add(key, text, 1.0, marks)
+    assert [row.key for row in ranking.list_best(3)] == ["result", "other"]
+    assert len(ranking.list_all()) == 4
+    assert [row.key for row in ranking.list_best(1)] == ["result"]
+
+
 @pytest.mark.parametrize("query", ["締切はいつ", "마감일", "กำหนดส่ง"])
 def test_scripts_without_spaces_are_searched(query: str) -> None:
     texts = ("東京大学の締切は六月です", "다음 마감일은 유월", "วันกำหนดส่งคือ", "nothing")

@@ -145,6 +145,9 @@ async def test_without_an_id_the_originals_are_searched(
     assert line == 'recall "msg_7": a page (1,433 characters)'
     assert "deadline of the offer from Acme is 30 June." in passage
     assert more[0] == 'recall "toolu_2/input": a page (42 characters, in view)'
+    originals.also = "toolu_2"
+    result = str((await run("recall", {"query": "70,000"}, context)).content)
+    assert 'recall "toolu_2/input" (and "toolu_2"): a page' in result
     nothing = await run("recall", {"query": "zebra"}, context)
     assert str(nothing.content).startswith("Nothing in this conversation has any of these words.")
 

@@ -37,9 +37,10 @@ def test_results_texts_and_inputs_are_found_and_can_be_read() -> None:
     assert find(chat, "bakery") == ["msg_1"]
     assert find(chat, ORDER)[0] == "toolu_1"
     assert recall_original(chat, "toolu_1/input") == "path: orders.txt"
-    labels = {one.id: one.label for one in search(chat, "orders.txt")}
+    labels = {one.id: one.label for one in read_originals(chat)}
     assert labels["toolu_1/input"] == "your input for read_file orders.txt"
     assert labels["toolu_1"] == "read_file orders.txt"
+    assert search(chat, ORDER)[0].also == "toolu_1/input"
     for one in search(chat, "order"):
         text = recall_original(chat, one.id)
         assert text is not None

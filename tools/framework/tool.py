@@ -43,7 +43,8 @@ _SLOT = re.compile(r"\{(\w+)(?::host)?\}")
 class FoundOriginal:
     """An original that a search found: its id, one line that names it, and its best passage.
 
-    `is_shown`: the model has it in view as a whole.
+    `is_shown`: the model has it in view as a whole. `also` is the id of the other half of a call,
+    its input or its result; "" if there is none.
     """
 
     id: str
@@ -51,6 +52,7 @@ class FoundOriginal:
     chars: int
     passage: str
     is_shown: bool = False
+    also: str = ""
 
 
 class Originals(Protocol):

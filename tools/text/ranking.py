@@ -3,9 +3,12 @@
 BM25 over whole texts with the squared weight of rare words, because an agent most often looks for
 an identifier, a path or a number among common words; plus a share for the best passage, so that a
 text with all words in one place ranks above one in which they are scattered. Length counts little:
-it says nothing about relevance here. Words are also counted as the beginning of longer words,
-without splitting the texts: the cost is a few linear searches in C for each text, whatever its
-language. A text is read once; only its counts and its best passage are kept.
+it says nothing about relevance here. Words are also counted as parts of longer words, without
+splitting the texts: the cost is a few linear searches in C for each text, whatever its language.
+Identifiers of a query are also searched by their parts, since prose names them otherwise than code.
+A text is read once; only its counts and its best passage are kept. Texts that share a mark (the
+input and the result of one call, the same file read again) are one entry, so that copies do not
+take the place of others.
 
 Of 67 facts of recorded sessions that occurred only far back, the original is among the first five
 for 45 when the query is what the agent wrote around the fact, without it; SQLite's FTS5 finds 32,
@@ -17,13 +20,13 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 
 from tools.text.lower_case import lower_text
 
 #: Words of a query that are used, and characters of it that are read.
-MOST_WORDS, MOST_CHARS = 24, 1_000
+MOST_WORDS, MOST_CHARS = 80, 1_000
 #: The parameters k1 and b of BM25: saturation of repeated words, and the weight of length.
 _SATURATION, _LENGTH = 1.2, 0.2
 #: Characters of a passage, and places at which a passage is tried for each word.
@@ -32,6 +35,9 @@ _PASSAGE, _PLACES = 400, 40
 _PASSAGE_SHARE = 0.3
 _TOKEN = re.compile(r"[^\s\"'`(){}\[\]<>,;]+")
 _WORD = re.compile(r"[^\W_]+")
+#: Where a word in mixed case has parts; shorter parts say nothing.
+_CASE = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_SHORTEST_PART = 3
 #: Scripts without spaces between words: Thai, kana, Han, Hangul.
 _SPACELESS = re.compile("[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]")
 #: Stop words.
@@ -52,12 +58,14 @@ class RankedText:
     score: float
     start: int
     passage: str
+    marks: tuple[Hashable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
     key: str
     weight: float
+    marks: tuple[Hashable, ...]
     length: int
     counts: tuple[int, ...]
     #: The words of the best passage, and where it begins.
@@ -67,13 +75,27 @@ class _Counted:
 
 
 def rank_texts(
-    texts: list[tuple[str, str, float]], query: str, most: int
-) -> list[tuple[str, float, int, str]]:
-    """Rank keys with their texts and weights; return the fields of the best `RankedText`s."""
+    texts: list[tuple[str, str, float, tuple[Hashable, ...]]], query: str, most: int
+) -> list[tuple[str, str]]:
+    """Rank keys with their texts, weights and marks; return the best keys and their passages."""
     ranking = Ranking(query)
-    for key, text, weight in texts:
-        ranking.add(key, text, weight)
-    return [(row.key, row.score, row.start, row.passage) for row in ranking.list_best(most)]
+    for key, text, weight, marks in texts:
+        ranking.add(key, text, weight, marks)
+    best = choose_distinct(ranking.list_all(), most)
+    return [(row.key, row.passage) for row in best]
+
+
+def choose_distinct(rows: Iterable[RankedText], most: int) -> list[RankedText]:
+    """Return the first rows, without those that share a mark with one before."""
+    chosen: list[RankedText] = []
+    seen: set[Hashable] = set()
+    for row in rows:
+        if len(chosen) == most:
+            break
+        if seen.isdisjoint(row.marks):
+            chosen.append(row)
+            seen.update(row.marks)
+    return chosen
 
 
 class Ranking:
@@ -84,7 +106,9 @@ class Ranking:
         self._found: list[_Counted] = []
         self._texts = self._chars = 0
 
-    def add(self, key: str, text: str, weight: float = 1.0) -> None:
+    def add(
+        self, key: str, text: str, weight: float = 1.0, marks: tuple[Hashable, ...] = ()
+    ) -> None:
         """Count the words of the query in a text; its score is multiplied by `weight`."""
         self._texts += 1
         self._chars += len(text)
@@ -93,17 +117,23 @@ class Ranking:
         if any(counts):
             start, words = _find_passage(lowered, self.words)
             passage = " ".join(text[start : start + _PASSAGE].split())
-            self._found.append(_Counted(key, weight, len(text), counts, words, start, passage))
+            self._found.append(
+                _Counted(key, weight, marks, len(text), counts, words, start, passage)
+            )
 
     def list_best(self, most: int) -> list[RankedText]:
-        """Return the best texts, best first; of equal ones those that were added later."""
+        """Return the best texts, best first, of those that share a mark only the best."""
+        return choose_distinct(self.list_all(), most)
+
+    def list_all(self) -> list[RankedText]:
+        """Return all texts with a word of the query, best first; of equal ones the last first."""
         weights = self._weigh_words()
         usual = max(1.0, self._chars / max(1, self._texts))
         rows = [
-            RankedText(one.key, self._score(one, weights, usual), one.start, one.passage)
+            RankedText(one.key, self._score(one, weights, usual), one.start, one.passage, one.marks)
             for one in reversed(self._found)
         ]
-        return sorted(rows, key=lambda row: -row.score)[:most]
+        return sorted(rows, key=lambda row: -row.score)
 
     def _weigh_words(self) -> list[float]:
         """Return the squared inverse document frequency of each word."""
@@ -125,23 +155,34 @@ class Ranking:
 
 
 def read_words(query: str) -> tuple[str, ...]:
-    """Return the search terms of a query: tokens as they are written, and the words in them."""
+    """Return the search terms of a query: tokens as they are written, and the words in them.
+
+    Of a script without spaces a token is a sentence, so only its parts are terms.
+    """
     found: dict[str, None] = {}
-    for token in _TOKEN.findall(lower_text(query[:MOST_CHARS])):
+    for token in _TOKEN.findall(query[:MOST_CHARS]):
         stripped = token.strip(".:!?…/\\")
-        parts = [part for word in _WORD.findall(stripped) for part in _split_spaceless(word)]
-        for word in (stripped, *parts) if len(parts) > 1 else parts:
+        parts = [part for word in _WORD.findall(stripped) for part in _split_word(word)]
+        is_term = len(parts) > 1 and not _SPACELESS.search(stripped)
+        for word in (lower_text(stripped), *parts) if is_term else parts:
             if len(word) > 1 or _SPACELESS.match(word):
                 found[word] = None
     words = [word for word in found if word not in _COMMON]
     return tuple((words or list(found))[:MOST_WORDS])
 
 
-def _split_spaceless(word: str) -> Iterable[str]:
-    """Return pairs of characters for a script without spaces: an approximation of its words."""
-    if not _SPACELESS.search(word) or len(word) < 3:
-        return (word,)
-    return (word[at : at + 2] for at in range(len(word) - 1))
+def _split_word(word: str) -> Iterable[str]:
+    """Return a word and its parts in lower case.
+
+    The parts are those of mixed case, or pairs of characters of a script without spaces: an
+    approximation of its words.
+    """
+    lowered = lower_text(word)
+    if _SPACELESS.search(word) and len(word) > 2:
+        return [lowered[at : at + 2] for at in range(len(word) - 1)]
+    parts = _CASE.split(word)
+    longer = [lower_text(part) for part in parts if len(part) >= _SHORTEST_PART]
+    return [lowered, *longer] if len(parts) > 1 else [lowered]
 
 
 def _find_passage(lowered: str, words: tuple[str, ...]) -> tuple[int, frozenset[int]]:

@@ -30,6 +30,10 @@ SHOWN_WEIGHT = 0.3
 _ANSWER = "what you wrote"
 
 
+#: Characters from which two equal texts are the same original, not a short word like "done".
+_SAME = 200
+
+
 @dataclass(frozen=True, slots=True)
 class SearchedOriginal:
     """An original that can be found, by the words of its label and its text.
@@ -45,6 +49,12 @@ class SearchedOriginal:
     @property
     def searched(self) -> str:
         return f"{self.label}\n{self.text}"
+
+    @property
+    def marks(self) -> tuple[str | int, ...]:
+        """The call it belongs to, and its text if long; originals that share one are one entry."""
+        call = self.id.removesuffix(INPUT)
+        return (call, hash(self.text)) if len(self.text) >= _SAME else (call,)
 
     @property
     def weight(self) -> float:
