@@ -338,3 +338,13 @@ async def test_a_lost_socket_is_told_and_the_composer_goes_on(page: Page, served
     here.set()
     await expect(await ended(page, 2)).to_contain_text("Do you hear me?")
     await expect(page.locator("#connection")).to_be_hidden()
+
+
+async def test_the_browser_offers_to_install_the_site(page: Page, served: Served) -> None:
+    await set_up(page, served)
+    browser = await page.context.new_cdp_session(page)
+    read = await browser.send("Page.getAppManifest")
+    assert (read["errors"], read["manifest"]["startUrl"]) == ([], f"{served.url}/")
+    found = (await browser.send("Page.getInstallabilityErrors"))["installabilityErrors"]
+    # A test's own context is a private window.
+    assert {error["errorId"] for error in found} <= {"in-incognito"}
