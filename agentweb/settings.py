@@ -52,6 +52,8 @@ ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", *env.words("AGENTWEB_HOSTS")
 CSRF_TRUSTED_ORIGINS = list(env.words("AGENTWEB_ORIGINS"))
 #: The site is reached by HTTPS only: secure cookies, HSTS, redirects.
 HTTPS = env.flag("AGENTWEB_HTTPS")
+#: HTTPS for every host below the site's, too, and in the preload lists of browsers; hard to undo.
+HSTS_PRELOAD = env.flag("AGENTWEB_HSTS_PRELOAD")
 
 #: `postgresql://user:password@host/name` or `sqlite:///path`. Default: SQLite in the data folder.
 _url = env.text("DATABASE_URL")
@@ -191,6 +193,7 @@ CONTENT_SECURITY_POLICY = {
         "style-src": [SELF],
         "img-src": [SELF, "data:"],
         "font-src": [SELF],
+        "manifest-src": [SELF],
         "connect-src": [SELF],
         "form-action": [SELF],
         "base-uri": [NONE],
@@ -212,7 +215,10 @@ if HTTPS:
 # Health checks call the process itself, without TLS.
 SECURE_REDIRECT_EXEMPT = [r"^healthz/", r"^metrics$"]
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = HTTPS and HSTS_PRELOAD
+if not HSTS_PRELOAD:
+    # They would have it for hosts that are not ours.
+    SILENCED_SYSTEM_CHECKS += ["security.W005", "security.W021"]
 if HTTPS:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4_000_000

@@ -22,8 +22,9 @@ def make_headers() -> tuple[tuple[bytes, bytes], ...]:
         "Cache-Control": "no-store",
     }
     if settings.HTTPS:
-        seconds = settings.SECURE_HSTS_SECONDS
-        found["Strict-Transport-Security"] = f"max-age={seconds}; includeSubDomains; preload"
+        more = "; includeSubDomains; preload" if settings.HSTS_PRELOAD else ""
+        age = f"max-age={settings.SECURE_HSTS_SECONDS}"
+        found["Strict-Transport-Security"] = age + more
     return tuple((name.encode(), value.encode()) for name, value in found.items())
 
 

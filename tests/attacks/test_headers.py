@@ -242,7 +242,16 @@ def test_with_https_the_checks_pass_and_cookies_are_of_this_host_alone(
     assert (token["domain"], token["samesite"]) == ("", "Lax")
     assert (session["SECURE"], session["HTTPONLY"], session["PATH"]) == (True, True, "/")
     assert (session["DOMAIN"], session["SAMESITE"]) == (None, "Lax")
-    assert found["page"][1]["Strict-Transport-Security"].startswith("max-age=31536000")
+    assert found["page"][1]["Strict-Transport-Security"] == "max-age=31536000"
+
+
+@ON_SQLITE
+def test_other_hosts_are_bound_to_https_only_where_that_was_asked(strict: dict[str, str]) -> None:
+    done = run(strict | {"AGENTWEB_HSTS_PRELOAD": "1"}, "-c", STRICT)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    wanted = "max-age=31536000; includeSubDomains; preload"
+    assert found["page"][1]["Strict-Transport-Security"] == wanted
 
 
 @ON_SQLITE
