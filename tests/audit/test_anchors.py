@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from conversations.audit import anchors
@@ -322,3 +322,29 @@ def test_no_anchors_are_asked_for_where_they_are_off(settings: Any) -> None:
     stored_turns.played()
     assert anchor_if_due() == 0
     assert found() == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_writes_the_file_is_not_run_again_by_itself(path: Path, monkeypatch: Any) -> None:
+    people_and_turns.started_turn()
+    tries = []
+
+    def end(_: dict[int, int]) -> None:
+        tries.append(1)
+        conflict = OperationalError("deadlock detected")
+        conflict.__cause__ = _Deadlock()
+        raise conflict
+
+    with monkeypatch.context() as ended:
+        ended.setattr(anchors, "_mark_anchored", end)
+        with pytest.raises(OperationalError, match="deadlock"):
+            anchor_heads()
+    assert len(tries) == 1
+    # The line is on the disk; the next run finds it, as after a crash.
+    assert len(lines(path)) == 1
+    anchor_heads()
+    assert texts() == []
+
+
+class _Deadlock(Exception):
+    sqlstate = "40P01"
