@@ -7,6 +7,7 @@ to compile such statements as they take to run.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db import connection
@@ -48,12 +49,18 @@ SELECT paid.cost, paid.calls, (SELECT COUNT(*) FROM way),
    WHERE m.turn_id {since} AND m.seq > last.tip
      AND (last.answer_id IS NULL OR m.id <> last.answer_id)),
   (SELECT SUM(x.tokens_before - x.tokens_after) FROM conversations_transformation x
-   WHERE x.turn_id {since} AND x.seq > last.tip AND x.outcome = 'applied')
+   WHERE x.turn_id {since} AND x.seq > last.tip AND x.outcome = 'applied'),
+  cached.sent_at, cached.usage
 FROM (
   SELECT SUM(r.cost_micros) AS cost, COUNT(*) AS calls
   FROM conversations_apiresult r JOIN conversations_apicall c ON c.id = r.call_id
   WHERE c.conversation_id = %(key)s
-) paid LEFT JOIN last ON 1 = 1
+) paid LEFT JOIN last ON 1 = 1 LEFT JOIN (
+  SELECT c.sent_at, r.usage
+  FROM conversations_apicall c JOIN conversations_apiresult r ON r.call_id = c.id
+  WHERE c.conversation_id = %(key)s AND c.purpose = 'reply' AND c.model = %(model)s
+  ORDER BY c.id DESC LIMIT 1
+) cached ON 1 = 1
 """
 #: The overhead (system prompt and tools) is known as soon as one request was sent.
 _ESTIMATE = """
@@ -84,6 +91,9 @@ class ContextFigures:
     written: int = 0
     #: Whether the size is estimated because the reported input is a sum over rounds.
     is_sum: bool = False
+    #: When the model's last reply was asked for, on any path, and its usage: what is cached.
+    cached_at: datetime | None = None
+    cached_usage: str = ""
 
 
 def read_figures(conversation: Conversation) -> ContextFigures:
@@ -96,9 +106,12 @@ def read_figures(conversation: Conversation) -> ContextFigures:
     row = _fetch_row(_FIGURES, conversation, NEAR_TURNS)
     if row[4] is None and row[2] >= NEAR_TURNS:
         row = _fetch_row(_FIGURES, conversation, ALL_TURNS)
-    cost, calls, _, window, *last = row
+    cost, calls, _, window, *last, cached_at, cached_usage = row
+    cached = _add_zone(cached_at), cached_usage or ""
     if last[0] is None:
-        return ContextFigures(int(cost or 0), calls, window, None)
+        return ContextFigures(
+            int(cost or 0), calls, window, None, cached_at=cached[0], cached_usage=cached[1]
+        )
     read, written, from_cache, to_cache = (int(value or 0) for value in last[:4])
     usage, request, served, added, freed = last[4:]
     context, moved = read + from_cache + to_cache, int(added or 0) - int(freed or 0)
@@ -112,8 +125,14 @@ def read_figures(conversation: Conversation) -> ContextFigures:
         from_cache,
         moved,
         written,
-        is_sum=size is not None,
+        size is not None,
+        *cached,
     )
+
+
+def _add_zone(value: datetime | None) -> datetime | None:
+    """Return a time as the database gives it, which is UTC without a zone on SQLite."""
+    return value and (value if value.tzinfo else value.replace(tzinfo=UTC))
 
 
 def _estimate_size(usage: str, answer: str, request: int) -> int | None:

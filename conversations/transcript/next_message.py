@@ -19,7 +19,7 @@ from conversations.context.steps.next_call import Action, NextCall
 from conversations.context.view import wire
 from conversations.context.view.cache_breakpoints import SECONDS
 from conversations.log.context_size import ContextFigures
-from conversations.models import ApiModel, ApiResult, Conversation
+from conversations.models import ApiModel, Conversation
 from conversations.reductions.foresight import Known, foresee_calls
 from conversations.reductions.in_full import find_next_turn
 
@@ -78,7 +78,7 @@ def foresee_next(
 ) -> NextMessage | None:
     """Return the outlook of a conversation of `tokens` tokens; None without a basis for one."""
     prices = load_price_list(conversation.model, timezone.now())
-    until, kept = _read_cache(conversation)
+    until, kept = _read_cache(found)
     has_cache = [True, False] if until is not None else [False]
     try:
         calls = foresee_calls(conversation, Known(found, tokens, prices), has_cache)
@@ -97,16 +97,12 @@ def foresee_next(
     )
 
 
-def _read_cache(conversation: Conversation) -> tuple[datetime | None, int]:
+def _read_cache(found: ContextFigures) -> tuple[datetime | None, int]:
     """Return when the prompt cache expires, None without one, and its lifetime in seconds."""
-    rows = ApiResult.objects.filter(
-        call__conversation=conversation, call__purpose="reply", call__model=conversation.model
-    )
-    row = rows.order_by("-call_id").values_list("call__sent_at", "usage").first()
-    if row is None:
+    if found.cached_at is None:
         return None, SECONDS["5m"]
-    kept = SECONDS["1h" if read_usage(wire.decode(row[1])).cache_write_1h else "5m"]
-    until = row[0] + timedelta(seconds=kept)
+    kept = SECONDS["1h" if read_usage(wire.decode(found.cached_usage)).cache_write_1h else "5m"]
+    until = found.cached_at + timedelta(seconds=kept)
     return (until if until > timezone.now() else None), kept
 
 
