@@ -56,6 +56,7 @@ MEANINGS = {
     "queue": "messages that wait for the end of an answer",
     "reading_log": "who read whose content",
     "reading_reason": "why staff read another person's conversation",
+    "retention": "after how many days chats go",
     "resume": "a turn continued where its rows say it stood",
     "rounds": "calls of a turn with their tool calls",
     "search": "full-text search of conversations",

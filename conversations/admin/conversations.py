@@ -67,6 +67,7 @@ class ConversationAdmin(ReadOnly):
                     "archived_at",
                     "deleted_at",
                     "erase_at",
+                    "removed_by_rule",
                 )
             },
         ),

@@ -26,7 +26,7 @@ class ErasureAdmin(ReadOnly):
     search_fields = ("owner__username", "conversation")
     fieldsets = (
         (None, {"fields": ("person", "conversation", "messages", "transformations", "calls")}),
-        ("Times", {"fields": ("begun_at", "deleted_at", "due_at", "erased_at")}),
+        ("Times", {"fields": ("begun_at", "deleted_at", "rule", "due_at", "erased_at")}),
         ("Money", {"fields": ("cost", "by_day")}),
         ("Chain", {"fields": ("links", "chain")}),
         ("Proof", {"fields": ("proofs",)}),

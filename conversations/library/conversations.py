@@ -2,7 +2,7 @@
 
 None of them changes the order of the list, which follows the last message. A deleted conversation
 disappears from every page, list and search at once; its log stays unchanged until its time in the
-trash is over (library/erase.py).
+trash is over (library/erase.py). What a legal hold covers is neither deleted nor erased.
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ from datetime import timedelta
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from conversations.conf import conf
 from conversations.db import transact
+from conversations.library.retention import find_rule_against
 from conversations.log.chain import lock_conversation
+from conversations.log.legal_holds import is_held
 from conversations.log.page_version import raise_version
 from conversations.log.search_index import index_title
 from conversations.log.texts import make_storable
@@ -66,12 +70,21 @@ def archive_conversation(*, conversation: Conversation, is_archived: bool) -> No
 
 
 def delete_conversation(*, conversation: Conversation) -> Turn | None:
-    """Move the conversation to the trash; request a stop of the running turn and return it."""
+    """Move the conversation to the trash; request a stop of the running turn and return it.
+
+    Raises LibraryError where it is held.
+    """
     with transaction.atomic():
         row = lock_conversation(conversation.pk)
+        _demand_no_hold(Conversation.objects.filter(pk=row.pk))
         if row.deleted_at is None:
             now = timezone.now()
-            _update(row, deleted_at=now, erase_at=now + timedelta(days=max(0, conf.trash_days)))
+            _update(
+                row,
+                deleted_at=now,
+                erase_at=now + timedelta(days=max(0, conf.trash_days)),
+                removed_by_rule="",
+            )
     # Outside the lock: a worker locks its turn first, then the conversation (lock order).
     turn = row.turns.filter(state__in=LIVE).first()
     if turn is not None:
@@ -81,30 +94,58 @@ def delete_conversation(*, conversation: Conversation) -> Turn | None:
 
 @transact
 def restore_conversation(*, conversation: Conversation) -> None:
-    """Restore the conversation from the trash, unchanged."""
-    _update(lock_conversation(conversation.pk), deleted_at=None, erase_at=None)
+    """Restore the conversation from the trash, unchanged.
+
+    Raises LibraryError where a rule would take it again at once.
+    """
+    row = lock_conversation(conversation.pk)
+    if rule := find_rule_against(row):
+        raise LibraryError(
+            "rule", _("A rule of this site removes this chat, so it cannot come back: %s.") % rule
+        )
+    now = timezone.now()
+    _update(row, deleted_at=None, erase_at=None, removed_by_rule="", restored_at=now)
 
 
 @transact
 def empty_trash(*, owner_id: int, public_id: UUID | None = None) -> None:
-    """Make the owner's trash, or one conversation in it, due for erasure now."""
+    """Make the owner's trash, or one conversation in it, due for erasure now.
+
+    What is held stays as it is; raises LibraryError where the one conversation is.
+    """
     rows = Conversation.objects.filter(owner_id=owner_id).exclude(deleted_at=None)
     if public_id is not None:
         rows = rows.filter(public_id=public_id)
-    rows.update(erase_at=timezone.now())
+        _demand_no_hold(rows)
+    rows.filter(~is_held()).update(erase_at=timezone.now())
 
 
 def delete_everything(*, owner_id: int) -> list[Turn]:
-    """Make all of the owner's conversations due for erasure now; returns the running turns."""
+    """Make all of the owner's conversations due for erasure now; returns the running turns.
+
+    What is held stays as it is (`legal_holds.list_held`).
+    """
     now = timezone.now()
-    rows = Conversation.objects.filter(owner_id=owner_id)
+    rows = Conversation.objects.filter(~is_held(), owner_id=owner_id)
     with transaction.atomic():
         rows.filter(deleted_at=None).update(deleted_at=now)
-        rows.update(erase_at=now)
-    turns = list(Turn.objects.filter(conversation__owner_id=owner_id, state__in=LIVE))
+        rows.exclude(deleted_at=None).update(erase_at=now)
+    live = Turn.objects.filter(conversation__owner_id=owner_id, state__in=LIVE)
+    turns = list(live.exclude(conversation__deleted_at=None))
     for turn in turns:
         request_stop(turn=turn)
     return turns
+
+
+def _demand_no_hold(rows: QuerySet[Conversation]) -> None:
+    if rows.filter(is_held()).exists():
+        raise LibraryError(
+            "held",
+            _(
+                "This chat is under a legal hold: it can be neither deleted nor erased until the"
+                " hold is released."
+            ),
+        )
 
 
 def _update(conversation: Conversation, **values: object) -> None:

@@ -6,7 +6,7 @@ the last digest of the erased chain, so that anchors of it can still be explaine
 stays: the cost of the calls becomes one correcting entry in each budget window, so that windows
 still equal the sum of their entries, and the erasure row keeps the cost by day and model.
 Conversations in the trash are erased when their time is over, but not before running turns have
-ended and every call has its result.
+ended and every call has its result, and not under a legal hold (log/legal_holds.py).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from conversations.audit.content_checks import list_text_digests
 from conversations.library.erased_texts import digest_texts
 from conversations.log.chain import append_row, append_rows, lock_site_chain
 from conversations.log.erase_functions import erase_log, erase_texts
+from conversations.log.legal_holds import is_held
 from conversations.log.texts import lock_texts_exclusively
 from conversations.models import (
     LIVE,
@@ -74,7 +75,7 @@ def _is_erased(conversation_id: int, now: datetime | None) -> bool:
 
 def _list_due(now: datetime) -> QuerySet[Conversation]:
     live = Turn.objects.filter(conversation=OuterRef("pk"), state__in=LIVE)
-    rows = Conversation.objects.filter(erase_at__lte=now).exclude(deleted_at=None)
+    rows = Conversation.objects.filter(~is_held(), erase_at__lte=now).exclude(deleted_at=None)
     open_calls = ApiCall.objects.filter(conversation=OuterRef("pk"), result=None)
     return rows.exclude(Exists(live)).exclude(Exists(open_calls))
 
@@ -95,6 +96,10 @@ def erase_conversation(*, conversation_id: int, now: datetime | None = None) -> 
         Conversation.objects.filter(forked_from__conversation=locked).update(forked_from=None)
         record = _build_record(locked)
         corrections, site = close_reservations(conversation=locked), lock_site_chain()
+        # Placing a hold locks the same end: from here on none can come.
+        if Conversation.objects.filter(is_held(), pk=locked.pk).exists():
+            transaction.set_rollback(True)
+            return None
         append_rows(corrections, site)
         append_row(record, site)
         digests.erasure = record
@@ -149,6 +154,7 @@ def _build_record(conversation: Conversation) -> Erasure:
         begun_at=conversation.created_at,
         deleted_at=conversation.deleted_at,
         due_at=conversation.erase_at,
+        rule=conversation.removed_by_rule,
         messages=conversation.messages.count(),
         transformations=conversation.transformations.count(),
         calls=calls.count(),

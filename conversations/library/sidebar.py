@@ -6,7 +6,7 @@ ended.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -17,6 +17,7 @@ from django.utils.dateformat import format as dated
 from django.utils.translation import gettext as _
 
 from conversations.library.access import list_owned
+from conversations.log.legal_holds import is_held
 from conversations.models import LIVE, Conversation, Turn, User
 from conversations.models.cursor import Cursor, format_cursor
 from conversations.transcript.shapes import ConversationRow, Sidebar
@@ -54,8 +55,8 @@ def read_sidebar(
     )
 
 
-def annotate_rows(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
-    """Load only the columns of a list row; annotate whether a turn is running or waiting."""
+def annotate_rows(rows: QuerySet[Conversation], *more: str) -> QuerySet[Conversation]:
+    """Load the columns of a list row, and `more`; annotate whether a turn is running or waiting."""
     live = Turn.objects.filter(conversation=OuterRef("pk"), state__in=LIVE)
     waiting = live.filter(state="approval_wait")
     fields = (
@@ -67,7 +68,7 @@ def annotate_rows(rows: QuerySet[Conversation]) -> QuerySet[Conversation]:
         "deleted_at",
         "erase_at",
     )
-    return rows.annotate(live=Exists(live), waiting=Exists(waiting)).only(*fields)
+    return rows.annotate(live=Exists(live), waiting=Exists(waiting)).only(*fields, *more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,11 @@ def load_deleted_conversation(user: User, public_id: UUID) -> Conversation:
 def list_trash(user: User) -> tuple[ConversationRow, ...]:
     """Return the conversations in the trash, last deleted first; at most 500."""
     rows = Conversation.objects.filter(owner=user).exclude(deleted_at=None)
-    return tuple(build_row(row) for row in annotate_rows(rows).order_by("-deleted_at", "-id")[:500])
+    rows = annotate_rows(rows, "removed_by_rule").annotate(held=is_held())
+    return tuple(
+        replace(build_row(row), is_held=row.held, rule=row.removed_by_rule)
+        for row in rows.order_by("-deleted_at", "-id")[:500]
+    )
 
 
 def build_row(row: Conversation, current: Conversation | None = None) -> ConversationRow:

@@ -34,8 +34,10 @@ from conversations.models import (
     Erasure,
     ErasureProof,
     Grant,
+    HoldRelease,
     InvitationDecision,
     LedgerEntry,
+    LegalHold,
     McpDecision,
     Message,
     Pin,
@@ -63,6 +65,8 @@ SITE: dict[type[Chained], dict[str, Any]] = {
     InvitationDecision: {},
     Erasure: {},
     ErasureProof: {},
+    LegalHold: {},
+    HoldRelease: {},
 }
 #: A row that stores the end of a chain.
 End = Conversation | SiteChain
@@ -112,10 +116,13 @@ _FIELDS: dict[type[Chained], tuple[str, ...]] = {
     ErasureProof: (
         "erasure_id", "phrases", "words", "places", "found", "backup", "proven_at",
     ),
+    LegalHold: ("owner_id", "conversation", "reason", "actor_id", "created_at"),
+    HoldRelease: ("hold_id", "reason", "actor_id", "created_at"),
 }  # fmt: skip
 _ADDED: dict[type[Chained], tuple[str, ...]] = {
     Transformation: ("decision",),
     Approval: ("words",),
+    Erasure: ("rule",),
 }
 
 

@@ -1,9 +1,9 @@
 """The erase functions: what may be removed from the append-only tables, and when.
 
 On PostgreSQL they are functions with the rights of the tables' owner, so that the application's own
-role needs no right to delete. A conversation is removed only from the trash, and only if its
-erasure is recorded with the end of its chain; a text only if no row references it. On SQLite the
-same statements run within `allow_erasing`.
+role needs no right to delete. A conversation is removed only from the trash, not under a legal
+hold, and only if its erasure is recorded with the end of its chain; a text only if no row
+references it. On SQLite the same statements run within `allow_erasing`.
 """
 
 # ruff: noqa: S608 - the names are those of our own tables
@@ -19,7 +19,18 @@ from django.db.models import ForeignKey
 from conversations.log.chain import OWNED
 from conversations.log.findings import split_chunks
 from conversations.log.triggers import allow_erasing
-from conversations.models import LIVE, ApiCall, Blob, Chained, Conversation, Envelope, Erasure, Turn
+from conversations.models import (
+    LIVE,
+    ApiCall,
+    Blob,
+    Chained,
+    Conversation,
+    Envelope,
+    Erasure,
+    HoldRelease,
+    LegalHold,
+    Turn,
+)
 
 _TEXTS: tuple[type[Envelope | Blob], ...] = (Envelope, Blob)
 _NAME = "agentweb_erase"
@@ -34,6 +45,10 @@ IF NOT EXISTS (
   WHERE c.id = key AND c.deleted_at IS NOT NULL AND c.erase_at IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM "{Turn._meta.db_table}" t WHERE t.conversation_id = key
       AND t.state IN ({", ".join(f"'{state}'" for state in LIVE)}))
+    AND NOT EXISTS (
+      SELECT 1 FROM "{LegalHold._meta.db_table}" h WHERE NOT EXISTS (
+        SELECT 1 FROM "{HoldRelease._meta.db_table}" r WHERE r.hold_id = h.id)
+      AND (h.conversation = c.public_id OR h.conversation IS NULL AND h.owner_id = c.owner_id))
 ) THEN RAISE EXCEPTION 'conversation % is not to be erased, or its erasure is not recorded', key
   USING ERRCODE = 'restrict_violation'; END IF
 """

@@ -28,6 +28,7 @@ from conversations.models.mcp import McpDecision, McpServer, McpTool
 from conversations.models.people import User
 from conversations.models.pins import Pin
 from conversations.models.proposals import Proposal
+from conversations.models.retention import HoldRelease, LegalHold, RetentionRule
 from conversations.models.search import SearchText
 from conversations.models.second_factors import SecondFactorRule
 from conversations.models.site_chain import AnchorMark, SiteChain
@@ -65,9 +66,11 @@ __all__ = [
     "FailedLogIns",
     "FileState",
     "Grant",
+    "HoldRelease",
     "Invitation",
     "InvitationDecision",
     "LedgerEntry",
+    "LegalHold",
     "MailAccount",
     "McpDecision",
     "McpServer",
@@ -78,6 +81,7 @@ __all__ = [
     "Proposal",
     "QueuedPrompt",
     "Reservation",
+    "RetentionRule",
     "SearchText",
     "SecondFactorRule",
     "SiteChain",

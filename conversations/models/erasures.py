@@ -25,6 +25,8 @@ class Erasure(Chained):
     #: immediate erasure.
     deleted_at = models.DateTimeField()
     due_at = models.DateTimeField()
+    #: The retention rule by which it was deleted, in words; "": its owner deleted it.
+    rule = models.CharField(max_length=250, blank=True, default="", db_default="")
     messages = models.PositiveIntegerField()
     transformations = models.PositiveIntegerField()
     calls = models.PositiveIntegerField()

@@ -24,6 +24,7 @@ from conversations.files.attachments import sweep_unsent
 from conversations.files.workspace import sweep_workspaces
 from conversations.library.erase import erase_due_conversations
 from conversations.library.erase_proof import purge_if_due
+from conversations.library.retention import apply_retention
 from conversations.live.publish import handle_message
 from conversations.live.relay import Message, relay
 from conversations.live.watch import watch
@@ -113,8 +114,9 @@ class Process:
 
 
 async def run_maintenance() -> None:
-    """Do what is not urgent: erase what is due, remove unsent files, anchor the chains."""
+    """Do what is not urgent: apply rules, erase what is due, remove files, anchor the chains."""
     for work in (
+        apply_retention,
         erase_due_conversations,
         purge_if_due,
         sweep_unsent,

@@ -200,6 +200,9 @@ class ConversationRow:
     is_archived: bool = False
     #: When the conversation will be erased; None while it is not in the trash.
     erase_at: datetime | None = None
+    #: Whether a legal hold keeps it, and the rule that put it into the trash; of the trash alone.
+    is_held: bool = False
+    rule: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from django.utils import timezone
 from conversations.audit.verify import Problem, Tally, verify_everything
 from conversations.budgets.grants import correct_window
 from conversations.log.chain import append_row, append_rows, lock_conversation, lock_site_chain
+from conversations.log.legal_holds import release_hold
 from conversations.log.triggers import list_guard_verbs, list_guarded_models
 from conversations.models import (
     AppendOnly,
@@ -35,6 +36,7 @@ from conversations.models import (
     Invitation,
     InvitationDecision,
     LedgerEntry,
+    LegalHold,
     McpDecision,
     McpServer,
     Pin,
@@ -99,9 +101,11 @@ def write_site(user: User, now: dt.datetime) -> None:
                     ErasureProof(
                         erasure=erased, phrases=at, words=1, found=0, places=[], backup="kept.tar"
                     ),
+                    hold := LegalHold(owner=user, reason="a case", actor=user),
                 ],
                 lock_site_chain(),
             )
+        release_hold(hold_id=hold.pk, actor_id=user.pk, reason="closed")
 
 
 def unguard() -> None:

@@ -97,6 +97,8 @@ def test_what_was_brought_back_is_as_it_was_and_stays() -> None:
     before = people_and_turns.everything()
     conversation = deleted(played)
     restore_conversation(conversation=conversation)
+    # Only that it was brought back is noted: retention rules count from then.
+    assert Conversation.objects.exclude(restored_at=None).update(restored_at=None) == 1
     assert people_and_turns.everything() == before
     assert erase_due_conversations(now=after(1_000)) == 0
 

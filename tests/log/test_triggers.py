@@ -75,6 +75,8 @@ def write_rows() -> list[AppendOnly]:
         calls=1, links=1, cost_micros=1, link=3,
     )  # fmt: skip
     proof = models.ErasureProof.objects.create(erasure=erasure, phrases=1, words=1, found=0, link=9)
+    hold = models.LegalHold.objects.create(owner=user, reason="x", actor=user, link=11)
+    release = models.HoldRelease.objects.create(hold=hold, reason="x", actor=user, link=12)
     server = models.McpServer.objects.create(name="demo", transport="http", url="https://m.example")
     decided = models.McpDecision.objects.create(server=server, kind="added", actor=user, link=4)
     invited = models.Invitation.objects.create(digest="x", expires_at=datetime.now(UTC))
@@ -92,7 +94,8 @@ def write_rows() -> list[AppendOnly]:
     )
     connection.check_constraints()  # TRUNCATE waits for the checks of foreign keys
     return [blob, envelope, message, transformation, call, result, entry, pin, erasure,
-            proof, grant, crossing, decided, question, decision, invitation]  # fmt: skip
+            proof, release, hold, grant, crossing, decided, question, decision,
+            invitation]  # fmt: skip
 
 
 def sentence(verb: str, row: AppendOnly) -> str:

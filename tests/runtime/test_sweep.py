@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from conversations.library.erase_proof import purge_if_due
 from conversations.runtime import process as processes
 from conversations.runtime.process import Process
 
@@ -50,15 +51,17 @@ async def test_a_process_that_knows_the_owner_cleans_what_was_erased(
     settings.MIGRATE_DATABASE = {"USER": "owner"}
     monkeypatch.setattr(processes, "SWEEP_SECONDS", 0.001)
     monkeypatch.setattr(processes, "TIDY_SWEEPS", 1)
-    loop, cleaned = asyncio.get_running_loop(), asyncio.Event()
+    cleaned = asyncio.Event()
 
     async def sweep(_: Process) -> None:
         pass
 
+    async def run(work: Any) -> None:
+        assert work is purge_if_due
+        cleaned.set()
+
     monkeypatch.setattr(Process, "sweep", sweep)
-    monkeypatch.setattr(
-        processes, "purge_if_due", lambda: loop.call_soon_threadsafe(cleaned.set) and None
-    )
+    monkeypatch.setattr(processes, "run_db", run)
     task = asyncio.create_task(Process()._sweep_regularly())
     async with asyncio.timeout(60):
         await cleaned.wait()

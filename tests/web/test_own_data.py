@@ -10,7 +10,8 @@ import pytest
 from django.core.files.storage import storages
 
 from conversations.library.erase import erase_due_conversations
-from conversations.models import Conversation, User, WorkspaceFile
+from conversations.log.legal_holds import place_hold
+from conversations.models import Conversation, RetentionRule, User, WorkspaceFile
 from conversations.runtime.adapters import workspace_for
 from conversations.turns import turns
 from tests.support import people_and_turns, stored_turns
@@ -94,3 +95,34 @@ def test_what_is_erased_in_between_is_not_found(what: str, monkeypatch: pytest.M
     monkeypatch.setattr(menu, name, erased)
     place = f"/trash/{public_id}/back/" if what == "back" else f"/c/{public_id}/menu/{what}/"
     assert client.post(place, {"title": "New", "on": "1"}).status_code == 404
+
+
+def test_what_is_held_is_said_wherever_its_owner_tries_to_delete_it() -> None:
+    kept, gone = stored_turns.played().conversation, stored_turns.played().conversation
+    client, officer = client_of(kept.owner), User.objects.create(username="officer")
+    client.post(f"/c/{kept.public_id}/menu/delete/")
+    place_hold(actor_id=officer.pk, reason="Case 4711", public_id=kept.public_id)
+
+    def says(path: str = "/trash/") -> str:
+        return " ".join(client.get(path).content.decode().split())
+
+    client.get("/trash/")
+    client.post(f"/trash/{kept.public_id}/erase/")
+    assert "can be neither deleted nor erased until the hold is released" in says()
+    assert "under a legal hold: it stays until that is released" in says()
+    client.post("/trash/empty/")
+    page = says()
+    assert "0 conversations were erased. Under a legal hold, and kept: 1." in page
+    assert "still answering" not in page
+    client.post(f"/trash/{kept.public_id}/back/")
+    client.post(f"/c/{kept.public_id}/menu/delete/")
+    page = says(f"/c/{kept.public_id}/")
+    assert "can be neither deleted nor erased until the hold is released" in page
+    RetentionRule.objects.create(idle_days=30)
+    page = says("/settings/data/")
+    assert "1 chat of yours is under a legal hold" in page
+    assert "Chats go to the trash 30 days after their last message" in page
+    assert "4711" not in page
+    client.post("/settings/data/delete/", {"name": kept.owner.username})
+    assert "Your data was erased. Chats under a legal hold stay: 1." in says("/settings/data/")
+    assert list(Conversation.objects.all()) == [kept] != [gone]

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from conversations.library.conversations import delete_everything
 from conversations.library.erase import erase_due_conversations
 from conversations.library.erase_proof import prove_erasures, purge_erased
+from conversations.log.legal_holds import list_held
 from conversations.models import User
 from conversations.operations.backup.archive import BackupError
 from conversations.operations.leftovers.backups import find_newest_backup
@@ -55,7 +56,9 @@ class Command(BaseCommand):
         running = delete_everything(owner_id=user.pk)
         count = erase_due_conversations(owner_id=user.pk)
         left = f", {len(running)} still answering, to be erased when done" if running else ""
-        self.stdout.write(f"{count} erased{left}")
+        held = list_held(user.pk).count()
+        kept = f", {held} kept: under a legal hold" if held else ""
+        self.stdout.write(f"{count} erased{left}{kept}")
 
     def prove(self, backup: Path | None) -> None:
         result = prove_erasures(backup=find_newest_backup(backup) if backup else None)

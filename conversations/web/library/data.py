@@ -12,7 +12,9 @@ from conversations.conf import conf
 from conversations.files.attachments import drop_unsent
 from conversations.library.conversations import delete_everything
 from conversations.library.erase import erase_due_conversations
+from conversations.library.retention import find_limits
 from conversations.library.sidebar import count_conversations
+from conversations.log.legal_holds import list_held
 from conversations.runtime import dispatch
 from conversations.runtime.adapters import workspace_for
 from conversations.toolbox.mail_accounts import remove_mail_accounts
@@ -34,6 +36,8 @@ def render_data_page(
         "counts": count_conversations(user),
         "most_megabytes": conf.max_import_bytes // 1_000_000,
         "trash_days": conf.trash_days,
+        "limits": find_limits(user),
+        "held": list_held(user.pk).count(),
     }
     return render(request, "conversations/data.html", context | (extra or {}), status=status)
 
@@ -53,9 +57,12 @@ def delete(request: HttpRequest) -> HttpResponse:
     drop_unsent(owner_id=user.pk)
     workspace_for(user.pk).clear()
     remove_mail_accounts(owner_id=user.pk)
-    left = count_conversations(user).trash
-    if left:
-        add_notice(request, _("Your data was erased; what is still answering follows in a moment."))
+    held = list_held(user.pk).count()
+    if count_conversations(user).trash > held:
+        notice = _("Your data was erased; what is still answering follows in a moment.")
     else:
-        add_notice(request, _("Your data was erased."))
+        notice = _("Your data was erased.")
+    if held:
+        notice += " " + _("Chats under a legal hold stay: %d.") % held
+    add_notice(request, notice)
     return redirect("data")

@@ -12,6 +12,7 @@ from conversations.conf import conf
 from conversations.library.conversations import empty_trash
 from conversations.library.erase import erase_due_conversations
 from conversations.library.sidebar import count_conversations, list_trash, read_sidebar
+from conversations.log.legal_holds import list_held
 from conversations.web.page_shell import add_notice, build_page_context, find_current
 from conversations.web.responses import require_user
 
@@ -46,7 +47,10 @@ def empty(request: HttpRequest) -> HttpResponse:
     empty_trash(owner_id=user.pk)
     count = erase_due_conversations(owner_id=user.pk)
     notice = _("%d conversations were erased.") % count
-    if count_conversations(user).trash:
+    held = list_held(user.pk).exclude(deleted_at=None).count()
+    if held:
+        notice += " " + _("Under a legal hold, and kept: %d.") % held
+    if count_conversations(user).trash > held:
         notice += " " + _("What is still answering follows as soon as it has stopped.")
     add_notice(request, notice)
     return redirect("trash")

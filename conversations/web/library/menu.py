@@ -98,7 +98,11 @@ def archive(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Move the conversation to the trash, with a link to undo that."""
     conversation = load_owned_conversation(require_user(request), public_id)
-    turn = conversations.delete_conversation(conversation=conversation)
+    try:
+        turn = conversations.delete_conversation(conversation=conversation)
+    except conversations.LibraryError as error:
+        add_notice(request, error.text)
+        return answer_change(request, conversation)
     if turn is not None:
         dispatch.stop_turn(turn)
     add_notice(
@@ -115,7 +119,11 @@ def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def bring_back(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Restore a conversation from the trash and open it."""
     conversation = load_deleted_conversation(require_user(request), public_id)
-    conversations.restore_conversation(conversation=conversation)
+    try:
+        conversations.restore_conversation(conversation=conversation)
+    except conversations.LibraryError as error:
+        add_notice(request, error.text)
+        return redirect("trash")
     return redirect("chat", public_id)
 
 
@@ -125,7 +133,11 @@ def erase(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Erase one conversation of the trash now."""
     user = require_user(request)
     conversation = load_deleted_conversation(user, public_id)
-    conversations.empty_trash(owner_id=user.pk, public_id=conversation.public_id)
+    try:
+        conversations.empty_trash(owner_id=user.pk, public_id=conversation.public_id)
+    except conversations.LibraryError as error:
+        add_notice(request, error.text)
+        return redirect("trash")
     erase_due_conversations(owner_id=user.pk)
     title = build_row(conversation).title
     if is_stored(conversation):

@@ -1,0 +1,92 @@
+"""Legal holds: chats that nobody erases or moves to the trash while a hold is open.
+
+A hold is of a person, which covers every chat of theirs, later ones included, or of one chat. It is
+asked for wherever a chat goes: by a rule, by its owner, by a command. An erasure looks for holds
+once more under the lock that placing one needs, so it never overtakes a hold; moving to the trash
+may, and then the chat is held in the trash. A hold covers what a chat consists of, its attached
+files included; it does not cover the workspace, where the agent overwrites files, nor mail
+accounts, which are passwords.
+
+Who is held is told so, without the reason, on the page of their data: a deletion that is silently
+not done would be a lie, and the refusal tells as much.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+
+from conversations.db import transact
+from conversations.log.chain import append_row, lock_site_chain
+from conversations.models import Conversation, HoldRelease, LegalHold
+
+MOST_CHARS = 500
+
+
+class HoldError(Exception):
+    """A hold cannot be placed or released; the text is for people."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code, self.text = code, text
+
+
+def list_open_holds() -> QuerySet[LegalHold]:
+    return LegalHold.objects.filter(release=None)
+
+
+def is_held() -> Exists:
+    """Return the condition on conversations that a hold is open on them or on their owner."""
+    of_person = Q(conversation=None, owner_id=OuterRef("owner_id"))
+    return Exists(list_open_holds().filter(Q(conversation=OuterRef("public_id")) | of_person))
+
+
+def list_held(owner_id: int) -> QuerySet[Conversation]:
+    """Return the person's conversations that are held, those in the trash included."""
+    return Conversation.objects.filter(is_held(), owner_id=owner_id)
+
+
+def is_person_held(owner_id: int) -> bool:
+    """Return whether a hold is open on a person as such."""
+    return list_open_holds().filter(owner_id=owner_id, conversation=None).exists()
+
+
+@transact
+def place_hold(
+    *, actor_id: int, reason: str, owner_id: int | None = None, public_id: UUID | None = None
+) -> LegalHold:
+    """Hold a person's chats or, by `public_id`, one chat; raises HoldError."""
+    reason = _clean(reason)
+    if public_id is not None:
+        rows = Conversation.objects.select_for_update().filter(public_id=public_id)
+        row = (rows if owner_id is None else rows.filter(owner_id=owner_id)).first()
+        if row is None:
+            raise HoldError("gone", "There is no such chat, or not of this person.")
+        owner_id = row.owner_id
+    if owner_id is None:
+        raise HoldError("empty", "Choose a person or a chat.")
+    hold = LegalHold(owner_id=owner_id, conversation=public_id, reason=reason, actor_id=actor_id)
+    append_row(hold, lock_site_chain())
+    return hold
+
+
+@transact
+def release_hold(*, hold_id: int, actor_id: int, reason: str) -> HoldRelease:
+    """End a hold; raises HoldError."""
+    reason = _clean(reason)
+    end = lock_site_chain()
+    if not list_open_holds().filter(pk=hold_id).exists():
+        raise HoldError("released", "This hold has been released already.")
+    release = HoldRelease(hold_id=hold_id, reason=reason, actor_id=actor_id)
+    append_row(release, end)
+    return release
+
+
+def _clean(reason: str) -> str:
+    reason = " ".join(reason.split())
+    if not reason:
+        raise HoldError("reason", "Write the reason: it stays on record.")
+    if len(reason) > MOST_CHARS:
+        raise HoldError("reason", f"A reason has at most {MOST_CHARS} characters.")
+    return reason
