@@ -10,9 +10,9 @@ A text is read once; only its counts and its best passage are kept. Texts that s
 input and the result of one call, the same file read again) are one entry, so that copies do not
 take the place of others.
 
-Of 67 facts of recorded sessions that occurred only far back, the original is among the first five
-for 45 when the query is what the agent wrote around the fact, without it; SQLite's FTS5 finds 32,
-rank-bm25 0.2.2 finds 30 (`manage.py bench search`).
+Of 77 facts of recorded sessions that occurred only far back, the original is among the first five
+for 57 when the query is what the agent wrote around the fact, without it; SQLite's FTS5 finds 40,
+rank-bm25 0.2.2 finds 36 (`manage.py bench search`).
 """
 
 from __future__ import annotations
