@@ -1,4 +1,4 @@
-"""PostgreSQL stops and comes back under open pages: they say so, and are whole again."""
+"""PostgreSQL stops and comes back under an open page: it says so, and is whole again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from playwright.async_api import Browser, Page, expect
 
 from agentweb.emulator import server
 from tests.e2e import served as app
-from tests.e2e.people import ended, say, set_up, start_chat, turn
+from tests.e2e.people import ended, say, set_up, start_chat
 from tests.e2e.served import Served
 from tests.e2e.talks import shown, stored
 from tests.support import prepared_databases, servers
@@ -32,7 +32,7 @@ def store() -> Iterator[Server]:
 @pytest.fixture(scope="module")
 def served(store: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with server.start(pace=0) as api:
-        running = app.start(
+        running = app.fork(
             tmp_path_factory.mktemp("away") / "data",
             ANTHROPIC_API_KEY="sk-away",
             ANTHROPIC_BASE_URL=api.url,
@@ -61,27 +61,17 @@ async def test_a_page_says_that_the_database_is_away_and_is_whole_when_it_is_bac
 ) -> None:
     await start_chat(tab, served, "Hello")
     await ended(tab, 1)
-    other = await tab.context.new_page()
-    await other.goto(tab.url)
-    await expect(turn(other, 1)).to_be_visible()
+    pill = tab.locator("#connection")
     store.stop(signal.SIGINT)
     try:
-        for page in (tab, other):
-            await page.evaluate(RECONNECT)
-        for page in (tab, other):
-            await expect(page.locator("#connection")).to_have_text(WORDS, timeout=60_000)
-            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        await say(tab, "Kept meanwhile")
-        await expect(tab.locator("#connection")).to_have_text(WORDS)
+        await tab.evaluate(RECONNECT)
+        await expect(pill).to_have_text(WORDS, timeout=60_000)
+        assert await tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
     finally:
         store.start()
-    for page in (tab, other):
-        await expect(page.locator("#connection")).to_be_hidden(timeout=90_000)
-    # It goes by itself, or stands in the field to be sent again.
-    if await tab.locator("textarea[name=text]").input_value():
-        await tab.keyboard.press("Enter")
-    for page in (tab, other):
-        await ended(page, 2)
-        assert await page.locator(".turn").count() == 2
-        for number in (1, 2):
-            assert await shown(page, number) == await stored(page, number)
+    await expect(pill).to_be_hidden(timeout=90_000)
+    await say(tab, "Are you back?")
+    await ended(tab, 2)
+    assert await tab.locator(".turn").count() == 2
+    for number in (1, 2):
+        assert await shown(tab, number) == await stored(tab, number)
