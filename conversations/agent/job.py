@@ -47,6 +47,8 @@ class Job:
     max_output: int = 0
     #: Prices of the model, used to weigh a reduction's cost and savings; None: unknown.
     rates: Rates | None = None
+    #: Prices of the model that writes summaries; None: those of the model.
+    summary_rates: Rates | None = None
     #: Whether the API clears tool results and compacts on demand for this model.
     clears: bool = False
     compacts: bool = False
@@ -64,7 +66,7 @@ class LoadedConversation:
     report: Report | None
     bound_to: str
     rejected: int
-    #: The size of the context at the last rejected summary; 0: none since the last applied one.
+    #: The size of the view at the last rejected summary; 0: none since the last applied one.
     rejected_at: int = 0
     #: Answers on the path, which is the number of calls that the conversation has made.
     calls: int = 0

@@ -91,7 +91,7 @@ class RequestPreparation:
             # Counted as in the log: rejections and vetoes since the last applied summary.
             is_applied = change.outcome == "applied"
             self.rejected = 0 if is_applied else self.rejected + 1
-            self.rejected_at = 0 if is_applied else change.trigger.number
+            self.rejected_at = 0 if is_applied else change.tokens_before
         return veto
 
     def _situation(self, pins: frozenset[str | int]) -> Situation:
@@ -105,6 +105,7 @@ class RequestPreparation:
             binding=job.envelope.binding,
             rejected=state.rejected,
             rates=job.rates,
+            summary_rates=job.summary_rates,
             cache_age=max(0, int(self.ports.now() - state.called_at)),
             cache_lifetime=state.cache_lifetime,
             pauses=state.pauses,

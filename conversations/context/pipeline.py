@@ -249,7 +249,10 @@ class _Pipeline(WorkingView):
         yield from self.propose(made.compaction(self.view, self.policy))
 
     def summarise(self, steps: Summarising | Compacting) -> Generator[EngineRequest, Reply, None]:
-        """Pass on the step's requests, unless summaries failed recently; a veto sends it None."""
+        """Pass on the step's requests, unless summaries failed recently; a veto sends it None.
+
+        A summary that would cost more than it saves is not requested.
+        """
         if not self.may_summarise:
             return
         reply: Any = None
@@ -258,6 +261,9 @@ class _Pipeline(WorkingView):
                 wanted = steps.send(reply)
             except StopIteration as stop:
                 yield from self.propose(stop.value)
+                return
+            effect = wanted.effect if isinstance(wanted, SummaryWanted) else None
+            if effect is not None and not self.pays_for(effect):
                 return
             answer = yield wanted
             reply = answer if isinstance(answer, SummaryReply | CompactionReply) else None

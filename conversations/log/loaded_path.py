@@ -41,8 +41,8 @@ class Summary:
     outcome: str
     #: The person who made it by hand; None for the engine.
     actor: int | None
-    #: The number that triggered it.
-    number: int
+    #: The tokens of the view before it.
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class LoadedPath:
     def list_summaries(self) -> tuple[Summary, ...]:
         """Return the summaries among the last `REMEMBERED` entries, newest first."""
         read = [
-            Summary(back, entry.outcome, entry.actor, entry.number)
+            Summary(back, entry.outcome, entry.actor, entry.tokens)
             for back, entry in enumerate(self.entries[: -REMEMBERED - 1 : -1])
             if isinstance(entry, Change) and entry.kind in ASKS_MODEL
         ]

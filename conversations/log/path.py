@@ -33,8 +33,8 @@ class Change:
     reason: str = ""
     #: The person who made it by hand; None for the engine.
     actor: int | None = None
-    #: The number that triggered it.
-    number: int = 0
+    #: The tokens of the view before it.
+    tokens: int = 0
 
 
 #: The full log: each entry by its number, with the number of its parent.
@@ -74,10 +74,10 @@ def _read_rows(conversation: Conversation, where: Q) -> Entries:
     if not read_contents(conversation).changes:
         return found
     changes = Transformation.objects.filter(where, conversation=conversation).order_by("seq")
-    for seq, parent, kind, outcome, edited, reason, actor, number in changes.values_list(
-        "seq", "parent", "kind", "outcome", "edits", "reason", "actor_id", "number"
+    for seq, parent, kind, outcome, edited, reason, actor, tokens in changes.values_list(
+        "seq", "parent", "kind", "outcome", "edits", "reason", "actor_id", "tokens_before"
     ):
-        made = Change(seq, cast("TransformationKind", kind), outcome, edited, reason, actor, number)
+        made = Change(seq, cast("TransformationKind", kind), outcome, edited, reason, actor, tokens)
         found[seq] = (parent, made)
     return found
 

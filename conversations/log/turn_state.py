@@ -44,7 +44,7 @@ def build_state(conversation: Conversation, path: LoadedPath, model: str) -> Loa
         report=None,
         bound_to=last.call.binding if last else "",
         rejected=len(rejections),
-        rejected_at=rejections[0].number if rejections else 0,
+        rejected_at=rejections[0].tokens if rejections else 0,
         calls=path.count_answers(),
         pauses=_list_pauses(replies),
         compacted_by=_find_compacting_model(conversation, path, view),

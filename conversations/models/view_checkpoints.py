@@ -17,7 +17,7 @@ class ViewCheckpoint(models.Model):
     #: Answers on the path up to there; the entry that inserted the compaction block (0: none).
     answers = models.PositiveIntegerField()
     compaction = models.PositiveBigIntegerField(default=0)
-    #: The summaries among the last entries: distance, outcome, person, number.
+    #: The summaries among the last entries: distance, outcome, person, tokens of the view.
     summaries = models.JSONField(default=list)
     #: As `write_view` of context/view/stored_view.py wrote it.
     view = models.TextField()

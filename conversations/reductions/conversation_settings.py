@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
@@ -54,6 +55,7 @@ class JobFacts:
     caps: TurnCaps
     tools: Toolset
     continuation: Continuation
+    summary_rates: Rates | None = None
     #: The same for the model that continues when this one declines.
     fallback: JobFacts | None = None
 
@@ -67,6 +69,11 @@ def choose_rates(prices: PriceList) -> Rates | None:
     """Return the prices that the engine decides by: without the long cache where it is off."""
     rates = prices.rates
     return rates if rates is None or conf.long_cache else replace(rates, cache_write_1h=0)
+
+
+def load_summary_rates(when: datetime) -> Rates | None:
+    """Return the prices of the model that writes all summaries; None where each model does."""
+    return load_price_list(conf.summary_model, when).rates if conf.summary_model else None
 
 
 def read_job_facts(conversation_id: int, turn: int = 0) -> JobFacts:
@@ -110,6 +117,7 @@ def _read_facts(conversation: Conversation, model: ApiModel, known: Supply, turn
         resolve_turn_caps(conversation.owner_id),
         build_toolset(conversation, known),
         current_continuation(),
+        load_summary_rates(timezone.now()),
     )
 
 

@@ -13,6 +13,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 
+from django.utils import timezone
+
 from conversations.agent.prices import PriceList
 from conversations.context.policy.policy import Policy
 from conversations.context.steps.next_call import NextCall, find_quiet_limit, foresee_message
@@ -21,7 +23,7 @@ from conversations.context.view.cost_decision import Rates
 from conversations.log.context_size import ContextFigures
 from conversations.log.turn_state import load_state
 from conversations.models import ApiModel, Conversation
-from conversations.reductions.conversation_settings import choose_rates
+from conversations.reductions.conversation_settings import choose_rates, load_summary_rates
 from conversations.reductions.in_full import apply_wish, find_next_turn
 from conversations.reductions.pins import list_pins
 from conversations.reductions.policy import effective_numbers, effective_policy
@@ -56,10 +58,11 @@ def foresee_calls(
     # The log only grows, so head and tip name its state.
     log = (conversation.public_id, conversation.head, conversation.tip)
     sizes = (model.pk, model.window, model.clears, model.compacts)
-    key = (log, sizes, policy, rates, pins, current_continuation(), tuple(has_cache))
+    writer = load_summary_rates(timezone.now())
+    key = (log, sizes, policy, rates, writer, pins, current_continuation(), tuple(has_cache))
     found = _kept.find(key)
     if found is None:
-        found = _prepare_calls(conversation, model, policy, rates, pins, has_cache)
+        found = _prepare_calls(conversation, model, policy, (rates, writer), pins, has_cache)
         _kept.keep(key, found)
     return list(found)
 
@@ -68,7 +71,7 @@ def _prepare_calls(
     conversation: Conversation,
     model: ApiModel,
     policy: Policy,
-    rates: Rates | None,
+    rates: tuple[Rates | None, Rates | None],
     pins: frozenset[str | int],
     has_cache: Sequence[bool],
 ) -> tuple[NextCall, ...]:
@@ -81,7 +84,8 @@ def _prepare_calls(
         bound_to=state.bound_to,
         binding=state.bound_to,
         rejected=state.rejected,
-        rates=rates,
+        rates=rates[0],
+        summary_rates=rates[1],
         cache_lifetime=state.cache_lifetime,
         pauses=state.pauses,
         calls=state.calls,

@@ -44,6 +44,7 @@ def build_job(facts: JobFacts) -> Job:
         _build_caps(facts),
         facts.max_output,
         facts.rates,
+        facts.summary_rates,
         facts.clears,
         facts.compacts,
         facts.continuation,

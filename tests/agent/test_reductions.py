@@ -145,7 +145,8 @@ async def test_after_some_rejected_summaries_none_is_asked_for() -> None:
     failing: Script = [ModelFailed("upstream", "No.", 500)]
     w.model.summaries = [failing] * 9
     full = start({"input_tokens": 9_000, "output_tokens": 1})
-    rounds = [[full, *use(0, f"toolu_{n}"), *ended("tool_use")] for n in range(4)]
+    long = {"q": "word " * 4_000}
+    rounds = [[full, *use(0, f"toolu_{n}", input=long), *ended("tool_use")] for n in range(4)]
     await w.run(*rounds, says("Hi"))
     assert [s.purpose for s in w.calls.sendings].count("summary") == 2
     assert w.log.rejected == 2

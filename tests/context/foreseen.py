@@ -146,7 +146,7 @@ class Chat:
             self.known = replace(
                 self.known,
                 rejected=0 if is_applied else self.known.rejected + 1,
-                rejected_at=0 if is_applied else change.trigger.number,
+                rejected_at=0 if is_applied else change.tokens_before,
             )
         self.view = done.view
         self._report(self.view, done.gauge.seen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from conversations.context.policy.policy import build_policy
 from conversations.context.steps.restore import build_restore
 from conversations.context.steps.summary_parts import RenderedMessage, split_messages
 from conversations.context.view import edits, replay, wire
+from conversations.context.view.cost_decision import Rates
 from conversations.context.view.view import Message, View
 from tests.context.independent import violations
 from tests.context.samples import (
@@ -190,3 +192,39 @@ def test_the_results_beside_a_call_that_waits_are_not_taken_from_it() -> None:
     assert violations(done.body) == []
     assert blocks(done, done.length - 2) == [search, use("t5")]
     assert blocks(done, done.length - 1) == [result("t5", PAGE)]
+
+
+def test_a_rejected_working_memory_is_requested_again_only_once_the_view_has_grown() -> None:
+    view = view_of(*START, *rounds(5))
+    for rejected_at, requests in ((view.tokens, 0), (view.tokens * 100 // 126, 1)):
+        shell = Shell(writes=keeping)
+        run(view, shell, rejected=1, rejected_at=rejected_at)
+        assert len(shell.wanted) == requests
+
+
+SONNET = Rates(2_000_000, 10_000_000, 2_500_000, 100_000)
+OPUS = Rates(5_000_000, 25_000_000, 6_250_000, 500_000)
+HAIKU = Rates(100_000, 500_000, 125_000, 10_000)
+REBUILD = build_policy("rebuild", {"compaction_threshold_tokens": 5_000, "summary_max_tokens": 256})
+
+
+@pytest.mark.parametrize("preset", [ROUNDS, REBUILD, replace(REBUILD, summary_staged=True)])
+def test_a_summary_that_costs_more_than_it_saves_is_not_requested(preset: Any) -> None:
+    view = view_of(*START, *rounds(10))
+    counts = {}
+    for calls in (10, 10_000):
+        shell = Shell(writes=keeping)
+        done = run(view, shell, preset, rates=SONNET, calls=calls)
+        assert (done is view) == (not shell.wanted)
+        counts[calls] = len(shell.wanted)
+    assert counts[10] == 0 < counts[10_000]
+    # What another model writes for little pays back sooner.
+    shell = Shell(writes=keeping)
+    run(view, shell, preset, rates=OPUS, summary_rates=HAIKU, calls=20)
+    assert shell.wanted
+    # Where the room or a price cliff demands it, it is requested whatever it costs.
+    cliff = replace(SONNET, cliff=view.tokens - 1)
+    for known in ({"rates": cliff}, {"rates": SONNET, "window": 16_000}):
+        shell = Shell(writes=keeping)
+        run(grown(view, *rounds(5, "p" * 8_000)), shell, preset, calls=10, **known)
+        assert shell.wanted

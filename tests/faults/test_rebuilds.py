@@ -20,7 +20,7 @@ from conversations.reductions.preview import build_offer
 from conversations.reductions.summary import build_summary_card
 from conversations.runtime.adapters import workspace_for
 from tests.faults.oracle import check_requests, check_rows
-from tests.faults.running_app import App, Chat
+from tests.faults.running_app import SUMMARY_PAYS, App, Chat
 from tests.support.running_turns import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
@@ -92,6 +92,9 @@ def check_rebuilt(app: App) -> None:
 
 
 async def by_policies(story: Story) -> None:
+    model, story.settings.AGENTWEB_SUMMARY_MODEL = SUMMARY_PAYS
+    chats = Conversation.objects.filter(pk=story.chat.conversation.pk)
+    await run_db(chats.update, model=model)
     story.policy(MAX_TOOL_RESULT_CHARS=1_000)
     await story.read()
     assert "ingest" in await run_db(story.kinds)
@@ -114,8 +117,8 @@ async def by_policies(story: Story) -> None:
     await story.say(f"{PAGE * 6} Answer in 20 words")
     assert "shrink" in await run_db(story.kinds)
     # Rounds long enough for a summary: each lists them all.
-    for number in range(60):
-        name = f"an invoice of last year, number {number}.txt"
+    for number in range(200):
+        name = f"{'an invoice of last year, ' * 6}number {number}.txt"
         await run_db(workspace_for(story.chat.user.pk).write, name, b"paid")
     story.policy(ROUND_SUMMARY_EVERY=2, MAX_ROUNDS=6)
     await story.say("Hello emulator:fault=loop")

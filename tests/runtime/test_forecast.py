@@ -11,7 +11,7 @@ from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations.context.steps.kinds import ASKS_MODEL
 from conversations.db import run_db
-from conversations.models import ApiResult, Conversation, Turn
+from conversations.models import ApiResult, Conversation, ModelPrice, Turn
 from conversations.reductions.in_full import choose_in_full
 from conversations.runtime.supervisor import Supervisor
 from conversations.transcript.meter import read_meter
@@ -69,6 +69,8 @@ async def prepared(supervisor: Supervisor, settings: Any, name: str) -> Turn:
     turn = await run(supervisor, LONG)
     for _ in range(6):
         turn = await run(supervisor, LONG, turn.conversation)
+    # So dear are the calls to come that a summary pays back within those expected.
+    await ModelPrice.objects.filter(kind="cache_read").aupdate(micros_per_million=2_000_000)
     for number, value in POLICIES[name][0].items():
         setattr(settings, f"AGENTWEB_{number}", value)
     return turn

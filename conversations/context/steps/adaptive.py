@@ -20,6 +20,7 @@ from conversations.context.policy.policy import Policy
 from conversations.context.steps.compaction import find_compactable
 from conversations.context.steps.protocol import Situation
 from conversations.context.steps.removable_units import find_kept
+from conversations.context.steps.summary import WRITTEN
 from conversations.context.view.cost_decision import FORCED, Decision, Why, weigh_reduction
 from conversations.context.view.edits import Transformation, Trigger, build_transformation
 from conversations.context.view.rules import find_cuts
@@ -36,8 +37,6 @@ _LEAST_MARK = 8_000
 _CLEAR = 4
 #: Percent of the room to reduce to if only the room demands a reduction.
 _ENOUGH = 60
-#: Approximate tokens that a summary call writes.
-_WRITTEN = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +164,7 @@ def _weigh_plan(view: View, policy: Policy, aim: _Aim) -> Plan | None:
 
 def _estimate_summary(view: View, policy: Policy, *, may_summarise: bool) -> tuple[int, int]:
     """Return the approximate tokens that the summary call reads and writes."""
-    return (
-        (min(policy.summary_input_chars // 3, view.tokens), _WRITTEN) if may_summarise else (0, 0)
-    )
+    return (min(policy.summary_input_chars // 3, view.tokens), WRITTEN) if may_summarise else (0, 0)
 
 
 def _find_low_water(view: View, gauge: Gauge, policy: Policy) -> int:

@@ -36,6 +36,8 @@ class Situation:
     rejected: int = 0
     #: Prices of the model; None: decide by tokens alone.
     rates: Rates | None = None
+    #: Prices of the model that writes summaries; None: those of the model.
+    summary_rates: Rates | None = None
     #: Seconds since the last call on this view; None: unknown, so the cache may be warm.
     cache_age: int | None = None
     #: Seconds for which the API keeps what the last call cached.
@@ -45,7 +47,7 @@ class Situation:
     #: Calls that this conversation has made for its answers, and how long conversations continue.
     calls: int = 0
     continuation: Continuation = EVEN
-    #: The size of the context at the last rejected summary; 0: none since the last applied one.
+    #: The size of the view at the last rejected summary; 0: none since the last applied one.
     rejected_at: int = 0
     #: Whether the API clears tool results and compacts on demand for this model.
     clears: bool = False
@@ -67,6 +69,15 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryEffect:
+    """Estimated tokens: what a summary frees, what is rewritten behind it, what its calls read."""
+
+    freed: int
+    rewritten: int
+    read: int
+
+
+@dataclass(frozen=True, slots=True)
 class SummaryWanted:
     """Request a text from the model: `system` and one user message of `text`, no tools."""
 
@@ -75,6 +86,8 @@ class SummaryWanted:
     max_tokens: int
     #: Names without which the text is rejected.
     keep: tuple[str, ...] = ()
+    #: The numbers to weigh it by before it is requested; None if it was weighed already.
+    effect: SummaryEffect | None = None
 
 
 @dataclass(frozen=True, slots=True)

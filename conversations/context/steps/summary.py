@@ -15,7 +15,7 @@ from typing import Literal
 from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.policy import Policy
 from conversations.context.steps import recall_list, summary_checks, summary_prompt
-from conversations.context.steps.protocol import SummaryReply, SummaryWanted
+from conversations.context.steps.protocol import SummaryEffect, SummaryReply, SummaryWanted
 from conversations.context.steps.removed_lists import neutralise_headers, write_lists
 from conversations.context.steps.summary_checks import SummaryFlaw
 from conversations.context.steps.summary_input import (
@@ -48,6 +48,8 @@ _MOST_NAMES = 24
 #: A zone smaller than 1/8 of the longest summary is not worth a call.
 _LEAST_PART = 8
 
+#: Approximate tokens that a summary call writes.
+WRITTEN = 1_000
 #: Most characters of the first request and the present summary, beside a transcript.
 _PREFACE = 100_000
 
@@ -114,7 +116,8 @@ def _request_text(draft: _Draft, text: str) -> Summarising:
 
 def _request_twice(draft: _Draft, text: str) -> Requesting:
     most, keep = draft.policy.summary_max_tokens, tuple(draft.keep)
-    wanted = SummaryWanted(summary_prompt.SYSTEM, text, most, keep)
+    effect = draft.estimate_effect(estimate_text(text))
+    wanted = SummaryWanted(summary_prompt.SYSTEM, text, most, keep, effect)
     found = draft.judge((yield wanted))
     if isinstance(found, SummaryFlaw) and found.reason != FAILED:
         text = summary_prompt.write_retry(text, found.reason, found.missing)
@@ -126,7 +129,8 @@ def _replace_in_stages(draft: _Draft, parts: list[Part], gauge: Gauge) -> Summar
     """Summarise the parts, merge them, and replace what they cover."""
     policy, window = draft.policy, _find_window(gauge, draft.policy)
     most = policy.summary_max_tokens
-    done = yield from request_parts(draft.zone, parts, draft.keep, window, most)
+    effect = draft.estimate_effect(sum(estimate_text(part.text) for part in parts))
+    done = yield from request_parts(draft.zone, parts, draft.keep, window, most, effect)
     part = draft.cover(done)
     if part is None:
         return draft.build_rejection(SummaryFlaw(done.said))
@@ -166,6 +170,15 @@ class _Draft:
 
     def write_request(self, text: str) -> str:
         return summary_prompt.write_request(text, self.keep, self.policy.summary_max_tokens // 2)
+
+    def estimate_effect(self, read: int) -> SummaryEffect | None:
+        """Return the numbers to weigh a summary by; None if its decision is made already."""
+        if self.decision is not None:
+            return None
+        end = self.zone.indexes[-1] + 1
+        behind = sum(message.tokens for message in self.view.messages[end:])
+        freed = max(0, _count_tokens(self.zone) - WRITTEN)
+        return SummaryEffect(freed, behind + WRITTEN, read)
 
     def cover(self, done: FinishedParts) -> _Draft | None:
         """Return the draft for the messages that the finished parts cover; None if too few.

@@ -13,7 +13,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 from conversations.context.steps import summary_checks, summary_prompt
-from conversations.context.steps.protocol import SummaryReply, SummaryWanted
+from conversations.context.steps.protocol import SummaryEffect, SummaryReply, SummaryWanted
 from conversations.context.steps.summary_checks import SummaryFlaw
 from conversations.context.steps.summary_input import fence_text, write_preface
 from conversations.context.steps.summary_parts import MARGIN, Part
@@ -56,9 +56,17 @@ class FinishedParts:
 
 
 def request_parts(
-    zone: Zone, parts: Sequence[Part], keep: Sequence[str], window: int, most: int
+    zone: Zone,
+    parts: Sequence[Part],
+    keep: Sequence[str],
+    window: int,
+    most: int,
+    effect: SummaryEffect | None = None,
 ) -> PartRequests:
-    """Request the parts in order, each at most twice; `most` is the token limit of one summary."""
+    """Request the parts in order, each at most twice; `most` is the token limit of one summary.
+
+    `effect` is that of the whole summary.
+    """
     done: list[str] = []
     covered = 0
     for number, part in enumerate(parts, start=1):
@@ -71,7 +79,7 @@ def request_parts(
             named,
             most // 2,
         )
-        wanted = SummaryWanted(summary_prompt.SYSTEM, text, most, tuple(named))
+        wanted = SummaryWanted(summary_prompt.SYSTEM, text, most, tuple(named), effect)
         reply = yield wanted
         flaw = _judge(reply, named)
         if flaw is not None and flaw.reason != FAILED:

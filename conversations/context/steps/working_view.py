@@ -14,8 +14,17 @@ from conversations.context.policy.policy import Policy
 from conversations.context.policy.scaling import scale_policy
 from conversations.context.steps import api_clearing
 from conversations.context.steps.api_clearing import Cleared, Clearing
-from conversations.context.steps.protocol import CountWanted, EngineRequest, Reply, Situation, Veto
+from conversations.context.steps.protocol import (
+    CountWanted,
+    EngineRequest,
+    Reply,
+    Situation,
+    SummaryEffect,
+    Veto,
+)
+from conversations.context.steps.summary import WRITTEN
 from conversations.context.view import edits
+from conversations.context.view.cost_decision import weigh_reduction
 from conversations.context.view.edits import Transformation
 from conversations.context.view.prefix import count_added
 from conversations.context.view.view import View
@@ -114,7 +123,31 @@ class WorkingView:
         """
         if not self.policy.compaction_enabled or self.rejected >= self.policy.summary_breaker:
             return False
-        return self.gauge.tokens * 100 >= self.situation.rejected_at * _GROWN
+        return self.view.tokens * 100 >= self.situation.rejected_at * _GROWN
+
+    def pays_for(self, effect: SummaryEffect) -> bool:
+        """Whether a summary saves more than it costs within the expected calls.
+
+        Also where prices are unknown, and where the room or a price cliff demands a reduction.
+        """
+        gauge, known = self.gauge, self.situation
+        rates = known.rates
+        if rates is None or self.harder or gauge.excess or 0 < rates.cliff < gauge.tokens:
+            return True
+        freed = effect.freed * gauge.permille // 1_000
+        again = effect.rewritten * gauge.permille // 1_000
+        summary, calls = (effect.read, WRITTEN), known.expected_calls
+        found = weigh_reduction(
+            "pays",
+            freed,
+            again,
+            summary,
+            rates,
+            calls,
+            is_cold=known.is_cold,
+            summary_rates=known.summary_rates,
+        )
+        return found.pays
 
     def count(self) -> Generator[EngineRequest, Reply, bool]:
         """Request a count, once for each view, at most MOST_COUNTS times; say whether it came."""

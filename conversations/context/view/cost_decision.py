@@ -82,11 +82,12 @@ def weigh_reduction(
     calls: int,
     *,
     is_cold: bool = False,
+    summary_rates: Rates | None = None,
 ) -> Decision:
     """Weigh freeing `saved` tokens against rewriting, within `calls` further calls.
 
-    `summary` are the tokens its call reads and writes. With a cold cache the rest is written in any
-    case, and what is removed is not written.
+    `summary` are the tokens its call reads and writes, at `summary_rates` if another model writes
+    it. With a cold cache the rest is written in any case, and what is removed is not written.
     """
     if rates is None:
         return Decision(why, saved, 0, 0, 0, calls)
@@ -94,7 +95,8 @@ def weigh_reduction(
     dearer = rewritten * max(0, rates.cache_write - rates.cache_read)
     if is_cold:
         dearer = -saved * rates.cache_write
-    spent = dearer + read * rates.input + written * rates.output
+    writer = summary_rates or rates
+    spent = dearer + read * writer.input + written * writer.output
     cost = max(0, -(-spent // _MILLION))
     each = max(1, saved * rates.cache_read // _MILLION)
     return Decision(why, saved, each, cost, -(-cost // each), calls)
