@@ -206,7 +206,7 @@ class Replayer:
         if is_summary:
             is_rejected = change.outcome == "rejected"
             self._rejected = self._rejected + 1 if is_rejected else 0
-            self._rejected_at = change.trigger.number if is_rejected else 0
+            self._rejected_at = change.tokens_before if is_rejected else 0
 
     def _summary_bill(self, wanted: SummaryWanted, summary: str) -> Usage:
         """Bill a summary call: its own envelope, one message, no prefix shared with other calls."""

@@ -127,7 +127,7 @@ def test_originals_in_view_rank_after_those_that_are_not() -> None:
 def outcomes(last: str, rounds: int = 60, policy: str = "structured") -> Any:
     """Play a long turn that needs its own note at the end; give the report and its calls."""
     one, steps = record(writing(rounds, last)), []
-    chosen = replace(PRESETS[policy], input_token_budget=20_000)
+    chosen = replace(PRESETS[policy], input_token_budget=20_000, max_conversation_messages=40)
     made = world(policy=chosen, bills_recalls=True, tokenizer=build_tokenizer(len))
     return simulate_record(one, made, steps.append), steps
 

@@ -25,8 +25,11 @@ SCRIPT = Script([
     when("please post", call("post", to="a@b.example", text="Hello")),
     after("post", say("It says: {result}")),
 ])  # fmt: skip
-#: Small windows, so that a few messages are summarised.
+#: Small windows, and models between which a summary soon pays back, so that a few messages are
+#: summarised.
 SMALL = {
+    "AGENTWEB_MODEL": "claude-opus-5",
+    "AGENTWEB_SUMMARY_MODEL": "claude-haiku-5-5",
     "AGENTWEB_POLICY": "classic",
     "AGENTWEB_INPUT_TOKEN_BUDGET": "3000",
     "AGENTWEB_COMPACTION_THRESHOLD_TOKENS": "3500",
