@@ -28,6 +28,7 @@ from tests.e2e.served import PROJECT, Served
 from tests.support import servers
 from tests.support.job_ranking import expected
 from tests.support.mail_servers import PASSWORD, MailServer
+from tests.support.paying_summaries import SUMMARY_PAYS
 from tests.tools.mailboxes import Mailbox, mailbox_of
 from tools.html.to_markdown import html_to_markdown
 
@@ -84,6 +85,7 @@ async def test_a_job_search_from_the_mailbox_to_a_report_that_can_be_traced(
         AGENTWEB_MAIL_AUTHORITIES=str(dovecot.authority.authority),
         AGENTWEB_EMULATOR_DELAY_MS="1",
         AGENTWEB_POLICY="classic",
+        **SUMMARY_PAYS,
     )
     await set_up(page, served)
     await the_person_adds_the_mailbox(page, served, mailbox)

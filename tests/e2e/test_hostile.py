@@ -28,6 +28,7 @@ from tests.e2e.hostile import HOSTILE, LINE, MARK, MARKUP, NAME, TYPED, Canary
 from tests.e2e.people import ended, set_up
 from tests.e2e.people import say as send
 from tests.e2e.served import Served
+from tests.support.paying_summaries import SUMMARY_PAYS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 
@@ -60,6 +61,7 @@ def served(serve_app: Serve, api: EmulatorServer) -> Served:
         ANTHROPIC_API_KEY="sk-hostile",
         ANTHROPIC_BASE_URL=api.url,
         AGENTWEB_POLICY="classic",
+        **SUMMARY_PAYS,
         AGENTWEB_INPUT_TOKEN_BUDGET="12000",
         AGENTWEB_COMPACTION_THRESHOLD_TOKENS="20000",
     )

@@ -35,9 +35,6 @@ from tests.web.tabs import frame_of
 
 HOST = "127.0.0.1:8000"
 PATIENT, HASTY = Deadlines(300, 300, 600), Deadlines(0.4, 0.4, 3)
-#: A model that bills much for what it reads again, and one that writes summaries cheaply: between
-#: them a summary pays back within the calls that a short conversation is expected to make.
-SUMMARY_PAYS = ("claude-opus-5", "claude-haiku-5-5")
 FINAL = ("done", "failed", "cancelled", "interrupted")
 
 

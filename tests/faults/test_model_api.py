@@ -20,8 +20,9 @@ from conversations.db import run_db
 from conversations.models import ApiCall, ApiResult, BudgetWindow, ToolCall, Turn
 from tests.faults.matrix import NUMBERS, ROWS, Row
 from tests.faults.oracle import check_everything, check_rows
-from tests.faults.running_app import SUMMARY_PAYS, App, files, reductions
+from tests.faults.running_app import App, files, reductions
 from tests.support.one_database import with_slice
+from tests.support.paying_summaries import SUMMARY_PAYS
 from tests.support.running_turns import answer_text
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
@@ -139,7 +140,8 @@ async def test_f28_a_summary_that_fails_leaves_the_turn_to_the_other_steps(
     settings.AGENTWEB_COMPACTION_THRESHOLD_TOKENS = 3_500
     settings.AGENTWEB_INPUT_TOKEN_BUDGET = 3_000
     settings.AGENTWEB_PROTECTED_TAIL_MESSAGES = 2
-    settings.AGENTWEB_MODEL, settings.AGENTWEB_SUMMARY_MODEL = SUMMARY_PAYS
+    for name, value in SUMMARY_PAYS.items():
+        setattr(settings, name, value)
     async with app.chat() as chat:
         for number in range(9):
             turn = await chat.say(f"Answer in 500 words, number {number} emulator:summary={how}")

@@ -20,7 +20,8 @@ from conversations.reductions.preview import build_offer
 from conversations.reductions.summary import build_summary_card
 from conversations.runtime.adapters import workspace_for
 from tests.faults.oracle import check_requests, check_rows
-from tests.faults.running_app import SUMMARY_PAYS, App, Chat
+from tests.faults.running_app import App, Chat
+from tests.support.paying_summaries import SUMMARY_PAYS
 from tests.support.running_turns import until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
@@ -92,9 +93,9 @@ def check_rebuilt(app: App) -> None:
 
 
 async def by_policies(story: Story) -> None:
-    model, story.settings.AGENTWEB_SUMMARY_MODEL = SUMMARY_PAYS
+    story.settings.AGENTWEB_SUMMARY_MODEL = SUMMARY_PAYS["AGENTWEB_SUMMARY_MODEL"]
     chats = Conversation.objects.filter(pk=story.chat.conversation.pk)
-    await run_db(chats.update, model=model)
+    await run_db(chats.update, model=SUMMARY_PAYS["AGENTWEB_MODEL"])
     story.policy(MAX_TOOL_RESULT_CHARS=1_000)
     await story.read()
     assert "ingest" in await run_db(story.kinds)

@@ -8,6 +8,7 @@ from agentweb.emulator.script import Script, after, call, say, when
 from tests.rig.client import Chat
 from tests.rig.processes import Process
 from tests.rig.rigs import Rig
+from tests.support.paying_summaries import SUMMARY_PAYS
 
 #: The end of a message whose answer has many deltas.
 LONG = "answer in 150 words emulator:pace=0.001"
@@ -25,11 +26,9 @@ SCRIPT = Script([
     when("please post", call("post", to="a@b.example", text="Hello")),
     after("post", say("It says: {result}")),
 ])  # fmt: skip
-#: Small windows, and models between which a summary soon pays back, so that a few messages are
-#: summarised.
+#: Small windows, so that a few messages are summarised.
 SMALL = {
-    "AGENTWEB_MODEL": "claude-opus-5",
-    "AGENTWEB_SUMMARY_MODEL": "claude-haiku-5-5",
+    **SUMMARY_PAYS,
     "AGENTWEB_POLICY": "classic",
     "AGENTWEB_INPUT_TOKEN_BUDGET": "3000",
     "AGENTWEB_COMPACTION_THRESHOLD_TOKENS": "3500",

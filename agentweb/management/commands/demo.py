@@ -64,6 +64,9 @@ def _start_again() -> NoReturn:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     environment = os.environ | {_MARK: "1", "AGENTWEB_DATA_DIR": str(folder)}
     environment.pop("DATABASE_URL", None)
-    # The preset under which every step of the engine happens within minutes.
+    # The preset under which every step of the engine happens within minutes, and models between
+    # which a summary pays back within them.
     environment.setdefault("AGENTWEB_POLICY", "classic")
+    environment.setdefault("AGENTWEB_MODEL", "claude-opus-5")
+    environment.setdefault("AGENTWEB_SUMMARY_MODEL", "claude-haiku-5-5")
     os.execve(sys.executable, [sys.executable, *sys.argv], environment)  # noqa: S606

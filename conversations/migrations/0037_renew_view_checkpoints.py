@@ -15,7 +15,7 @@ def delete_checkpoints(apps: Any, schema_editor: Any) -> None:
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('conversations', '0034_models_of_groups'),
+        ('conversations', '0036_digests_key'),
     ]
 
     operations = [
