@@ -19,8 +19,9 @@ from django.utils.translation import gettext as _
 from conversations.accounts.people import save_preferences
 from conversations.accounts.preferences import read_preferences
 from conversations.agent.prices import PriceMissing
+from conversations.budgets.caps import resolve_turn_caps
 from conversations.budgets.effective import BudgetStatus, Rule
-from conversations.budgets.judgement import judge_call, size_call
+from conversations.budgets.judgement import TurnRoom, judge_call, size_call
 from conversations.budgets.prices import load_price_list
 from conversations.budgets.status import (
     EffectiveBudget,
@@ -97,12 +98,24 @@ class Notice:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnStop:
+    """The cap on the money of one turn, and the most that its first call can cost, above it."""
+
+    limit: int
+    cost: int
+
+
+@dataclass(frozen=True, slots=True)
 class Limits:
-    """What a page shows of budgets; `stop` is the budget that stops the person for longest."""
+    """What a page shows of budgets; `stop` is the budget that stops the person for longest.
+
+    `turn`: no budget stops the next message, but its first call would exceed the cap of its turn.
+    """
 
     pill: BudgetPill
     notices: tuple[Notice, ...] = ()
     stop: Notice | None = None
+    turn: TurnStop | None = None
 
     @property
     def key(self) -> str:
@@ -118,15 +131,17 @@ def find_limits(
     tokens: Callable[[], int] = lambda: 0,
     conversation: Conversation | None = None,
 ) -> Limits:
-    """Return what a page shows before a call of `model` with `tokens` estimated tokens; six queries
-    at most. `conversation` is the one the person writes in.
+    """Return what a page shows before a call of `model` with `tokens` estimated tokens; seven
+    queries at most. `conversation` is the one the person writes in.
     """
     found = find_effective_budgets(user_id, timezone.now())
     windows = list(filter_windows(found)) if found else []
     statuses = [compute_status(budget, windows) for budget in found]
     refusing: Collection[int] = ()
-    if found:
+    cap, turn = resolve_turn_caps(user_id).micros, None
+    if found or cap:
         size = _size_least_call(model, tokens(), conversation)
+        turn = _judge_turn(size, cap)
         refusing = _find_refusing(size, statuses)
         held = any(one.held for one in statuses if one.rule.id in refusing)
         if held and conversation is not None:
@@ -143,6 +158,7 @@ def find_limits(
         ),
         tuple(soft) if stop is None else (),
         stop,
+        turn if stop is None else None,
     )
 
 
@@ -227,6 +243,15 @@ def _find_refusing(size: CallSize, statuses: Iterable[BudgetStatus]) -> frozense
         return judge_call(size, rows).rule_ids
     except PriceMissing:
         return frozenset(one.rule.id for one in rows if one.left <= 0)
+
+
+def _judge_turn(size: CallSize, cap: int) -> TurnStop | None:
+    """Return why the first call of a turn would not be admitted; None if it would."""
+    try:
+        verdict = judge_call(size, (), TurnRoom(cap))
+    except PriceMissing:
+        return None
+    return TurnStop(cap, verdict.cost) if verdict.turn is not None else None
 
 
 def _without_own_holds(

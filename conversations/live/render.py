@@ -134,7 +134,7 @@ def _read_figures(
     if not has_meter:
         return {"limits": find_conversation_limits(conversation, put_away=away)}
     meter = read_meter(conversation, has_next=has_next)
-    limits = find_conversation_limits(conversation, tokens=lambda: meter.tokens, put_away=away)
+    limits = find_conversation_limits(conversation, tokens=lambda: meter.sent_tokens, put_away=away)
     return {"meter": meter, "limits": limits}
 
 

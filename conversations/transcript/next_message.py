@@ -42,6 +42,8 @@ class Outlook:
     is_certain: bool
     full: int | None
     reduced: int | None
+    #: Estimated tokens of the request, after the reduction.
+    tokens: int = 0
 
     @property
     def is_dear(self) -> bool:
@@ -117,8 +119,8 @@ def _build_outlook(
         if call.summary_input:
             reduced += prices.cost(Usage(call.summary_input, _SUMMARY, 0, 0, 0))
     except PriceMissing:
-        return Outlook(call.action, call.is_certain, None, None)
-    return Outlook(call.action, call.is_certain, full, reduced)
+        return Outlook(call.action, call.is_certain, None, None, call.tokens_after)
+    return Outlook(call.action, call.is_certain, full, reduced, call.tokens_after)
 
 
 def _price(prices: PriceList, tokens: int, cached: int, answer: int, kept: int) -> int:

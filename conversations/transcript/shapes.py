@@ -245,6 +245,11 @@ class Meter:
     #: None while an answer is running, and where there is no basis for a forecast.
     next: NextMessage | None = None
 
+    @property
+    def sent_tokens(self) -> int:
+        """The size of the next request, after the reduction that is forecast before it."""
+        return self.tokens if self.next is None else self.next.now.tokens
+
 
 @dataclass(frozen=True, slots=True)
 class Live:

@@ -109,7 +109,7 @@ def _build_page(
         "queue": queue.read_queue(conversation),
         "meter": meter,
         "limits": find_conversation_limits(
-            conversation, tokens=lambda: meter.tokens, put_away=away
+            conversation, tokens=lambda: meter.sent_tokens, put_away=away
         ),
     }
 

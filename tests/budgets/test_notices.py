@@ -19,6 +19,7 @@ from conversations.budgets.holds import record_crossings
 from conversations.budgets.judgement import size_call
 from conversations.budgets.notices import (
     Limits,
+    TurnStop,
     dismiss_notice,
     find_conversation_limits,
     find_limits,
@@ -64,14 +65,14 @@ def spend(budget: Budget, amount: int, overrun: int = 0, *percents: int) -> Budg
     return window
 
 
-def test_without_a_budget_there_is_no_limit_and_one_question() -> None:
+def test_without_a_budget_there_is_no_limit_and_two_questions() -> None:
     user = people_and_turns.person()
     with CaptureQueriesContext(connection) as found:
         said = find_limits(user.pk, stored_turns.MODEL)
     pill = said.pill
     assert (pill.is_limited, pill.is_over, pill.resets_at) == (False, False, None)
     assert (said.notices, said.stop) == ((), None)
-    assert len(found) == 1
+    assert len(found) == 2
 
 
 def test_the_tightest_budget_is_shown_and_where_it_comes_from() -> None:
@@ -229,8 +230,8 @@ def test_what_is_asked_does_not_grow_and_windows_of_the_past_do_not_count() -> N
     spend(budget, 0)
     with CaptureQueriesContext(connection) as found:
         assert limits_of(user).pill.spent == 0
-    # The person, places, windows and prices.
-    assert len(found) == 4
+    # The person, places, windows, caps and prices.
+    assert len(found) == 5
     spend(budget, DOLLAR // 2, 0, 50)
     with CaptureQueriesContext(connection) as found:
         assert len(limits_of(user).notices) == 1
@@ -307,3 +308,22 @@ def is_admitted(lease: Lease, tokens: int, searches: int = 0) -> bool:
     except Refused:
         return False
     return True
+
+
+def test_a_message_whose_first_call_exceeds_the_cap_of_its_turn_is_named_before_it_is_sent(
+    settings: Any,
+) -> None:
+    user = people_and_turns.person()
+    most = least()
+    for cap, expected in ((most - 1, TurnStop(most - 1, most)), (most, None), (0, None)):
+        settings.AGENTWEB_MAX_TURN_MICROS = cap
+        assert limits_of(user).turn == expected
+    settings.AGENTWEB_MAX_TURN_MICROS = most - 1
+    budget = people_and_turns.limited(user, DOLLAR)
+    assert limits_of(user).turn is not None
+    spend(budget, DOLLAR)
+    stopped = limits_of(user)
+    assert stopped.stop is not None
+    assert stopped.turn is None
+    ModelPrice.objects.filter(model_id=stored_turns.MODEL).update(effective_to=timezone.now())
+    assert limits_of(user).turn is None

@@ -9,6 +9,7 @@ import pytest
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
+from conversations.budgets.notices import Limits, find_conversation_limits
 from conversations.context.steps.kinds import ASKS_MODEL
 from conversations.db import run_db
 from conversations.models import ApiResult, Conversation, ModelPrice, Turn
@@ -47,6 +48,13 @@ def foreseen(turn: Turn) -> NextMessage:
     found = read_meter(conversation, has_next=True).next
     assert found is not None
     return found
+
+
+def limits(turn: Turn) -> Limits:
+    """Return what the page shows of budgets."""
+    conversation = Conversation.objects.get(pk=turn.conversation_id)
+    meter = read_meter(conversation, has_next=True)
+    return find_conversation_limits(conversation, tokens=lambda: meter.sent_tokens)
 
 
 def done(turn: Turn) -> str:
@@ -113,3 +121,18 @@ async def test_in_full_this_once_nothing_is_reduced_and_then_again(
         for expected in ("nothing", "trim"):
             turn = await run(supervisor, "Say hello.", turn.conversation)
             assert await run_db(done, turn) == expected
+
+
+async def test_what_is_said_not_to_be_admitted_is_not_admitted(
+    emulator: EmulatorServer, settings: Any
+) -> None:
+    async with supervising() as supervisor:
+        turn = await prepared(supervisor, settings, "gated-trim")
+        settings.AGENTWEB_MAX_TURN_MICROS = 1
+        refused = (await run_db(limits, turn)).turn
+        assert refused is not None
+        for cap, is_admitted in ((refused.cost * 9 // 10, False), (refused.cost * 11 // 10, True)):
+            settings.AGENTWEB_MAX_TURN_MICROS = cap
+            assert ((await run_db(limits, turn)).turn is None) is is_admitted
+            turn = await run(supervisor, "Say hello.", turn.conversation)
+            assert (turn.error_code != "turn_money") is is_admitted
