@@ -85,6 +85,7 @@ async def test_a_job_search_from_the_mailbox_to_a_report_that_can_be_traced(
         AGENTWEB_MAIL_AUTHORITIES=str(dovecot.authority.authority),
         AGENTWEB_EMULATOR_DELAY_MS="1",
         AGENTWEB_POLICY="classic",
+        AGENTWEB_PROTECTED_TAIL_MESSAGES="2",
         **SUMMARY_PAYS,
     )
     await set_up(page, served)

@@ -61,6 +61,7 @@ def served(serve_app: Serve, api: EmulatorServer) -> Served:
         ANTHROPIC_API_KEY="sk-hostile",
         ANTHROPIC_BASE_URL=api.url,
         AGENTWEB_POLICY="classic",
+        AGENTWEB_PROTECTED_TAIL_MESSAGES="2",
         **SUMMARY_PAYS,
         AGENTWEB_INPUT_TOKEN_BUDGET="12000",
         AGENTWEB_COMPACTION_THRESHOLD_TOKENS="20000",
@@ -104,7 +105,7 @@ async def _a_talk_where_everything_is_hostile(tab: Page, canary: Canary) -> str:
     shown = await canary.look(tab, "the first turn, as it streamed")
     for text in ("<script>alert(1)</script>", "onerror=alert(1)", "hx-get", "javascript:alert"):
         assert text in shown
-    for at in range(2, 5):
+    for at in range(2, 7):
         await tab.fill("textarea[name=text]", f"again {at} {TYPED}")
         await tab.locator("#composer").evaluate("form => form.requestSubmit()")
         await ended(tab, at)

@@ -64,9 +64,8 @@ def _start_again() -> NoReturn:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     environment = os.environ | {_MARK: "1", "AGENTWEB_DATA_DIR": str(folder)}
     environment.pop("DATABASE_URL", None)
-    # The preset under which every step of the engine happens within minutes, and models between
-    # which a summary pays back within them.
+    # The preset under which every step of the engine happens within minutes, and a model whose
+    # prices rise above 100,000 tokens, so that a summary pays.
     environment.setdefault("AGENTWEB_POLICY", "classic")
-    environment.setdefault("AGENTWEB_MODEL", "claude-opus-5")
-    environment.setdefault("AGENTWEB_SUMMARY_MODEL", "claude-haiku-5-5")
+    environment.setdefault("AGENTWEB_MODEL", "claude-haiku-5-5")
     os.execve(sys.executable, [sys.executable, *sys.argv], environment)  # noqa: S606
