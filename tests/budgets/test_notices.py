@@ -235,7 +235,7 @@ def test_what_is_asked_does_not_grow_and_windows_of_the_past_do_not_count() -> N
     spend(budget, DOLLAR // 2, 0, 50)
     with CaptureQueriesContext(connection) as found:
         assert len(limits_of(user).notices) == 1
-    assert len(found) == 5
+    assert len(found) == 6
 
 
 def test_the_budgets_of_other_people_are_theirs() -> None:
