@@ -15,7 +15,7 @@ def delete_checkpoints(apps: Any, schema_editor: Any) -> None:
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('conversations', '0036_digests_key'),
+        ('conversations', '0039_retention'),
     ]
 
     operations = [
