@@ -74,13 +74,24 @@ def test_without_prices_only_the_share_of_the_window_counts() -> None:
 
 def test_it_goes_down_to_the_low_water_mark_in_one_go_and_what_left_is_named() -> None:
     view = talk(MANY, SMALL)
-    done = run(view, Shell(), window=1_000_000, rates=SONNET).view
+    roomy = build_policy(
+        "adaptive", OPEN, {"compaction_enabled": False, "recall_list_chars": 8_000}
+    )
+    done = run(view, Shell(), roomy, window=1_000_000, rates=SONNET).view
     assert 12_000 < done.tokens <= 20_000
     listed = blocks(done, 0)[1]["text"]
     gone = {message.seq for message in view.messages if message.kind == "results"}
     gone -= {message.seq for message in done.messages}
     assert len(gone) > 20
     assert all(f'recall "msg_{seq}": fetch_url https://e.org/' in listed for seq in gone)
+    # A list with less room counts the others.
+    done = run(view, Shell(), window=1_000_000, rates=SONNET).view
+    gone = {message.seq for message in view.messages if message.kind == "results"}
+    gone -= {message.seq for message in done.messages}
+    listed = blocks(done, 0)[1]["text"]
+    named = sum(f'"msg_{seq}"' in listed for seq in gone)
+    assert 0 < named < len(gone)
+    assert f"(and {len(gone) - named} older ones; recall with a query finds them)" in listed
     # The newest are whole, the others keep their structure.
     assert blocks(done, done.length - 1) == [result(f"t{MANY - 1}", SMALL)]
     assert blocks(done, 2)[0]["content"].endswith("for the rest]")
@@ -222,7 +233,7 @@ def test_a_small_window_has_everything_in_proportion() -> None:
     small = scale_policy(ADAPTIVE, 25_600, 5_600)
     assert small.low_water_tokens == 20_000 * ADAPTIVE.low_water_percent // 100
     assert small.minimum_gain_tokens == small.low_water_tokens
-    assert small.recall_list_chars == small.low_water_tokens
+    assert small.recall_list_chars == ADAPTIVE.recall_list_chars
     assert small.summary_max_tokens == small.low_water_tokens // 4
     assert small.max_tool_result_chars == 15_000
     # What a person set lower stays, and 0 is still never.
