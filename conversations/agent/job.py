@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from conversations.context.policy.cache_lifetime import CachedPrefix
 from conversations.context.policy.continuation import EVEN, Continuation
 from conversations.context.policy.gauge import Report
 from conversations.context.policy.policy import Policy
-from conversations.context.view.cache_breakpoints import SECONDS
 from conversations.context.view.cost_decision import Rates
 from conversations.context.view.envelope import Envelope
 from conversations.context.view.view import Message, View
@@ -73,8 +73,8 @@ class LoadedConversation:
     #: When this conversation last called this model, in seconds since 1970; 0: never, so the prompt
     #: cache has nothing of it.
     called_at: float = 0.0
-    #: Seconds for which the API keeps what that call cached; seconds between the last turns.
-    cache_lifetime: int = SECONDS["5m"]
+    #: What the API keeps of that call's request; seconds between the last turns.
+    cached: CachedPrefix = field(default_factory=CachedPrefix)
     pauses: tuple[int, ...] = ()
     #: The model that made the compaction block in view; "" when there is none or it is unknown.
     compacted_by: str = ""

@@ -32,10 +32,10 @@ from conversations.agent.stop import Stopped
 from conversations.agent.tool_calls import STOPPED, TOO_MANY, ToolRuns
 from conversations.context.errors import ContextError, RuleError
 from conversations.context.pipeline import Prepared
+from conversations.context.policy.gauge import is_edited
 from conversations.context.steps import api_clearing
 from conversations.context.steps.protocol import REFUSED
 from conversations.context.view import edits, rules
-from conversations.context.view.cache_breakpoints import SECONDS
 from conversations.context.view.edits import Transformation
 from conversations.context.view.envelope import Envelope
 from conversations.context.view.server_calls import read_server_calls
@@ -229,7 +229,7 @@ class Runner:
             sending = Sending("reply", envelope, body, prepared.gauge.tokens, view, tries, opened)
             await self.ports.stage.enter("running", attempt=tries)
             sent = await self.ports.calls.open(sending)
-            state = _note_call(state, self.ports.now(), SECONDS[prepared.lifetime])
+            state = _note_call(state, self.ports.now(), prepared)
             await self.ports.publish(opened)
             try:
                 answer, message = await attempt_call(
@@ -306,9 +306,15 @@ class Runner:
         return None
 
 
-def _note_call(state: LoadedConversation, now: float, kept: int) -> LoadedConversation:
-    """Return the conversation after a call; its prefix is cached for `kept` seconds."""
-    return replace(state, called_at=now, cache_lifetime=kept)
+def _note_call(state: LoadedConversation, now: float, sent: Prepared) -> LoadedConversation:
+    """Return the conversation after a call, with what the API keeps of it."""
+    cached = state.cached.after_call(
+        now - state.called_at,
+        sent.lifetime,
+        sent.gauge.tokens,
+        is_changed=is_edited(sent.view, state.report),
+    )
+    return replace(state, called_at=now, cached=cached)
 
 
 def _find_end(waited: bool, answer: Answer) -> Finish | None:

@@ -106,9 +106,8 @@ def prepare(view: View, situation: Situation, policy: Policy, *, harder: int = 0
     rules.check_rules(working.view)
     clearing, cleared = working.clearing
     view = working.view
-    lifetime = choose_lifetime(
-        view, working.gauge.tokens, working.added, situation.rates, situation.pauses
-    )
+    added, unkept = working.written
+    lifetime = choose_lifetime(view, added, unkept, situation.rates, situation.pauses)
     return Prepared(view, working.gauge, clearing, cleared.ids, lifetime)
 
 

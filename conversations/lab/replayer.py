@@ -25,10 +25,10 @@ from conversations.context.pipeline import (
     Situation,
     SummaryWanted,
 )
-from conversations.context.policy.gauge import Report
+from conversations.context.policy.cache_lifetime import CachedPrefix
+from conversations.context.policy.gauge import Report, is_edited
 from conversations.context.steps import api_clearing
 from conversations.context.view import cache_breakpoints, wire
-from conversations.context.view.cache_breakpoints import SECONDS
 from conversations.context.view.edits import Transformation
 from conversations.context.view.envelope import Envelope
 from conversations.context.view.view import Message, View
@@ -105,8 +105,8 @@ class Replayer:
         self._now = 0.0
         #: When the last call was made.
         self._called: float | None = None
-        #: Seconds for which the API keeps what the last call cached; seconds between the turns.
-        self._kept = SECONDS["5m"]
+        #: What the API keeps of the last request; seconds between the turns.
+        self._cached = CachedPrefix()
         self._pauses: list[int] = []
 
     def steps(self) -> Iterator[Step]:
@@ -192,7 +192,8 @@ class Replayer:
             rejected=self._rejected,
             rates=self._rates,
             cache_age=None if self._called is None else int(self._now - self._called),
-            cache_lifetime=self._kept,
+            cache_lifetime=self._cached.seconds,
+            hour_tokens=self._cached.tokens,
             pauses=tuple(self._pauses[-_PAUSES:]),
             calls=self._calls,
             rejected_at=self._rejected_at,
@@ -245,9 +246,12 @@ class Replayer:
         plain = prepared.view.body if seen is prepared.view else seen.body
         plain = plain.replace(cache_breakpoints.MARKS["5m"], "")
         keeps = not body or (before == envelope.binding and plain.startswith(body[:-1]))
+        self._cached = self._cached.after_call(
+            self._now - (self._called or 0.0), prepared.lifetime, prepared.gauge.tokens,
+            is_changed=is_edited(prepared.view, self._report),
+        )  # fmt: skip
         self._sent, self._called = (envelope.binding, plain), self._now
         self._calls += 1
-        self._kept = SECONDS[prepared.lifetime]
         self._bound_to = envelope.binding
         tokens, view = uncleared + usage.output, prepared.view
         known = view.tokens + answer.tokens

@@ -10,10 +10,11 @@ from django.db.models import QuerySet
 
 from conversations.agent.job import LoadedConversation
 from conversations.agent.usage import Usage, read_usage
+from conversations.context.policy.cache_lifetime import CachedPrefix
 from conversations.context.policy.gauge import Report, anchor_report
 from conversations.context.steps import api_clearing
 from conversations.context.view import wire
-from conversations.context.view.cache_breakpoints import SECONDS
+from conversations.context.view.cache_breakpoints import Lifetime
 from conversations.context.view.view import Message, View
 from conversations.log.contents import read_contents
 from conversations.log.loaded_path import LoadedPath, Summary, load_path, save_checkpoint_if_due
@@ -58,8 +59,7 @@ def build_state(conversation: Conversation, path: LoadedPath, model: str) -> Loa
         state,
         report=_build_report(last, usage, path),
         called_at=last.call.sent_at.timestamp(),
-        # Every call writes something to the cache, so its figures show the lifetime.
-        cache_lifetime=SECONDS["1h" if usage.cache_write_1h else "5m"],
+        cached=_read_cached(replies, model),
     )
 
 
@@ -85,6 +85,20 @@ def _read_last_replies(conversation: Conversation, path: LoadedPath) -> list[Api
         path.filter_answers(_list_replies(one, end)) for one, end in _iterate_lineage(conversation)
     )
     return next(filter(None, found), [])
+
+
+def _read_cached(replies: list[ApiResult], model: str) -> CachedPrefix:
+    """Return what the API keeps of the last reply's request, by the last replies of this model."""
+    cached, before = CachedPrefix(), None
+    for one in reversed([reply for reply in replies if reply.call.model == model]):
+        usage, call = read_usage(wire.decode(one.usage)), one.call
+        # Every call writes something to the cache, so its figures show the lifetime.
+        lifetime: Lifetime = "1h" if usage.cache_write_1h else "5m"
+        passed = (call.sent_at - before.sent_at).total_seconds() if before else 0.0
+        is_changed = before is not None and before.view_edits != call.view_edits
+        cached = cached.after_call(passed, lifetime, usage.context, is_changed=is_changed)
+        before = call
+    return cached
 
 
 def _list_pauses(replies: list[ApiResult]) -> tuple[int, ...]:

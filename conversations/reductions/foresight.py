@@ -86,7 +86,8 @@ def _prepare_calls(
         rejected=state.rejected,
         rates=rates[0],
         summary_rates=rates[1],
-        cache_lifetime=state.cache_lifetime,
+        cache_lifetime=state.cached.seconds,
+        hour_tokens=state.cached.tokens,
         pauses=state.pauses,
         calls=state.calls,
         continuation=current_continuation(),
@@ -96,7 +97,7 @@ def _prepare_calls(
         compacted_by=state.compacted_by,
         pins=pins,
     )
-    ages = (0 if each else state.cache_lifetime for each in has_cache)
+    ages = (0 if each else state.cached.seconds for each in has_cache)
     return tuple(foresee_message(state.view, replace(situation, cache_age=a), policy) for a in ages)
 
 

@@ -17,7 +17,7 @@ from conversations.budgets.prices import load_price_list
 from conversations.context.errors import ContextError
 from conversations.context.steps.next_call import Action, NextCall
 from conversations.context.view import wire
-from conversations.context.view.cache_breakpoints import SECONDS
+from conversations.context.view.cache_breakpoints import SECONDS, Lifetime
 from conversations.log.context_size import ContextFigures
 from conversations.models import ApiModel, Conversation
 from conversations.reductions.foresight import Known, foresee_calls
@@ -80,14 +80,14 @@ def foresee_next(
 ) -> NextMessage | None:
     """Return the outlook of a conversation of `tokens` tokens; None without a basis for one."""
     prices = load_price_list(conversation.model, timezone.now())
-    until, kept = _read_cache(found)
+    until = _read_cache(found)
     has_cache = [True, False] if until is not None else [False]
     try:
         calls = foresee_calls(conversation, Known(found, tokens, prices), has_cache)
     except (ContextError, ApiModel.DoesNotExist):
         return None
     outlooks = [
-        _build_outlook(call, found if is_warm else None, prices, kept, found.written)
+        _build_outlook(call, found if is_warm else None, prices, found.written)
         for call, is_warm in zip(calls, has_cache, strict=True)
     ]
     return NextMessage(
@@ -99,23 +99,26 @@ def foresee_next(
     )
 
 
-def _read_cache(found: ContextFigures) -> tuple[datetime | None, int]:
-    """Return when the prompt cache expires, None without one, and its lifetime in seconds."""
+def _read_cache(found: ContextFigures) -> datetime | None:
+    """Return when what the last call cached expires; None without a cache.
+
+    What an earlier call paid an hour for may be kept longer.
+    """
     if found.cached_at is None:
-        return None, SECONDS["5m"]
+        return None
     kept = SECONDS["1h" if read_usage(wire.decode(found.cached_usage)).cache_write_1h else "5m"]
     until = found.cached_at + timedelta(seconds=kept)
-    return (until if until > timezone.now() else None), kept
+    return until if until > timezone.now() else None
 
 
 def _build_outlook(
-    call: NextCall, warm: ContextFigures | None, prices: PriceList, kept: int, written: int
+    call: NextCall, warm: ContextFigures | None, prices: PriceList, written: int
 ) -> Outlook:
     cached = warm.context if warm is not None else 0
     answer = max(_LEAST_ANSWER, written or _USUAL_ANSWER)
     try:
-        full = _price(prices, call.tokens, min(cached, call.tokens), answer, kept)
-        reduced = _price(prices, call.tokens_after, min(cached, call.kept), answer, kept)
+        full = _price(prices, call.tokens, min(cached, call.tokens), answer, call.lifetime)
+        reduced = _price(prices, call.tokens_after, min(cached, call.kept), answer, call.lifetime)
         if call.summary_input:
             reduced += prices.cost(Usage(call.summary_input, _SUMMARY, 0, 0, 0))
     except PriceMissing:
@@ -123,8 +126,7 @@ def _build_outlook(
     return Outlook(call.action, call.is_certain, full, reduced, call.tokens_after)
 
 
-def _price(prices: PriceList, tokens: int, cached: int, answer: int, kept: int) -> int:
+def _price(prices: PriceList, tokens: int, cached: int, answer: int, kept: Lifetime) -> int:
     fresh = tokens - cached
-    is_long = kept == SECONDS["1h"]
-    short, long = (0, fresh) if is_long else (fresh, 0)
+    short, long = (0, fresh) if kept == "1h" else (fresh, 0)
     return prices.cost(Usage(0, answer, cached, short, long))

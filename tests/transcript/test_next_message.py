@@ -57,7 +57,7 @@ def test_with_a_warm_cache_what_was_sent_is_read_and_the_answer_written() -> Non
     )  # fmt: skip
 
 
-def test_what_is_kept_for_an_hour_is_written_at_that_price(monkeypatch: Any) -> None:
+def test_what_is_kept_for_an_hour_is_written_anew_for_five_minutes(monkeypatch: Any) -> None:
     raw = {
         "input_tokens": 1_000,
         "output_tokens": 500,
@@ -69,7 +69,7 @@ def test_what_is_kept_for_an_hour_is_written_at_that_price(monkeypatch: Any) -> 
     found = foreseen(conversation)
     assert 3_500 < found.left <= 3_600
     assert found.later is not None
-    assert found.later.full == at_price(0, 30_500, 500, "cache_write_1h")
+    assert found.later.full == at_price(0, 30_500, 500)
     later = timezone.now() + timedelta(hours=2)
     monkeypatch.setattr(timezone, "now", lambda: later)
     cold = foreseen(conversation)

@@ -2,15 +2,17 @@
 
 An hour costs more, but only for the tokens that the request adds: what it reads from the cache is
 billed as read, and kept for the hour with the rest. A later request after a pause of more than five
-minutes then need not write the whole context again. So an hour is chosen if, by the pauses and the
-turns of the conversation (or, before any are known, by usual ones), it saves clearly more than it
-costs: rather where little is added to much, as at the end of most turns, than where a long result
-or a reduced context is written.
+minutes then need not write all of it again. So what counts is how much is not kept for an hour yet:
+it grows with every call, and the call that pays for the hour secures it. If every call adds as much
+and is the last one before such a pause with the same probability, the cheapest number of calls
+between two payments follows from the prices (as the lot size of a store does). Hence an hour is
+paid for where little is added to much, not where a long result or a reduced context is written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from conversations.context.view.cache_breakpoints import SECONDS, Lifetime
 from conversations.context.view.cost_decision import Rates
@@ -21,27 +23,51 @@ from conversations.context.view.view import Message, View
 _USUAL, _WEIGHT = 20, 5
 #: Calls of a usual turn, which counts as one more turn.
 _CALLS = 5
-#: Savings must be this many times the cost: the context may be reduced, or the person may leave.
-_MARGIN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class CachedPrefix:
+    """What the API keeps of the last request: most of it for `seconds` after that call.
+
+    The first `tokens` of it are kept for an hour since the call that paid for that; 0: none are.
+    """
+
+    seconds: int = SECONDS["5m"]
+    tokens: int = 0
+
+    def after_call(
+        self, passed: float, lifetime: Lifetime, tokens: int, *, is_changed: bool
+    ) -> CachedPrefix:
+        """Return what is kept after a further call, with a request of `tokens` tokens.
+
+        `passed` are the seconds since the last call. `is_changed`: messages of the last request are
+        not in this one unchanged.
+        """
+        if lifetime == "1h":
+            return CachedPrefix(SECONDS["1h"], tokens)
+        left = int(self.seconds - passed)
+        is_kept = self.tokens and left > SECONDS["5m"] and not is_changed
+        return CachedPrefix(left, self.tokens) if is_kept else CachedPrefix()
 
 
 def choose_lifetime(
-    view: View, size: int, added: int, rates: Rates | None, pauses: Collection[int]
+    view: View, added: int, unkept: int, rates: Rates | None, pauses: Collection[int]
 ) -> Lifetime:
-    """Return the cheaper lifetime for a request of `size` tokens, of which `added` are written.
+    """Return the cheaper lifetime for a request that writes `added` tokens.
 
-    `pauses` are those before turns, in seconds. A pause follows only the last call of a turn; which
-    call that is, is not known, so every call is the last one with the same probability.
+    `unkept` tokens of it, those included, are not kept for an hour yet. `pauses` are those before
+    turns, in seconds. A pause follows only the last call of a turn; which call that is, is unknown.
     """
     if rates is None or rates.cache_write_1h <= rates.cache_write:
         return "5m"
     between = sum(SECONDS["5m"] <= pause < SECONDS["1h"] for pause in pauses)
     percent = (between * 100 + _USUAL * _WEIGHT) // (len(pauses) + _WEIGHT)
     made = view.learn("turns", _Turns, _Turns.read)
-    saved = percent * made.prompts * size * (rates.cache_write - rates.cache_read)
-    calls = made.answers + _CALLS
-    costs = 100 * calls * added * (rates.cache_write_1h - rates.cache_write)
-    return "1h" if saved > _MARGIN * costs else "5m"
+    # With n calls of `added` tokens between two payments, a call risks (n - 1) / 2 of them on
+    # average. So n is enough from n (n + 1) = 2 * price / (probability * loss) on.
+    risk = percent * made.prompts * (rates.cache_write - rates.cache_read)
+    price = 100 * (made.answers + _CALLS) * (rates.cache_write_1h - rates.cache_write)
+    return "1h" if risk * unkept * (unkept + added) > 2 * price * added * added else "5m"
 
 
 class _Turns:

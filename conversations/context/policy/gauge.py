@@ -132,6 +132,11 @@ def measure_context(
     return Gauge(tokens, source, window, room=room, permille=permille)
 
 
+def is_edited(view: View, report: Report | None) -> bool:
+    """Return whether the view was changed since the reported call, not only appended to."""
+    return report is None or report.edits != view.edits
+
+
 def _permille(report: Report) -> int:
     """Return reported tokens per thousand estimated ones in this conversation, bounded."""
     estimated = report.view_tokens + report.overhead

@@ -28,6 +28,7 @@ from conversations.context.steps.protocol import (
     SummaryWanted,
 )
 from conversations.context.view import wire
+from conversations.context.view.cache_breakpoints import Lifetime
 from conversations.context.view.cost_decision import Rates
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import Message, View
@@ -64,6 +65,8 @@ class NextCall:
     summary_input: int = 0
     is_refused: bool = False
     is_certain: bool = True
+    #: How long the API will keep what the request adds to its cache.
+    lifetime: Lifetime = "5m"
 
     @property
     def action(self) -> Action:
@@ -168,6 +171,7 @@ class _DryRun:
             max(0, done.gauge.seen - behind),
             self.summary_input,
             is_certain=self.is_certain,
+            lifetime=done.lifetime,
         )
 
 

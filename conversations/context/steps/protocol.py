@@ -40,8 +40,10 @@ class Situation:
     summary_rates: Rates | None = None
     #: Seconds since the last call on this view; None: unknown, so the cache may be warm.
     cache_age: int | None = None
-    #: Seconds for which the API keeps what the last call cached.
+    #: Seconds after the last call for which the API keeps most of what it read and wrote.
     cache_lifetime: int = SECONDS["5m"]
+    #: Tokens at the beginning of the last request that are kept for an hour; 0: none.
+    hour_tokens: int = 0
     #: Seconds between the last turns of this conversation.
     pauses: tuple[int, ...] = ()
     #: Calls that this conversation has made for its answers, and how long conversations continue.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 
-from conversations.context.policy.gauge import Gauge, Report, measure_context
+from conversations.context.policy.gauge import Gauge, Report, is_edited, measure_context
 from conversations.context.policy.policy import Policy
 from conversations.context.policy.scaling import scale_policy
 from conversations.context.steps import api_clearing
@@ -86,12 +86,15 @@ class WorkingView:
         return measure_context(self.view, known.overhead, self.report, known.window, self.aim)
 
     @property
-    def added(self) -> int:
-        """Tokens that a request of this view would write to the prompt cache."""
-        gauge = self.gauge
-        if self.situation.is_cold:
-            return gauge.tokens
-        return count_added(self.stored, self.view) * gauge.permille // 1000
+    def written(self) -> tuple[int, int]:
+        """Tokens that a request of this view writes to the prompt cache, and those of it that are
+        not kept for an hour yet, if the request does not pay for that."""
+        gauge, known = self.gauge, self.situation
+        if known.is_cold:
+            return gauge.tokens, gauge.tokens
+        added = min(gauge.tokens, count_added(self.stored, self.view) * gauge.permille // 1000)
+        is_changed = is_edited(self.view, known.report)
+        return added, max(added, gauge.tokens - (0 if is_changed else known.hour_tokens))
 
     @property
     def clearing(self) -> tuple[Clearing | None, Cleared]:
