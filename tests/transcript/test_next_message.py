@@ -39,9 +39,9 @@ def foreseen(conversation: Conversation) -> NextMessage:
     return found
 
 
-def at_price(reads: int, writes: int, output: int, kind: str = "cache_write_5m") -> int:
+def at_price(reads: int, writes: int, output: int) -> int:
     prices = load_price_list(stored_turns.MODEL, timezone.now())
-    counts = {"cache_read": reads, kind: writes, "output": output}
+    counts = {"cache_read": reads, "cache_write_5m": writes, "output": output}
     return -(-sum(prices.rate(name, reads + writes) * n for name, n in counts.items()) // 1_000_000)
 
 
