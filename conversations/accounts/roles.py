@@ -89,14 +89,22 @@ FIGURES = Right(
         "attachment", "pin", "erasure", "erasureproof",
     ),
 )  # fmt: skip
+RETENTION = Right(
+    "set after how many days chats go",
+    (*_list_permissions(ALL, "retentionrule"), *_list_permissions(["view"], "legalhold")),
+)
+HOLDS = Right(
+    "place and release legal holds, with a reason",
+    _list_permissions(["view", "add"], "legalhold", "holdrelease"),
+)
 RECORD = Right("see who read and changed what", _list_permissions(["view"], "admin.logentry"))
 READING = Right("read what people wrote, each reading on record with a reason", (CONTENT,))
-RIGHTS = (PEOPLE, ACCOUNTS, SPENDING, BUDGETS, MODELS, FIGURES, RECORD, READING)
+RIGHTS = (PEOPLE, ACCOUNTS, SPENDING, BUDGETS, MODELS, FIGURES, RETENTION, HOLDS, RECORD, READING)
 ROLES = (
-    Role("Administrator", (PEOPLE, ACCOUNTS, SPENDING, MODELS, FIGURES, RECORD)),
+    Role("Administrator", (PEOPLE, ACCOUNTS, SPENDING, MODELS, FIGURES, RETENTION, RECORD)),
     Role("Budget officer", (PEOPLE, SPENDING, BUDGETS)),
     Role("Reviewer", (PEOPLE, FIGURES)),
-    Role("Auditor", (PEOPLE, FIGURES, RECORD, READING)),
+    Role("Auditor", (PEOPLE, FIGURES, HOLDS, RECORD, READING)),
     Role("Member", ()),
 )
 

@@ -24,6 +24,7 @@ from conversations.admin import (  # noqa: F401  (each registers its pages)
     mcp,
     pins,
     reading_log,
+    retention,
     second_factors,
     tool_access,
     tool_calls,
