@@ -78,8 +78,8 @@ def round_(words: str = "notes.md", *, number: int = 1, is_live: bool = False) -
         tools=(tool(words), tool(words, number=2, state="error")),
         is_live=is_live,
         tokens=1_234,
-        cost_micros=4_200,
         call_id=3,
+        seq=6 + number,
         fallback=Fallback(words, words),
     )
 
