@@ -67,7 +67,9 @@ def marker(words: str = "14 tool results shortened", *, outcome: str = "applied"
     return Marker(7, "compaction", outcome, words, 96_301, 31_020, url, can_restore=is_applied)
 
 
-def round_(words: str = "notes.md", *, number: int = 1, is_live: bool = False) -> Round:
+def round_(
+    words: str = "notes.md", *, number: int = 1, is_live: bool = False, seq: int | None = None
+) -> Round:
     text = ANSWER if words == "notes.md" else words
     return Round(
         number=number,
@@ -79,7 +81,7 @@ def round_(words: str = "notes.md", *, number: int = 1, is_live: bool = False) -
         is_live=is_live,
         tokens=1_234,
         call_id=3,
-        seq=6 + number,
+        seq=seq,
         fallback=Fallback(words, words),
     )
 
@@ -91,7 +93,10 @@ def turn(words: str = "notes.md", *, number: int = 1, state: str = "done") -> Tu
         id="t",
         prompt_html=render_plain(words),
         files=(),
-        rounds=(round_(words), round_(words, number=2, is_live=is_live)),
+        rounds=(
+            round_(words),
+            round_(words, number=2, is_live=is_live, seq=100 + number),
+        ),
         state=state,
         is_live=is_live,
         chip="" if state == "done" else words,
