@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
+from conversations.budgets.prices import load_price_list
 from conversations.context.policy.policy import PRESETS
 from conversations.lab.call_times import schedule_calls
 from conversations.lab.records import read_record
@@ -194,7 +196,9 @@ def test_the_command_says_what_the_lab_says(talk: str) -> None:
     _, out, _ = run("simulate", talk, *words)
     told = json.loads(out)["totals"][0]
     one = read_record(json.loads(line(reading(20))))
-    found = simulate_record(one, world("off", window=1_000_000, recall_tools=RECALL))
+    prices = load_price_list("claude-sonnet-5-5", timezone.now())
+    off = world("off", window=1_000_000, recall_tools=RECALL, prices=prices)
+    found = simulate_record(one, off)
     assert told["cost_micros"] == found.total_cost
     assert told["peak_input_tokens"] == found.peak
 
