@@ -67,4 +67,5 @@ def _refuse(request: HttpRequest, why: str, status: int = 410) -> HttpResponse:
         "withdrawn": _("This invitation was withdrawn. Ask whoever sent it for a new one."),
         "email_taken": _("An account has the address of this invitation already. Log in to it."),
     }
-    return render(request, "registration/refused.html", {"words": words[why]}, status=status)
+    context = {"heading": _("No account was made"), "words": words[why]}
+    return render(request, "registration/refused.html", context, status=status)
