@@ -162,7 +162,7 @@ def read_signs(text: str) -> Iterator[str]:
     if _BRAILLE.search(text):
         yield _BRAILLE.sub(lambda match: _read_cells(match[0]), text)
     for run in _SIGNALS.findall(text):
-        words = re.split(r"\s*[/|]\s*", run)
+        words = re.split("[/|]", run)
         yield " ".join("".join(_MORSE.get(each, "") for each in word.split()) for word in words)
     for match in _SPELLING.finditer(text):
         names = re.findall(r"[a-z]+", match[0].casefold().replace("x-ray", "xray"))

@@ -166,7 +166,7 @@ def test_it_serves_the_login_and_says_where(running: Served) -> None:
     assert status == 200
     assert "Built-in emulator" in text
     assert headers["server"] == "agentweb"
-    assert f"agentweb is running at {running.url}/" in running.log.read_text()
+    until(lambda: f"agentweb is running at {running.url}/" in running.log.read_text())
 
 
 @embedded
