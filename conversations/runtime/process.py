@@ -57,8 +57,12 @@ class Process:
         pulse.start()
         await relay.start(_receive)
         if runs_turns:
-            await asyncio.to_thread(start_call_server)
-            await supervisor.start(is_alone=connection.vendor == "sqlite")
+            # Beside each other: what a person sends before a dead process' turn is taken over is
+            # queued behind it, and waits for them where that turn can only be ended.
+            await asyncio.gather(
+                asyncio.to_thread(start_call_server),
+                supervisor.start(is_alone=connection.vendor == "sqlite"),
+            )
         self._sweeper = asyncio.create_task(self._sweep_regularly(), name="sweeper")
 
     async def drain(self) -> None:
