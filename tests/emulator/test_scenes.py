@@ -38,6 +38,8 @@ def test_markdown_on_request_has_a_heading_a_list_code_and_a_table(ask: Any) -> 
     [
         ("list files", [("list_files", {})]),
         ("Please list the files in notes/2026", [("list_files", {"path": "notes/2026"})]),
+        ("List the files in my workspace", [("list_files", {})]),
+        ("list files in the folder notes", [("list_files", {"path": "notes"})]),
         ("read notes.txt", [("read_file", {"path": "notes.txt"})]),
         (
             "read `a/b.md` and read c.txt",
@@ -49,6 +51,22 @@ def test_markdown_on_request_has_a_heading_a_list_code_and_a_table(ask: Any) -> 
         ),
         ("fetch https://a.example/x?y=1.", [("fetch_url", {"url": "https://a.example/x?y=1"})]),
         ("what time is it in Europe/Berlin?", [("current_time", {"zone": "Europe/Berlin"})]),
+        ("What time is it in Tokyo?", [("current_time", {"zone": "Asia/Tokyo"})]),
+        ("what time is it in New York?", [("current_time", {"zone": "America/New_York"})]),
+        ("what time is it in Nowhere?", [("current_time", {})]),
+        (
+            "Write a file ideas.md with three ideas for a walk",
+            [
+                (
+                    "write_file",
+                    {
+                        "path": "ideas.md",
+                        "content": "1. Idea 1 for a walk\n2. Idea 2 for a walk\n"
+                        "3. Idea 3 for a walk\n",
+                    },
+                )
+            ],
+        ),
         (
             "recall toolu_01AbC matching day rate",
             [("recall", {"id": "toolu_01AbC", "matching": "day rate"})],

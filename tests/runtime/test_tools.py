@@ -24,6 +24,7 @@ from conversations.db import run_db
 from conversations.live import turn_stream
 from conversations.models import Draft, Message, ToolCall, Turn
 from conversations.toolbox.tool_access import switch_tools
+from conversations.web.chat import EXAMPLES
 from tests.support.open_pages import opened, shown
 from tests.support.running_turns import answer_text, ended, is_valid, queue, run, supervising
 from tests.tools.examples import add_example
@@ -104,6 +105,14 @@ def results(turn: Turn) -> list[dict[str, Any]]:
     row = Message.objects.get(turn=turn, kind="results")
     found: list[dict[str, Any]] = wire.decode(row.content)
     return found
+
+
+@pytest.mark.parametrize("text", [str(text) for text in EXAMPLES])
+async def test_each_suggested_first_message_succeeds(text: str) -> None:
+    async with supervising() as supervisor:
+        turn = await run(supervisor, text)
+    assert turn.state == "done"
+    assert [block.get("is_error", False) for block in await run_db(results, turn)] == [False]
 
 
 async def test_many_calls_are_answered_in_order_whatever_some_of_them_do(

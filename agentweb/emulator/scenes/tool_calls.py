@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
+from zoneinfo import available_timezones
 
 from agentweb.emulator import json_codec
 from agentweb.emulator.scenes.scene import Reply, ToolUse, call, say
@@ -14,19 +16,24 @@ _UNKNOWN = re.compile(r"\bcall (?:an? )?unknown tool\b", re.IGNORECASE)
 _CALL = re.compile(
     r"\bcall (?:the )?tool `?([\w-]+)`?(?:\s+with\s+(\{.*\}))?", re.IGNORECASE | re.DOTALL
 )
-_LIST = re.compile(r"\blist (?:the |all |my )*files\b(?: in `?([\w./-]+)`?)?", re.IGNORECASE)
+_LIST = re.compile(
+    r"\blist (?:the |all |my )*files\b"
+    r"(?: in (?!(?:my |the )?workspace\b)(?:my |the )?(?:folder )?`?([\w./-]+)`?)?",
+    re.IGNORECASE,
+)
 _READ = re.compile(
     r"\bread (?:the )?(?:file )?`?([\w./-]*\w\.\w+|[\w-]+/[\w./-]+)`?", re.IGNORECASE
 )
 _WRITE = re.compile(
-    r"\bwrite (?:to )?(?:the )?(?:file )?`?([\w./-]+\.\w+)`?(?:\s*(?:with(?: content)?|:)\s*(.+))?",
+    r"\bwrite (?:to )?(?:the |a )?(?:file )?`?([\w./-]+\.\w+)`?(?:\s*(?:with(?: content)?|:)\s*(.+))?",
     re.IGNORECASE | re.DOTALL,
 )
+_IDEAS = re.compile(r"three ideas (.+)", re.IGNORECASE)
 _FETCH = re.compile(
     r"\b(?:fetch|open|load|get)\b[^\n]{0,40}?(https?://[^\s<>\"')\]]+)", re.IGNORECASE
 )
 _TIME = re.compile(r"\bwhat(?:'s| is)? (?:the )?time\b|\bcurrent time\b", re.IGNORECASE)
-_ZONE = re.compile(r"\b(?:in|for) ([A-Z][A-Za-z]+/[A-Z][A-Za-z_]+)")
+_PLACE = re.compile(r"\b(?:in|for) ([A-Z][A-Za-z]+(?:[/ _][A-Z][A-Za-z]+)*)")
 _RECALL = re.compile(r"\brecall\b\W*(toolu_[\w-]+)(?:.*?\bmatching\b\W*([\w .-]+))?", re.IGNORECASE)
 
 
@@ -97,6 +104,9 @@ def _write(words: str) -> list[ToolUse]:
     if not found:
         return []
     content = (found[2] or "Written by the emulator.").strip().strip('"“”')
+    ideas = _IDEAS.fullmatch(content)
+    if ideas:
+        content = "\n".join(f"{n}. Idea {n} {ideas[1]}" for n in (1, 2, 3))
     return [ToolUse("write_file", {"path": found[1], "content": f"{content}\n"})]
 
 
@@ -112,8 +122,15 @@ def _read(words: str) -> list[ToolUse]:
 def _time(words: str) -> list[ToolUse]:
     if not _TIME.search(words):
         return []
-    zone = _ZONE.search(words)
-    return [ToolUse("current_time", {"zone": zone[1]} if zone else {})]
+    place = _PLACE.search(words)
+    zone = _zones().get(place[1].replace(" ", "_").rpartition("/")[2]) if place else None
+    return [ToolUse("current_time", {"zone": zone} if zone else {})]
+
+
+@cache
+def _zones() -> dict[str, str]:
+    """Return the time zones by the city that each is named after."""
+    return {zone.rpartition("/")[2]: zone for zone in sorted(available_timezones())}
 
 
 _WANTED: tuple[Callable[[str], list[ToolUse]], ...] = (
