@@ -25,7 +25,8 @@ _READ = re.compile(
     r"\bread (?:the )?(?:file )?`?([\w./-]*\w\.\w+|[\w-]+/[\w./-]+)`?", re.IGNORECASE
 )
 _WRITE = re.compile(
-    r"\bwrite (?:to )?(?:the |a )?(?:file )?`?([\w./-]+\.\w+)`?(?:\s*(?:with(?: content)?|:)\s*(.+))?",
+    r"\bwrite (?:to )?(?:the |a )?(?:file )?`?([\w./-]+\.\w+)`?"
+    r"(?:\s*(?:with(?: content)?|:)\s*(.+))?",
     re.IGNORECASE | re.DOTALL,
 )
 _IDEAS = re.compile(r"three ideas (.+)", re.IGNORECASE)
