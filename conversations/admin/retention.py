@@ -9,17 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.forms import ModelForm
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
 
 from conversations.admin.base import Choosing, ReadOnly, ShownLookups, link_row
 from conversations.library.retention import Preview, preview_rules
-from conversations.log.legal_holds import place_hold, release_hold
+from conversations.log.legal_holds import HoldError, place_hold, release_hold
 from conversations.models import HoldRelease, LegalHold, RetentionRule, User
 
 if TYPE_CHECKING:
@@ -79,7 +80,10 @@ class HoldForm(_HoldForm):
     chat = forms.UUIDField(
         required=False,
         label="Chat",
-        help_text="The id of one chat, from its page here. Leave blank for every chat.",
+        help_text=(
+            "The id of one chat, from its page here. Leave blank for every chat, the files and"
+            " the mail accounts."
+        ),
     )
 
     class Meta:
@@ -99,6 +103,14 @@ class AddedOnly(ReadOnly):
     """Rows that are added here by a service and never changed."""
 
     added: tuple[str, ...]
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Show the page, or take the form; another may have been faster, and then the list says."""
+        try:
+            return super().changeform_view(request, *args, **kwargs)
+        except HoldError as error:
+            messages.error(request, error.text)
+            return redirect(f"admin:conversations_{self.opts.model_name}_changelist")
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super(ReadOnly, self).has_add_permission(request)

@@ -28,6 +28,7 @@ from conversations.context.view.view import Message as ViewMessage
 from conversations.db import transact
 from conversations.files.file_texts import clean_display_name, explain_media_error
 from conversations.log.erase_functions import erase_texts
+from conversations.log.legal_holds import is_owner_held
 from conversations.log.named_texts import expand_attachments
 from conversations.log.texts import lock_texts_exclusively, store_blob
 from conversations.models import ApiModel, Attachment, Conversation, User
@@ -207,7 +208,7 @@ def store_imported_files(*, conversation: Conversation, content: str) -> str:
 
 
 def drop_attachment(*, attachment: Attachment) -> bool:
-    """Remove an unsent file; a sent one is part of its conversation."""
+    """Remove an unsent file; a sent one is part of its conversation, a held one stays."""
     return _drop_waiting(Attachment.objects.filter(pk=attachment.pk)) > 0
 
 
@@ -219,15 +220,18 @@ def drop_unsent(*, owner_id: int) -> int:
 def sweep_unsent(*, now: datetime | None = None) -> int:
     """Remove the files that have waited too long; return how many."""
     before = (now or timezone.now()) - UNSENT_FOR
-    rows = Attachment.objects.filter(conversation=None, created_at__lt=before)
+    rows = Attachment.objects.filter(~is_owner_held(), conversation=None, created_at__lt=before)
     keys = list(rows.order_by("created_at").values_list("pk", flat=True)[:MOST_SWEPT])
     return _drop_waiting(Attachment.objects.filter(pk__in=keys)) if keys else 0
 
 
 def _drop_waiting(rows: QuerySet[Attachment]) -> int:
     with transaction.atomic():
+        owners = User.objects.select_for_update(no_key=True).filter(pk__in=rows.values("owner"))
+        list(owners.order_by("pk").only("pk"))
         # A file that is being sent is locked, so it is skipped.
-        waiting = rows.filter(conversation=None).select_for_update(skip_locked=True)
+        waiting = rows.filter(~is_owner_held(), conversation=None)
+        waiting = waiting.select_for_update(skip_locked=True)
         facts = dict(waiting.values_list("pk", "data_id"))
         lock_texts_exclusively()
         Attachment.objects.filter(pk__in=facts).delete()

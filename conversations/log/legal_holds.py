@@ -1,11 +1,13 @@
-"""Legal holds: chats that nobody erases or moves to the trash while a hold is open.
+"""Legal holds: what nobody erases or moves to the trash while a hold is open.
 
 A hold is of a person, which covers every chat of theirs, later ones included, or of one chat. It is
 asked for wherever a chat goes: by a rule, by its owner, by a command. An erasure looks for holds
 once more under the lock that placing one needs, so it never overtakes a hold; moving to the trash
 may, and then the chat is held in the trash. A hold covers what a chat consists of, its attached
-files included; it does not cover the workspace, where the agent overwrites files, nor mail
-accounts, which are passwords.
+files included. One of a person also covers files that were not sent, mail accounts, and the
+workspace: there what is replaced or deleted goes to the trash of files, from which nothing is
+discarded, not even for room. Whoever discards any of it has locked the person's row, as placing
+such a hold does.
 
 Who is held is told so, without the reason, on the page of their data: a deletion that is silently
 not done would be a lie, and the refusal tells as much.
@@ -19,7 +21,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from conversations.db import transact
 from conversations.log.chain import append_row, lock_site_chain
-from conversations.models import Conversation, HoldRelease, LegalHold
+from conversations.models import Conversation, HoldRelease, LegalHold, User
 
 MOST_CHARS = 500
 
@@ -47,6 +49,11 @@ def list_held(owner_id: int) -> QuerySet[Conversation]:
     return Conversation.objects.filter(is_held(), owner_id=owner_id)
 
 
+def is_owner_held() -> Exists:
+    """Return the condition on rows with an owner that a hold is open on this person as such."""
+    return Exists(list_open_holds().filter(conversation=None, owner_id=OuterRef("owner_id")))
+
+
 def is_person_held(owner_id: int) -> bool:
     """Return whether a hold is open on a person as such."""
     return list_open_holds().filter(owner_id=owner_id, conversation=None).exists()
@@ -56,7 +63,7 @@ def is_person_held(owner_id: int) -> bool:
 def place_hold(
     *, actor_id: int, reason: str, owner_id: int | None = None, public_id: UUID | None = None
 ) -> LegalHold:
-    """Hold a person's chats or, by `public_id`, one chat; raises HoldError."""
+    """Hold what a person has or, by `public_id`, one chat; raises HoldError."""
     reason = _clean(reason)
     if public_id is not None:
         rows = Conversation.objects.select_for_update().filter(public_id=public_id)
@@ -66,6 +73,8 @@ def place_hold(
         owner_id = row.owner_id
     if owner_id is None:
         raise HoldError("empty", "Choose a person or a chat.")
+    if public_id is None:
+        User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)
     hold = LegalHold(owner_id=owner_id, conversation=public_id, reason=reason, actor_id=actor_id)
     append_row(hold, lock_site_chain())
     return hold

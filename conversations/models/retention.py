@@ -67,7 +67,7 @@ class RetentionRule(models.Model):
 
 
 class LegalHold(Chained):
-    """Nothing of a person, or of one chat of theirs, is erased or moved to the trash."""
+    """Nothing of a person, or of one chat of theirs, is erased; log/legal_holds.py."""
 
     owner = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="legal_holds"

@@ -15,6 +15,7 @@ from django.utils import timezone
 from conversations.conf import conf
 from conversations.db import transact
 from conversations.log.contents import read_contents
+from conversations.log.legal_holds import is_owner_held, is_person_held
 from conversations.models import Conversation, MailAccount, User
 from conversations.toolbox.secrets import SecretUnreadable, seal, unseal
 from tools.mail.accounts import Account, Auth, Provider, Security, Server
@@ -23,7 +24,7 @@ MOST_ACCOUNTS = 10
 
 
 class AccountRefused(Exception):
-    """The account is refused: the name is taken, or there are too many accounts."""
+    """The account is refused: the name is taken, there are too many accounts, or it is held."""
 
     code = "mail_account_refused"
 
@@ -67,15 +68,19 @@ def change_mail_account(*, owner_id: int, public_id: UUID, account: Account) -> 
 
 @transact
 def remove_mail_account(*, owner_id: int, public_id: UUID) -> bool:
-    """Delete an account and its secret; return whether it existed."""
+    """Delete an account and its secret; return whether it existed. Raises AccountRefused."""
+    User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)
+    if is_person_held(owner_id):
+        raise AccountRefused("You are under a legal hold: the account stays until it is released.")
     count, _ = MailAccount.objects.filter(owner_id=owner_id, public_id=public_id).delete()
     return count > 0
 
 
 @transact
 def remove_mail_accounts(*, owner_id: int) -> None:
-    """Delete all accounts of a person, as part of erasing their data."""
-    MailAccount.objects.filter(owner_id=owner_id).delete()
+    """Delete all accounts of a person who is not held, as part of erasing their data."""
+    User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)
+    MailAccount.objects.filter(~is_owner_held(), owner_id=owner_id).delete()
 
 
 @transact

@@ -82,8 +82,12 @@ def change(request: HttpRequest, account_id: UUID) -> HttpResponse:
 @require_POST
 def remove(request: HttpRequest, account_id: UUID) -> HttpResponse:
     """Delete an account and its secret."""
-    if not remove_mail_account(owner_id=require_user(request).pk, public_id=account_id):
-        raise Http404("no such account")
+    try:
+        if not remove_mail_account(owner_id=require_user(request).pk, public_id=account_id):
+            raise Http404("no such account")
+    except AccountRefused as error:
+        add_notice(request, str(error))
+        return redirect("mail_settings")
     add_notice(request, _("The account was removed, and its password erased."))
     return redirect("mail_settings")
 

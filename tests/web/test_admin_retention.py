@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from conversations.admin import retention
+from conversations.log.legal_holds import place_hold, release_hold
 from conversations.models import Conversation, HoldRelease, LegalHold, RetentionRule, User
-from tests.support import stored_turns
+from tests.support import people_and_turns, stored_turns
 from tests.web.pages import client_of
 
 pytestmark = pytest.mark.django_db
 
 
 def staff(role: str) -> Client:
-    user = User.objects.create(username=role.lower(), is_staff=True)
+    name = f"{role.lower()}{User.objects.count()}"
+    user = User.objects.create(username=name, is_staff=True)
     user.groups.add(Group.objects.get(name=role))
     return client_of(user)
 
@@ -66,7 +71,7 @@ def test_a_hold_is_placed_and_released_with_reasons_and_never_changed() -> None:
     assert not LegalHold.objects.exists()
     assert client.post(add, given | {"owner": mine.owner_id}).status_code == 302
     hold = LegalHold.objects.get()
-    assert (hold.conversation, hold.actor.username) == (mine.public_id, "auditor")
+    assert (hold.conversation, hold.actor.username) == (mine.public_id, "auditor1")
     change = reverse("admin:conversations_legalhold_change", args=[hold.pk])
     assert client.post(change, given).status_code == 403
     assert "Case 4711" in text(client.get(change))
@@ -88,3 +93,27 @@ def test_an_administrator_sees_holds_and_places_none() -> None:
     assert client.get(reverse("admin:conversations_legalhold_changelist")).status_code == 200
     for name in ("legalhold", "holdrelease"):
         assert client.get(reverse(f"admin:conversations_{name}_add")).status_code == 403
+
+
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="one writer at a time")
+@pytest.mark.django_db(transaction=True)
+def test_of_two_releases_at_one_moment_one_is_told_that_it_was_too_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clients, ada = [staff("Auditor") for _ in range(2)], User.objects.create(username="ada")
+    hold = place_hold(actor_id=ada.pk, reason="Case 4711", owner_id=ada.pk)
+    url, both = reverse("admin:conversations_holdrelease_add"), threading.Barrier(2)
+
+    def release_together(**given: Any) -> HoldRelease:
+        # Both forms have been found valid.
+        both.wait(timeout=60)
+        return release_hold(**given)
+
+    monkeypatch.setattr(retention, "release_hold", release_together)
+    given = {"hold": hold.pk, "reason": "Closed"}
+    found = people_and_turns.crowd(2, lambda at: clients[at].post(url, given, follow=True))
+    assert people_and_turns.failures(found) == []
+    pages = [text(response) for response in found]
+    assert [response.status_code for response in found] == [200, 200]  # type: ignore[union-attr]
+    assert sum("This hold has been released already." in page for page in pages) == 1
+    assert HoldRelease.objects.get().hold == hold

@@ -9,6 +9,7 @@ from django.utils import timezone
 from conversations.files.workspace.index import OwnerIndex, discard_file, lock_index
 from conversations.files.workspace.sweep import sweep_gone
 from conversations.files.workspace.write import find_free_path
+from conversations.log.legal_holds import is_person_held
 from conversations.models import FileState, WorkspaceFile
 from tools.framework.clean_text import quote
 from tools.framework.errors import FileRefusedError
@@ -87,8 +88,10 @@ def _find_restore_path(taken: dict[str, WorkspaceFile], path: str) -> str:
 
 
 def empty_file_trash(*, owner_id: int) -> int:
-    """Discard everything in the trash; return how many files."""
+    """Discard everything in the trash, unless it is held; return how many files."""
     with lock_index(owner_id) as held:
+        if is_person_held(owner_id):
+            return 0
         for row in held.trash:
             discard_file(row)
     sweep_gone(owner_id=owner_id)
@@ -96,8 +99,13 @@ def empty_file_trash(*, owner_id: int) -> int:
 
 
 def clear_workspace(*, owner_id: int) -> None:
-    """Discard every file of a person and the trash; a file that is being written is refused."""
+    """Discard every file of a person and the trash, unless they are held.
+
+    A file that is being written is refused.
+    """
     with lock_index(owner_id) as held:
+        if is_person_held(owner_id):
+            return
         for row in (*held.live.values(), *held.trash):
             discard_file(row)
         for row in held.pending:

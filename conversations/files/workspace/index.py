@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from uuid import uuid4
 
 from django.db import transaction
 from django.utils import timezone
 
 from conversations.conf import conf
+from conversations.log.legal_holds import is_person_held
 from conversations.models import FileState, User, WorkspaceFile
 from tools.framework.errors import QuotaError
 from tools.workspace.workspace import Quota, check_placement
@@ -45,15 +47,24 @@ class OwnerIndex:
         check_placement(self.held, path, size, room)
 
     def make_room(self, path: str, size: int) -> None:
-        """Discard the oldest files of the trash until everything is within the quota."""
+        """Discard the oldest files of the trash until everything is within the quota.
+
+        Raises ToolError where a legal hold forbids it.
+        """
         most = read_quota()
         replaced = self.live.get(path)
         kept = [*self.live.values(), *self.pending, *self.trash]
         total = sum(row.bytes for row in kept) + size - (replaced.bytes if replaced else 0)
         count = len(kept) + (replaced is None)
+        is_kept = bool(self.trash) and is_person_held(self.owner_id)
         for row in self.trash:
             if total <= most.max_bytes and count <= most.max_files:
                 return
+            if is_kept:
+                raise QuotaError(
+                    "The workspace is full, deleted files included, and none may be discarded:"
+                    " its owner is under a legal hold."
+                )
             discard_file(row)
             total, count = total - row.bytes, count - 1
 
@@ -71,6 +82,15 @@ def lock_index(owner_id: int) -> Iterator[OwnerIndex]:
             tuple(row for row in found if row.state == FileState.PENDING),
             tuple(row for row in found if row.state == FileState.TRASH),
         )
+
+
+def replace_file(row: WorkspaceFile) -> None:
+    """Discard a file that another takes the place of; under a legal hold it goes to the trash."""
+    if is_person_held(row.owner_id):
+        row.state, row.batch, row.changed_at = FileState.TRASH, uuid4(), timezone.now()
+        row.save(update_fields=["state", "batch", "changed_at"])
+    else:
+        discard_file(row)
 
 
 def discard_file(row: WorkspaceFile) -> None:

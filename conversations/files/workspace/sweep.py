@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from conversations.conf import conf
 from conversations.files.workspace.objects import drop_object
+from conversations.log.legal_holds import is_owner_held
 from conversations.models import FileState, WorkspaceFile
 
 logger = logging.getLogger("agentweb.workspace")
@@ -26,9 +27,8 @@ def sweep_workspaces(*, now: datetime | None = None) -> int:
     rows.filter(state=FileState.PENDING, changed_at__lt=now - LONGEST_WRITE).update(
         state=FileState.GONE
     )
-    rows.filter(state=FileState.TRASH, changed_at__lt=now - timedelta(conf.trash_days)).update(
-        state=FileState.GONE
-    )
+    old = rows.filter(state=FileState.TRASH, changed_at__lt=now - timedelta(conf.trash_days))
+    old.filter(~is_owner_held()).update(state=FileState.GONE)
     return sweep_gone()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils import timezone
 
-from conversations.files.workspace.index import discard_file, lock_index
+from conversations.files.workspace.index import discard_file, lock_index, replace_file
 from conversations.files.workspace.objects import make_object_name, put_object
 from conversations.files.workspace.sweep import sweep_gone
 from conversations.models import FileState, WorkspaceFile
@@ -80,7 +80,7 @@ def _publish_file(row: WorkspaceFile, over: str | None, is_numbered: bool) -> bo
         _demand_unchanged(old, row.path, over)
         check_free_name(held.held, row.path)
         if old is not None:
-            discard_file(old)
+            replace_file(old)
         row.state, row.changed_at = FileState.LIVE, timezone.now()
         row.save(update_fields=["state", "path", "changed_at"])
         return old is None

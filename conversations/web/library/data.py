@@ -14,7 +14,7 @@ from conversations.library.conversations import delete_everything
 from conversations.library.erase import erase_due_conversations
 from conversations.library.retention import find_limits
 from conversations.library.sidebar import count_conversations
-from conversations.log.legal_holds import list_held
+from conversations.log.legal_holds import is_person_held, list_held
 from conversations.runtime import dispatch
 from conversations.runtime.adapters import workspace_for
 from conversations.toolbox.mail_accounts import remove_mail_accounts
@@ -38,6 +38,7 @@ def render_data_page(
         "trash_days": conf.trash_days,
         "limits": find_limits(user),
         "held": list_held(user.pk).count(),
+        "is_held": is_person_held(user.pk),
     }
     return render(request, "conversations/data.html", context | (extra or {}), status=status)
 
@@ -57,12 +58,16 @@ def delete(request: HttpRequest) -> HttpResponse:
     drop_unsent(owner_id=user.pk)
     workspace_for(user.pk).clear()
     remove_mail_accounts(owner_id=user.pk)
-    held = list_held(user.pk).count()
+    held, is_held = list_held(user.pk).count(), is_person_held(user.pk)
     if count_conversations(user).trash > held:
         notice = _("Your data was erased; what is still answering follows in a moment.")
     else:
         notice = _("Your data was erased.")
-    if held:
+    if is_held:
+        notice += (
+            " " + _("What is under a legal hold stays: %d chats, files, mail accounts.") % held
+        )
+    elif held:
         notice += " " + _("Chats under a legal hold stay: %d.") % held
     add_notice(request, notice)
     return redirect("data")

@@ -21,6 +21,7 @@ from conversations.context.tokens.media import MOST_BYTES, TEXT
 from conversations.files import attachment_display, attachments
 from conversations.files.attachments import AttachmentError
 from conversations.files.file_texts import format_megabytes
+from conversations.log.legal_holds import is_person_held
 from conversations.web.page_shell import add_notice, build_page_context
 from conversations.web.responses import require_user
 
@@ -108,6 +109,8 @@ def remove(request: HttpRequest, file_id: UUID) -> HttpResponse:
         return HttpResponse(status=204 if is_gone else 409)
     if is_gone:
         add_notice(request, _("The file was removed."))
-    else:
+    elif found.conversation_id or not is_person_held(found.owner_id):
         add_notice(request, _("This file was sent; it goes with its chat."))
+    else:
+        add_notice(request, _("You are under a legal hold: the file stays until it is released."))
     return redirect("files")

@@ -24,6 +24,7 @@ from conversations.conf import conf
 from conversations.files import workspace
 from conversations.files.file_texts import clean_display_name
 from conversations.files.workspace import browse
+from conversations.log.legal_holds import is_person_held
 from conversations.web.library.files import CAREFUL
 from conversations.web.page_shell import add_notice, build_page_context
 from conversations.web.responses import require_user
@@ -215,8 +216,14 @@ def restore(request: HttpRequest, batch: UUID) -> HttpResponse:
 @require_POST
 def empty(request: HttpRequest) -> HttpResponse:
     """Erase the trash of files."""
-    workspace.empty_file_trash(owner_id=require_user(request).pk)
-    add_notice(request, _("The deleted files were erased."))
+    owner_id = require_user(request).pk
+    if is_person_held(owner_id):
+        add_notice(
+            request, _("You are under a legal hold: deleted files stay until it is released.")
+        )
+    else:
+        workspace.empty_file_trash(owner_id=owner_id)
+        add_notice(request, _("The deleted files were erased."))
     return redirect("workspace")
 
 
