@@ -48,7 +48,7 @@ BLOCK = re.compile(
     r"|figure|footer|form|h[1-6]|head|header|hr|html|legend|li|link|main|meta|nav|ol|optgroup"
     r"|option|p|pre|section|summary|table|tbody|td|tfoot|th|thead|title|tr|ul)\b"
 )
-BINARY = {".gz", ".png", ".ico", ".woff2", ".pdf", ".mo"}
+BINARY = {".gz", ".png", ".ico", ".woff2", ".pdf", ".pptx", ".mo"}
 
 
 @cache

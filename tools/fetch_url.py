@@ -58,8 +58,8 @@ async def fetch_url(
     start: Annotated[int, "first character of its text to show, to read on in a long page"] = 0,
     length: Annotated[int, "most characters to show; 0: all"] = 0,
 ) -> ToolResult:
-    """Fetch a web page or document (HTML, PDF, DOCX, XLSX, CSV, JSON, text) and return its readable
-    text, with links and tables."""
+    """Fetch a web page or document (HTML, PDF, DOCX, XLSX, PPTX, CSV, JSON, text) and return its
+    readable text, with links and tables."""
     if start < 0 or length < 0:
         raise InputError("start and length must be 0 or more.")
     reading, copy = await _read_page(context, url, is_continued=start > 0)

@@ -23,7 +23,9 @@ async def read_file(
     offset: Annotated[int, "lines to skip from the start"] = 0,
     limit: Annotated[int, "most lines to return; 0 for all that fit"] = 0,
     part: Annotated[
-        str, "pages of a PDF (3 or 2-5), or a sheet or range of a workbook (Rates or Rates!A1:D20)"
+        str,
+        "pages of a PDF or slides of a PPTX (3 or 2-5), or a sheet or range of a workbook (Rates or"
+        " Rates!A1:D20)",
     ] = "",
     source: Annotated[
         bool,
@@ -31,7 +33,7 @@ async def read_file(
     ] = False,
 ) -> ToolResult:
     """Read a file from the user's workspace, whole or a range of its lines: text, HTML, tables
-    (CSV, XLSX), PDF and DOCX, each as readable text."""
+    (CSV, XLSX), PDF, DOCX, PPTX and mails (EML), each as readable text."""
     if offset < 0 or limit < 0:
         raise InputError("offset and limit must be 0 or more.")
     data = await asyncio.to_thread(context.workspace.read, path)

@@ -42,7 +42,7 @@ LONGEST_LINE = 300
 AROUND = 120
 #: Characters of a glob for names.
 MOST_NAMES = 200
-DOCUMENTS = (".pdf", ".docx", ".xlsx", ".xlsm", ".docm")
+DOCUMENTS = (".pdf", ".docx", ".xlsx", ".pptx", ".xlsm", ".docm", ".pptm")
 
 
 @tool(icon="find", effect="read", results="head_tail", timeout=90, origin="workspace")

@@ -1,4 +1,4 @@
-"""The text of a document: PDF, DOCX, XLSX, CSV as tables, HTML, plain text.
+"""The text of a document: PDF, DOCX, XLSX, PPTX, CSV as tables, HTML, mail, plain text.
 
 Every kind is read in a process of its own with limits on memory, time and files, without network
 and with an empty environment (`tools/isolation`). Not in a thread: these readers run on foreign
@@ -28,7 +28,7 @@ def extract_text(
     """Return the text of a document as Markdown; blocking, so call it in a thread.
 
     `name` is a file name, path or address, for its ending and for messages. `part` is a page or
-    pages of a PDF ("3", "2-5"), or a sheet or range of a workbook ("Prices", "Prices!A1:D20").
+    pages of a PDF or slides ("3", "2-5"), or a sheet or range of a workbook ("Prices!A1:D20").
     `person` is the id of whom it is done for: everybody has a share of what runs at a time.
     Raises FileRefusedError for what cannot or may not be read, InputError for an unknown part.
     """

@@ -31,7 +31,10 @@ def read_document(data: bytes, name: str, content_type: str, part: str) -> str:
     """Return the text of a document; arguments and errors are those of `extract_text`."""
     kind = detect_kind(data, name, content_type)
     if part and kind not in WITH_PARTS:
-        raise InputError("part is for the pages of a PDF or the sheets of a workbook.")
+        raise InputError(
+            "part is for the pages of a PDF, the sheets of a workbook or the slides of a"
+            " presentation."
+        )
     match kind:
         case "pdf" | "office":
             return _join_parts(_read_parts(data, kind, name, part))
@@ -39,10 +42,25 @@ def read_document(data: bytes, name: str, content_type: str, part: str) -> str:
             return csv_to_markdown(data, name)
         case "html":
             return html_to_markdown(decode_bytes(data, content_type), name)
+        case "mail":
+            return _read_mail(data)
         case "text":
             return decode_text_file(data, name)
         case _:
             assert_never(kind)
+
+
+def _read_mail(data: bytes) -> str:
+    from tools.mail.message import parse_message
+
+    mail = parse_message(data, len(data))
+    lines = [f"[{note}]" for note in mail.notes]
+    lines += [f"{name}: {value}" for name, value in mail.fields.items() if value]
+    lines += [
+        f"Attachment {each.number}: {each.name} ({each.content_type}, {each.size:,} bytes)"
+        for each in mail.attachments
+    ]
+    return "\n".join([*lines, "", mail.text])
 
 
 def read_source(data: bytes, name: str) -> str:

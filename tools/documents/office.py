@@ -8,8 +8,9 @@ Embedded files, such as pictures or other archives, are never opened.
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BytesIO
+from itertools import chain
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from defusedxml.common import DefusedXmlException
@@ -23,6 +24,7 @@ MOST_UNPACKED = 120_000_000
 #: highest compression ratio of a part larger than `SMALL` bytes
 MOST_RATIO = 200
 SMALL = 1_000_000
+_MACROS = Part("it has macros; they were neither read nor run", "")
 
 
 def read_office(data: bytes, part: str) -> Iterator[Part]:
@@ -35,15 +37,28 @@ def read_office(data: bytes, part: str) -> Iterator[Part]:
             _check_xml(archive, names)
     except BadZipFile as error:
         raise RefusedError("its archive is damaged") from error
+    parts = _choose_reader(names)(data, part)
+    return chain(parts, [_MACROS]) if any(map(_is_macro, names)) and not part else parts
+
+
+def _choose_reader(names: frozenset[str]) -> Callable[[bytes, str], Iterator[Part]]:
     if "word/document.xml" in names:
         from tools.documents.word import read_word
 
-        return read_word(data, part)
+        return read_word
     if "xl/workbook.xml" in names:
         from tools.documents.workbook import read_workbook
 
-        return read_workbook(data, part)
-    raise RefusedError("it is an archive; of archives only DOCX and XLSX are read")
+        return read_workbook
+    if "ppt/presentation.xml" in names:
+        from tools.documents.slides import read_slides
+
+        return read_slides
+    raise RefusedError("it is an archive; of archives only DOCX, XLSX and PPTX are read")
+
+
+def _is_macro(name: str) -> bool:
+    return name.lower().endswith("vbaproject.bin")
 
 
 def _check_entries(archive: ZipFile) -> frozenset[str]:

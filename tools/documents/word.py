@@ -12,6 +12,7 @@ from io import BytesIO
 from typing import Any
 
 from docx import Document
+from docx.oxml import parse_xml
 from docx.oxml.ns import qn
 
 from tools.documents.parts import Part, UnknownPartError
@@ -21,6 +22,8 @@ HEADING = re.compile(r"(?:heading|überschrift|titre|titolo|título)\s*([1-9])",
 NUMBERED = re.compile(r"list\s*number", re.IGNORECASE)
 LISTED = re.compile(r"list\s*(bullet|paragraph|number)", re.IGNORECASE)
 DEEPEST = 6
+#: Parts with text of their own, beside the body.
+BESIDE = frozenset({"header", "footer", "footnotes", "endnotes", "comments"})
 #: Holds a second copy of the text, for older programs; skipped.
 FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 
@@ -28,10 +31,28 @@ FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallbac
 def read_word(data: bytes, part: str) -> Iterator[Part]:
     """Yield the full text as one part."""
     if part:
-        raise UnknownPartError("part is for the pages of a PDF or the sheets of a workbook.")
+        raise UnknownPartError("a DOCX has no parts; offset and limit choose lines of it.")
     document = Document(BytesIO(data))
     styles = {style.style_id: style.name or "" for style in document.styles}
     yield Part("", "\n\n".join(_join_items(_blocks(document.element.body, styles))))
+    yield from _read_beside(document, styles)
+
+
+def _read_beside(document: Any, styles: dict[str, str]) -> Iterator[Part]:
+    """Yield what a page shows beside the text: headers, footers, notes and comments, each once."""
+    seen = set[tuple[str, str]]()
+    for relation in document.part.rels.values():
+        kind = relation.reltype.rpartition("/")[2]
+        if kind not in BESIDE or relation.is_external:
+            continue
+        root = parse_xml(relation.target_part.blob)
+        # Notes and comments are in an element each; a header has its paragraphs itself.
+        items = [root] if kind in ("header", "footer") else list(root)
+        texts = ["\n".join(_join_items(_blocks(item, styles))) for item in items]
+        text = "\n".join(filter(None, texts))
+        if text and (kind, text) not in seen:
+            seen.add((kind, text))
+            yield Part(kind, text)
 
 
 def _join_items(blocks: Iterator[tuple[str, bool]]) -> Iterator[str]:

@@ -1,14 +1,18 @@
-"""The cells of an XLSX as one Markdown table a sheet: values, not formulas.
+"""The cells of an XLSX as one Markdown table a sheet: values; a formula where no value is stored.
 
+Programs that write workbooks without computing them store formulas alone.
 The size that a sheet declares is not trusted; rows and columns are counted and bounded.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import date, datetime, time
 from io import BytesIO
+from itertools import repeat, zip_longest
 from typing import Any
+from zipfile import ZipFile
 
 from openpyxl import load_workbook
 from openpyxl.utils import get_column_letter, range_boundaries
@@ -19,16 +23,28 @@ from tools.html.tables import format_table
 MOST_ROWS = 50_000
 MOST_COLUMNS = 256
 Box = tuple[int, int, int, int]
+FORMULA = re.compile(rb"<(?:\w+:)?f[ >]")
 FULL: Box = (1, 1, MOST_COLUMNS, MOST_ROWS)
 
 
 def read_workbook(data: bytes, part: str) -> Iterator[Part]:
     """Yield the sheets, one of them, or a range of one."""
-    book = load_workbook(BytesIO(data), read_only=True, data_only=True, keep_links=False)
-    sheets = {sheet.title: sheet for sheet in book.worksheets}
+    sheets = _load_sheets(data, are_values=True)
     name, box = _parse_part(part, list(sheets))
+    formulas = _load_sheets(data, are_values=False) if _has_formulas(data) else sheets
     for title in [name] if name else list(sheets):
-        yield _read_sheet(sheets[title], title, box)
+        yield _read_sheet(sheets[title], formulas[title], title, box)
+
+
+def _load_sheets(data: bytes, *, are_values: bool) -> dict[str, Any]:
+    book = load_workbook(BytesIO(data), read_only=True, data_only=are_values, keep_links=False)
+    return {sheet.title: sheet for sheet in book.worksheets}
+
+
+def _has_formulas(data: bytes) -> bool:
+    with ZipFile(BytesIO(data)) as archive:
+        names = [name for name in archive.namelist() if name.startswith("xl/worksheets/")]
+        return any(FORMULA.search(archive.read(name)) for name in names)
 
 
 def _parse_part(part: str, titles: list[str]) -> tuple[str, Box]:
@@ -48,14 +64,22 @@ def _parse_part(part: str, titles: list[str]) -> tuple[str, Box]:
     raise UnknownPartError(f"its sheets are {shown}; part is like Sheet1 or Sheet1!A1:D20.")
 
 
-def _read_sheet(sheet: Any, title: str, box: Box) -> Part:
+def _iterate_rows(sheet: Any, box: Box) -> Iterator[tuple[object, ...]]:
     left, top, right, bottom = box
     sheet.reset_dimensions()
-    rows: list[list[str]] = []
-    for row in sheet.iter_rows(
+    rows: Iterator[tuple[object, ...]] = sheet.iter_rows(
         min_row=top, max_row=bottom, min_col=left, max_col=right, values_only=True
-    ):
-        cells = [_format_value(value) for value in row]
+    )
+    return rows
+
+
+def _read_sheet(sheet: Any, formulas: Any, title: str, box: Box) -> Part:
+    left, top, *_ = box
+    rows: list[list[str]] = []
+    written = repeat(()) if formulas is sheet else _iterate_rows(formulas, box)
+    for row, also in zip(_iterate_rows(sheet, box), written, strict=False):
+        pairs = zip_longest(row, also)
+        cells = [_format_value(other if value is None else value) for value, other in pairs]
         while cells and not cells[-1]:
             cells.pop()
         rows.append(cells)
