@@ -47,6 +47,8 @@ class Flow:
         """Release all waiting tasks: the connection is gone."""
         self._is_closing = False
         self.resumeProducing()
+        # It refers to the connection, which refers to this.
+        self._cut = _do_nothing
 
     def closing(self) -> None:
         """Watch the remaining data; else a peer could keep a closing connection open for ever."""
@@ -83,3 +85,7 @@ class Flow:
         held = len(transport.dataBuffer) - transport.offset + transport._tempDataLen
         packed = fcntl.ioctl(transport.fileno(), termios.TIOCOUTQ, bytes(4))
         return int(held + struct.unpack("i", packed)[0])
+
+
+def _do_nothing() -> None:
+    """Cut nothing: the connection is gone."""

@@ -99,8 +99,10 @@ class Request(_WebRequest):  # type: ignore[misc]
         self.body, self.content = self.content, BytesIO()
         done = super().process()
         if self.transport is None:
-            # It became a WebSocket, which has no body; `finish` is never called for this request.
+            # It became a WebSocket, which has no body; `finish` is never called for this request,
+            # and the channel would refer to it for as long as it refers to the channel.
             self.forget()
+            self.channel.requests.clear()
         return done
 
     def inbox(self) -> Inbox:

@@ -144,6 +144,8 @@ class Socket(_WebSocketProtocol):  # type: ignore[misc]
     def connectionLost(self, reason: Any) -> None:  # noqa: N802
         self.flow.stopProducing()
         super().connectionLost(reason)
+        # Its result is this connection.
+        self.is_open = None
 
     def onClose(self, wasClean: bool, code: int, reason: str) -> None:  # noqa: N802, N803
         # Without a server the handshake failed before an application was called.

@@ -115,6 +115,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
     async def disconnect(self, code: int) -> None:
         if self.follower is not None:
             self.follower.cancel()
+            # Its error will refer to this socket, which must not refer to it in turn.
+            self.follower = None
         if self.topic is not None and self.reader is not None:
             watch.remove(self)
             SOCKETS.add(-1)

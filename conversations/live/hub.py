@@ -32,7 +32,7 @@ from conversations.agent.events import Event, RoundOpened, Shows, TextGrew
 from conversations.log.page_version import Step
 from conversations.transcript.shapes import Live
 
-#: Frames that a topic keeps; a reader that is further behind gets a snapshot.
+#: Unread frames that a topic keeps; a reader that is further behind gets a snapshot.
 KEPT = 400
 #: The position of streamed text: the version that opened its round, and a count from there.
 Position = tuple[int, int]
@@ -185,6 +185,13 @@ class Topic:
         """Make every reader take a snapshot."""
         self.publish(Frame(None))
 
+    def drop_read(self) -> None:
+        """Drop the frames that every page has read."""
+        unread = (self.position - reader.position for reader in self.readers)
+        most = max(unread, default=len(self.frames))
+        while len(self.frames) > most:
+            self.frames.popleft()
+
     def after(self, position: int) -> list[Frame] | None:
         """Return the frames after `position`; None when some are no longer kept."""
         behind = self.position - position
@@ -203,20 +210,21 @@ class Reader:
 
     def __init__(self, topic: Topic) -> None:
         self._topic = topic
-        self._position = topic.position
+        self.position = topic.position
         self.version: int | None = None
 
     def begin(self, version: int) -> None:
         """Continue from a snapshot of this version, which was read under the topic's lock."""
-        self.version, self._position = version, self._topic.position
+        self.version, self.position = version, self._topic.position
+        self._topic.drop_read()
 
     async def wait(self) -> None:
         """Wait for a frame that was not read yet."""
-        await self._topic.wait_after(self._position)
+        await self._topic.wait_after(self.position)
 
     def read(self) -> list[str] | None:
         """Return the HTML the page needs since the last read; None: it needs a snapshot."""
-        frames = self._topic.after(self._position)
+        frames = self._topic.after(self.position)
         if frames is None or self.version is None:
             return None
         found, version = [], self.version
@@ -232,7 +240,8 @@ class Reader:
                 return None
             if frame.html:
                 found.append(frame.html)
-        self.version, self._position = version, self._topic.position
+        self.version, self.position = version, self._topic.position
+        self._topic.drop_read()
         return found
 
 

@@ -278,6 +278,9 @@ class TurnStage:
     def close(self) -> None:
         self._end()
         self._take_held(())
+        # It refers to this stage. Two that refer to each other, and with them the whole answer and
+        # what it was parsed to, stay in memory until the next full collection.
+        del self.progress
         self._topic.turns -= 1
         pace.end()
         hub.leave(self._lease.conversation_id)

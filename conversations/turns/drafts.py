@@ -83,7 +83,8 @@ def _try_save_draft(checkpoint: Checkpoint) -> Stopped | None:
     try:
         save_draft(**checkpoint)
     except Stopped as stopped:
-        return stopped
+        # Its traceback refers to the list that it is returned in.
+        return stopped.with_traceback(None)
     return None
 
 

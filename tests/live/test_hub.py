@@ -113,6 +113,21 @@ def test_a_page_that_fell_behind_takes_a_snapshot() -> None:
     assert reader.read() is None
 
 
+def test_frames_are_kept_until_every_page_has_read_them() -> None:
+    topic, first = page_at(5)
+    _, second = page_at(5, topic)
+    for html in "ab":
+        topic.publish(Frame(html))
+    assert first.read() == ["a", "b"]
+    assert len(topic.frames) == 2
+    topic.publish(Frame("c"))
+    assert second.read() == ["a", "b", "c"]
+    assert [frame.html for frame in topic.frames] == ["c"]
+    # A page that takes a snapshot has read all.
+    first.begin(5)
+    assert not topic.frames
+
+
 def test_a_frame_that_no_page_takes_is_not_wanted() -> None:
     topic, _ = page_at(5)
     Reader(topic)
