@@ -230,9 +230,11 @@ def sqlite(path: Path) -> dict[str, Any]:
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
             "timeout": 20,
-            # Deleted bytes are overwritten, so that what is erased is not left in free pages.
+            # Deleted bytes are overwritten, so that what is erased is not left in free pages. Each
+            # connection caches few pages: it would forget them with the next write of another, and
+            # the system caches the file.
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
-            " PRAGMA secure_delete=ON;",
+            " PRAGMA secure_delete=ON; PRAGMA cache_size=-256;",
         },
     }
 

@@ -2,13 +2,15 @@
 
 Django starts a thread for each request, and with it a new connection to SQLite, whose pragmas and
 functions cost more than what a request then asks of it. Here a request takes a thread that another
-one has left. No two requests share a thread at the same time.
+one has left, and takes it when it has work for it: a request that waits for its body, or for its
+place in a queue, has none. No two requests share a thread at the same time.
 """
 
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any
 
 import django
@@ -20,9 +22,10 @@ from django.db import close_old_connections, connections, reset_queries
 from django.http import HttpResponseBadRequest
 
 from agentweb.edge.error_responses import describe_status, make_headers
+from agentweb.edge.sharing import ALL_AT_ONCE
 
 #: Idle threads that are kept; more run while more requests are handled at once.
-KEPT = 16
+KEPT = ALL_AT_ONCE
 
 
 class PageHandler(ASGIHandler):
@@ -33,24 +36,36 @@ class PageHandler(ASGIHandler):
         self._idle: list[ThreadPoolExecutor] = []
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        thread = self._idle.pop() if self._idle else ThreadPoolExecutor(1, "request")
+        borrowed = _BorrowedThread(self._idle)
         try:
-            async with ThreadSensitiveContext(executor=thread):
+            async with ThreadSensitiveContext(executor=borrowed):
                 await self.handle(scope, receive, send)
         except asyncio.CancelledError:
             # The server gives up a request whose client left; its thread may be working still.
-            _end_thread(thread)
+            if borrowed.thread is not None:
+                _end_thread(borrowed.thread)
             raise
         except BaseException:
-            self._keep(thread)
+            self._keep(borrowed.thread)
             raise
-        self._keep(thread)
+        self._keep(borrowed.thread)
 
-    def _keep(self, thread: ThreadPoolExecutor) -> None:
+    def _keep(self, thread: ThreadPoolExecutor | None) -> None:
+        if thread is None:
+            return
         if len(self._idle) < KEPT:
             self._idle.append(thread)
         else:
             _end_thread(thread)
+
+    async def listen_for_disconnect(self, receive: Any) -> None:
+        """Return when the client has left.
+
+        Django raises an error, which refers to the request, which refers to the error: both stay in
+        memory until the next full collection. To the caller a return means the same.
+        """
+        while (await receive())["type"] != "http.disconnect":
+            pass
 
     def create_request(self, scope: Any, body_file: Any) -> Any:
         """Make the request; one whose query cannot be read is answered 400, as by a view."""
@@ -59,6 +74,19 @@ class PageHandler(ASGIHandler):
         except SuspiciousOperation:
             headers = {name.decode(): value.decode() for name, value in make_headers()}
             return None, HttpResponseBadRequest(describe_status(400), headers=headers)
+
+
+class _BorrowedThread(Executor):
+    """The thread of one request; None before its first work."""
+
+    def __init__(self, idle: list[ThreadPoolExecutor]) -> None:
+        self._idle = idle
+        self.thread: ThreadPoolExecutor | None = None
+
+    def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        if self.thread is None:
+            self.thread = self._idle.pop() if self._idle else ThreadPoolExecutor(1, "request")
+        return self.thread.submit(work, *args, **kwargs)
 
 
 def _end_thread(thread: ThreadPoolExecutor) -> None:

@@ -6,7 +6,10 @@ their body is complete until their response begins, so a slow connection delays 
 response (a mail server, an export) delays the visitor's own next request by at most `PATIENCE`.
 
 Of all visitors together `ALL_AT_ONCE` requests are in hand, each with a thread and a database
-connection of its own; more of them would mostly wait for each other, and hold memory meanwhile.
+connection of its own; more of them would only wait for each other and for the processor, hold
+memory meanwhile (on SQLite a connection is half a megabyte and takes 5 ms to open), and leave less
+of the processor to the answers that have begun. One that is in hand for `ALL_HELD` waits for
+something else, and gives up its place to another.
 
 Both are queues, not limits: nothing is refused. A request that has waited for `PATIENCE` and then
 for `ALL_PATIENCE`, six seconds together, goes on beside the others, however many those are. Only of
@@ -28,8 +31,8 @@ from django.http import parse_cookie
 AT_ONCE, PATIENCE = 1, 1.0
 #: Requests that a visitor has in hand at most, however long they take.
 SHARE = 4
-#: The same of all visitors.
-ALL_AT_ONCE, ALL_PATIENCE = 24, 5.0
+#: The same of all visitors, and the seconds after which one that is in hand counts no longer.
+ALL_AT_ONCE, ALL_PATIENCE, ALL_HELD = 8, 5.0, 1.0
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -47,24 +50,36 @@ class _Place:
     """One request's place in its visitor's queue, and in that of all."""
 
     def __init__(self, line: _Line, all_free: asyncio.Semaphore) -> None:
-        self._queues: tuple[tuple[asyncio.Semaphore, float | None], ...] = (
-            (line.share, None),
-            (line.free, PATIENCE),
-            (all_free, ALL_PATIENCE),
-        )
+        self._line, self._all_free = line, all_free
         self._is_heard = False
         self._held: list[asyncio.Semaphore] = []
+        self._late: asyncio.TimerHandle | None = None
 
     async def take(self) -> None:
-        if not self._is_heard:
-            self._is_heard = True
-            for free, patience in self._queues:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(patience):
-                        await free.acquire()
-                        self._held.append(free)
+        if self._is_heard:
+            return
+        self._is_heard = True
+        await self._acquire(self._line.share, None)
+        await self._acquire(self._line.free, PATIENCE)
+        if await self._acquire(self._all_free, ALL_PATIENCE):
+            loop = asyncio.get_running_loop()
+            self._late = loop.call_later(ALL_HELD, self._release, self._all_free)
+
+    async def _acquire(self, free: asyncio.Semaphore, patience: float | None) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await free.acquire()
+                self._held.append(free)
+                return True
+        return False
+
+    def _release(self, free: asyncio.Semaphore) -> None:
+        self._held.remove(free)
+        free.release()
 
     def leave(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
         while self._held:
             self._held.pop().release()
 

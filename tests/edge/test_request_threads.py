@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from typing import Any
 
 import pytest
@@ -36,16 +38,21 @@ def handler(settings: Any) -> PageHandler:
 
 
 async def request(handler: PageHandler, where: str) -> bytes:
+    """Request a page as the server does, which says at the end that the client has left."""
     body = [{"type": "http.request", "body": b""}]
     sent = []
+    is_sent = asyncio.Event()
 
     async def receive() -> Any:
-        if not body:
-            await asyncio.Event().wait()
-        return body.pop()
+        if body:
+            return body.pop()
+        await is_sent.wait()
+        return {"type": "http.disconnect"}
 
     async def send(message: Any) -> None:
         sent.append(message)
+        if message["type"] == "http.response.body" and not message.get("more_body"):
+            is_sent.set()
 
     scope = {"type": "http", "method": "GET", "path": where, "query_string": b"", "headers": []}
     await handler(scope, receive, send)
@@ -72,3 +79,40 @@ async def test_a_thread_that_works_on_for_a_request_that_was_given_up_takes_no_o
         assert len(handler._idle) == 1
     finally:
         _may_end.set()
+
+
+async def test_a_request_takes_a_thread_when_it_has_work(handler: PageHandler) -> None:
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        raise AssertionError
+
+    await request(handler, "/thread/")
+    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
+    waiting = asyncio.create_task(handler(scope, receive, send))
+    await asyncio.sleep(0)
+    assert len(handler._idle) == 1
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert len(handler._idle) == 1
+
+
+async def test_a_request_leaves_nothing_to_collect(
+    handler: PageHandler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+
+    def create(*args: Any) -> Any:
+        found = PageHandler.create_request(handler, *args)
+        made.append(weakref.ref(found[0]))
+        return found
+
+    monkeypatch.setattr(handler, "create_request", create)
+    gc.disable()
+    try:
+        await request(handler, "/thread/")
+        assert [one() for one in made] == [None]
+    finally:
+        gc.enable()

@@ -157,6 +157,7 @@ async def test_a_place_is_given_back_whatever_happens() -> None:
 async def test_all_visitors_together_have_so_many_requests_in_hand(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(sharing, "ALL_HELD", 600.0)
     pages = Pages()
     application = queue_by_visitor(pages)
     count = sharing.ALL_AT_ONCE + 6
@@ -178,6 +179,25 @@ async def test_all_visitors_together_have_so_many_requests_in_hand(
     ]
     async with asyncio.timeout(20):
         while len(pages.inside) < count:
+            await asyncio.sleep(0.01)
+    pages.goes.set()
+    await asyncio.gather(*many)
+
+
+@pytest.mark.asyncio
+async def test_a_request_that_waits_for_something_else_gives_up_its_place_to_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sharing, "ALL_PATIENCE", 600.0)
+    monkeypatch.setattr(sharing, "ALL_HELD", 0.01)
+    pages = Pages()
+    application = queue_by_visitor(pages)
+    many = [
+        asyncio.create_task(application(scope("/", f"visitor {at}"), receive_body, into_the_void))
+        for at in range(3 * sharing.ALL_AT_ONCE)
+    ]
+    async with asyncio.timeout(60):
+        while len(pages.inside) < len(many):
             await asyncio.sleep(0.01)
     pages.goes.set()
     await asyncio.gather(*many)
