@@ -60,6 +60,8 @@ class Sent:
     model: str = ""
     #: Request headers that go with the body.
     headers: Headers = field(default_factory=dict)
+    #: What the shell has recorded, for the end of the call.
+    record: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(eq=False)

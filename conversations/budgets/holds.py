@@ -22,6 +22,7 @@ from conversations.budgets.status import compute_status, filter_windows, find_ef
 from conversations.budgets.units import UNITS, CallSize, CallUse
 from conversations.budgets.windows import Slot, update_windows
 from conversations.log.chain import append_rows, lock_site_chain
+from conversations.log.contents import read_contents
 from conversations.models import (
     ApiCall,
     BudgetWindow,
@@ -112,7 +113,7 @@ def _find_used_amount(use: CallUse, row: Reservation) -> int:
 def _close_reservations(
     call: ApiCall, conversation: Conversation, kind: Kind, amount_of: Callable[[Reservation], int]
 ) -> None:
-    if not _has_reservations(call):
+    if not (read_contents(conversation).holds and _has_reservations(call)):
         return
     mine = BudgetWindow.objects.filter(reservations__call=call)
     windows = {row.pk: row for row in mine.select_for_update(of=("self",)).order_by("pk")}

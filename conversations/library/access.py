@@ -4,16 +4,36 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from django.core.exceptions import ValidationError
+from django.db import connection
 from django.db.models import QuerySet
+from django.http import Http404
 from django.shortcuts import get_object_or_404
 
 from conversations.budgets.prices import filter_models_of
+from conversations.log.settings_version import VERSION, note_settings_version
+from conversations.log.whole_rows import shape_of
 from conversations.models import LIVE, Conversation, QueuedPrompt, Turn, User
 
 
 def load_owned_conversation(user: User, public_id: UUID | str) -> Conversation:
     """Return the user's own conversation; raises Http404 for anyone else's."""
-    return get_object_or_404(list_owned(user), public_id=public_id)
+    field, shape = Conversation._meta.get_field("public_id"), shape_of(Conversation)
+    try:
+        key = field.get_db_prep_value(field.to_python(public_id), connection)
+    except ValidationError as error:
+        raise Http404("no such conversation") from error
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {VERSION}, {shape.columns()} FROM conversations_conversation"  # noqa: S608
+            " WHERE owner_id = %s AND public_id = %s AND deleted_at IS NULL",
+            [user.pk, key],
+        )
+        values = cursor.fetchone()
+    if values is None:
+        raise Http404("no such conversation")
+    note_settings_version(values[0])
+    return shape.read(values[1:])
 
 
 def list_owned(user: User) -> QuerySet[Conversation]:
@@ -28,7 +48,19 @@ def load_any_conversation(public_id: UUID | str) -> Conversation:
 
 def load_conversation(conversation_id: int) -> Conversation:
     """Return the conversation of an authorised turn, with its owner."""
-    return Conversation.objects.select_related("owner").get(pk=conversation_id)
+    whole, owner = shape_of(Conversation), shape_of(User)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT {whole.columns('c')}, {owner.columns('u')} FROM conversations_conversation c"  # noqa: S608
+            " JOIN conversations_user u ON u.id = c.owner_id WHERE c.id = %s",
+            [conversation_id],
+        )
+        values = cursor.fetchone()
+    if values is None:
+        raise Conversation.DoesNotExist(f"conversation {conversation_id}")
+    found = whole.read(values[: whole.width])
+    found.owner = owner.read(values[whole.width :])
+    return found
 
 
 def is_stored(conversation: Conversation) -> bool:

@@ -76,10 +76,19 @@ def _read_by_owner(conversation: Conversation, language: str) -> Iterator[Prefer
 
 
 @reading_settings()
-def render_events(conversation_id: int, *events: Event, language: str = "") -> str:
-    """Render events from the database."""
-    conversation = load_conversation(conversation_id)
-    note_contents(conversation)
+def render_events(
+    conversation_id: int,
+    *events: Event,
+    language: str = "",
+    conversation: Conversation | None = None,
+) -> str:
+    """Render events from the database.
+
+    `conversation` is as the transaction of these events has just left it, its contents noted.
+    """
+    if conversation is None:
+        conversation = load_conversation(conversation_id)
+        note_contents(conversation)
     with _read_by_owner(conversation, language) as preferences:
         contexts = (_read_context(conversation, event, preferences) for event in events)
         return "\n".join(

@@ -33,6 +33,7 @@ from conversations.live.publish import publish, publish_spending
 from conversations.log import leases
 from conversations.log.leases import Lease
 from conversations.log.page_version import Step, take_step
+from conversations.models import Conversation
 from conversations.rendering import Incremental
 from conversations.telemetry.scopes import enter_turn_scope
 from conversations.turns.drafts import Checkpoint, create_draft, save_drafts
@@ -100,16 +101,20 @@ class TurnStage:
         late = lambda: self._keep_task(asyncio.create_task(self.publish()))  # noqa: E731
         self._late = asyncio.get_running_loop().call_later(HELD_SECONDS, late)
 
-    def render_next(self, *events: Event) -> None:
+    def render_next(self, *events: Event, conversation: Conversation) -> None:
         """Render the events that will be published next, in the thread that committed them.
 
-        An error is left to their publication, which renders them again.
+        `conversation` is as that transaction left it. An error is left to their publication, which
+        renders them again.
         """
         whole = (*self._held, *events)
         if self._topic.readers:
             with contextlib.suppress(Exception):
                 html = render.render_events(
-                    self._lease.conversation_id, *whole, language=self._topic.language
+                    self._lease.conversation_id,
+                    *whole,
+                    language=self._topic.language,
+                    conversation=conversation,
                 )
                 self._ready = whole, html
 

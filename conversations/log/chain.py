@@ -23,6 +23,7 @@ from django.utils import timezone
 
 from conversations.context.view import wire
 from conversations.log.page_version import raise_locked
+from conversations.log.whole_rows import read_rows, shape_of
 from conversations.models import (
     ApiCall,
     ApiResult,
@@ -128,7 +129,16 @@ _ADDED: dict[type[Chained], tuple[str, ...]] = {
 
 def lock_conversation(conversation_id: int) -> Conversation:
     """Lock the conversation's row, which orders the writers of its log and chain."""
-    return Conversation.objects.select_for_update().get(pk=conversation_id)
+    shape = shape_of(Conversation)
+    lock = " FOR UPDATE" if connection.features.has_select_for_update else ""
+    found = read_rows(
+        shape,
+        f"SELECT {shape.columns()} FROM conversations_conversation WHERE id = %s{lock}",  # noqa: S608
+        [conversation_id],
+    )
+    if not found:
+        raise Conversation.DoesNotExist(f"conversation {conversation_id}")
+    return found[0]
 
 
 def lock_site_chain() -> SiteChain:
@@ -143,7 +153,7 @@ def append_row(row: Chained, end: End, *, also: tuple[str, ...] = (), is_last: b
     not saved: the caller appends another row, which raises the page version, in this transaction.
     """
     _link_row(row, end)
-    row.save(force_insert=True)
+    shape_of(type(row)).insert(row)
     if is_last:
         _save_end(end, also, is_shown=_is_shown(row))
 

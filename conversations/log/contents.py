@@ -2,7 +2,10 @@
 
 Most conversations have no pins, reductions, approvals or waiting messages, and each turn and each
 frame would ask for all of them. Who reads many things of a conversation at one moment notes this on
-the object first. Nobody keeps such an object: it says what was there at that moment.
+the object first, its owner and the version of the settings with it. Nobody keeps such an object: it
+says what was there at that moment. What is noted under the lock of a conversation, in its own
+statement after the one that locks, still holds right after the commit, and its step is rendered by
+it.
 """
 
 from __future__ import annotations
@@ -11,7 +14,9 @@ from dataclasses import dataclass
 
 from django.db import connection
 
-from conversations.models import LIVE, Conversation
+from conversations.log.settings_version import VERSION, note_settings_version
+from conversations.log.whole_rows import shape_of
+from conversations.models import LIVE, Conversation, Turn, User
 
 _LIVE = ", ".join(f"'{state}'" for state in LIVE)
 _CONTENTS = f"""
@@ -23,13 +28,25 @@ SELECT
   EXISTS (SELECT 1 FROM conversations_queuedprompt WHERE conversation_id = %(key)s),
   EXISTS (SELECT 1 FROM conversations_mailaccount WHERE owner_id = %(owner)s),
   EXISTS (SELECT 1 FROM conversations_turn WHERE conversation_id = %(key)s AND state IN ({_LIVE})),
-  (SELECT MAX(number) FROM conversations_turn WHERE conversation_id = %(key)s)
+  EXISTS (SELECT 1 FROM conversations_reservation WHERE call_id = %(call)s),
+  (SELECT MAX(number) FROM conversations_turn WHERE conversation_id = %(key)s),
+  (SELECT COUNT(*) FROM conversations_turn WHERE conversation_id = %(key)s AND parent = (
+    SELECT parent FROM conversations_turn WHERE conversation_id = %(key)s
+    ORDER BY number DESC LIMIT 1)),
+  (SELECT MAX(number) FROM conversations_apicall WHERE turn_id = %(turn)s),
+  {VERSION}, {{owner}}
+FROM conversations_user u WHERE u.id = %(owner)s
 """  # noqa: S608 - our own words
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """Whether a conversation has changes, pins and so on; `last` is its last turn's number."""
+    """Whether a conversation has changes, pins and so on.
+
+    `last` is its last turn's number, and `versions` counts that turn and its versions. Of the turn
+    and the call that were asked about, `calls` is the number of the turn's last call, and `holds`
+    says whether the call ever held anything.
+    """
 
     changes: bool = True
     pins: bool = True
@@ -39,21 +56,42 @@ class Contents:
     mail: bool = True
     is_live: bool | None = None
     last: int | None = None
+    versions: int | None = None
+    holds: bool = True
+    calls: int | None = None
+    #: A turn as the noted moment's transaction left it.
+    turn: Turn | None = None
 
 
 #: Of a conversation that nobody has asked about: anything may be there.
 _UNKNOWN = Contents()
 
 
-def note_contents(conversation: Conversation) -> Contents:
-    """Read what a conversation contains, for all that is read of this object later."""
+def note_contents(
+    conversation: Conversation, *, turn: Turn | None = None, call_id: int = 0
+) -> Contents:
+    """Read what a conversation contains, for all that is read of this object later.
+
+    `turn` is kept with it, as its transaction has just written it.
+    """
+    owner = shape_of(User)
+    asked = {
+        "key": conversation.pk,
+        "owner": conversation.owner_id,
+        "turn": turn.pk if turn is not None else 0,
+        "call": call_id,
+    }
     with connection.cursor() as cursor:
-        cursor.execute(_CONTENTS, {"key": conversation.pk, "owner": conversation.owner_id})
+        cursor.execute(_CONTENTS.format(owner=owner.columns("u")), asked)
         row = cursor.fetchone()
-    changes, pins, decisions, switches, queue, mail, live = map(bool, row[:-1])
+    flags, (last, versions, calls, version) = map(bool, row[:8]), row[8:12]
+    changes, pins, decisions, switches, queue, mail, live, holds = flags
+    note_settings_version(version)
+    conversation.owner = owner.read(row[12:])
     contents = Contents(
-        changes, pins, decisions, switches, queue, mail, is_live=live, last=row[-1] or 0
-    )
+        changes, pins, decisions, switches, queue, mail,
+        is_live=live, last=last or 0, versions=versions, holds=holds, calls=calls or 0, turn=turn,
+    )  # fmt: skip
     conversation.__dict__["noted_contents"] = contents
     return contents
 

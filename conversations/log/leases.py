@@ -12,18 +12,46 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import F, Q
+from django.db import connection
+from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
 from conversations.agent.stop import Stopped
 from conversations.conf import conf
 from conversations.db import transact
-from conversations.log.page_version import Step, raise_version
-from conversations.models import ALLOWED, LIVE, Turn
+from conversations.log.page_version import Step, lock_and_raise, raise_version
+from conversations.log.whole_rows import read_rows, shape_of
+from conversations.models import ALLOWED, LIVE, Conversation, Turn
 
 #: Turns that a worker has released.
 RELEASED = Q(state__in=("running", "tool_wait"), lease_until=None)
+#: Raw SQL, because every step of a turn begins with it, and the ORM takes longer to write it than
+#: the database takes to run it. By the database's clock, in the form in which Django stores a time.
+_NOW = {
+    "sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW')",
+    "postgresql": "STATEMENT_TIMESTAMP()",
+}
+_UNTIL = {
+    "sqlite": "STRFTIME('%%Y-%%m-%%d %%H:%%M:%%f', 'NOW', %s)",
+    "postgresql": "STATEMENT_TIMESTAMP() + %s",
+}
+_RENEW = {
+    vendor: f"""
+UPDATE conversations_turn SET lease_until = {until}{{changes}}
+WHERE id = %s AND lease_generation = %s AND state IN ({{sources}}) RETURNING {{columns}}"""  # noqa: S608
+    for vendor, until in _UNTIL.items()
+}
+_CLAIM = {
+    vendor: f"""
+UPDATE conversations_turn SET lease_owner = %s, lease_generation = lease_generation + 1,
+  lease_until = {until}, claimed_at = {_NOW[vendor]}{{begins}}
+WHERE id = %s AND {{condition}} RETURNING {{columns}}"""  # noqa: S608 - our own words
+    for vendor, until in _UNTIL.items()
+}
+_BEGINS = ", state = 'running', started_at = {now}"
+_IS_QUEUED = "state = 'queued'"
+_IS_RELEASED = "state IN ('running', 'tool_wait') AND lease_until IS NULL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,32 +84,47 @@ def read_lease_duration() -> timedelta:
 @transact
 def claim_turn(*, turn_id: int, owner: str) -> Lease | None:
     """Claim a waiting turn; None if another worker has it or nothing is left to do."""
-    claim = {
-        "lease_owner": owner,
-        "lease_generation": F("lease_generation") + 1,
-        "lease_until": Now() + read_lease_duration(),
-        "claimed_at": Now(),
-    }
-    rows, begins = Turn.objects.filter(pk=turn_id), {"state": "running", "started_at": Now()}
-    is_mine = rows.filter(state="queued").update(**claim, **begins)
-    if not (is_mine or rows.filter(RELEASED).update(**claim)):
-        return None
-    conversation, user, number, generation, ran_ms, name, opened, version = rows.values_list(
-        "conversation_id",
-        "conversation__owner_id",
-        "number",
-        "lease_generation",
-        "ran_ms",
-        "public_id",
-        "version",
-        "conversation__version",
-    ).get()
-    step = version, version
-    if is_mine:
-        after = raise_version(conversation)
+    found = claim_and_read(turn_id=turn_id, owner=owner)
+    return found[0] if found is not None else None
+
+
+@transact
+def claim_and_read(*, turn_id: int, owner: str) -> tuple[Lease, Conversation] | None:
+    """Do as `claim_turn`, and return the turn's conversation too."""
+    turn = _claim(turn_id, owner, _BEGINS, _IS_QUEUED)
+    if turn is not None:
+        row = lock_and_raise(turn.conversation_id)
         # If the prompt was the last change before, one step covers both: the turn shows it too.
-        step = (opened if opened == after - 1 else after) - 1, after
-    return Lease(turn_id, conversation, user, number, generation, ran_ms / 1000, str(name), step)
+        before = turn.version if turn.version == row.version - 1 else row.version
+        step = before - 1, row.version
+    else:
+        turn = _claim(turn_id, owner, "", _IS_RELEASED)
+        if turn is None:
+            return None
+        row = Conversation.objects.get(pk=turn.conversation_id)
+        step = row.version, row.version
+    ran, name = turn.ran_ms / 1000, str(turn.public_id)
+    generation = turn.lease_generation
+    return Lease(turn_id, row.pk, row.owner_id, turn.number, generation, ran, name, step), row
+
+
+def _claim(turn_id: int, owner: str, begins: str, condition: str) -> Turn | None:
+    shape = shape_of(Turn)
+    statement = _CLAIM[connection.vendor].format(
+        begins=begins.format(now=_NOW[connection.vendor]),
+        condition=condition,
+        columns=shape.columns(),
+    )
+    found = read_rows(shape, statement, [owner, _bind_duration(), turn_id])
+    return found[0] if found else None
+
+
+def _bind_duration() -> object:
+    """Return the duration of a lease as this database's statements take it."""
+    duration = read_lease_duration()
+    if connection.vendor == "sqlite":
+        return f"{duration.total_seconds():+.3f} seconds"
+    return duration
 
 
 def release_turn(turn: Turn, **changes: Any) -> None:
@@ -104,27 +147,39 @@ def hand_over_turn(*, lease: Lease) -> None:
     release_turn(Turn.objects.get(pk=lease.turn_id))
 
 
-def hold_lease(lease: Lease, *, state: str | None = None, **changes: Any) -> None:
+def hold_lease(lease: Lease, *, state: str | None = None, **changes: Any) -> Turn:
     """Renew the lease in the caller's transaction and, with `state`, enter that state.
 
-    Raises Stopped when the lease is lost or the state cannot be entered.
+    Returns the turn, whose row is locked by it. Raises Stopped when the lease is lost or the state
+    cannot be entered.
     """
     sources: tuple[str, ...] = LIVE
     if state is not None:
         changes["state"] = state
         sources = tuple(old for old in LIVE if old == state or state in ALLOWED[old])
-    turns = Turn.objects.filter(
-        pk=lease.turn_id, lease_generation=lease.generation, state__in=sources
+    shape, names, values = shape_of(Turn), list[str](), list[Any]()
+    for name, value in changes.items():
+        if isinstance(value, Now):
+            names.append(f"{name} = {_NOW[connection.vendor]}")
+        else:
+            names.append(f"{name} = %s")
+            field: Any = Turn._meta.get_field(name)
+            values.append(field.get_db_prep_save(value, connection))
+    places = ", ".join(["%s"] * len(sources))
+    statement = _RENEW[connection.vendor].format(
+        changes="".join(f", {one}" for one in names), sources=places, columns=shape.columns()
     )
-    if not turns.update(lease_until=Now() + read_lease_duration(), **changes):
+    keys = lease.turn_id, lease.generation
+    found = read_rows(shape, statement, [_bind_duration(), *values, *keys, *sources])
+    if not found:
         raise Stopped("lease")
+    return found[0]
 
 
 @transact
 def renew_lease(*, lease: Lease) -> bool:
     """Renew the lease; return whether a stop was requested."""
-    hold_lease(lease)
-    return Turn.objects.filter(pk=lease.turn_id, stop_requested_at__isnull=False).exists()
+    return hold_lease(lease).stop_requested_at is not None
 
 
 @transact

@@ -23,6 +23,7 @@ from threading import Lock
 
 from django.db import connection, transaction
 
+from conversations.log.whole_rows import read_rows, shape_of
 from conversations.models import Conversation
 
 #: The version before a change and the one after it; equal if nothing was raised.
@@ -83,7 +84,8 @@ def raise_version(conversation_id: int) -> int:
 
 def lock_and_raise(conversation_id: int) -> Conversation:
     """Lock a conversation as chain.py does and raise its version, in one statement."""
-    [row] = list(Conversation.objects.raw(_RAISE + "*", [conversation_id]))
+    shape = shape_of(Conversation)
+    [row] = read_rows(shape, _RAISE + shape.columns(), [conversation_id])
     note_step(row.pk, row.version)
     return row
 

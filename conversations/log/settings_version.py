@@ -6,8 +6,9 @@ one in every transaction that changes one of these tables, by whatever way. A ra
 transaction that is taken back must not leave a number that another will give again. The status of
 MCP servers stands in their rows and is no setting: it is stored with each check.
 
-Only what runs within `reading_settings` uses what is kept, and asks for the version once; it lasts
-no longer than a transaction or the rendering of a frame. All else reads the tables.
+Only what runs within `reading_settings` uses what is kept, and asks for the version once, when it
+first needs it, or takes it from a statement that reads it on the way; it lasts no longer than a
+transaction or the rendering of a frame. All else reads the tables.
 """
 
 # ruff: noqa: S608 - the names are those of our own tables
@@ -76,35 +77,51 @@ class _Reading(threading.local):
     a turn, would inherit it and never see a change.
     """
 
+    is_on = False
+    #: None: the version is not known yet.
     kept: _Kept | None = None
 
 
+#: The version as a column of any statement, for `note_settings_version`.
+VERSION = f'(SELECT version FROM "{_TABLE}")'
 _kept, _reading = _Kept(0), _Reading()
 
 
 @contextmanager
 def reading_settings() -> Iterator[None]:
-    """Use within the block what is kept of the present settings; one statement.
+    """Use within the block what is kept of the present settings; one statement at most.
 
     Within another one it goes on with the settings of that.
     """
-    if _reading.kept is not None:
+    if _reading.is_on:
         yield
         return
-    global _kept  # noqa: PLW0603 - one for all threads; replaced, never changed to another version
-    version = _read_version()
-    if _kept.version != version or len(_kept.results) > _MOST:
-        _kept = _Kept(version)
-    _reading.kept = _kept if _kept.version == version else _Kept(version)
+    _reading.is_on = True
     try:
         yield
     finally:
-        _reading.kept = None
+        _reading.is_on, _reading.kept = False, None
+
+
+def note_settings_version(version: int) -> None:
+    """Take the version that a statement has read as VERSION, if this frame has none yet."""
+    global _kept  # noqa: PLW0603 - one for all threads; replaced, never changed to another version
+    if not _reading.is_on or _reading.kept is not None:
+        return
+    if _kept.version != version or len(_kept.results) > _MOST:
+        _kept = _Kept(version)
+    _reading.kept = _kept if _kept.version == version else _Kept(version)
 
 
 def is_reading() -> bool:
     """Return whether this runs within `reading_settings`."""
-    return _reading.kept is not None
+    return _reading.is_on
+
+
+def _find_kept() -> _Kept | None:
+    if _reading.is_on and _reading.kept is None:
+        note_settings_version(_read_version())
+    return _reading.kept
 
 
 def kept_by_settings(function: Callable[P, T]) -> Callable[P, T]:
@@ -115,7 +132,7 @@ def kept_by_settings(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        kept = _reading.kept
+        kept = _find_kept()
         if kept is None:
             return function(*args, **kwargs)
         key = function, args, tuple(kwargs.items())

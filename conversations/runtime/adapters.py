@@ -157,7 +157,7 @@ class TurnCalls:
     def _open(self, sending: Sending) -> Sent:
         sent = calls.open_call(lease=self._lease, sending=sending)
         if self._stage is not None and sending.opens is not None:
-            self._stage.render_next(sending.opens)
+            self._stage.render_next(sending.opens, conversation=sent.record.conversation)
         return sent
 
     async def demand(self, sent: Sent) -> None:
@@ -187,7 +187,10 @@ class TurnCalls:
     async def close(self, sent: Sent, ending: Ending) -> Message | None:
         failure = ending.failure.code if ending.failure else ""
         spans.end_span(self._span, error=failure, status=ending.status)
-        facts: Any = {"lease": self._lease, "call_id": sent.call, "timing": self._timing()}
+        facts: Any = {
+            "lease": self._lease, "call_id": sent.call, "timing": self._timing(),
+            "record": sent.record,
+        }  # fmt: skip
         if ending.finish is not None:
             row = await run_db(self._finish, ending, ending.finish, facts)
         else:
@@ -198,11 +201,12 @@ class TurnCalls:
 
     @reading_settings()
     def _finish(self, ending: Ending, finish: Finish, facts: dict[str, Any]) -> Any:
-        row, following = turns.finish_with_call(**facts, ending=ending, finish=finish)
-        self.ended = EndedTurn(finish, following)
-        if self._stage is not None and following is None:
-            self._stage.render_next(TurnClosed(self._lease.number))
-        return row
+        ended = turns.finish_with_call(**facts, ending=ending, finish=finish)
+        self.ended = EndedTurn(finish, ended.following)
+        if self._stage is not None and ended.following is None:
+            last = TurnClosed(self._lease.number)
+            self._stage.render_next(last, conversation=ended.conversation)
+        return ended.answer
 
 
 class TurnTools:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from conversations.agent.job import LoadedConversation
-from conversations.library.access import load_conversation
 from conversations.log import leases
 from conversations.log.contents import note_contents
 from conversations.log.leases import Lease
 from conversations.log.settings_version import reading_settings
 from conversations.log.turn_state import load_turn_state
+from conversations.models import Conversation
 from conversations.reductions.conversation_settings import JobFacts, read_facts_of
 from conversations.reductions.pins import list_pins
 
@@ -51,20 +51,20 @@ class ClaimedTurn:
 
 def claim_turn(*, turn_id: int, owner: str) -> ClaimedTurn | None:
     """Claim a waiting turn and read what it begins with; None when there is nothing to do."""
-    lease = leases.claim_turn(turn_id=turn_id, owner=owner)
-    if lease is None:
+    found = leases.claim_and_read(turn_id=turn_id, owner=owner)
+    if found is None:
         return None
+    lease, conversation = found
     try:
-        return ClaimedTurn(lease, begin_turn(lease))
+        return ClaimedTurn(lease, begin_turn(lease, conversation))
     except Exception as error:
         # The turn is ours by now, so it ends with this error.
         return ClaimedTurn(lease, error)
 
 
 @reading_settings()
-def begin_turn(lease: Lease) -> BegunTurn:
+def begin_turn(lease: Lease, conversation: Conversation) -> BegunTurn:
     """Read what a claimed turn begins with; raises ContextError and errors of the database."""
-    conversation = load_conversation(lease.conversation_id)
     note_contents(conversation)
     state = load_turn_state(conversation, conversation.model)
     pins = list_pins(conversation)

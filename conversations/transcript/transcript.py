@@ -92,8 +92,14 @@ def list_turns_after(
 
 def read_turn(conversation: Conversation, number: int, *, is_begun: bool = True) -> Turn:
     """Return a turn; with `is_begun` false only its prompt (its rounds are published later)."""
-    rows = conversation.turns.filter(number=number).select_related("draft")
-    return build_turns(conversation, list(rows), None, is_begun=is_begun)[0]
+    noted = read_contents(conversation).turn
+    if noted is not None and noted.number == number and not (noted.is_live and is_begun):
+        # Before its rounds are published, and after its end, it has no draft to show.
+        models.Turn.draft.related.set_cached_value(noted, None)
+        rows = [noted]
+    else:
+        rows = list(conversation.turns.filter(number=number).select_related("draft"))
+    return build_turns(conversation, rows, None, is_begun=is_begun)[0]
 
 
 def read_round(conversation: Conversation, turn: int, number: int) -> Round:
@@ -147,7 +153,7 @@ def build_turns(
     held = list_pins(conversation)
     prompts = [m.content for some in messages.values() for m in some if m.kind == "prompt"]
     files = map_named_files(conversation, prompts)
-    others = list_versions(conversation, {row.parent for row in rows})
+    others = _list_versions(conversation, rows)
     shown = [
         _build_turn(
             conversation,
@@ -164,6 +170,14 @@ def build_turns(
         for row in rows
     ]
     return _add_tool_states(conversation, rows, shown)
+
+
+def _list_versions(conversation: Conversation, rows: list[models.Turn]) -> dict[int, list[int]]:
+    """Return the versions of these turns by their parents; no query for a last turn without any."""
+    noted = read_contents(conversation)
+    if noted.versions == 1 and [row.number for row in rows] == [noted.last]:
+        return {rows[0].parent: [rows[0].number]}
+    return list_versions(conversation, {row.parent for row in rows})
 
 
 def _add_tool_states(

@@ -7,7 +7,6 @@ its answer are another.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from django.db import connection
 
@@ -26,21 +25,18 @@ from conversations.context.view.view import Message as ViewMessage
 from conversations.db import transact
 from conversations.log.append import append_message
 from conversations.log.chain import append_row, lock_conversation
+from conversations.log.contents import note_contents
 from conversations.log.leases import Lease, hold_lease
 from conversations.log.settings_version import reading_settings
 from conversations.log.texts import lock_texts_shared, make_storable, store_blob
-from conversations.models import ApiCall, ApiResult, Conversation, Envelope, Message, ToolCall
+from conversations.models import ApiCall, ApiResult, Conversation, Message, ToolCall
 from conversations.turns.drafts import drop_draft
 from conversations.turns.metrics import count_call
 
-#: Raw SQL, because it runs before each call, and the ORM takes longer to write it than the rest of
-#: the transaction takes.
-_LOCK_UNLESS_STOPPED = """
-SELECT c.*, u.is_active AS is_owner_active, EXISTS (
-  SELECT 1 FROM conversations_turn t WHERE t.id = %s AND t.stop_requested_at IS NOT NULL
-) AS is_stopped
-FROM conversations_conversation c JOIN conversations_user u ON u.id = c.owner_id
-WHERE c.id = %s {lock}"""
+#: Raw SQL, because it runs before each call.
+_STORE_ENVELOPE = """
+INSERT INTO conversations_envelope (digest, text, headers) VALUES (%s, %s, %s)
+ON CONFLICT DO NOTHING"""
 #: Longest id from the API that is stored beside ours.
 _MOST_GIVEN = 1_000
 
@@ -57,21 +53,34 @@ class Timing:
 @reading_settings()
 def open_call(*, lease: Lease, sending: Sending) -> Sent:
     """Record a call of a live turn and hold the most it can cost; raises Refused and Stopped."""
-    hold_lease(lease)
-    return record_call(conversation=_lock_unless_stopped(lease), lease=lease, sending=sending)
+    turn = hold_lease(lease)
+    conversation = lock_conversation(lease.conversation_id)
+    # After the lock: what it notes is what pages show with this step.
+    last = note_contents(conversation, turn=turn).calls
+    if turn.stop_requested_at is not None:
+        raise Stopped("user")
+    if not conversation.owner.is_active:
+        raise build_inactive_refusal()
+    return record_call(conversation=conversation, lease=lease, sending=sending, last=last)
 
 
-def record_call(*, conversation: Conversation, lease: Lease, sending: Sending) -> Sent:
-    """Record a call of a locked conversation if the budgets admit it; raises Refused."""
+def record_call(
+    *, conversation: Conversation, lease: Lease, sending: Sending, last: int | None = None
+) -> Sent:
+    """Record a call of a locked conversation if the budgets admit it; raises Refused.
+
+    `last` is the number of the turn's last call, if it was read after the lock.
+    """
     # Rows are locked in one order everywhere: turn, conversation, windows. Otherwise a side call on
     # an ended turn and the live turn of its conversation could deadlock.
     found = admit_call(lease=lease, sending=sending)
     text = found.envelope.text
     sent = join_body(text, _join_messages(sending, found.envelope.lifetime))
-    call = _insert_call(conversation, lease, sending, found.envelope, text, sent)
+    number = 1 + (_find_last_number(lease.turn_id) if last is None else last)
+    call = _insert_call(conversation, lease, sending, found.envelope, number, text, sent)
     hold_amounts(slots=found.slots, call=call, size=found.size, conversation=conversation)
     is_limited = found.envelope.max_tokens < sending.envelope.max_tokens
-    return Sent(call.pk, sent, is_limited, found.model, found.envelope.headers)
+    return Sent(call.pk, sent, is_limited, found.model, found.envelope.headers, record=call)
 
 
 def _join_messages(sending: Sending, lifetime: Lifetime) -> str:
@@ -81,42 +90,24 @@ def _join_messages(sending: Sending, lifetime: Lifetime) -> str:
     return sending.view.join(lifetime)
 
 
-def _lock_unless_stopped(lease: Lease) -> Conversation:
-    """Lock the conversation of a live turn, in one statement with the checks for a stop.
-
-    Raises Stopped after a requested stop, and Refused if the owner is not active.
-    """
-    lock = "FOR UPDATE OF c" if connection.features.has_select_for_update else ""
-    keys = [lease.turn_id, lease.conversation_id]
-    rows: list[Any] = list(Conversation.objects.raw(_LOCK_UNLESS_STOPPED.format(lock=lock), keys))
-    if not rows:
-        raise Conversation.DoesNotExist(f"conversation {lease.conversation_id}")
-    if rows[0].is_stopped:
-        raise Stopped("user")
-    if not rows[0].is_owner_active:
-        raise build_inactive_refusal()
-    conversation: Conversation = rows[0]
-    return conversation
-
-
 def _insert_call(
     conversation: Conversation,
     lease: Lease,
     sending: Sending,
     envelope: Parameters,
+    number: int,
     text: str,
     sent: str,
 ) -> ApiCall:
     digest, headers = envelope.digest, wire.encode(envelope.headers)
-    shared = Envelope(digest=digest, text=text, headers=headers)
     lock_texts_shared()
-    Envelope.objects.bulk_create([shared], ignore_conflicts=True)
-    last = _find_last_number(lease.turn_id)
+    with connection.cursor() as cursor:
+        cursor.execute(_STORE_ENVELOPE, [digest, text, headers])
     view = sending.view
     row = ApiCall(
         conversation=conversation,
         turn_id=lease.turn_id,
-        number=last + 1,
+        number=number,
         purpose=sending.purpose,
         model=str(dict(envelope.parameters)["model"]),
         envelope_id=digest,
@@ -146,9 +137,18 @@ def _find_last_number(turn_id: int) -> int:
 @transact
 @reading_settings()
 def close_call(
-    *, lease: Lease, call_id: int, ending: Ending, timing: Timing, effects: dict[str, str]
+    *,
+    lease: Lease,
+    call_id: int,
+    ending: Ending,
+    timing: Timing,
+    effects: dict[str, str],
+    record: ApiCall | None = None,
 ) -> Message | None:
-    """Settle a call and store its answer with the tool calls that it requests."""
+    """Settle a call and store its answer with the tool calls that it requests.
+
+    `record` is the row of the call, if the process that opened it has it still.
+    """
     hold_lease(lease, **({"state": "tool_wait"} if ending.tools else {}))
     conversation = lock_conversation(lease.conversation_id)
     return store_ending(
@@ -158,6 +158,7 @@ def close_call(
         ending=ending,
         timing=timing,
         effects=effects,
+        record=record,
     )
 
 
@@ -169,13 +170,14 @@ def store_ending(
     ending: Ending,
     timing: Timing,
     effects: dict[str, str],
+    record: ApiCall | None,
 ) -> Message | None:
     """Do as `close_call` does for a held lease and its locked conversation."""
-    call = ApiCall.objects.get(pk=call_id)
+    call = record or ApiCall.objects.get(pk=call_id)
     if call.purpose == ApiCall.Purpose.REPLY:
         drop_draft(lease.turn_id)
     answer = _store_answer(conversation, lease, ending)
-    if answer is not None:
+    if answer is not None and ending.tools:
         ToolCall.objects.bulk_create(
             ToolCall(
                 turn_id=lease.turn_id,

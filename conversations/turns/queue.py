@@ -15,6 +15,7 @@ from conversations.conf import conf
 from conversations.db import transact
 from conversations.files.attachments import detach_files
 from conversations.log.chain import lock_conversation
+from conversations.log.contents import read_contents
 from conversations.log.page_version import lock_and_raise, raise_version
 from conversations.models import Conversation, QueuedPrompt, Turn
 from conversations.turns.prompts import (
@@ -66,7 +67,7 @@ def start_next_prompt(*, conversation_id: int) -> Turn | None:
 
 def open_next_prompt(row: Conversation) -> Turn | None:
     """Make the first waiting message of a locked conversation the next turn."""
-    queued = row.queued_prompts.first()
+    queued = row.queued_prompts.first() if read_contents(row).queue else None
     if queued is None or row.deleted_at is not None:
         return None
     return _open_queued(row, queued)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db.models.functions import Now
@@ -12,12 +13,13 @@ from conversations.context.view import wire
 from conversations.db import transact
 from conversations.files.attachments import find_first_name
 from conversations.log.chain import lock_conversation
+from conversations.log.contents import note_contents
 from conversations.log.leases import Lease, hold_lease
 from conversations.log.page_version import raise_version
 from conversations.log.search_index import index_title
 from conversations.log.settings_version import reading_settings
 from conversations.log.texts import make_storable
-from conversations.models import LIVE, Conversation, Message, QueuedPrompt, Turn
+from conversations.models import LIVE, ApiCall, Conversation, Message, QueuedPrompt, Turn
 from conversations.turns.calls import Timing, store_ending
 from conversations.turns.drafts import drop_draft
 from conversations.turns.metrics import count_turn
@@ -40,6 +42,14 @@ from conversations.turns.queue import (
     start_next_prompt,
 )
 from conversations.turns.takeovers import close_open_work
+
+
+class EndedWell(NamedTuple):
+    """What the end of a turn stored: the answer, the next turn, the conversation after both."""
+
+    answer: Message | None
+    following: Turn | None
+    conversation: Conversation
 
 
 @transact
@@ -112,14 +122,18 @@ def finish_turn(*, lease: Lease, finish: Finish) -> Turn | None:
 @transact
 @reading_settings()
 def finish_with_call(
-    *, lease: Lease, call_id: int, ending: Ending, timing: Timing, finish: Finish
-) -> tuple[Message | None, Turn | None]:
-    """Close the last call of a turn and end the turn well, in one transaction.
-
-    Returns the stored answer and, like `finish_turn`, the next turn.
-    """
-    _enter_final_state(lease, finish)
+    *,
+    lease: Lease,
+    call_id: int,
+    ending: Ending,
+    timing: Timing,
+    finish: Finish,
+    record: ApiCall | None = None,
+) -> EndedWell:
+    """Close the last call of a turn and end the turn well, in one transaction."""
+    turn = _enter_final_state(lease, finish)
     conversation = lock_conversation(lease.conversation_id)
+    note_contents(conversation, turn=turn, call_id=call_id)
     answer = store_ending(
         conversation=conversation,
         lease=lease,
@@ -127,12 +141,13 @@ def finish_with_call(
         ending=ending,
         timing=timing,
         effects={},
+        record=record,
     )
-    return answer, open_next_prompt(conversation)
+    return EndedWell(answer, open_next_prompt(conversation), conversation)
 
 
-def _enter_final_state(lease: Lease, finish: Finish) -> None:
-    hold_lease(
+def _enter_final_state(lease: Lease, finish: Finish) -> Turn:
+    turn = hold_lease(
         lease,
         state=finish.state,
         finish_reason=make_storable(finish.reason)[:20],
@@ -142,6 +157,7 @@ def _enter_final_state(lease: Lease, finish: Finish) -> None:
         ended_at=Now(),
     )
     count_turn(state=finish.state, reason=finish.reason or finish.code)
+    return turn
 
 
 @transact
