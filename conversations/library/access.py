@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.core.exceptions import ValidationError
 from django.db import connection
 from django.db.models import QuerySet
 from django.http import Http404
@@ -19,10 +18,7 @@ from conversations.models import LIVE, Conversation, QueuedPrompt, Turn, User
 def load_owned_conversation(user: User, public_id: UUID | str) -> Conversation:
     """Return the user's own conversation; raises Http404 for anyone else's."""
     field, shape = Conversation._meta.get_field("public_id"), shape_of(Conversation)
-    try:
-        key = field.get_db_prep_value(field.to_python(public_id), connection)
-    except ValidationError as error:
-        raise Http404("no such conversation") from error
+    key = field.get_db_prep_value(field.to_python(public_id), connection)
     with connection.cursor() as cursor:
         cursor.execute(
             f"SELECT {VERSION}, {shape.columns()} FROM conversations_conversation"  # noqa: S608

@@ -21,6 +21,7 @@ import logging
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from conversations.agent.events import Event, RoundOpened, TextGrew, ToolMoved
@@ -33,11 +34,13 @@ from conversations.live.publish import publish, publish_spending
 from conversations.log import leases
 from conversations.log.leases import Lease
 from conversations.log.page_version import Step, take_step
-from conversations.models import Conversation
 from conversations.rendering import Incremental
 from conversations.telemetry.scopes import enter_turn_scope
 from conversations.turns.drafts import Checkpoint, create_draft, save_drafts
 from tools.framework.clean_text import clean_text
+
+if TYPE_CHECKING:
+    from conversations.models import Conversation
 
 logger = logging.getLogger("agentweb.turns")
 

@@ -7,7 +7,7 @@ to compile such statements as they take to run.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from django.db import connection
@@ -17,7 +17,7 @@ from conversations.context.errors import ContextError
 from conversations.context.view import wire
 from conversations.context.view.server_calls import estimate_results
 from conversations.context.view.view import Message
-from conversations.log.tree import ALL_TURNS, NEAR_TURNS, complete_path_query
+from conversations.log.tree import ALL_TURNS, NEAR_TURNS, add_zone, complete_path_query
 from conversations.models import ApiResult, Conversation
 
 #: The turns of the shown path, last to first, as rows of `way`.
@@ -107,7 +107,7 @@ def read_figures(conversation: Conversation) -> ContextFigures:
     if row[4] is None and row[2] >= NEAR_TURNS:
         row = _fetch_row(_FIGURES, conversation, ALL_TURNS)
     cost, calls, _, window, *last, cached_at, cached_usage = row
-    cached = _add_zone(cached_at), cached_usage or ""
+    cached = cached_at and add_zone(cached_at), cached_usage or ""
     if last[0] is None:
         return ContextFigures(
             int(cost or 0), calls, window, None, cached_at=cached[0], cached_usage=cached[1]
@@ -128,11 +128,6 @@ def read_figures(conversation: Conversation) -> ContextFigures:
         size is not None,
         *cached,
     )
-
-
-def _add_zone(value: datetime | None) -> datetime | None:
-    """Return a time as the database gives it, which is UTC without a zone on SQLite."""
-    return value and (value if value.tzinfo else value.replace(tzinfo=UTC))
 
 
 def _estimate_size(usage: str, answer: str, request: int) -> int | None:

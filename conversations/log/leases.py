@@ -122,9 +122,8 @@ def _claim(turn_id: int, owner: str, begins: str, condition: str) -> Turn | None
 def _bind_duration() -> object:
     """Return the duration of a lease as this database's statements take it."""
     duration = read_lease_duration()
-    if connection.vendor == "sqlite":
-        return f"{duration.total_seconds():+.3f} seconds"
-    return duration
+    words = f"{duration.total_seconds():+.3f} seconds"
+    return words if connection.vendor == "sqlite" else duration
 
 
 def release_turn(turn: Turn, **changes: Any) -> None:

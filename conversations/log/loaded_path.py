@@ -25,7 +25,7 @@ from conversations.log.path import (
     read_messages,
     read_path,
 )
-from conversations.models import ApiResult, Conversation, ViewCheckpoint
+from conversations.models import Conversation, ViewCheckpoint
 
 #: Number of entries after which a rejected summary may be tried again.
 REMEMBERED = 60
@@ -91,15 +91,10 @@ class LoadedPath:
         found = next((one for one in self.entries if one.seq == seq), None)
         return found if isinstance(found, Message) else None
 
-    def filter_answers(self, results: Iterable[ApiResult]) -> list[ApiResult]:
-        """Return those results of the path's turns whose answers are on the path itself."""
+    def select_answers(self, numbers: Iterable[int]) -> set[int]:
+        """Return those answers of the path's turns that are on the path itself."""
         read = {one.seq for one in self.entries if _is_answer(one)}
-        return [
-            row
-            for row in results
-            if row.answer is not None
-            and (row.answer.seq in read or row.answer.seq <= self.start.seq)
-        ]
+        return {seq for seq in numbers if seq in read or seq <= self.start.seq}
 
     def find_compaction(self) -> int:
         """Return the number of the last entry that inserted a compaction block; 0: none did."""

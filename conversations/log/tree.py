@@ -7,6 +7,7 @@ ends after the turns of one page: a page costs the same however long the convers
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
@@ -88,6 +89,17 @@ def build_path_condition(
     key = conversation.pk
     ids = RawSQL(complete_path_query(_PATH), (key, end, start, start, most))  # noqa: S611 - no text of others
     return _Among(F(turn), ids)
+
+
+def write_path_query(conversation: Conversation, end: int) -> tuple[str, list[int]]:
+    """Write the condition on a turn's id that `build_path_condition` states, and its values."""
+    among = "= ANY(ARRAY({}))" if connection.vendor == "postgresql" else "IN ({})"
+    return among.format(complete_path_query(_PATH)), [conversation.pk, end, 0, 0, ALL_TURNS]
+
+
+def add_zone(value: datetime) -> datetime:
+    """Return a time as the database gives it, which is UTC without a zone on SQLite."""
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
 
 
 def complete_path_query(statement: str) -> str:

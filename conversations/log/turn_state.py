@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from itertools import pairwise, takewhile
+from typing import NamedTuple
 
-from django.db.models import QuerySet
+from django.db import connection
 
 from conversations.agent.job import LoadedConversation
 from conversations.agent.usage import Usage, read_usage
@@ -18,8 +20,43 @@ from conversations.context.view.cache_breakpoints import Lifetime
 from conversations.context.view.view import Message, View
 from conversations.log.contents import read_contents
 from conversations.log.loaded_path import LoadedPath, Summary, load_path, save_checkpoint_if_due
-from conversations.log.tree import build_path_condition
-from conversations.models import ApiResult, Conversation, Decision, Transformation
+from conversations.log.tree import add_zone, write_path_query
+from conversations.models import Conversation, Decision, Transformation
+from conversations.models import Message as MessageRow
+
+#: Of the last replies, how many say what is cached and how long a person pauses.
+_MOST_REPLIES = 50
+#: Raw SQL: the ORM would make three objects of each of fifty rows, for every turn.
+_REPLIES = """
+SELECT c.sent_at, r.usage, r.status, r.input_tokens, r.output_tokens, r.cache_read_tokens,
+  r.cache_write_tokens, c.turn_id, c.model, c.binding, c.view_tokens, c.overhead_tokens,
+  c.view_edits, m.id, m.seq, m.estimate
+FROM conversations_apiresult r JOIN conversations_apicall c ON c.id = r.call_id
+  JOIN conversations_message m ON m.id = r.answer_id
+WHERE c.conversation_id = %s AND c.purpose = 'reply' AND c.turn_id {path}
+ORDER BY r.call_id DESC LIMIT %s"""
+
+
+class Reply(NamedTuple):
+    """A call for a reply and its result, whose answer is stored."""
+
+    sent_at: datetime
+    usage: str
+    status: str
+    input_tokens: int | None
+    output_tokens: int | None
+    cache_read_tokens: int | None
+    cache_write_tokens: int | None
+    turn_id: int
+    model: str
+    binding: str
+    view_tokens: int
+    overhead_tokens: int
+    view_edits: int
+    answer_id: int
+    #: The number of the answer, and its estimated tokens.
+    seq: int
+    estimate: int
 
 
 def load_turn_state(conversation: Conversation, model: str) -> LoadedConversation:
@@ -43,7 +80,7 @@ def build_state(conversation: Conversation, path: LoadedPath, model: str) -> Loa
     state = LoadedConversation(
         view,
         report=None,
-        bound_to=last.call.binding if last else "",
+        bound_to=last.binding if last else "",
         rejected=len(rejections),
         rejected_at=rejections[0].tokens if rejections else 0,
         calls=path.count_answers(),
@@ -51,14 +88,14 @@ def build_state(conversation: Conversation, path: LoadedPath, model: str) -> Loa
         compacted_by=_find_compacting_model(conversation, path, view),
         decisions=_list_decisions(conversation),
     )
-    if last is None or last.call.model != model:
+    if last is None or last.model != model:
         # Another model's report does not apply, and its requests are not in this model's cache.
         return state
     usage = read_usage(wire.decode(last.usage))
     return replace(
         state,
         report=_build_report(last, usage, path),
-        called_at=last.call.sent_at.timestamp(),
+        called_at=last.sent_at.timestamp(),
         cached=_read_cached(replies, model),
     )
 
@@ -74,39 +111,41 @@ def _list_decisions(conversation: Conversation) -> tuple[tuple[str, str], ...]:
     return tuple(rows.values_list("approval__call__tool_use_id", "verdict"))
 
 
-def _read_last_replies(conversation: Conversation, path: LoadedPath) -> list[ApiResult]:
+def _read_last_replies(conversation: Conversation, path: LoadedPath) -> list[Reply]:
     """Return the last replies whose answers are on the path, newest first.
 
     If the conversation has none, they are those of the one it was forked from.
     """
     if not path.count_answers():
         return []
-    found = (
-        path.filter_answers(_list_replies(one, end)) for one, end in _iterate_lineage(conversation)
-    )
-    return next(filter(None, found), [])
+    for one, end in _iterate_lineage(conversation):
+        replies = _list_replies(one, end)
+        shown = path.select_answers(reply.seq for reply in replies)
+        if shown:
+            return [reply for reply in replies if reply.seq in shown]
+    return []
 
 
-def _read_cached(replies: list[ApiResult], model: str) -> CachedPrefix:
+def _read_cached(replies: list[Reply], model: str) -> CachedPrefix:
     """Return what the API keeps of the last reply's request, by the last replies of this model."""
     cached, before = CachedPrefix(), None
-    for one in reversed([reply for reply in replies if reply.call.model == model]):
-        usage, call = read_usage(wire.decode(one.usage)), one.call
+    for one in reversed([reply for reply in replies if reply.model == model]):
+        usage = read_usage(wire.decode(one.usage))
         # Every call writes something to the cache, so its figures show the lifetime.
         lifetime: Lifetime = "1h" if usage.cache_write_1h else "5m"
-        passed = (call.sent_at - before.sent_at).total_seconds() if before else 0.0
-        is_changed = before is not None and before.view_edits != call.view_edits
+        passed = (one.sent_at - before.sent_at).total_seconds() if before else 0.0
+        is_changed = before is not None and before.view_edits != one.view_edits
         cached = cached.after_call(passed, lifetime, usage.context, is_changed=is_changed)
-        before = call
+        before = one
     return cached
 
 
-def _list_pauses(replies: list[ApiResult]) -> tuple[int, ...]:
+def _list_pauses(replies: list[Reply]) -> tuple[int, ...]:
     """Return the seconds from the last call of each recent turn to the next turn's first call."""
     return tuple(
-        int((later.call.sent_at - earlier.call.sent_at).total_seconds())
+        int((later.sent_at - earlier.sent_at).total_seconds())
         for later, earlier in pairwise(replies)
-        if later.call.turn_id != earlier.call.turn_id
+        if later.turn_id != earlier.turn_id
     )
 
 
@@ -118,19 +157,11 @@ def _iterate_lineage(conversation: Conversation) -> Iterator[tuple[Conversation,
         yield conversation, origin.number
 
 
-def _list_replies(conversation: Conversation, end: int) -> QuerySet[ApiResult]:
-    results = (
-        ApiResult.objects.filter(
-            build_path_condition("call__turn", conversation, end=end),
-            call__conversation=conversation,
-            call__purpose="reply",
-            answer__isnull=False,
-        )
-        .select_related("call", "answer")
-        .defer("answer__content")
-        .order_by("-call_id")
-    )
-    return results[:50]
+def _list_replies(conversation: Conversation, end: int) -> list[Reply]:
+    path, values = write_path_query(conversation, end)
+    with connection.cursor() as cursor:
+        cursor.execute(_REPLIES.format(path=path), [conversation.pk, *values, _MOST_REPLIES])
+        return [Reply(add_zone(sent_at), *row) for sent_at, *row in cursor.fetchall()]
 
 
 def _find_compacting_model(conversation: Conversation, path: LoadedPath, view: View) -> str:
@@ -145,27 +176,27 @@ def _find_compacting_model(conversation: Conversation, path: LoadedPath, view: V
     return newest.values_list("summary_call__model", flat=True).first() or ""
 
 
-def _build_report(result: ApiResult, usage: Usage, path: LoadedPath) -> Report | None:
+def _build_report(last: Reply, usage: Usage, path: LoadedPath) -> Report | None:
     """Build the gauge's report of a complete answer, as the runner does."""
-    if result.input_tokens is None or result.status != "complete" or result.answer is None:
+    if last.input_tokens is None or last.status != "complete":
         return None
-    row, call = result.answer, result.call
-    answer = path.find_message(row.seq)
+    answer = path.find_message(last.seq)
     if answer is None:
-        answer = Message(row.seq, "answer", row.content, row.estimate)
+        content = MessageRow.objects.values_list("content", flat=True).get(pk=last.answer_id)
+        answer = Message(last.seq, "answer", content, last.estimate)
     context = (
-        result.input_tokens
-        + (result.cache_read_tokens or 0)
-        + (result.cache_write_tokens or 0)
-        + (result.output_tokens or 0)
+        last.input_tokens
+        + (last.cache_read_tokens or 0)
+        + (last.cache_write_tokens or 0)
+        + (last.output_tokens or 0)
     )
     if usage.parts or usage.first is not None:
         # The billed figure is the sum of the rounds or iterations; the context is smaller.
         context = usage.context + usage.output
     # The figure must include what the API cleared by itself.
     context += usage.cleared
-    seen = call.view_tokens + answer.tokens
-    report = Report(context, seen, call.overhead_tokens, call.view_edits)
+    seen = last.view_tokens + answer.tokens
+    report = Report(context, seen, last.overhead_tokens, last.view_edits)
     return anchor_report(report, answer, usage.loop)
 
 

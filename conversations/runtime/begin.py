@@ -7,6 +7,7 @@ conversation, so its loop goes on with what was read here and with what it appen
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from conversations.agent.job import LoadedConversation
 from conversations.log import leases
@@ -14,9 +15,11 @@ from conversations.log.contents import note_contents
 from conversations.log.leases import Lease
 from conversations.log.settings_version import reading_settings
 from conversations.log.turn_state import load_turn_state
-from conversations.models import Conversation
 from conversations.reductions.conversation_settings import JobFacts, read_facts_of
 from conversations.reductions.pins import list_pins
+
+if TYPE_CHECKING:
+    from conversations.models import Conversation
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from conversations.runtime.side_calls import SideCallTasks
 from conversations.runtime.sweep import sweep_turns
 from conversations.runtime.titles import write_title
 from conversations.runtime.turn import TurnRun
+from conversations.turns.titles import has_titles
 
 if TYPE_CHECKING:
     from conversations.claude.client import Claude
@@ -177,7 +178,7 @@ class Supervisor:
             self._runs.pop(turn_id, None)
         if outcome.following is not None:
             self.launch(outcome.following)
-        if outcome.is_done and claimed.may_be_named and not self._is_draining:
+        if outcome.is_done and has_titles() and claimed.may_be_named and not self._is_draining:
             self._side_calls.begin(f"title-{lease.turn_id}", partial(self._write_title, lease))
 
     async def _write_title(self, lease: Lease, switch: Switch) -> None:

@@ -50,6 +50,7 @@ from conversations.transcript.rounds import (
 )
 from conversations.transcript.shapes import Live, Marker, Round, Transcript, Turn
 from conversations.transcript.tool_cards import mark_excluded, mark_round_excluded
+from conversations.transcript.turn_rows import list_turn_messages, list_turn_results
 from conversations.transcript.words import describe_ending, explain_ending
 
 PAGE = 20
@@ -140,8 +141,7 @@ def build_turns(
     *,
     is_begun: bool = True,
 ) -> list[Turn]:
-    kinds = {} if is_begun else {"kind": "prompt"}
-    messages = _group_by_turn(Message.objects.filter(turn__in=rows, **kinds).order_by("seq"))
+    messages = _group_by_turn(list_turn_messages(rows, only_prompts=not is_begun))
     reduced = Transformation.objects.filter(turn__in=rows).defer("edits", "policy")
     has_changes = is_begun and read_contents(conversation).changes
     changes = _group_by_turn(reduced.order_by("seq")) if has_changes else {}
@@ -149,7 +149,7 @@ def build_turns(
     answers = (m.content for some in messages.values() for m in some if m.kind == "answer")
     called = ToolCall.objects.filter(turn__in=rows).select_related("output")
     tools = _group_by_turn(called) if any('"tool_use"' in content for content in answers) else {}
-    results = _list_results(rows) if is_begun else {}
+    results = list_turn_results(rows) if is_begun else {}
     held = list_pins(conversation)
     prompts = [m.content for some in messages.values() for m in some if m.kind == "prompt"]
     files = map_named_files(conversation, prompts)
@@ -289,13 +289,4 @@ def _group_by_turn(rows: Iterable[Any]) -> dict[int, list[Any]]:
     found: dict[int, list[Any]] = {}
     for row in rows:
         found.setdefault(row.turn_id, []).append(row)
-    return found
-
-
-def _list_results(rows: list[models.Turn]) -> dict[int, list[ApiResult]]:
-    # The title is not part of the answer whose cost is shown.
-    paid = ApiResult.objects.filter(call__turn__in=rows).exclude(call__purpose="title")
-    found: dict[int, list[ApiResult]] = {}
-    for row in paid.select_related("call").defer("usage"):
-        found.setdefault(row.call.turn_id, []).append(row)
     return found

@@ -268,9 +268,10 @@ def _build_result(
     timing: Timing,
 ) -> ApiResult:
     usage, failure = paid.spent if paid else None, ending.failure
+    # By their keys: rows that refer to each other stay in memory until a collection.
     return ApiResult(
-        call=call,
-        answer=answer,
+        call_id=call.pk,
+        answer_id=answer.pk if answer is not None else None,
         status=ending.status,
         request_id=make_storable(ending.request_id),
         http_status=failure.http_status if failure else 200,

@@ -19,6 +19,7 @@ from conversations.context.view import wire
 from conversations.files.attachments import AttachmentError, attach_files, estimate_prompt_tokens
 from conversations.log.append import append_message
 from conversations.log.chain import lock_conversation
+from conversations.log.whole_rows import shape_of
 from conversations.models import LIVE, Conversation, Turn, User
 
 BUSY = "An answer is on its way; send when it is done."
@@ -178,7 +179,7 @@ def open_turn(row: Conversation, prompt: Prompt, last: int | None = None) -> Tur
     """
     if last is None:
         last = row.turns.aggregate(last=Max("number"))["last"]
-    turn = Turn.objects.create(
+    turn = Turn(
         conversation=row,
         number=(last or 0) + 1,
         parent=row.leaf,
@@ -189,6 +190,7 @@ def open_turn(row: Conversation, prompt: Prompt, last: int | None = None) -> Tur
         retry_of=prompt.retry_of,
         continues=prompt.continues,
     )
+    shape_of(Turn).insert(turn)
     row.leaf = turn.number
     append_message(
         conversation=row,

@@ -31,9 +31,14 @@ class Opening:
     model: str
 
 
+def has_titles() -> bool:
+    """Return whether the site has a model write titles."""
+    return conf.title_model not in OFF
+
+
 def find_opening(turn_id: int) -> Opening | None:
     """Return the opening of a conversation that this turn completes, if it has no title yet."""
-    if conf.title_model in OFF:
+    if not has_titles():
         return None
     unnamed = Turn.objects.filter(conversation__titled_by="words", conversation__deleted_at=None)
     turn = unnamed.select_related("conversation").filter(pk=turn_id).first()
