@@ -14,10 +14,14 @@ def opened(conversation_id: int, version: int) -> Iterator[Topic]:
     topic = hub.enter(conversation_id)
     reader = Reader(topic)
     reader.begin(version)
+    # The topic drops what every page has read.
+    frames: list[Frame] = []
+    topic.shown_frames = frames  # type: ignore[attr-defined]
     topic.readers.add(reader)
 
     def publish(frame: Frame) -> None:
         Topic.publish(topic, frame)
+        frames.append(frame)
         # As the socket soon does: the page has the frame and its version.
         reader.read()
 
@@ -31,4 +35,4 @@ def opened(conversation_id: int, version: int) -> Iterator[Topic]:
 
 def shown(topic: Topic) -> list[str]:
     """Return the HTML of all frames of a topic."""
-    return [frame.html or "" for frame in topic.frames]
+    return [frame.html or "" for frame in topic.shown_frames]  # type: ignore[attr-defined]
