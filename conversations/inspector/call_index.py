@@ -15,6 +15,7 @@ from django.db.models import Case, F, TextField, Value, When
 
 from conversations.agent.usage import START, read_start
 from conversations.models import LIVE, ApiCall, Conversation, Message, Transformation
+from conversations.reductions.words import describe_kind
 
 _CALL = (
     "pk", "turn__number", "number", "purpose", "model", "tip", "sent_at", "estimated_tokens",
@@ -105,6 +106,10 @@ class ChangeRow:
     call: int | None
     created_at: datetime
     is_on_path: bool
+
+    @property
+    def words(self) -> str:
+        return describe_kind(self.kind)
 
     @property
     def freed(self) -> int:

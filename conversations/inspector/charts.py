@@ -19,6 +19,7 @@ from conversations.inspector.call_index import CallRow, ChangeRow
 from conversations.inspector.composition import COLOURS, name_parts
 from conversations.log.path import Change, fold_entry
 from conversations.reductions.forecast import Forecast
+from conversations.reductions.words import describe_kind
 from conversations.rendering.numbers import dollars, tokens
 
 #: Columns of a chart; columns up to which each can be seen and clicked.
@@ -139,5 +140,5 @@ def _build_marks(
 
 def _describe_changes(changes: Sequence[ChangeRow]) -> str:
     first, last = changes[0], changes[-1]
-    names = ", ".join(dict.fromkeys(change.kind for change in changes))
+    names = ", ".join(dict.fromkeys(describe_kind(change.kind) for change in changes))
     return f"{names}: {tokens(first.before)} → {tokens(last.after)}"

@@ -10,6 +10,7 @@ import uuid
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 
 class MailAccount(models.Model):
@@ -18,9 +19,9 @@ class MailAccount(models.Model):
         STARTTLS = "starttls", "STARTTLS"
 
     class Auth(models.TextChoices):
-        PASSWORD = "password", "App password"
-        TOKEN = "token", "OAuth access token"
-        REFRESH = "refresh", "OAuth refresh token"
+        PASSWORD = "password", _("App password")
+        TOKEN = "token", _("OAuth access token")
+        REFRESH = "refresh", _("OAuth refresh token")
 
     public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     owner = models.ForeignKey(

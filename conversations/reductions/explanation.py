@@ -145,7 +145,7 @@ def _list_policy(
         origin = ""
         for level, label in levels:
             if isinstance(level, dict) and name in level and _is_same(level[name], value):
-                origin = label or f"{_('site')}, {PREFIX}{name.upper()}"
+                origin = label or ", ".join((_("the site"), f"{PREFIX}{name.upper()}"))
                 break
         if not origin and preset is not None and _is_same(getattr(preset, name), value):
             origin = name_preset(preset.name)

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from conversations.conf import PREFIX, conf, read_site_overrides
 from conversations.context.policy.allowed import Allowed, clamp_policy, read_allowed
 from conversations.context.policy.policy import (
@@ -143,10 +145,10 @@ def list_numbers_or_problem(user: User) -> tuple[list[Number], str]:
 
 def _source(name: str, site: dict[str, Any], own: dict[str, Any]) -> str:
     if name in own:
-        return "this user"
+        return _("this user")
     if name in site:
-        return f"site, {PREFIX}{name.upper()}"
-    return "the tools" if name == RULES else name_preset(preset_of(own))
+        return ", ".join((_("the site"), f"{PREFIX}{name.upper()}"))
+    return _("the tools") if name == RULES else name_preset(preset_of(own))
 
 
 def list_offered_presets() -> list[str]:

@@ -6,6 +6,7 @@ import json
 
 from django.utils.translation import gettext as _
 
+from conversations.context.policy.number_words import NUMBER_WORDS
 from conversations.context.policy.preset_words import PRESET_WORDS
 from conversations.context.steps.kinds import KINDS
 from conversations.rendering.numbers import dollars
@@ -17,13 +18,13 @@ def name_preset(name: str) -> str:
 
 
 def name_number(name: str) -> str:
-    """Return a number of the policy in words."""
-    return name.replace("_", " ").capitalize()
+    """Return the label of a number of the policy; one of an older version by its stored name."""
+    return _(NUMBER_WORDS[name]) if name in NUMBER_WORDS else name.replace("_", " ").capitalize()
 
 
 def describe_kind(kind: str) -> str:
-    """Return what a kind of transformation does."""
-    return f"{kind}: {_(KINDS[kind].words)}"
+    """Return what a kind of transformation does, for people."""
+    return _(KINDS[kind].words)
 
 
 def describe_decision(decision: str) -> tuple[tuple[str, str], ...]:

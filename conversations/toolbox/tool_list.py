@@ -12,6 +12,7 @@ from conversations.conf import conf
 from conversations.models import Conversation, WebSearch
 from conversations.toolbox.egress import asks_before_egress
 from conversations.toolbox.tool_access import Denial, read_access
+from conversations.toolbox.tool_words import describe_tool, name_tool
 from conversations.toolbox.toolset import Offered, list_known_tools, list_offered
 from conversations.toolbox.web_search import NAME, has_read_privately, is_search_possible
 from tools.framework.tool import Tool
@@ -47,6 +48,10 @@ class ToolRow:
     can_switch: bool
     #: The reason why it is not offered although it is on.
     why: str | Promise
+
+    @property
+    def label(self) -> str | Promise:
+        return name_tool(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +90,10 @@ def read_search_choice(conversation: Conversation) -> SearchChoice:
     return SearchChoice(chosen, can_choose=True, why=_WHY["private"] if is_apart else "")
 
 
-def list_usable_tools(owner_id: int) -> list[tuple[str, str | Promise]]:
-    """Return name and description of the tools in a new conversation of the person."""
+def list_usable_tools(owner_id: int) -> list[ToolRow]:
+    """Return the tools that a new conversation of the person would be offered."""
     rows = list_tools(Conversation(owner_id=owner_id, model=conf.model))
-    return [(row.name, row.description) for row in rows if row.is_on and not row.why]
+    return [row for row in rows if row.is_on and not row.why]
 
 
 def _build_missing(name: str, why: str) -> ToolRow:
@@ -102,7 +107,8 @@ def _build_row(each: Offered) -> ToolRow:
     why = _WHY.get(each.denial, "") if each.denial else ""
     if isinstance(each.what, Tool):
         tool = each.what
-        words, effect, is_private = tool.description, _EFFECTS[tool.effect], tool.is_private
+        words = describe_tool(tool.name, tool.description)
+        effect, is_private = _EFFECTS[tool.effect], tool.is_private
         sends_out = tool.destination is not None
         return ToolRow(each.name, words, effect, is_private, sends_out, is_on, can_switch, why)
     return ToolRow(each.name, "", _EFFECTS["api"], False, True, is_on, can_switch, why)

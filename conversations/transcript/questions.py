@@ -147,9 +147,9 @@ def _explain(reason: str, receiver: Receiver, sources: Sequence[str]) -> str:
     said = f"{said[:1].upper()}{said[1:]}." if said else ""
     match reason:
         case Approval.Reason.WRITE:
-            return f"{_('What this does cannot be undone.')} {said}".strip()
+            return " ".join(filter(None, (_("What this does cannot be undone."), said)))
         case Approval.Reason.EGRESS:
-            return f"{_('Nothing leaves this chat without you.')} {said}".strip()
+            return " ".join(filter(None, (_("Nothing leaves this chat without you."), said)))
         case _:
             return said
 

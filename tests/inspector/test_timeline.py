@@ -247,7 +247,7 @@ def test_charts_have_a_point_for_each_call_and_no_more_than_they_may() -> None:
     chart = charts.draw_sizes(found.calls, found.changes, read_forecast(conversation), address)
     assert [row.label for row in chart.rows] == ["#1", "#3"]
     (mark,) = chart.marks
-    assert "compaction" in mark.text
+    assert "shortened old tool results" in mark.text
     assert len(charts.draw_cost(found.calls).rows) == 3
     assert [row.cells for row in charts.draw_cache(found.calls).rows] == [("200", "100", "1k")] * 2
     many = [replace(found.calls[0], n=n, fresh=n % 700) for n in range(1, 3_001)]

@@ -97,7 +97,7 @@ def test_numbers_say_where_they_come_from(settings: Any) -> None:
     user = User(policy={"preset": "classic", "input_token_budget": 50_000})
     found = {number.name: number.source for number in list_numbers(user)}
     assert found["input_token_budget"] == "this user"
-    assert found["summary_breaker"] == "site, AGENTWEB_SUMMARY_BREAKER"
+    assert found["summary_breaker"] == "the site, AGENTWEB_SUMMARY_BREAKER"
     assert found["tool_policies"] == "the tools"
     assert found["compaction_enabled"] == "All steps in order"
 

@@ -58,7 +58,7 @@ def test_a_number_is_set_and_shown_with_where_it_comes_from(root: Client, ada: U
     assert stored(ada).policy == {"input_token_budget": 60_000, "compaction_enabled": False}
     page = words(text(root.get(url(ada))))
     for shown in (
-        "60,000 this user", "30,000 site, AGENTWEB_MAX_TOOL_RESULT_CHARS", "off this user",
+        "60,000 this user", "30,000 the site, AGENTWEB_MAX_TOOL_RESULT_CHARS", "off this user",
         "Balanced",
     ):  # fmt: skip
         assert shown in page

@@ -9,6 +9,7 @@ from django.contrib.auth.models import Group
 from django.test import Client
 
 from conversations.models import ToolRule, ToolSwitch, User
+from conversations.toolbox.tool_words import TOOL_WORDS, name_tool
 from conversations.toolbox.toolset import build_toolset
 from tests.support import people_and_turns
 from tests.support.stored_turns import Played
@@ -39,7 +40,8 @@ def boxes(client: Client, played: Played) -> dict[str, bool]:
 def test_every_tool_is_there_with_what_it_does(client: Client, played: Played) -> None:
     html = client.get(path(played)).content.decode()
     for tool in TOOLS.values():
-        assert f"<code>{tool.name}</code>" in html
+        assert f"<bdi>{name_tool(tool.name)}</bdi>" in html
+    assert set(TOOLS) == set(TOOL_WORDS)
     assert boxes(client, played)["fetch_url"]
     assert "only reads" in html
     assert "contacts others" in html
@@ -79,8 +81,8 @@ def test_what_an_administrator_took_cannot_be_switched_on(client: Client, played
 def test_a_new_chat_names_what_the_person_has(client: Client) -> None:
     ToolRule.objects.create(tool="fetch_url", is_allowed=False)
     html = client.get("/c/new/").content.decode()
-    assert "<code>recall</code>" in html
-    assert "<code>fetch_url</code>" not in html
+    assert "<bdi>Look something up again</bdi>" in html
+    assert "<bdi>Read a web page</bdi>" not in html
 
 
 def test_the_page_is_reached_from_the_menu_and_the_settings(client: Client, played: Played) -> None:

@@ -135,11 +135,11 @@ def _with_limits(name: str, allowed: Allowed) -> str:
     """Return the help text of a number, with the range the owner's account allows."""
     label, limits = str(_(POLICY_WORDS[name])), allowed.limits(name)
     if allowed.is_fixed(name):
-        return f"{label} {_('Set for your account.')}"
+        return " ".join((label, str(_("Set for your account."))))
     if name not in allowed.ranges or limits is None:
         return label
     words = {"least": f"{limits[0]:,}", "most": f"{limits[1]:,}"}
-    return f"{label} {_('Your account allows %(least)s to %(most)s.') % words}"
+    return " ".join((label, str(_("Your account allows %(least)s to %(most)s.") % words)))
 
 
 def build_number_field(name: str, value: Any) -> forms.Field:

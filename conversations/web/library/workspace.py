@@ -207,8 +207,11 @@ def restore(request: HttpRequest, batch: UUID) -> HttpResponse:
     back = workspace.restore_files(owner_id=require_user(request).pk, batch=batch)
     if not back:
         raise Http404("nothing of it is in the trash")
-    notice = ngettext("“%(path)s” is back.", "%(count)d files are back.", len(back))
-    add_notice(request, notice % {"path": back[0], "count": len(back)})
+    if len(back) == 1:
+        add_notice(request, _("“%(path)s” is back.") % {"path": back[0]})
+    else:
+        notice = ngettext("%(count)d file is back.", "%(count)d files are back.", len(back))
+        add_notice(request, notice % {"count": len(back)})
     return _redirect_to_folder(back[0].rpartition("/")[0])
 
 
