@@ -24,8 +24,9 @@ pytestmark = [
 ]
 #: Statements and transactions of a later turn, from its POST to its last frame, and its thread hops
 #: at most: on a busy machine there may be one less, because the client of the test shares a thread.
-PLAIN = (34, 4), 6
-WITH_A_TOOL = (101, 9), 19
+#: Two or three are the client's own.
+PLAIN = (34, 4), 7
+WITH_A_TOOL = (101, 9), 20
 
 
 async def count_later_turn(monkeypatch: pytest.MonkeyPatch, settings: Any, text: str) -> TurnProbe:
