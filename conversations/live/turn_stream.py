@@ -104,6 +104,11 @@ class TurnStage:
         late = lambda: self._keep_task(asyncio.create_task(self.publish()))  # noqa: E731
         self._late = asyncio.get_running_loop().call_later(HELD_SECONDS, late)
 
+    def expect_next(self) -> None:
+        """Let held events wait for the next ones, which are being stored."""
+        if self._late is not None:
+            self._late.cancel()
+
     def render_next(self, *events: Event, conversation: Conversation) -> None:
         """Render the events that will be published next, in the thread that committed them.
 

@@ -146,6 +146,9 @@ class TurnCalls:
         self._span: Any = None
 
     async def open(self, sending: Sending) -> Sent:
+        if self._stage is not None and sending.opens is not None:
+            # Shown by itself, the beginning would be rendered by a thread that this waits for.
+            self._stage.expect_next()
         with count_refusals():
             sent = await run_db(self._open, sending)
         add_log_ids(call=sent.call)

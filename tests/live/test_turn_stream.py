@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from conversations.agent.events import Event, ToolMoved, TurnOpened
+from conversations.agent.events import Event, ToolMoved, TurnChanged, TurnOpened
 from conversations.db import run_db
 from conversations.live import turn_stream
 from conversations.live.turn_stream import TurnStage
@@ -42,3 +42,27 @@ async def test_what_is_published_late_and_fails_is_logged(
     (record,) = caplog.records
     assert f"turn {lease.turn_id}" in record.getMessage()
     assert "no way to the pages" in str(record.exc_info[1])
+
+
+async def test_the_beginning_of_a_turn_waits_for_the_call_that_is_being_opened(
+    monkeypatch: Any,
+) -> None:
+    shown: list[tuple[Event, ...]] = []
+
+    async def keep(_: int, *events: Event, **__: Any) -> None:
+        shown.append(events)
+
+    monkeypatch.setattr(turn_stream, "publish", keep)
+    monkeypatch.setattr(turn_stream, "HELD_SECONDS", 0)
+    stage = TurnStage(await run_db(people_and_turns.started_turn))
+    try:
+        stage.expect_next()
+        stage.hold(TurnOpened(1))
+        stage.expect_next()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert shown == []
+        await stage.publish(TurnChanged(1))
+        assert shown == [(TurnOpened(1), TurnChanged(1))]
+    finally:
+        stage.close()
