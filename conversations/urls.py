@@ -103,6 +103,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("files/attached/", files.files, name="files"),
     path("files/waiting/", files.waiting, name="files_waiting"),
     path("files/<uuid:file_id>", files.file, name="file"),
+    path("files/<uuid:file_id>/text/", files.text, name="file_text"),
     path("files/<uuid:file_id>/remove/", files.remove, name="remove_file"),
     path("search/", search.search, name="search"),
     path("trash/", lists.trash, name="trash"),

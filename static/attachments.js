@@ -100,11 +100,11 @@
     return Number(file.type === "application/pdf" ? rules.mostPdf : rules.mostText);
   }
   function flaw(file) {
-    const other = /^(video|audio|font)\/|^application\/(zip|gzip|x-7z|x-rar|x-tar|vnd\.|msword|octet-stream$)/;
+    const other = /^(video|audio|font)\/|^application\/(zip|gzip|x-7z|x-rar|x-tar)/;
     if ((file.type.startsWith("image/") && !images.includes(file.type)) || other.test(file.type)) return rules.taken;
     return file.size > most(file) ? with_(rules.big, megabytes(most(file))) : "";
   }
-  async function add(files, typed = false) {
+  async function add(files) {
     for (const file of files) {
       const room = Number(rules.mostFiles) - chips().length;
       if (room <= 0) { complain(with_(rules.many, rules.mostFiles)); say(with_(rules.many, rules.mostFiles)); break; }
@@ -114,10 +114,10 @@
       const smaller = await scaled(file);
       const problem = flaw(smaller);
       if (problem) failed(chip, problem);
-      else if (chip.isConnected) upload(chip, smaller, typed, smaller !== file);
+      else if (chip.isConnected) upload(chip, smaller, smaller !== file);
     }
   }
-  function upload(chip, file, typed, isScaled) {
+  function upload(chip, file, isScaled) {
     const name = one(".file-name", chip).textContent;
     const words = one(".file-words", chip);
     const bar = document.createElement("progress");
@@ -127,10 +127,9 @@
     words.replaceChildren(one(".file-name", chip), bar);
     delete chip.dataset.error;
     chip.dataset.busy = "";
-    const again = () => { upload(chip, file, typed, isScaled); changed(); };
+    const again = () => { upload(chip, file, isScaled); changed(); };
     const data = new FormData();
     data.append("file", file, file.name);
-    if (typed) data.append("typed", "1");
     const request = new XMLHttpRequest();
     chip.addEventListener("removed", () => request.abort());
     request.upload.addEventListener("progress", (event) => { if (event.lengthComputable) bar.value = event.loaded / event.total; });
@@ -194,7 +193,7 @@
       add([...held.files]);
     } else if (event.target === box && Number(rules.paste) && text.length > Number(rules.paste)) {
       event.preventDefault();
-      add([new File([text], rules.pasted, { type: "text/plain" })], true);
+      add([new File([text], rules.pasted, { type: "text/plain" })]);
     }
   });
   document.addEventListener("files-dropped", ({ detail }) => {

@@ -33,7 +33,8 @@ async def read_file(
     ] = False,
 ) -> ToolResult:
     """Read a file from the user's workspace, whole or a range of its lines: text, HTML, tables
-    (CSV, XLSX), PDF, DOCX, PPTX and mails (EML), each as readable text."""
+    (CSV, XLSX), PDF, DOCX, PPTX and mails (EML), each as readable text. Files that the user
+    attached to this chat are in the folder attached."""
     if offset < 0 or limit < 0:
         raise InputError("offset and limit must be 0 or more.")
     data = await asyncio.to_thread(context.workspace.read, path)

@@ -58,7 +58,7 @@ def list_text_digests(conversation_id: int) -> tuple[list[str], list[str]]:
     outputs = ToolCall.objects.filter(turn__conversation=conversation_id).exclude(output=None)
     files = Attachment.objects.filter(conversation=conversation_id)
     blobs = {*kept, *outputs.order_by().values_list("output_id", flat=True)}
-    blobs.update(files.values_list("data_id", flat=True))
+    blobs.update(key for pair in files.values_list("data_id", "original_id") for key in pair if key)
     envelopes = set(calls.values_list("envelope_id", flat=True))
     return sorted(envelopes), sorted(str(key) for key in blobs)
 

@@ -7,7 +7,6 @@ file.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -50,6 +49,11 @@ class Attached:
     height: int | None = None
     pages: int | None = None
     tokens: int = 0
+    #: The ending of a file whose text is sent, and the characters of it where not all are sent.
+    ending: str = ""
+    characters: int | None = None
+    #: The page that shows what is sent of a text.
+    text_url: str = ""
     is_sent: bool = True
     created_at: datetime | None = None
     #: The conversation it was sent in, for a list of files.
@@ -67,7 +71,8 @@ class Attached:
     @property
     def kind(self) -> str:
         """The type, for people."""
-        return self.media_type.rpartition("/")[2].replace("plain", "text").upper()
+        found = self.ending or self.media_type.rpartition("/")[2].replace("plain", "text")
+        return found.upper()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +159,12 @@ def load_owned_attachment(user: User, public_id: UUID) -> Attachment:
     return get_object_or_404(rows, public_id=public_id)
 
 
-def decode_data(attachment: Attachment) -> bytes:
-    text = attachment.data.text
-    return text.encode() if attachment.media_type == TEXT else base64.b64decode(text)
+def load_sent_text(user: User, public_id: UUID) -> tuple[Attached, str]:
+    """Return one of the user's files of which a text is sent, and the text; raises Http404."""
+    rows = Attachment.objects.filter(_VISIBLE, owner=user, media_type=TEXT)
+    rows = rows.select_related("data", "conversation")
+    row = get_object_or_404(rows, public_id=public_id)
+    return _show_row(row), row.data.text
 
 
 def build_data_urls(conversation: Conversation, ids: Sequence[str]) -> dict[str, str]:
@@ -201,6 +209,9 @@ def _show_row(row: Attachment) -> Attached:
         height=row.height,
         pages=row.pages,
         tokens=row.estimate,
+        ending=row.ending,
+        characters=row.characters,
+        text_url=reverse("file_text", args=[row.public_id]) if row.media_type == TEXT else "",
         is_sent=row.conversation_id is not None,
         created_at=row.created_at,
         conversation=str(chat.public_id) if chat else "",

@@ -16,22 +16,25 @@ from uuid import UUID
 
 from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import Case, F, Q, QuerySet, Sum, When
+from django.db.models.functions import Length
 from django.utils import timezone
 
 from conversations.conf import conf
 from conversations.context.tokens import media
 from conversations.context.tokens.images import TYPES as IMAGES
-from conversations.context.tokens.media import Media, MediaError
+from conversations.context.tokens.media import MediaError
 from conversations.context.view import attachment_refs, wire
 from conversations.context.view.view import Message as ViewMessage
 from conversations.db import transact
+from conversations.files.document_uploads import Upload, read_upload
 from conversations.files.file_texts import clean_display_name, explain_media_error
 from conversations.log.erase_functions import erase_texts
 from conversations.log.legal_holds import is_owner_held
 from conversations.log.named_texts import expand_attachments
 from conversations.log.texts import lock_texts_exclusively, store_blob
 from conversations.models import ApiModel, Attachment, Conversation, User
+from tools.framework.errors import ToolError
 
 #: How long an uploaded file waits for its message.
 UNSENT_FOR = timedelta(days=1)
@@ -47,19 +50,23 @@ class AttachmentError(Exception):
         self.code, self.text = code, text
 
 
-@transact
-def store_attachment(
-    *, owner_id: int, name: str, data: bytes, is_typed: bool = False
-) -> Attachment:
-    """Store an uploaded file until it is sent; raises AttachmentError."""
+def store_attachment(*, owner_id: int, name: str, data: bytes) -> Attachment:
+    """Read and store an uploaded file until it is sent; raises AttachmentError."""
     try:
-        found = media.identify_media(data, is_typed=is_typed)
+        found = read_upload(data, clean_display_name(name, ""), person=str(owner_id))
     except MediaError as error:
         raise AttachmentError(error.code, explain_media_error(error)) from error
+    except ToolError as error:
+        raise AttachmentError("unread", str(error)) from error
+    return _store_waiting(owner_id, name, data, found)
+
+
+@transact
+def _store_waiting(owner_id: int, name: str, data: bytes, found: Upload) -> Attachment:
     User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)
     _demand_waiting_room(owner_id, len(data))
     return _create_attachment(
-        owner_id, None, clean_display_name(name, found.media_type), data, found
+        owner_id, None, clean_display_name(name, found.media.media_type), data, found
     )
 
 
@@ -86,8 +93,10 @@ def _demand_waiting_room(owner_id: int, size: int) -> None:
 
 
 def _create_attachment(
-    owner_id: int, conversation: Conversation | None, name: str, data: bytes, found: Media
+    owner_id: int, conversation: Conversation | None, name: str, data: bytes, upload: Upload
 ) -> Attachment:
+    found = upload.media
+    original = base64.b64encode(data).decode() if upload.ending else ""
     text = found.text or base64.b64encode(data).decode()
     digest = store_blob(text)
     content = wire.join([attachment_refs.write_block(found.media_type, digest, name)])
@@ -103,6 +112,9 @@ def _create_attachment(
         width=found.width,
         height=found.height,
         pages=found.pages,
+        ending=upload.ending,
+        original_id=store_blob(original) if original else None,
+        characters=upload.characters,
         estimate=ViewMessage.parse(0, "prompt", sent).blocks[0].tokens,
         data_id=digest,
     )
@@ -152,7 +164,9 @@ def find_first_name(*, owner_id: int, ids: Sequence[UUID]) -> str:
 def _demand_request_room(conversation: Conversation) -> None:
     """Raise AttachmentError where the conversation has more files than one request takes."""
     rows = Attachment.objects.filter(conversation=conversation)
-    facts = list(rows.values_list("media_type", "size", "width", "height", "pages"))
+    # Of a file whose text is sent, the text counts.
+    sent = Case(When(original=None, then=F("size")), default=Length("data__text"))
+    facts = list(rows.values_list("media_type", sent, "width", "height", "pages"))
     carried = sum(size * 4 // 3 if kind != media.TEXT else size for kind, size, *_ in facts)
     if carried > media.MOST_CARRIED:
         raise AttachmentError(
@@ -194,7 +208,7 @@ def store_imported_files(*, conversation: Conversation, content: str) -> str:
             data = (
                 text.encode() if media_type == media.TEXT else base64.b64decode(text, validate=True)
             )
-            found = media.identify_media(data, is_typed=True)
+            found = media.identify_media(data)
         except (MediaError, ValueError):
             continue
         is_same = found.media_type == media_type
@@ -202,7 +216,7 @@ def store_imported_files(*, conversation: Conversation, content: str) -> str:
             digest = wire.digest(text)
             if not conversation.attachments.filter(data=digest).exists():
                 name = clean_display_name(title, media_type)
-                _create_attachment(conversation.owner_id, conversation, name, data, found)
+                _create_attachment(conversation.owner_id, conversation, name, data, Upload(found))
             kept.add(digest)
     return attachment_refs.collapse_files(content, kept.__contains__)
 
@@ -232,8 +246,8 @@ def _drop_waiting(rows: QuerySet[Attachment]) -> int:
         # A file that is being sent is locked, so it is skipped.
         waiting = rows.filter(~is_owner_held(), conversation=None)
         waiting = waiting.select_for_update(skip_locked=True)
-        facts = dict(waiting.values_list("pk", "data_id"))
+        facts = {key: texts for key, *texts in waiting.values_list("pk", "data_id", "original_id")}
         lock_texts_exclusively()
         Attachment.objects.filter(pk__in=facts).delete()
-        erase_texts(digests=set(facts.values()))
+        erase_texts(digests={digest for texts in facts.values() for digest in texts if digest})
         return len(facts)

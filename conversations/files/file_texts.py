@@ -9,6 +9,11 @@ from conversations.context.tokens import media
 from conversations.context.tokens.media import MediaError
 
 MOST_NAME = 120
+#: What a message takes, for people.
+TAKEN = (
+    "images (PNG, JPEG, GIF, WebP), PDF, Word, Excel and PowerPoint files, mails (EML), HTML, CSV"
+    " and other texts"
+)
 _ENDINGS = {"image/jpeg": "jpg", "text/plain": "txt"}
 #: Control and formatting characters, which are invisible or reverse the direction of a line.
 _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
@@ -28,14 +33,14 @@ def explain_media_error(error: MediaError) -> str:
             )
         case "pages":
             return f"The PDF has {error.number:,} pages; at most {media.MOST_IN_LARGE} are taken."
+        case "no_text":
+            return "There is no text in the file; what its pictures show is not read."
         case "locked":
             return "The PDF is encrypted; save it without a password first."
         case "broken":
             return "The file begins like an image but its size cannot be read; it may be damaged."
-        case "markup":
-            return f"Pages of HTML, SVG or XML are not taken; {media.TAKEN} are."
         case _:
-            return f"Files of this kind are not taken; {media.TAKEN} (UTF-8) are."
+            return f"Files of this kind are not taken; {TAKEN} are."
 
 
 def format_megabytes(size: int) -> str:
@@ -52,4 +57,4 @@ def clean_display_name(name: str, media_type: str) -> str:
         keeps = bool(dot) and len(ending) <= 8
         clean = f"{stem[: MOST_NAME - 10]}….{ending}" if keeps else clean[: MOST_NAME - 1] + "…"
     ending = _ENDINGS.get(media_type, media_type.rpartition("/")[2])
-    return clean or f"file.{ending}"
+    return clean or f"file.{ending or 'txt'}"

@@ -2,6 +2,7 @@
 
 The bytes are stored once, as base64 in a Blob, however often a file is sent. A prompt references
 the blob where the request will have the data, so the log stays small and pages never load them.
+Of an Office file, a mail, a page or a long text the request has the text; the file stays beside it.
 """
 
 from __future__ import annotations
@@ -31,9 +32,14 @@ class Attachment(models.Model):
     width = models.PositiveIntegerField(null=True)
     height = models.PositiveIntegerField(null=True)
     pages = models.PositiveIntegerField(null=True)
+    #: The ending of a file of which the text is sent, such as docx; its uploaded bytes as base64;
+    #: and the characters of the whole text where only a part of it is sent.
+    ending = models.CharField(max_length=10, default="")
+    original = models.ForeignKey(Blob, null=True, on_delete=models.PROTECT, related_name="+")
+    characters = models.PositiveIntegerField(null=True)
     #: Estimated tokens as a content block.
     estimate = models.PositiveIntegerField()
-    #: Base64 of the bytes; of a text file the text itself.
+    #: Base64 of the bytes; of a text file the text itself, of a document what is sent of its text.
     data = models.ForeignKey(Blob, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
 

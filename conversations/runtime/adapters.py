@@ -37,7 +37,7 @@ from conversations.context.view.edits import Transformation
 from conversations.context.view.searched_originals import SearchedOriginal
 from conversations.context.view.view import Message
 from conversations.db import run_db
-from conversations.files.workspace import UserWorkspace
+from conversations.files.workspace import ChatWorkspace, UserWorkspace
 from conversations.library.access import load_conversation
 from conversations.live.turn_stream import Progress, TurnStage
 from conversations.log import append
@@ -223,7 +223,7 @@ class TurnTools:
         self._keys: dict[str, str] = {}
         self._context = ToolContext(
             user_id=str(lease.user_id),
-            workspace=workspace_for(lease.user_id),
+            workspace=ChatWorkspace(lease.user_id, lease.conversation_id),
             originals=_Originals(lease.conversation_id),
             web=WebAccess(
                 allowed_private=frozenset(conf.fetch_private),

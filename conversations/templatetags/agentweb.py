@@ -16,6 +16,7 @@ from django.utils.safestring import SafeData, SafeString, mark_safe
 from conversations.budgets.units import show_amount
 from conversations.conf import conf
 from conversations.context.tokens import images, media
+from conversations.files.file_texts import TAKEN
 from conversations.rendering import clean_html, link_addresses, numbers
 from conversations.rendering.model_names import name_model
 from conversations.rendering.visible import reveal_hidden as _visible
@@ -96,9 +97,9 @@ def file_rules() -> dict[str, object]:
         "most_files": conf.max_attachments,
         "most_image": media.MOST_IMAGE,
         "most_pdf": media.MOST_PDF,
-        "most_text": media.MOST_TEXT,
+        "most_text": media.MOST_BYTES,
         "most_side": media.MOST_SIDE_OF_MANY,
         "paste": conf.paste_as_file_chars,
         "images": " ".join(images.TYPES),
-        "taken": media.TAKEN,
+        "taken": TAKEN,
     }

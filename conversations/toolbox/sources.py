@@ -26,6 +26,7 @@ from conversations.context.view import wire
 from conversations.context.view.attachment_refs import find_reference
 from conversations.context.view.blocks import read_result_text
 from conversations.context.view.stored_blocks import read_blocks
+from conversations.files.workspace.attached import FOLDER
 from conversations.log.named_texts import read_named_texts
 from conversations.log.tree import build_path_condition
 from conversations.models import Attachment, Conversation, Message, ToolCall
@@ -96,7 +97,9 @@ def name_source(name: str, origin: str, arguments: dict[str, Any], *, is_private
     """Return the source that a call of a tool reads, by its arguments."""
     match origin:
         case "workspace":
-            return Source("workspace", str(arguments.get("path") or ""))
+            path = str(arguments.get("path") or "").removeprefix("./")
+            folder, _, file = path.partition("/")
+            return Source("attached", file) if folder == FOLDER else Source("workspace", path)
         case "page":
             return Source("page", read_host(str(arguments.get("url") or "")), is_private)
         case "mcp":

@@ -10,7 +10,8 @@ from playwright.async_api import Page, expect
 
 from tests.e2e.conftest import Snap, Watch
 from tests.e2e.people import CHAT, ended, set_up
-from tests.e2e.served import Served
+from tests.e2e.served import PROJECT, Served
+from tests.e2e.test_access import judge
 from tests.support import small_files
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
@@ -51,6 +52,7 @@ async def new_chat(page: Page, served: Served) -> None:
 
 
 CAT = file("cat.png", "image/png", small_files.png(640, 480))
+OFFICE = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 PAPER = file("report.pdf", "application/pdf", small_files.pdf(3))
 
 
@@ -116,6 +118,37 @@ async def test_a_file_alone_is_a_message_and_a_second_one_follows(
     await expect(page.locator("#composer-error")).to_be_empty()
 
 
+async def test_what_the_model_reads_of_a_document_is_shown_before_and_after_it_is_sent(
+    page: Page, served: Served, watch: Watch, snap: Snap
+) -> None:
+    await new_chat(page, served)
+    deck = (PROJECT / "tests/data/deck.pptx").read_bytes()
+    locked = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "EncryptedPackage".encode("utf-16-le")
+    await page.set_input_files(
+        "#file-input", [file("plan.pptx", OFFICE, deck), file("locked.xlsx", OFFICE, locked)]
+    )
+    await expect(chip(page, "locked.xlsx")).to_contain_text("is locked with a password")
+    watch.errors.clear()  # the browser writes down every refusal of the server
+    await chip(page, "locked.xlsx").locator("[data-remove]").click()
+    await expect(chip(page, "plan.pptx")).to_contain_text("PPTX")
+    async with page.expect_popup() as opened:
+        await chip(page, "plan.pptx").get_by_role("link", name="What the model reads").click()
+    preview = await opened.value
+    await expect(preview.locator(".file-text")).to_contain_text("Notes: Say this slowly & clearly.")
+    assert await judge(preview, "/files/ID/text/") == []
+    await preview.close()
+    await page.fill("textarea[name=text]", "What is this?")
+    await page.keyboard.press("Enter")
+    await page.wait_for_url(CHAT)
+    await ended(page, 1)
+    await page.locator("#turn-1 .file-card").click()
+    await expect(page.locator(".file-text")).to_contain_text("[slide 2 of 4, hidden]")
+    async with page.expect_download() as download:
+        await page.get_by_role("link", name="Download the file").click()
+    assert (await download.value).suggested_filename == "plan.pptx"
+    await snap("files document")
+
+
 async def test_a_long_paste_becomes_a_file_and_can_be_text_again(
     page: Page, served: Served, snap: Snap
 ) -> None:
@@ -140,15 +173,15 @@ async def test_what_cannot_be_taken_is_said_before_it_is_uploaded(
     await page.set_input_files(
         "#file-input",
         [
-            file("huge.txt", "text/plain", b"a" * 1_000_001),
+            file("huge.png", "image/png", b"a" * 4_000_000),
             file("film.mp4", "video/mp4", b"0000"),
         ],
     )
-    await expect(chip(page, "huge.txt")).to_contain_text("at most 1 MB are taken")
+    await expect(chip(page, "huge.png")).to_contain_text("at most 3.9 MB are taken")
     await expect(chip(page, "film.mp4")).to_contain_text("Files of this kind are not taken")
     assert not [url for url in watch.requests if url.endswith("/files/attached/")]
-    await page.set_input_files("#file-input", [file("liar.png", "image/png", b"<svg/>")])
-    await expect(chip(page, "liar.png")).to_contain_text("HTML, SVG or XML are not taken")
+    await page.set_input_files("#file-input", [file("liar.png", "image/png", b"MZ\x90\0")])
+    await expect(chip(page, "liar.png")).to_contain_text("Files of this kind are not taken")
     await snap("files refused")
     await page.fill("textarea[name=text]", "Send it anyway.")
     await page.keyboard.press("Enter")

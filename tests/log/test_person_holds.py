@@ -84,7 +84,7 @@ def test_files_that_wait_and_mail_accounts_of_who_is_held_stay(ada: User) -> Non
         owner=ada, name="Work", address="a@example.net", login="a", imap_host="mail",
         imap_port=993, used_at=timezone.now(),
     )  # fmt: skip
-    waiting = store_attachment(owner_id=ada.pk, name="a.txt", data=b"a text", is_typed=True)
+    waiting = store_attachment(owner_id=ada.pk, name="a.txt", data=b"a text")
     UserWorkspace(ada.pk).write("a.txt", b"first")
     delete_files(owner_id=ada.pk, path="a.txt")
     placed = hold(ada)

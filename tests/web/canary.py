@@ -77,7 +77,7 @@ FACTS = {
     "ApiResult": "chain cost_basis error_type request_id stop_reason usage",
     "Approval": "arguments_digest chain",
     "ApprovalRule": "tool",
-    "Attachment": "media_type",
+    "Attachment": "ending media_type",
     "Blob": "digest",
     "Budget": "note soft_percents time_zone",
     "Conversation": "chain model policy removed_by_rule titled_by",

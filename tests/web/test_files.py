@@ -51,10 +51,13 @@ def test_an_upload_comes_back_as_it_waits_in_the_composer(client: Client, user: 
 def test_what_a_file_is_called_and_said_to_be_means_nothing(client: Client) -> None:
     assert upload(client, small_files.pdf(), "cat.png").status_code == 200
     assert Attachment.objects.get().media_type == "application/pdf"
-    page = upload(client, b"<svg/>", "cat.png")
+    page = upload(client, b"MZ\x90\0", "cat.png")
     assert page.status_code == 400
     assert b"are not taken" in page.content
-    assert upload(client, b"<svg/>", "x.svg", typed="1").status_code == 200
+    upload(client, b"<svg onload=alert(1)/>", "cat.png")
+    drawn = client.get(f"/files/{Attachment.objects.latest('pk').public_id}")
+    assert drawn["Content-Type"] == "text/plain; charset=utf-8"
+    assert drawn["Content-Disposition"].startswith("attachment")
 
 
 @pytest.mark.parametrize(
@@ -168,7 +171,7 @@ def test_without_script_the_form_brings_the_files_itself(client: Client) -> None
     conversation = Conversation.objects.get()
     blocks = wire.decode(conversation.messages.get(kind="prompt").content)
     assert [block["type"] for block in blocks] == ["image", "document", "text"]
-    bad = SimpleUploadedFile("x.svg", b"<svg/>")
+    bad = SimpleUploadedFile("x.svg", b"\0")
     response = client.post("/c/start/", {"text": "Keep me.", "files": [bad]})
     assert response.status_code == 400
     assert b"are not taken" in response.content

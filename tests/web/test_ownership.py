@@ -156,7 +156,7 @@ def test_the_urls_are_those_that_this_file_knows() -> None:
         "login", "logout", "setup", "invitation", "live", "ready", "favicon", "metrics",
         "chat_menu", "rename", "pin_chat", "archive", "delete", "export", "list", "search", "trash",
         "empty_trash", "bring_back", "erase", "data", "export_all", "import", "delete_data",
-        "files", "files_waiting", "file", "remove_file",
+        "files", "files_waiting", "file", "file_text", "remove_file",
         "workspace", "workspace_file", "workspace_download", "move_file", "delete_file",
         "restore_files", "empty_files", "change_mail", "remove_mail",
         "leave", "compact", *OF_HAND, *INSPECTOR, *OF_REVIEW,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tools.documents.attached_text import read_attached
 from tools.documents.document_kind import WITH_PARTS, detect_kind, has_packed_text
 from tools.documents.document_text import MOST_CHARACTERS, read_document
 from tools.documents.parts import Part
@@ -19,7 +20,15 @@ from tools.framework.errors import FileRefusedError, IsolationError
 from tools.isolation.isolated_calls import call_isolated, run_isolated
 from tools.isolation.process_limits import OF_DOCUMENTS, OF_TEXT, ProcessLimits
 
-__all__ = ["MOST_CHARACTERS", "Part", "extract_text", "has_parts", "read_isolated"]
+__all__ = [
+    "MOST_CHARACTERS",
+    "Part",
+    "detect_kind",
+    "extract_attached",
+    "extract_text",
+    "has_parts",
+    "read_isolated",
+]
 
 
 def extract_text(
@@ -40,6 +49,18 @@ def extract_text(
     except IsolationError as error:
         raise _beyond_limits(name) from error
     return text
+
+
+def extract_attached(data: bytes, name: str, most: int, *, person: str) -> tuple[str, int]:
+    """Return the text of a file for a message, shortened to about `most` characters, and how many
+    the whole has. It raises and blocks like `extract_text`.
+    """
+    limits = choose_limits(data)
+    try:
+        text, size = call_isolated(read_attached, data, name, most, limits=limits, person=person)
+    except IsolationError as error:
+        raise _beyond_limits(name) from error
+    return str(text), int(size)
 
 
 async def read_isolated(function: Callable[..., Any], data: bytes, name: str, *more: Any) -> Any:

@@ -35,17 +35,23 @@ def read_document(data: bytes, name: str, content_type: str, part: str) -> str:
             "part is for the pages of a PDF, the sheets of a workbook or the slides of a"
             " presentation."
         )
+    return join_parts(list_parts(data, name, content_type, part))
+
+
+def list_parts(data: bytes, name: str, content_type: str = "", part: str = "") -> list[Part]:
+    """Return the requested parts of a document, or all; one without a title where it has none."""
+    kind = detect_kind(data, name, content_type)
     match kind:
         case "pdf" | "office":
-            return _join_parts(_read_parts(data, kind, name, part))
+            return _read_parts(data, kind, name, part)
         case "csv":
-            return csv_to_markdown(data, name)
+            return [Part("", csv_to_markdown(data, name))]
         case "html":
-            return html_to_markdown(decode_bytes(data, content_type), name)
+            return [Part("", html_to_markdown(decode_bytes(data, content_type), name))]
         case "mail":
-            return _read_mail(data)
+            return [Part("", _read_mail(data))]
         case "text":
-            return decode_text_file(data, name)
+            return [Part("", decode_text_file(data, name))]
         case _:
             assert_never(kind)
 
@@ -113,7 +119,7 @@ def collect_parts(parts: Iterator[Part]) -> list[Part]:
     return collected
 
 
-def _join_parts(parts: list[Part]) -> str:
+def join_parts(parts: list[Part]) -> str:
     return "\n\n".join(
         "\n".join(filter(None, (part.title and f"[{part.title}]", part.text))) for part in parts
     )

@@ -1,7 +1,7 @@
 """What the API accepts as a file in a message, judged by the bytes, never by a name or a header.
 
 The limits are those of the API, here and nowhere else. The type of a file is what its first bytes
-show; a text is UTF-8 without control characters, and no page of markup that a browser might run.
+show; a text is UTF-8 without control characters. It may be markup: it is never served as a page.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from conversations.context.tokens import images, pdf
 
 PDF, TEXT = "application/pdf", "text/plain"
 TYPES = (*images.TYPES, PDF, TEXT)
-#: The same types, for people.
-TAKEN = "PNG, JPEG, GIF and WebP images, PDF files and plain text"
 #: Most bytes of an image (5 MiB as base64), of a PDF (fits a request of 32 MB), and of a text.
 MOST_IMAGE, MOST_PDF, MOST_TEXT = 5 * 1024 * 1024 // 4 * 3, 22_000_000, 1_000_000
 MOST_BYTES = max(MOST_IMAGE, MOST_PDF, MOST_TEXT)
@@ -25,15 +23,12 @@ MOST_SIDE, FEW_IMAGES, MOST_SIDE_OF_MANY = 8_000, 20, 2_000
 SMALL_WINDOW, MOST_IN_SMALL, MOST_IN_LARGE = 200_000, 100, 600
 #: Most characters of all files of a conversation, of the 32 MB that a request may have.
 MOST_CARRIED = 30_000_000
-_CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
-_MARKUP = re.compile(
-    r"\s*(?:<!--|<\?xml|<!doctype|<(?:html|head|body|svg|script)\b)", re.IGNORECASE
-)
+CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 
 
 class MediaError(ContextError):
     """The bytes cannot be sent; `code` says why: type, empty, broken, pixels, pages, locked,
-    markup, large."""
+    large."""
 
     def __init__(self, code: str, number: int = 0) -> None:
         super().__init__(code)
@@ -51,15 +46,15 @@ class Media:
     text: str = ""
 
 
-def identify_media(data: bytes, *, is_typed: bool = False) -> Media:
-    """Identify the bytes; `is_typed`: a person's own text, may be markup. Raises MediaError."""
+def identify_media(data: bytes) -> Media:
+    """Identify the bytes; raises MediaError."""
     if not data.strip():
         raise MediaError("empty")
     if name := images.detect_media_type(data):
         return _identify_image(name, data)
     if pdf.is_pdf(data):
         return _identify_pdf(data)
-    return _identify_text(data, is_typed=is_typed)
+    return _identify_text(data)
 
 
 def _identify_image(name: str, data: bytes) -> Media:
@@ -82,15 +77,13 @@ def _identify_pdf(data: bytes) -> Media:
     return Media(PDF, pages=count)
 
 
-def _identify_text(data: bytes, *, is_typed: bool) -> Media:
+def _identify_text(data: bytes) -> Media:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise MediaError("type") from error
-    if _CONTROL.search(text):
+    if CONTROL.search(text):
         raise MediaError("type")
-    if _MARKUP.match(text) and not is_typed:
-        raise MediaError("markup")
     _demand_size(data, MOST_TEXT)
     if not text.strip():
         raise MediaError("empty")

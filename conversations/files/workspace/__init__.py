@@ -19,6 +19,7 @@ from conversations.files.workspace.arrange import (
     move_files,
     restore_files,
 )
+from conversations.files.workspace.attached import ChatWorkspace
 from conversations.files.workspace.index import read_quota
 from conversations.files.workspace.objects import read_object
 from conversations.files.workspace.sweep import sweep_workspaces
@@ -26,6 +27,7 @@ from conversations.files.workspace.user import UserWorkspace
 from conversations.files.workspace.write import write_file
 
 __all__ = [
+    "ChatWorkspace",
     "UserWorkspace",
     "clear_workspace",
     "delete_files",

@@ -20,15 +20,16 @@ from tools.workspace.workspace import Entry, missing_error, normalize_path
 
 P = ParamSpec("P")
 T = TypeVar("T")
+W = TypeVar("W")
 
 
-def _connected(
-    method: Callable[Concatenate[UserWorkspace, P], T],
-) -> Callable[Concatenate[UserWorkspace, P], T]:
+def with_connection(
+    method: Callable[Concatenate[W, P], T],
+) -> Callable[Concatenate[W, P], T]:
     """Close the connection after the method: it runs in threads that Django does not manage."""
 
     @wraps(method)
-    def call(self: UserWorkspace, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(self: W, /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return method(self, *args, **kwargs)
         finally:
@@ -44,7 +45,7 @@ class UserWorkspace:
 
     owner_id: int
 
-    @_connected
+    @with_connection
     def entries(self, path: str = "") -> list[Entry]:
         names = split_path(path)
         folder = "/".join(names)
@@ -59,7 +60,7 @@ class UserWorkspace:
                 )
         return [Entry(row.path, row.bytes, row.changed_at) for row in inside]
 
-    @_connected
+    @with_connection
     def read(self, path: str) -> bytes:
         path = normalize_path(path)
         row = find_live_file(self.owner_id, path)
@@ -75,25 +76,25 @@ class UserWorkspace:
             raise FileRefusedError(f"{quote(path)} is a folder; list_files shows what is in it.")
         raise missing_error(path)
 
-    @_connected
+    @with_connection
     def write(self, path: str, data: bytes, *, key: str = "", over: str | None = None) -> bool:
         _, is_new = write_file(owner_id=self.owner_id, path=path, data=data, key=key, over=over)
         return is_new
 
-    @_connected
+    @with_connection
     def move(self, path: str, to: str, *, key: str = "") -> int:
         return move_files(owner_id=self.owner_id, path=path, to=to, key=key)
 
-    @_connected
+    @with_connection
     def delete(self, path: str, *, key: str = "") -> None:
         delete_files(owner_id=self.owner_id, path=path, key=key)
 
-    @_connected
+    @with_connection
     def is_done(self, path: str, key: str) -> bool:
         row = find_live_file(self.owner_id, normalize_path(path))
         return row is not None and row.done_by == key
 
-    @_connected
+    @with_connection
     def clear(self) -> None:
         """Remove all files and the trash."""
         clear_workspace(owner_id=self.owner_id)

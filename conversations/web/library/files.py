@@ -19,6 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from conversations.context.tokens.images import TYPES as IMAGES
 from conversations.context.tokens.media import MOST_BYTES, TEXT
 from conversations.files import attachment_display, attachments
+from conversations.files.attached_bytes import decode_data
 from conversations.files.attachments import AttachmentError
 from conversations.files.file_texts import format_megabytes
 from conversations.log.legal_holds import is_person_held
@@ -57,7 +58,6 @@ def _store_upload(request: HttpRequest) -> HttpResponse:
             owner_id=user.pk,
             name=file.name or "",
             data=file.read(MOST_BYTES + 1),
-            is_typed=request.POST.get("typed") == "1",
         )
     except AttachmentError as error:
         return _refuse(request, error.text, 400)
@@ -91,12 +91,21 @@ def file(request: HttpRequest, file_id: UUID) -> HttpResponse:
     found = attachment_display.load_owned_attachment(require_user(request), file_id)
     is_image = found.media_type in IMAGES
     kind = "text/plain; charset=utf-8" if found.media_type == TEXT else found.media_type
-    response = HttpResponse(
-        attachment_display.decode_data(found), content_type=kind, headers=CAREFUL
-    )
+    if found.ending:
+        kind = "application/octet-stream"
+    response = HttpResponse(decode_data(found), content_type=kind, headers=CAREFUL)
     shown = content_disposition_header(not is_image, found.name)
     response["Content-Disposition"] = shown or "attachment"
     return response
+
+
+@login_required
+@require_safe
+def text(request: HttpRequest, file_id: UUID) -> HttpResponse:
+    """Show what the model is sent of a file of the user."""
+    found, sent = attachment_display.load_sent_text(require_user(request), file_id)
+    context = build_page_context(request) | {"file": found, "text": sent}
+    return render(request, "conversations/file_text.html", context)
 
 
 @login_required
