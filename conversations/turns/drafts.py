@@ -112,8 +112,10 @@ def create_draft(*, lease: Lease, text: str, thinking: str) -> None:
         cursor.execute(_CREATE.format(lock=lock), [*values, *LIVE])
         if cursor.rowcount:
             return
-    with transaction.atomic():
-        hold_lease(lease)
+    mine = Turn.objects.filter(pk=lease.turn_id, lease_generation=lease.generation)
+    if not mine.filter(state="done").exists():
+        with transaction.atomic():
+            hold_lease(lease)
 
 
 def _update_draft(lease: Lease, *, text: str, thinking: str, updated_at: datetime) -> bool:

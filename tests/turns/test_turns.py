@@ -277,6 +277,14 @@ def test_an_ended_turn_says_how() -> None:
     assert not Draft.objects.exists()
 
 
+def test_a_draft_that_is_too_late_for_a_good_end_is_dropped_without_an_error() -> None:
+    lease = people_and_turns.started_turn()
+    people_and_turns.answered(lease)
+    before = people_and_turns.everything()
+    drafts.create_draft(lease=lease, text="x", thinking="")
+    assert people_and_turns.everything() == before
+
+
 # Crashes.
 
 
