@@ -29,8 +29,14 @@ from conversations.agent.ports import (
     Sent,
 )
 from conversations.agent.stop import Stopped
-from conversations.context.pipeline import CompactionReply, CompactionWanted, SummaryReply
+from conversations.context.pipeline import (
+    CompactionReply,
+    CompactionWanted,
+    SummaryReply,
+    SummaryWanted,
+)
 from conversations.context.steps import api_clearing
+from conversations.context.steps.summary_call import THINKING_ROOM
 from conversations.context.tokens.estimate import estimate_text
 from conversations.context.view import wire
 from conversations.context.view.envelope import Envelope, join_body
@@ -84,10 +90,15 @@ async def attempt_call(
 
 
 async def request_summary(
-    line: Line, envelope: Envelope, text: str
+    line: Line, job: Job, wanted: SummaryWanted
 ) -> tuple[SummaryReply | None, int | None]:
     """Request a summary; returns None on any failure, and the deterministic steps run instead."""
-    answer, call = await _make_hidden_call(line, _build_sending("summary", envelope, text))
+    if wanted.continued is not None:
+        sending = _continue_conversation(job.envelope, wanted, wanted.continued)
+    else:
+        envelope = job.summary_envelope(wanted.system, wanted.max_tokens)
+        sending = _build_sending("summary", envelope, wanted.text)
+    answer, call = await _make_hidden_call(line, sending)
     return (SummaryReply(answer.text, answer.stop_reason) if answer else None), call
 
 
@@ -101,6 +112,13 @@ def _build_sending(purpose: Purpose, envelope: Envelope, text: str) -> Sending:
     """Build a request of one message that is not a view of the log."""
     messages = wire.encode([{"role": "user", "content": [{"type": "text", "text": text}]}])
     return Sending(purpose, envelope, messages, envelope.overhead + estimate_text(text), None, 1)
+
+
+def _continue_conversation(envelope: Envelope, wanted: SummaryWanted, view: View) -> Sending:
+    """Build a request with the envelope of a reply, so that its prefix is in the prompt cache."""
+    most = min(envelope.max_tokens, wanted.max_tokens + THINKING_ROOM)
+    limited = api_clearing.build_reply_envelope(envelope.with_limit(most), view, None)
+    return Sending("summary", limited, view.body, envelope.overhead + view.tokens, None, 1)
 
 
 async def request_compaction(

@@ -70,8 +70,7 @@ class RequestPreparation:
     async def _answer(self, request: EngineRequest) -> Reply:
         match request:
             case SummaryWanted():
-                envelope = self.job.summary_envelope(request.system, request.max_tokens)
-                text, self.call = await request_summary(self.ports, envelope, request.text)
+                text, self.call = await request_summary(self.ports, self.job, request)
                 return text
             case CompactionWanted():
                 block, self.call = await request_compaction(self.ports, self.job.envelope, request)

@@ -45,6 +45,7 @@ from conversations.context.steps.summary import Summarising, replace_zone
 from conversations.context.steps.summary_zone import find_zone_before
 from conversations.context.steps.trim import drop_messages
 from conversations.context.steps.working_view import WorkingView, add_choices
+from conversations.context.tokens.estimate import estimate_text
 from conversations.context.view import rules
 from conversations.context.view.cost_decision import FORCED
 from conversations.context.view.view import View
@@ -217,7 +218,11 @@ class _Pipeline(WorkingView):
         while self.view is not before:
             before = self.view
             made = plan_reduction(
-                before, self.gauge, self.policy, self.situation, may_summarise=self.may_summarise
+                before,
+                self.gauge,
+                self.policy,
+                self.situation,
+                self.offer if self.may_summarise else None,
             )
             if made is not None:
                 yield from self.carry_out(made)
@@ -261,8 +266,24 @@ class _Pipeline(WorkingView):
             except StopIteration as stop:
                 yield from self.propose(stop.value)
                 return
-            effect = wanted.effect if isinstance(wanted, SummaryWanted) else None
-            if effect is not None and not self.pays_for(effect):
-                return
+            if isinstance(wanted, SummaryWanted):
+                if wanted.effect is not None and not self.pays_for(wanted.effect):
+                    return
+                reply = yield from self.request_text(wanted)
+                continue
             answer = yield wanted
-            reply = answer if isinstance(answer, SummaryReply | CompactionReply) else None
+            reply = answer if isinstance(answer, CompactionReply) else None
+
+    def request_text(
+        self, wanted: SummaryWanted
+    ) -> Generator[EngineRequest, Reply, SummaryReply | None]:
+        """Request a text by going on from the last request where that is cheaper.
+
+        If that call fails, on a prompt of its own.
+        """
+        continued = self.offer.continue_view(self.view, wanted, estimate_text(wanted.text))
+        for request in filter(None, (continued, wanted)):
+            answer = yield request
+            if isinstance(answer, SummaryReply):
+                return answer
+        return None

@@ -78,8 +78,7 @@ async def _ask_model(
     reply: SummaryReply | None = None
     wanted = next(request.steps)
     while True:
-        envelope = work.summary_envelope(wanted.system, wanted.max_tokens)
-        reply, _ = await request_summary(line, envelope, wanted.text)
+        reply, _ = await request_summary(line, work, wanted)
         try:
             wanted = request.steps.send(reply)
         except StopIteration as stop:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from agentweb.emulator.scenes.view import Request
+from agentweb.emulator.scenes.view import Request, texts
 
 _SUMMARY_ORDER = re.compile(
     r"summari[sz]e\s+(?:the|this)\s+conversation|\[CONTEXT SUMMARY\]|"
@@ -14,6 +14,8 @@ _SUMMARY_ORDER = re.compile(
 _IN_WORDS = re.compile(
     r"summari[sz]e\s+(?:the|this)\s+conversation|write the summary now", re.IGNORECASE
 )
+#: The order at the end of a conversation that is to be compressed, with the tools of its requests.
+_CONTINUED = "Now compress the older part of the conversation above"
 _TITLE_ORDER = re.compile(r"title for (?:the|this) conversation", re.IGNORECASE)
 #: Characters: instructions are at an end of the last message, the transcript is between them.
 _EDGE = 800
@@ -22,8 +24,12 @@ _EDGE = 800
 def wants_summary(request: Request) -> bool:
     """Return whether a summary is requested.
 
-    That is without tools, by the system prompt or at either end of the last message.
+    That is without tools, by the system prompt or at either end of the last message; with tools, by
+    the last text of the last message.
     """
+    last = list(texts(request.messages[-1]))
+    if last and last[-1].startswith(_CONTINUED):
+        return True
     if request.tools:
         return False
     if _SUMMARY_ORDER.search(request.system):

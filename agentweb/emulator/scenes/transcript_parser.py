@@ -27,7 +27,7 @@ _INLINE = re.compile(
 _SHOWN = re.compile(r"^(?:<transcript>|\[user\]|user: )", re.IGNORECASE | re.MULTILINE)
 _ORDER = re.compile(
     r"^(?:later messages still refer to these|write the summary now|your previous attempt was not|"
-    r"summari[sz]e (?:the|this) conversation)",
+    r"summari[sz]e (?:the|this) conversation|now compress the older part of the conversation)",
     re.IGNORECASE,
 )
 _NAMES: dict[str, Who] = {

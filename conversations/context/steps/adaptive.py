@@ -20,7 +20,7 @@ from conversations.context.policy.policy import Policy
 from conversations.context.steps.compaction import find_compactable
 from conversations.context.steps.protocol import Situation
 from conversations.context.steps.removable_units import find_kept
-from conversations.context.steps.summary import WRITTEN
+from conversations.context.steps.summary_call import SummaryOffer
 from conversations.context.view.cost_decision import FORCED, Decision, Why, weigh_reduction
 from conversations.context.view.edits import Transformation, Trigger, build_transformation
 from conversations.context.view.rules import find_cuts
@@ -73,11 +73,11 @@ class Plan:
 
 
 def plan_reduction(
-    view: View, gauge: Gauge, policy: Policy, situation: Situation, *, may_summarise: bool
+    view: View, gauge: Gauge, policy: Policy, situation: Situation, offer: SummaryOffer | None
 ) -> Plan | None:
     """Plan a reduction, by a quick estimate first and then by what can really be freed.
 
-    `may_summarise`: whether a summary may be requested. The decision uses the context before the
+    `offer` is None if no summary may be requested. The decision uses the context before the
     new message, so that it is known before the message is written, unless that message forces a
     reduction.
     """
@@ -91,7 +91,7 @@ def plan_reduction(
     if reason is None or view.length < 2:
         return None
     calls = _expect_calls(view, situation, mark)
-    aim = _Aim(mark, *reason, situation, calls, gauge.permille, may_summarise=may_summarise)
+    aim = _Aim(mark, *reason, situation, calls, gauge.permille, offer)
     if aim.why == "room" and not aim.pays_going_deep(view, policy):
         enough = (gauge.room * _ENOUGH // 100 - situation.overhead) * 1000 // gauge.permille
         aim = replace(aim, mark=max(mark, enough))
@@ -112,9 +112,18 @@ class _Aim:
     situation: Situation
     calls: int
     permille: int
-    may_summarise: bool
+    offer: SummaryOffer | None
 
-    def weigh(self, freed: int, rewritten: int, summary: tuple[int, int]) -> Decision:
+    @property
+    def may_summarise(self) -> bool:
+        return self.offer is not None
+
+    def price_summary(self, view: View, policy: Policy) -> int:
+        """Return about what the summary call costs, in micro-dollars; 0 without one."""
+        read = min(policy.summary_input_chars // 3, view.tokens)
+        return self.offer.price(read) if self.offer is not None else 0
+
+    def weigh(self, freed: int, rewritten: int, summary: int) -> Decision:
         rates, is_cold = self.situation.rates, self.situation.is_cold
         return weigh_reduction(
             self.why, freed, rewritten, summary, rates, self.calls, is_cold=is_cold
@@ -123,12 +132,12 @@ class _Aim:
     def pays_going_deep(self, view: View, policy: Policy) -> bool:
         """Whether reducing to the mark would pay, if the rest must be rewritten in any case."""
         free, known = view.tokens - self.mark, self.situation
-        summary = _estimate_summary(view, policy, may_summarise=self.may_summarise)
+        summary = self.price_summary(view, policy)
         return weigh_reduction(self.why, free, 0, summary, known.rates, known.expected_calls).pays
 
     def is_promising(self, view: View) -> bool:
         """Whether reaching the mark would pay, or there are no prices to weigh it by."""
-        hoped = self.weigh(view.tokens - self.mark, self.mark, (0, 0))
+        hoped = self.weigh(view.tokens - self.mark, self.mark, 0)
         return hoped.pays or not hoped.saved_each
 
 
@@ -154,17 +163,10 @@ def _weigh_plan(view: View, policy: Policy, aim: _Aim) -> Plan | None:
         return None
     may_summarise = bool(end) and aim.may_summarise
     rewritten = max(0, view.tokens * aim.permille // 1000 - freed)
-    decision = aim.weigh(
-        freed, rewritten, _estimate_summary(view, policy, may_summarise=may_summarise)
-    )
+    decision = aim.weigh(freed, rewritten, aim.price_summary(view, policy) if end else 0)
     if not decision.is_justified:
         return None
     return Plan(aim.trigger, decision, end, since, border, may_summarise)
-
-
-def _estimate_summary(view: View, policy: Policy, *, may_summarise: bool) -> tuple[int, int]:
-    """Return the approximate tokens that the summary call reads and writes."""
-    return (min(policy.summary_input_chars // 3, view.tokens), WRITTEN) if may_summarise else (0, 0)
 
 
 def _find_low_water(view: View, gauge: Gauge, policy: Policy) -> int:

@@ -133,7 +133,7 @@ def add_decision(working: WorkingView, change: Transformation) -> Transformation
     again = (
         0 if working.situation.is_cold else count_rewritten(working, change.made) * permille // 1000
     )
-    found = weigh_reduction("asked", saved, again, (0, 0), working.situation.rates, 0)
+    found = weigh_reduction("asked", saved, again, 0, working.situation.rates, 0)
     return replace(change, decision=found)
 
 

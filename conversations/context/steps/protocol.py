@@ -81,7 +81,10 @@ class SummaryEffect:
 
 @dataclass(frozen=True, slots=True)
 class SummaryWanted:
-    """Request a text from the model: `system` and one user message of `text`, no tools."""
+    """Request a text from the model: `system` and one user message of `text`, no tools.
+
+    With `continued` the request goes on from the conversation instead.
+    """
 
     system: str
     text: str
@@ -90,6 +93,12 @@ class SummaryWanted:
     keep: tuple[str, ...] = ()
     #: The numbers to weigh it by before it is requested; None if it was weighed already.
     effect: SummaryEffect | None = None
+    #: Messages of the view behind those that it replaces; None: it needs a prompt of its own.
+    behind: int | None = None
+    #: The messages to send instead, with a reply's envelope (`steps/summary_call.py`), and how many
+    #: of their tokens the prompt cache returns.
+    continued: View | None = None
+    cached: int = 0
 
 
 @dataclass(frozen=True, slots=True)

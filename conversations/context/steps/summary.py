@@ -17,6 +17,7 @@ from conversations.context.policy.policy import Policy
 from conversations.context.steps import recall_list, summary_checks, summary_prompt
 from conversations.context.steps.protocol import SummaryEffect, SummaryReply, SummaryWanted
 from conversations.context.steps.removed_lists import neutralise_headers, write_lists
+from conversations.context.steps.summary_call import WRITTEN
 from conversations.context.steps.summary_checks import SummaryFlaw
 from conversations.context.steps.summary_input import (
     read_own_texts,
@@ -48,8 +49,6 @@ _MOST_NAMES = 24
 #: A zone smaller than 1/8 of the longest summary is not worth a call.
 _LEAST_PART = 8
 
-#: Approximate tokens that a summary call writes.
-WRITTEN = 1_000
 #: Most characters of the first request and the present summary, beside a transcript.
 _PREFACE = 100_000
 
@@ -110,18 +109,19 @@ def _find_window(gauge: Gauge, policy: Policy) -> int:
 
 def _request_text(draft: _Draft, text: str) -> Summarising:
     """Request the summary, and once more if it is rejected."""
-    found = yield from _request_twice(draft, text)
+    found = yield from _request_twice(draft, text, draft.behind)
     return draft.build_rejection(found) if isinstance(found, SummaryFlaw) else found
 
 
-def _request_twice(draft: _Draft, text: str) -> Requesting:
+def _request_twice(draft: _Draft, text: str, behind: int | None = None) -> Requesting:
+    """Request the summary, the second time on a prompt of its own in any case."""
     most, keep = draft.policy.summary_max_tokens, tuple(draft.keep)
     effect = draft.estimate_effect(estimate_text(text))
-    wanted = SummaryWanted(summary_prompt.SYSTEM, text, most, keep, effect)
+    wanted = SummaryWanted(summary_prompt.SYSTEM, text, most, keep, effect, behind)
     found = draft.judge((yield wanted))
     if isinstance(found, SummaryFlaw) and found.reason != FAILED:
         text = summary_prompt.write_retry(text, found.reason, found.missing)
-        found = draft.judge((yield replace(wanted, text=text)))
+        found = draft.judge((yield replace(wanted, text=text, behind=None)))
     return found
 
 
@@ -167,6 +167,16 @@ class _Draft:
     policy: Policy
     kind: Kind = "summary"
     decision: Decision | None = None
+
+    @property
+    def behind(self) -> int | None:
+        """The messages behind the zone; None where the policy prescribes the summary's prompt.
+
+        A design with a threshold for summaries has that prompt too, so its preset keeps it.
+        """
+        if self.decision is None or self.kind != "summary":
+            return None
+        return self.view.length - self.zone.indexes[-1] - 1
 
     def write_request(self, text: str) -> str:
         return summary_prompt.write_request(text, self.keep, self.policy.summary_max_tokens // 2)

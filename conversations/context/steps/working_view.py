@@ -22,8 +22,14 @@ from conversations.context.steps.protocol import (
     SummaryEffect,
     Veto,
 )
-from conversations.context.steps.summary import WRITTEN
+from conversations.context.steps.summary_call import (
+    INSTRUCTION,
+    THINKING_ROOM,
+    LastRequest,
+    SummaryOffer,
+)
 from conversations.context.view import edits
+from conversations.context.view.cache_breakpoints import SECONDS, find_settled
 from conversations.context.view.cost_decision import weigh_reduction
 from conversations.context.view.edits import Transformation
 from conversations.context.view.prefix import count_added
@@ -131,7 +137,8 @@ class WorkingView:
     def pays_for(self, effect: SummaryEffect) -> bool:
         """Whether a summary saves more than it costs within the expected calls.
 
-        Also where prices are unknown, and where the room or a price cliff demands a reduction.
+        Also where prices are unknown, and where the room or a price cliff demands a reduction. What
+        frees little does not pay just because nothing is in the prompt cache.
         """
         gauge, known = self.gauge, self.situation
         rates = known.rates
@@ -139,18 +146,36 @@ class WorkingView:
             return True
         freed = effect.freed * gauge.permille // 1_000
         again = effect.rewritten * gauge.permille // 1_000
-        summary, calls = (effect.read, WRITTEN), known.expected_calls
-        found = weigh_reduction(
-            "pays",
-            freed,
-            again,
-            summary,
-            rates,
-            calls,
-            is_cold=known.is_cold,
-            summary_rates=known.summary_rates,
-        )
-        return found.pays
+        if known.is_cold and freed < self.policy.minimum_gain_tokens:
+            return False
+        offer = SummaryOffer(rates, known.summary_rates)
+        cost, calls = offer.price(effect.read), known.expected_calls
+        return weigh_reduction("pays", freed, again, cost, rates, calls, is_cold=known.is_cold).pays
+
+    @property
+    def offer(self) -> SummaryOffer:
+        """The prices of a summary, with the last request if the prompt cache has it."""
+        known = self.situation
+        return SummaryOffer(known.rates, known.summary_rates, self._find_last_request())
+
+    def _find_last_request(self) -> LastRequest | None:
+        """Return the last request; None where a model cannot go on from it at the cache's price."""
+        gauge, known, before = self.gauge, self.situation, self.stored
+        is_kept = known.cache_age is not None and not known.is_cold
+        is_same = known.bound_to == known.binding and not is_edited(before, known.report)
+        if known.rates is None or not is_kept or not is_same or self.harder or self.clears:
+            return None
+        length = find_settled(self.view.messages) + 1
+        if not length or self.view.messages[:length] != before.messages[:length]:
+            return None
+        added = count_added(before, self.view) * gauge.permille // 1_000
+        tokens = max(0, gauge.tokens - added)
+        read, longest = tokens, tokens + INSTRUCTION + self.policy.summary_max_tokens
+        if known.hour_tokens and (known.cache_age or 0) >= SECONDS["5m"]:
+            read = min(tokens, known.hour_tokens)
+        if longest + THINKING_ROOM > known.window or 0 < known.rates.cliff < longest:
+            return None
+        return LastRequest(length, read, tokens - read)
 
     def count(self) -> Generator[EngineRequest, Reply, bool]:
         """Request a count, once for each view, at most MOST_COUNTS times; say whether it came."""

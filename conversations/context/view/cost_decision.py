@@ -32,6 +32,14 @@ class Rates:
     #: Rate of writing to a cache that is kept for an hour; 0: not available.
     cache_write_1h: int = 0
 
+    def price_tokens(
+        self, *, fresh: int = 0, read: int = 0, written: int = 0, output: int = 0
+    ) -> int:
+        """Return what a call costs in micro-dollars, rounded up, by how its tokens are billed."""
+        cost = fresh * self.input + read * self.cache_read
+        cost += written * self.cache_write + output * self.output
+        return -(-cost // _MILLION)
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
@@ -77,27 +85,23 @@ def weigh_reduction(
     why: Why,
     saved: int,
     rewritten: int,
-    summary: tuple[int, int],
+    summary: int,
     rates: Rates | None,
     calls: int,
     *,
     is_cold: bool = False,
-    summary_rates: Rates | None = None,
 ) -> Decision:
     """Weigh freeing `saved` tokens against rewriting, within `calls` further calls.
 
-    `summary` are the tokens its call reads and writes, at `summary_rates` if another model writes
-    it. With a cold cache the rest is written in any case, and what is removed is not written.
+    `summary` is what its call costs, in micro-dollars. With a cold cache the rest is written in any
+    case, and what is removed is not written.
     """
     if rates is None:
         return Decision(why, saved, 0, 0, 0, calls)
-    read, written = summary
     dearer = rewritten * max(0, rates.cache_write - rates.cache_read)
     if is_cold:
         dearer = -saved * rates.cache_write
-    writer = summary_rates or rates
-    spent = dearer + read * writer.input + written * writer.output
-    cost = max(0, -(-spent // _MILLION))
+    cost = max(0, summary - (-dearer // _MILLION))
     each = max(1, saved * rates.cache_read // _MILLION)
     return Decision(why, saved, each, cost, -(-cost // each), calls)
 
