@@ -7,14 +7,16 @@ to compile such statements as they take to run.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
+from django.utils import timezone
 
 from conversations.agent.usage import read_start, read_usage
 from conversations.context.errors import ContextError
 from conversations.context.view import wire
+from conversations.context.view.cache_breakpoints import SECONDS
 from conversations.context.view.server_calls import estimate_results
 from conversations.context.view.view import Message
 from conversations.log.tree import ALL_TURNS, NEAR_TURNS, add_zone, complete_path_query
@@ -50,17 +52,24 @@ SELECT paid.cost, paid.calls, (SELECT COUNT(*) FROM way),
      AND (last.answer_id IS NULL OR m.id <> last.answer_id)),
   (SELECT SUM(x.tokens_before - x.tokens_after) FROM conversations_transformation x
    WHERE x.turn_id {since} AND x.seq > last.tip AND x.outcome = 'applied'),
-  cached.sent_at, cached.usage
+  cached.sent_at, cached.usage, kept.sent_at, kept.size
 FROM (
   SELECT SUM(r.cost_micros) AS cost, COUNT(*) AS calls
   FROM conversations_apiresult r JOIN conversations_apicall c ON c.id = r.call_id
   WHERE c.conversation_id = %(key)s
 ) paid LEFT JOIN last ON 1 = 1 LEFT JOIN (
-  SELECT c.sent_at, r.usage
+  SELECT c.sent_at, r.usage, c.view_edits
   FROM conversations_apicall c JOIN conversations_apiresult r ON r.call_id = c.id
   WHERE c.conversation_id = %(key)s AND c.purpose = 'reply' AND c.model = %(model)s
   ORDER BY c.id DESC LIMIT 1
-) cached ON 1 = 1
+) cached ON 1 = 1 LEFT JOIN (
+  SELECT c.sent_at, c.view_edits,
+    r.input_tokens + r.cache_read_tokens + r.cache_write_tokens AS size
+  FROM conversations_apicall c JOIN conversations_apiresult r ON r.call_id = c.id
+  WHERE c.conversation_id = %(key)s AND c.purpose = 'reply' AND c.model = %(model)s
+    AND c.sent_at > %(hour)s AND r.usage LIKE %(long)s AND r.usage NOT LIKE %(short)s
+  ORDER BY c.id DESC LIMIT 1
+) kept ON kept.view_edits = cached.view_edits
 """
 #: The overhead (system prompt and tools) is known as soon as one request was sent.
 _ESTIMATE = """
@@ -94,6 +103,10 @@ class ContextFigures:
     #: When the model's last reply was asked for, on any path, and its usage: what is cached.
     cached_at: datetime | None = None
     cached_usage: str = ""
+    #: When an hour of cache was last paid for, if within the hour and the messages of that request
+    #: are unchanged since, and its size.
+    hour_at: datetime | None = None
+    hour_tokens: int = 0
 
 
 def read_figures(conversation: Conversation) -> ContextFigures:
@@ -106,12 +119,15 @@ def read_figures(conversation: Conversation) -> ContextFigures:
     row = _fetch_row(_FIGURES, conversation, NEAR_TURNS)
     if row[4] is None and row[2] >= NEAR_TURNS:
         row = _fetch_row(_FIGURES, conversation, ALL_TURNS)
-    cost, calls, _, window, *last, cached_at, cached_usage = row
-    cached = cached_at and add_zone(cached_at), cached_usage or ""
+    cost, calls, _, window, *last, cached_at, cached_usage, hour_at, hour_tokens = row
+    cached: dict[str, Any] = {
+        "cached_at": cached_at and add_zone(cached_at),
+        "cached_usage": cached_usage or "",
+        "hour_at": hour_at and add_zone(hour_at),
+        "hour_tokens": hour_tokens or 0,
+    }
     if last[0] is None:
-        return ContextFigures(
-            int(cost or 0), calls, window, None, cached_at=cached[0], cached_usage=cached[1]
-        )
+        return ContextFigures(int(cost or 0), calls, window, None, **cached)
     read, written, from_cache, to_cache = (int(value or 0) for value in last[:4])
     usage, request, served, added, freed = last[4:]
     context, moved = read + from_cache + to_cache, int(added or 0) - int(freed or 0)
@@ -126,7 +142,7 @@ def read_figures(conversation: Conversation) -> ContextFigures:
         moved,
         written,
         size is not None,
-        *cached,
+        **cached,
     )
 
 
@@ -170,11 +186,16 @@ def _fetch_row(statement: str, conversation: Conversation, most: int) -> tuple[A
     text = (complete_path_query(_PATH) + statement).format(
         way=among.format("SELECT id FROM way"), since=among.format(_SINCE)
     )
-    named: dict[str, int | str] = {
+    named: dict[str, Any] = {
         "served": '%"server_tool_use":{%',
         "key": conversation.pk,
         "leaf": conversation.leaf,
         "model": conversation.model,
+        "hour": connection.ops.adapt_datetimefield_value(
+            timezone.now() - timedelta(seconds=SECONDS["1h"])
+        ),
+        "long": '%"ephemeral_1h_input_tokens":%',
+        "short": '%"ephemeral_1h_input_tokens":0%',
     }
     with connection.cursor() as cursor:
         cursor.execute(text, named | {"most": most})

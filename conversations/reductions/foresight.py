@@ -45,13 +45,16 @@ class Known:
 
 
 def foresee_calls(
-    conversation: Conversation, known: Known, has_cache: Sequence[bool]
+    conversation: Conversation, known: Known, ages: Sequence[int | None]
 ) -> list[NextCall]:
-    """Return the forecast for each of `has_cache`; raises ContextError."""
+    """Return the forecast for each age of the prompt cache in seconds; raises ContextError.
+
+    None: nothing is in the cache any more.
+    """
     turn, tokens = find_next_turn(conversation), known.tokens
     numbers = apply_wish(effective_numbers(conversation), conversation, turn)
     if _is_quiet(numbers, known):
-        return [NextCall((), tokens, tokens, tokens) for _ in has_cache]
+        return [NextCall((), tokens, tokens, tokens) for _ in ages]
     policy = apply_wish(effective_policy(conversation), conversation, turn)
     model = ApiModel.objects.get(pk=conversation.model)
     rates, pins = choose_rates(known.prices), list_pins(conversation)
@@ -59,10 +62,10 @@ def foresee_calls(
     log = (conversation.public_id, conversation.head, conversation.tip)
     sizes = (model.pk, model.window, model.clears, model.compacts)
     writer = load_summary_rates(timezone.now())
-    key = (log, sizes, policy, rates, writer, pins, current_continuation(), tuple(has_cache))
+    key = (log, sizes, policy, rates, writer, pins, current_continuation(), tuple(ages))
     found = _kept.find(key)
     if found is None:
-        found = _prepare_calls(conversation, model, policy, (rates, writer), pins, has_cache)
+        found = _prepare_calls(conversation, model, policy, (rates, writer), pins, ages)
         _kept.keep(key, found)
     return list(found)
 
@@ -73,7 +76,7 @@ def _prepare_calls(
     policy: Policy,
     rates: tuple[Rates | None, Rates | None],
     pins: frozenset[str | int],
-    has_cache: Sequence[bool],
+    ages: Sequence[int | None],
 ) -> tuple[NextCall, ...]:
     state = load_state(conversation, model.pk)
     situation = Situation(
@@ -97,8 +100,9 @@ def _prepare_calls(
         compacted_by=state.compacted_by,
         pins=pins,
     )
-    ages = (0 if each else state.cached.seconds for each in has_cache)
-    return tuple(foresee_message(state.view, replace(situation, cache_age=a), policy) for a in ages)
+    cold = state.cached.seconds
+    known = (replace(situation, cache_age=cold if age is None else age) for age in ages)
+    return tuple(foresee_message(state.view, each, policy) for each in known)
 
 
 class _Kept:

@@ -1,6 +1,6 @@
 """The cost of the next message and the reduction before it, for the composer and the meter.
 
-While the prompt cache is warm there are two forecasts: for now, and for after the cache has
+While something is in the prompt cache there are two forecasts: for now, and for after that has
 expired. The price is that of the first call of the turn, with an answer as long as the last one.
 """
 
@@ -14,8 +14,10 @@ from django.utils import timezone
 from conversations.agent.prices import PriceList, PriceMissing
 from conversations.agent.usage import Usage, read_usage
 from conversations.budgets.prices import load_price_list
+from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.context.steps.next_call import Action, NextCall
+from conversations.context.steps.summary_call import INSTRUCTION, THOUGHT, WRITTEN
 from conversations.context.view import wire
 from conversations.context.view.cache_breakpoints import SECONDS, Lifetime
 from conversations.log.context_size import ContextFigures
@@ -27,8 +29,6 @@ from conversations.reductions.in_full import find_next_turn
 _CENT = 10_000
 #: Tokens assumed for an answer before there is one, and the fewest an answer is priced at.
 _USUAL_ANSWER, _LEAST_ANSWER = 500, 100
-#: Approximate tokens of a summary.
-_SUMMARY = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +80,17 @@ def foresee_next(
 ) -> NextMessage | None:
     """Return the outlook of a conversation of `tokens` tokens; None without a basis for one."""
     prices = load_price_list(conversation.model, timezone.now())
-    until = _read_cache(found)
-    has_cache = [True, False] if until is not None else [False]
+    kept = _list_kept(found)
+    until = kept[0].until if kept else None
+    stages = [*kept, _COLD][:2]
+    ages = [stage.age for stage in stages]
     try:
-        calls = foresee_calls(conversation, Known(found, tokens, prices), has_cache)
+        calls = foresee_calls(conversation, Known(found, tokens, prices), ages)
     except (ContextError, ApiModel.DoesNotExist):
         return None
     outlooks = [
-        _build_outlook(call, found if is_warm else None, prices, found.written)
-        for call, is_warm in zip(calls, has_cache, strict=True)
+        _build_outlook(call, stage.tokens, prices, found.written)
+        for call, stage in zip(calls, stages, strict=True)
     ]
     return NextMessage(
         outlooks[0],
@@ -99,31 +101,57 @@ def foresee_next(
     )
 
 
-def _read_cache(found: ContextFigures) -> datetime | None:
-    """Return when what the last call cached expires; None without a cache.
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The tokens that the API keeps until a time, and the age of the cache to foresee a call by."""
 
-    What an earlier call paid an hour for may be kept longer.
-    """
+    tokens: int
+    age: int | None
+    until: datetime | None
+
+
+#: Nothing is kept.
+_COLD = _Kept(0, None, None)
+
+
+def _list_kept(found: ContextFigures) -> list[_Kept]:
+    """Return what the API keeps: the last request, and then what an hour was paid for before."""
     if found.cached_at is None:
-        return None
-    kept = SECONDS["1h" if read_usage(wire.decode(found.cached_usage)).cache_write_1h else "5m"]
-    until = found.cached_at + timedelta(seconds=kept)
-    return until if until > timezone.now() else None
+        return []
+    is_long = read_usage(wire.decode(found.cached_usage)).cache_write_1h > 0
+    own = found.cached_at + timedelta(seconds=SECONDS["1h" if is_long else "5m"])
+    kept = [_Kept(found.context, 0, own)]
+    if found.hour_at is not None:
+        until = found.hour_at + timedelta(seconds=SECONDS["1h"])
+        kept += [_Kept(found.hour_tokens, SECONDS["5m"], until)] if until > own else []
+    return [one for one in kept if one.until is not None and one.until > timezone.now()]
 
 
-def _build_outlook(
-    call: NextCall, warm: ContextFigures | None, prices: PriceList, written: int
-) -> Outlook:
-    cached = warm.context if warm is not None else 0
+def _build_outlook(call: NextCall, cached: int, prices: PriceList, written: int) -> Outlook:
     answer = max(_LEAST_ANSWER, written or _USUAL_ANSWER)
     try:
         full = _price(prices, call.tokens, min(cached, call.tokens), answer, call.lifetime)
         reduced = _price(prices, call.tokens_after, min(cached, call.kept), answer, call.lifetime)
-        if call.summary_input:
-            reduced += prices.cost(Usage(call.summary_input, _SUMMARY, 0, 0, 0))
+        reduced += price_summary(call, prices)
     except PriceMissing:
         return Outlook(call.action, call.is_certain, None, None, call.tokens_after)
     return Outlook(call.action, call.is_certain, full, reduced, call.tokens_after)
+
+
+def price_summary(call: NextCall, prices: PriceList) -> int:
+    """Return the price of the text that the model writes before the call."""
+    cost = 0
+    if call.summary_input:
+        writer = (
+            load_price_list(conf.summary_model, timezone.now()) if conf.summary_model else prices
+        )
+        cost += writer.cost(Usage(call.summary_input, WRITTEN, 0, 0, 0))
+    if call.summary_cached:
+        written = WRITTEN + THOUGHT
+        cost += prices.cost(Usage(0, written, call.summary_cached, INSTRUCTION, 0))
+    if call.compaction_input:
+        cost += prices.cost(Usage(call.compaction_input, WRITTEN, 0, 0, 0))
+    return cost
 
 
 def _price(prices: PriceList, tokens: int, cached: int, answer: int, kept: Lifetime) -> int:

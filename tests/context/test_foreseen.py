@@ -76,7 +76,8 @@ def test_what_the_api_does_itself_is_foreseen() -> None:
     known = situation(view, view.tokens, clears=True, compacts=True)
     found = foresee_message(view, known, policy)
     assert found.action == "rebuild"
-    assert found.summary_input > 50_000
+    assert found.compaction_input > 50_000
+    assert found.summary_input == 0
 
 
 def test_what_cannot_fit_is_said_before_it_is_sent() -> None:

@@ -13,10 +13,12 @@ from django.utils import timezone
 from conversations.agent.ports import Finish
 from conversations.agent.usage import Usage
 from conversations.budgets.prices import load_price_list
+from conversations.context.steps.next_call import NextCall
+from conversations.context.steps.summary_call import INSTRUCTION, THOUGHT, WRITTEN
 from conversations.context.view import wire
 from conversations.models import ApiModel, Conversation, ModelPrice, Turn
 from conversations.transcript.meter import read_meter
-from conversations.transcript.next_message import NextMessage
+from conversations.transcript.next_message import NextMessage, price_summary
 from conversations.turns import turns
 from tests.support import people_and_turns, stored_turns
 
@@ -75,6 +77,53 @@ def test_what_is_kept_for_an_hour_is_written_anew_for_five_minutes(monkeypatch: 
     cold = foreseen(conversation)
     assert (cold.later, cold.until) == (None, None)
     assert cold.now.full == found.later.full
+
+
+def test_what_an_earlier_call_paid_an_hour_for_is_kept_after_the_rest(monkeypatch: Any) -> None:
+    counts = {"input_tokens": 1_000, "output_tokens": 500, "cache_read_input_tokens": 8_000}
+    hour = {"cache_creation": {"ephemeral_1h_input_tokens": 20_000}}
+    raw = wire.encode(counts | {"cache_creation_input_tokens": 20_000} | hour)
+    lease = people_and_turns.started_turn()
+    long = stored_turns.ENVELOPE.with_lifetime("1h")
+    call = people_and_turns.opened(lease, long).call
+    paid = Usage(1_000, 500, 8_000, 0, 20_000, raw)
+    stored_turns.close(lease, call, people_and_turns.complete(usage=paid))
+    turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
+    lease = people_and_turns.next_turn(people_and_turns.conversation_of(lease))
+    call = people_and_turns.opened(lease).call
+    last = people_and_turns.complete(usage=Usage(0, 500, 29_000, 6_000, 0))
+    stored_turns.close(lease, call, last)
+    turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
+    conversation = people_and_turns.conversation_of(lease)
+    found = foreseen(conversation)
+    assert found.now.full == at_price(35_000, 500, 500)
+    assert found.later is not None
+    assert 0 < found.left <= 300
+    assert found.later.full == at_price(29_000, 6_500, 500)
+    start = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: start + timedelta(minutes=20))
+    between = foreseen(fresh(conversation))
+    assert 2_300 < between.left <= 2_400
+    assert between.now.full == found.later.full
+    assert between.later is not None
+    assert between.later.full == at_price(0, 35_500, 500)
+    monkeypatch.setattr(timezone, "now", lambda: start + timedelta(hours=2))
+    assert foreseen(fresh(conversation)).until is None
+
+
+def test_a_summary_is_priced_at_the_model_that_writes_it(settings: Any) -> None:
+    prices = load_price_list(stored_turns.MODEL, timezone.now())
+    own = NextCall((), 0, 0, 0, summary_input=20_000)
+    shared = NextCall((), 0, 0, 0, summary_cached=100_000)
+    compacted = NextCall((), 0, 0, 0, compaction_input=20_000)
+    costs = [price_summary(call, prices) for call in (own, shared, compacted)]
+    fresh_input = Usage(20_000, WRITTEN, 0, 0, 0)
+    assert costs[0] == costs[2] == prices.cost(fresh_input)
+    assert costs[1] < prices.cost(Usage(INSTRUCTION, WRITTEN + THOUGHT, 100_000, 0, 0)) * 11 // 10
+    settings.AGENTWEB_SUMMARY_MODEL = "claude-haiku-5-5"
+    cheap = load_price_list("claude-haiku-5-5", timezone.now())
+    assert price_summary(own, prices) == cheap.cost(fresh_input) < costs[0]
+    assert [price_summary(call, prices) for call in (shared, compacted)] == costs[1:]
 
 
 def test_a_long_chat_costs_no_more_queries_than_a_short_one() -> None:

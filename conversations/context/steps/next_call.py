@@ -53,9 +53,10 @@ _WRITTEN = 3_000
 class NextCall:
     """What is done before a call, in order, and the sizes of its request in tokens.
 
-    `kept` of `tokens_after` are unchanged at the beginning, so the cache can return them; `written`
-    is what a requested summary reads. Up to a summary `kinds` is certain; what follows depends on
-    its text.
+    `kept` of `tokens_after` are unchanged at the beginning, so the cache can return them.
+    `summary_input` is what a summary reads on a prompt of its own, `summary_cached` what the cache
+    returns where it goes on from the conversation, and `compaction_input` what the API compacts.
+    Up to a summary `kinds` is certain; what follows depends on its text.
     """
 
     kinds: tuple[TransformationKind, ...]
@@ -63,6 +64,8 @@ class NextCall:
     tokens_after: int
     kept: int
     summary_input: int = 0
+    summary_cached: int = 0
+    compaction_input: int = 0
     is_refused: bool = False
     is_certain: bool = True
     #: How long the API will keep what the request adds to its cache.
@@ -138,7 +141,7 @@ class _DryRun:
 
     def __init__(self) -> None:
         self.kinds: list[TransformationKind] = []
-        self.summary_input = 0
+        self.summary_input = self.summary_cached = self.compaction_input = 0
         self.is_certain = True
 
     def answer(self, request: EngineRequest) -> Reply:
@@ -147,10 +150,12 @@ class _DryRun:
                 if _is_reduction(request):
                     self.kinds.append(request.kind)
             case SummaryWanted():
-                self.summary_input += len(request.text) // 3
+                if request.continued is None:
+                    self.summary_input += len(request.text) // 3
+                self.summary_cached += request.cached
                 return SummaryReply(_write_summary(request), "end_turn")
             case CompactionWanted():
-                self.summary_input += request.tokens
+                self.compaction_input += request.tokens
                 return CompactionReply(_BLOCK, "compaction")
             case _:
                 # A count is free, but its result is not known yet.
@@ -170,6 +175,8 @@ class _DryRun:
             done.gauge.seen,
             max(0, done.gauge.seen - behind),
             self.summary_input,
+            self.summary_cached,
+            self.compaction_input,
             is_certain=self.is_certain,
             lifetime=done.lifetime,
         )
