@@ -4,13 +4,13 @@ A fact is something that the agent was shown and used later (the recording says 
 made itself (`own_facts.py`). It is in view if its exact characters occur in the system prompt, the
 tools or a message of the request. It is named if the request names an original that has it, usably
 if the words that the agent was about to write find that original (`fact_search.py`), by a search or
-among the lines of the request. It is recoverable if an original stored by then has it, since recall
-is always offered, and lost otherwise.
+among the lines of the request. It is recoverable if the request offers the tool `recall` and the
+log of the replay has an original with it by then, and lost otherwise.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conversations.context.view import wire
 from conversations.context.view.searched_originals import list_shown_ids
@@ -19,6 +19,9 @@ from conversations.lab.fact_search import FactSearch, Finding, IndexLines, read_
 from conversations.lab.records import Fact, Record
 from conversations.lab.replayer import Step
 from conversations.lab.said_texts import read_texts
+
+#: The name of the tool that gives originals.
+_RECALL = "recall"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +38,11 @@ class FactOutcome:
     told: str = ""
     finding: Finding | None = None
     is_own: bool = False
+    can_recall: bool = False
 
     @property
     def is_recoverable(self) -> bool:
-        return self.in_view or bool(self.finding and self.finding.holding)
+        return self.in_view or self.can_recall
 
     @property
     def is_found(self) -> bool:
@@ -105,7 +109,22 @@ class FactScorer:
         texts = step.seen.learn("lab said", list[str], _read_message)
         index = read_index(step.seen)
         shown = list_shown_ids(step.seen)
-        return [self._judge(fact, step.at, texts, index, shown, is_own=own) for fact, own in due]
+        found = (self._judge(fact, step.at, texts, index, shown, is_own=own) for fact, own in due)
+        return [replace(one, can_recall=self._can_recall(one, step)) for one in found]
+
+    def _can_recall(self, one: FactOutcome, step: Step) -> bool:
+        """Whether recall is offered and can show the fact from the log of the replay."""
+        tools = dict(step.envelope.parameters).get("tools", ())
+        if one.finding is None or not any(tool.get("name") == _RECALL for tool in tools):
+            return False
+        if not step.unlogged:
+            return bool(one.finding.holding)
+        logged = (
+            original.text
+            for at, original in self._search.originals
+            if at < step.at and at not in step.unlogged
+        )
+        return any(one.fact.text in text for text in logged)
 
     def list_missed(self) -> list[FactOutcome]:
         """Return the facts of calls that were never reached, as unavailable."""

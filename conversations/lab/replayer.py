@@ -28,6 +28,8 @@ from conversations.context.pipeline import (
 from conversations.context.policy.cache_lifetime import CachedPrefix
 from conversations.context.policy.gauge import Report, is_edited
 from conversations.context.steps import api_clearing
+from conversations.context.steps.kinds import ASKS_MODEL
+from conversations.context.steps.summary_call import THOUGHT
 from conversations.context.view import cache_breakpoints, wire
 from conversations.context.view.edits import Transformation
 from conversations.context.view.envelope import Envelope
@@ -68,6 +70,8 @@ class Step:
     keeps_prefix: bool
     decide_ns: int
     join_ns: int
+    #: Indexes of messages that the log does not have, because their turn had ended.
+    unlogged: frozenset[int] = frozenset()
 
 
 @dataclass
@@ -108,6 +112,7 @@ class Replayer:
         #: What the API keeps of the last request; seconds between the turns.
         self._cached = CachedPrefix()
         self._pauses: list[int] = []
+        self._unlogged: frozenset[int] = frozenset()
 
     def steps(self) -> Iterator[Step]:
         """Yield the calls in order, one for each answer of the record that was reached."""
@@ -119,6 +124,7 @@ class Replayer:
                 is_over = False
                 self._rejected = count_refused(self._entries[-self._world.remembered :])
             if is_over:
+                self._unlogged |= {at}
                 continue
             if at in called:
                 self._now = times[at]
@@ -127,7 +133,9 @@ class Replayer:
                 step = self._call(at, message)
                 yield step
                 is_over = step.usage is None
-            if not is_over:
+            if is_over:
+                self._unlogged |= {at}
+            else:
                 self._view = self._view.append(message)
                 self._entries.append("")
 
@@ -202,20 +210,26 @@ class Replayer:
         )
 
     def _count(self, change: Transformation) -> None:
-        is_summary = change.kind == "summary"
-        self._entries.append(change.outcome if is_summary else "")
-        if is_summary:
+        asks_model = change.kind in ASKS_MODEL
+        self._entries.append(change.outcome if asks_model else "")
+        if asks_model:
             is_rejected = change.outcome == "rejected"
             self._rejected = self._rejected + 1 if is_rejected else 0
             self._rejected_at = change.tokens_before if is_rejected else 0
 
     def _summary_bill(self, wanted: SummaryWanted, summary: str) -> Usage:
-        """Bill a summary call: its own envelope, one message, no prefix shared with other calls."""
+        """Bill a summary call: its own envelope and one message, or a reply's and the last request.
+
+        In the latter the model thinks as it does before a reply.
+        """
+        block = {"type": "text", "text": summary}
+        output = self._world.tokenizer.block(block) if summary else 0
+        if wanted.continued is not None:
+            line = self._liner.line(self._envelope, wanted.continued)
+            return self._cache.bill(line, output + THOUGHT, self._now)
         envelope = self._world.summary_envelope(wanted.system, wanted.max_tokens)
         text = wire.encode([{"type": "text", "text": wanted.text}])
         view = View().append(Message.parse(1, "prompt", text))
-        block = {"type": "text", "text": summary}
-        output = self._world.tokenizer.block(block) if summary else 0
         return self._cache.bill(self._liner.line(envelope, view), output, self._now)
 
     def _compaction(self, wanted: CompactionWanted, work: _Work) -> CompactionReply | None:
@@ -259,6 +273,7 @@ class Replayer:
         return replace(
             _step(at, work, envelope),
             prepared=prepared, seen=seen, messages=messages, usage=usage, keeps_prefix=keeps,
+            unlogged=self._unlogged,
         )  # fmt: skip
 
 

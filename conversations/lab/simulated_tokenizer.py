@@ -87,9 +87,7 @@ def _count_parts(value: dict[str, Any], text: Callable[[str], int], block: Count
             found.append(len(str(item)) * _SEALED_WEIGHT // 100)
         elif name in ("type", "cache_control"):
             continue
-        elif isinstance(item, list) and all(
-            isinstance(one, dict) and "type" in one for one in item
-        ):
+        elif isinstance(item, list) and all(map(_is_block, item)):
             found += map(block, item)
         else:
             found.append(text(item if isinstance(item, str) else wire.encode(item)))

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.utils import timezone
 
 from conversations.budgets.prices import load_price_list
@@ -45,6 +46,14 @@ def talk(tmp_path: Path) -> str:
     path = tmp_path / "talk.jsonl"
     path.write_text(line(reading(20)) + "\n" + line(reading(2, prompts=2), id="short"))
     return str(path)
+
+
+def test_a_database_of_another_version_is_named_and_not_a_traceback(talk: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute('ALTER TABLE conversations_apimodel RENAME COLUMN "window" TO another')
+    code, _, err = run("simulate", talk)
+    assert code == 2
+    assert err.startswith("the catalogue cannot be read, is the database migrated? ")
 
 
 def test_policies_stand_side_by_side(talk: str) -> None:

@@ -10,14 +10,26 @@ import pytest
 from conversations.agent.usage import Usage
 from conversations.context.policy.policy import PRESETS
 from conversations.context.view.view import Message
-from conversations.lab.fact_search import FactSearch, read_index, write_query
+from conversations.lab.fact_search import FactSearch, Finding, read_index, write_query
+from conversations.lab.facts import FactOutcome, FactScorer
 from conversations.lab.own_facts import MOST, list_own_facts
-from conversations.lab.recall_cost import CALL, SEARCHED, SHOWN
+from conversations.lab.recall_cost import CALL, SEARCHED, SHOWN, Recalls
 from conversations.lab.records import Fact, Record
 from conversations.lab.replayer import Replayer
 from conversations.lab.report import simulate_record
 from conversations.lab.simulated_tokenizer import build_tokenizer
-from tests.lab.samples import PAGE, PRICES, answer, call, reading, record, result, user, world
+from tests.lab.samples import (
+    PAGE,
+    PRICES,
+    RECALL,
+    answer,
+    call,
+    reading,
+    record,
+    result,
+    user,
+    world,
+)
 
 
 def write(id: str, path: str, content: str) -> dict[str, Any]:
@@ -155,6 +167,32 @@ def test_three_calls_are_needed_if_nothing_leads_there_and_none_while_it_is_know
     report = simulate_record(one, made, steps.append)
     assert (report.own.needed, report.own.usable, report.own.recoverable) == (2, 0, 2)
     assert report.recalls == 3
+
+
+def test_what_recall_cannot_give_is_counted_as_lost() -> None:
+    one, steps = record(writing(60, "About the heron nests I ask berg@example.org.")), list[Any]()
+    policy = replace(PRESETS["structured"], input_token_budget=20_000)
+    deaf = world(policy=policy, bills_recalls=True, recall_tools=())
+    assert simulate_record(one, deaf).own.lost == 1
+    assert simulate_record(one, replace(deaf, recall_tools=(RECALL,)), steps.append).own.lost == 0
+    last, search = steps[-1], FactSearch(one)
+    (fact,) = search.own_facts
+    for unlogged, is_lost in (fact.first_seen, True), (fact.first_seen + 2, False):
+        planted = replace(last, unlogged=frozenset({unlogged}))
+        (found,) = FactScorer(one, search, with_own=True).score(planted)
+        assert (found.in_view, found.is_recoverable) == (False, not is_lost)
+
+
+def test_a_fact_behind_what_one_call_shows_costs_another_call() -> None:
+    fact = Fact("berg@example.org", 0, 9, is_sole=True)
+    text = "x" * (SHOWN + 10) + fact.text
+    finding = Finding("herons", {"a": text}, "a", is_shown=False)
+    recalls, step = Recalls(build_tokenizer(len)), outcomes("Nothing.", rounds=1)[1][-1]
+    usages = list(recalls.list_usages(step, [FactOutcome(fact, told="a", finding=finding)]))
+    assert [one.cache_write for one in usages] == [CALL + SHOWN, CALL + 10 + len(fact.text)]
+    # All of it is known now, and is only carried along.
+    (carried,) = recalls.list_usages(step, [FactOutcome(fact, told="a", finding=finding)])
+    assert (carried.output, carried.cache_read) == (0, 2 * CALL + len(text))
 
 
 def test_a_turn_that_ends_is_not_billed_for_recalls() -> None:

@@ -93,6 +93,13 @@ def test_every_fact_can_be_recalled(name: str) -> None:
     assert found.facts.recoverable == 2
 
 
+def test_rejected_working_memories_count_towards_the_breaker() -> None:
+    policy = replace(PRESETS["structured"], round_summary_every=1, max_conversation_tokens=0)
+    made = world(replace(policy, input_token_budget=0), summarizer=fail_summary)
+    found = simulate_record(record(reading(40)), made)
+    assert found.others == {"rejected": policy.summary_breaker}
+
+
 def test_a_fact_is_in_view_or_only_named() -> None:
     head, tail = (record_with_fact(30, f"{before}{PAGE}{behind}") for before, behind in AROUND)
     kept, cut = (simulate_record(one, world("tool-budget")).sole for one in (head, tail))

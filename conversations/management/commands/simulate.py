@@ -104,10 +104,10 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         with _use_catalogue():
-            self._replay(options)
+            worlds = _read_worlds(options)
+            self._replay(options, worlds)
 
-    def _replay(self, options: dict[str, Any]) -> None:
-        worlds = list(_build_worlds(options))
+    def _replay(self, options: dict[str, Any], worlds: list[World]) -> None:
         records = self._records(options["files"], options["limit"])
         if options["made"]:
             records += make_tasks()
@@ -216,6 +216,15 @@ def _read_logged(public_id: str) -> Record:
         raise CommandError(f"there is no conversation {public_id}", returncode=2) from error
     except TrialError as error:
         raise CommandError(f"{public_id}: {error}", returncode=2) from error
+
+
+def _read_worlds(options: dict[str, Any]) -> list[World]:
+    try:
+        return list(_build_worlds(options))
+    except DatabaseError as error:
+        # Its tables are those of another version.
+        text = f"the catalogue cannot be read, is the database migrated? {error}"
+        raise CommandError(text, returncode=2) from error
 
 
 def _build_worlds(options: dict[str, Any]) -> Iterator[World]:
