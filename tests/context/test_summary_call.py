@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from conversations.context.policy.policy import build_policy
-from conversations.context.steps.summary_call import INSTRUCTION, THOUGHT, WRITTEN
+from conversations.context.steps.protocol import SummaryWanted
+from conversations.context.steps.summary_call import (
+    INSTRUCTION,
+    THOUGHT,
+    WRITTEN,
+    LastRequest,
+    SummaryOffer,
+)
 from conversations.context.view import wire
 from conversations.context.view.cost_decision import Rates
 from conversations.context.view.view import View
@@ -132,10 +139,16 @@ def test_an_open_call_of_the_apis_own_tools_is_not_run_for_a_summary() -> None:
 
 
 def test_a_summary_of_what_was_never_sent_has_a_prompt_of_its_own() -> None:
-    for words, is_continued in (10, True), (9_000, False):
-        view = grown(chat(), answer("word " * words), prompt("And now?"))
-        shell = run(view)
-        assert (shell.wanted[0].continued is not None) == is_continued
+    view = chat()
+    offer = SummaryOffer(SONNET, None, LastRequest(view.length - 2, view.tokens))
+    wanted = SummaryWanted("s", "t", 1_000, behind=1)
+    assert offer.continue_view(view, wanted, 50_000) is None
+    found = offer.continue_view(view, replace(wanted, behind=2), 50_000)
+    assert found is not None
+    assert (
+        "its first message and this one. Your text"
+        in sent(found.continued)[-1]["content"][0]["text"]
+    )
 
 
 @pytest.mark.parametrize("preset", ["rebuild", "staged", "classic"])
