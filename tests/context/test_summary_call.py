@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from conversations.context.policy.policy import build_policy
+from conversations.context.steps.next_call import foresee_call
 from conversations.context.steps.protocol import SummaryWanted
 from conversations.context.steps.summary_call import (
     INSTRUCTION,
@@ -78,6 +79,16 @@ def test_it_goes_on_from_the_last_request_and_is_priced_by_the_cache() -> None:
     cost = SONNET.price_tokens(read=wanted.cached, written=INSTRUCTION, output=WRITTEN + THOUGHT)
     rest = (view.tokens - gone.decision.saved_tokens) * 24 // 10
     assert abs(gone.decision.cost - cost - rest) < 200
+
+
+def test_the_forecast_says_what_the_cache_returns_for_it() -> None:
+    view = chat()
+    warm = foresee_call(view, situation(view, view.tokens, **WARM), POLICY)
+    assert (warm.action, warm.summary_input) == ("rebuild", 0)
+    assert warm.summary_cached == run(view).wanted[0].cached
+    cold = foresee_call(view, situation(view, view.tokens, **(WARM | {"cache_age": 300})), POLICY)
+    assert (cold.action, cold.summary_cached) == ("rebuild", 0)
+    assert cold.summary_input > 10_000
 
 
 _DEAR = replace(SONNET, cache_read=2_000_000)
