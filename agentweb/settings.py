@@ -148,6 +148,7 @@ MIDDLEWARE = [
     "agentweb.observability.request_ids.WhoAsks",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "agentweb.site.impersonation.impersonate",
     "agentweb.site.middleware.PersonLanguage",
     "agentweb.site.middleware.LogInFirst",
     "agentweb.site.middleware.ReasonFirst",
@@ -206,6 +207,7 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+SESSION_ENGINE = "conversations.models.sessions"
 SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = HTTPS

@@ -161,6 +161,9 @@ class Conf:
     log_in_attempts_of_account: int = 100
     #: Failed log-ins of all names within any hour, from all addresses together; 0: no limit.
     log_in_attempts_of_site: int = 3_000
+    #: Minutes for which a superuser may look at the site as another person, with a reason, on
+    #: record and without changing anything; 0: nobody may.
+    impersonation_minutes: int = 0
     #: Hours without a request after which a session ends; 0: it does not.
     session_idle_hours: int = 336
     #: Hours after the log-in at which a session ends, used or not; 0: it does not.

@@ -16,4 +16,5 @@ def site(request: HttpRequest) -> dict[str, object]:
         "is_emulated": not settings.ANTHROPIC_API_KEY,
         "preferences": read_preferences(stored),
         "socket_token": socket_token(getattr(session, "session_key", None)),
+        "impersonation": getattr(request, "impersonation", None),
     }

@@ -19,9 +19,11 @@ from django.utils.decorators import sync_only_middleware
 from django.utils.deprecation import MiddlewareMixin
 from django.utils.http import urlencode
 
+from conversations.accounts.devices import shorten_address
 from conversations.accounts.preferences import read_preferences
 from conversations.accounts.reading_reasons import ReasonNeeded
 from conversations.accounts.session_ends import renew_session
+from conversations.web.forms.log_in import read_peer
 from conversations.web.sign_in import is_held_back, keep_device
 
 
@@ -78,8 +80,10 @@ class SessionEnds(MiddlewareMixin):
 
     def process_request(self, request: HttpRequest) -> HttpResponse | None:
         session = request.session
-        if session.session_key and SESSION_KEY in session and not renew_session(session):
-            logout(request)
+        if session.session_key and SESSION_KEY in session:
+            network = shorten_address(read_peer(request))
+            if not renew_session(session, network=network):
+                logout(request)
         return redirect("mfa_index") if is_held_back(request) else None
 
     def process_response(

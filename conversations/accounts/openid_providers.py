@@ -23,8 +23,8 @@ from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.contrib.auth.models import Group
 
-from conversations.accounts.people import end_sessions
 from conversations.accounts.roles import ROLES
+from conversations.accounts.sessions import end_sessions
 from conversations.db import transact
 from conversations.models import User
 

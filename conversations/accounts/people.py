@@ -1,4 +1,4 @@
-"""People: administrators made by commands, sessions, stored preferences, e-mail addresses."""
+"""People: administrators made by commands, stored preferences, e-mail addresses."""
 
 from __future__ import annotations
 
@@ -32,15 +32,6 @@ def save_preferences(*, user_id: int, changes: Mapping[str, Any]) -> None:
     user = User.objects.select_for_update().only("preferences").get(pk=user_id)
     user.preferences = merge_preferences(user.preferences, changes)
     user.save(update_fields=["preferences"])
-
-
-@transact
-def end_sessions(*, user_id: int) -> User:
-    """End all sessions of a person; the view stores the new hash in the current one."""
-    user = User.objects.select_for_update().get(pk=user_id)
-    user.session_epoch += 1
-    user.save(update_fields=["session_epoch"])
-    return user
 
 
 def make_email_token(user: User, address: str) -> str:

@@ -21,11 +21,23 @@ def record_reading(
     *, reader: User, conversation: Conversation, what: str, reason: str = ""
 ) -> LogEntry:
     """Record that a part was read, and why."""
+    name = f"conversation {conversation.public_id}"
+    return _record(reader, conversation, name, what, reason)
+
+
+def record_looking(*, reader: User, person: User, what: str, reason: str) -> LogEntry:
+    """Record that a page of a person that is of no single conversation was looked at, and why."""
+    return _record(reader, person, person.get_username(), what, reason)
+
+
+def _record(
+    reader: User, subject: Conversation | User, name: str, what: str, reason: str
+) -> LogEntry:
     return LogEntry.objects.create(
         user=reader,
-        content_type=ContentType.objects.get_for_model(Conversation),
-        object_id=str(conversation.pk),
-        object_repr=f"conversation {conversation.public_id}",
+        content_type=ContentType.objects.get_for_model(type(subject)),
+        object_id=str(subject.pk),
+        object_repr=name,
         action_flag=READ,
         change_message=f"Read {what}." + (f" Reason: {reason}" if reason else ""),
     )

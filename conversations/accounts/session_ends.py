@@ -1,7 +1,7 @@
 """When sessions end: some time after the last request, and some time after the log-in.
 
-The end is the session's own expiry date, so pages and sockets agree on it. It is moved only once a
-tenth of the idle time has passed, so most requests write nothing.
+The end is the session's own expiry date, so pages and sockets agree on it. It is moved only once
+some minutes have passed, so most requests write nothing.
 """
 
 from __future__ import annotations
@@ -12,29 +12,36 @@ from datetime import UTC, datetime
 from django.contrib.sessions.backends.base import SessionBase
 
 from conversations.conf import conf
+from conversations.models.sessions import BEGAN, DEVICE, MOVED, NETWORK
 
-BEGAN, MOVED = "began", "moved"
 _HOUR = 3_600
+#: A request is noted when the last one noted was so many seconds ago, or a tenth of the idle time.
+_NOTED_EVERY = 600
 
 
-def begin_session(session: SessionBase, now: float | None = None) -> None:
-    """Note the log-in, and set the first end."""
+def begin_session(
+    session: SessionBase, now: float | None = None, *, device: str = "", network: str = ""
+) -> None:
+    """Note the log-in and where it came from, and set the first end."""
     session[BEGAN] = int(time.time() if now is None else now)
+    session[DEVICE], session[NETWORK] = device, network
     _move_end(session, session[BEGAN])
 
 
-def renew_session(session: SessionBase, now: float | None = None) -> bool:
+def renew_session(session: SessionBase, now: float | None = None, *, network: str = "") -> bool:
     """Move the end of a session in use; return False if it has lasted its whole time."""
     now = time.time() if now is None else now
     if BEGAN not in session:
         # Of a log-in before this was noted.
-        begin_session(session, now)
+        begin_session(session, now, network=network)
     whole, idle = conf.session_hours * _HOUR, conf.session_idle_hours * _HOUR
     passed = now - session.get(MOVED, 0)
     if (whole and now >= session[BEGAN] + whole) or (idle and passed >= idle):
         return False
-    if idle and passed > idle / 10:
+    if passed > min(idle / 10 or _NOTED_EVERY, _NOTED_EVERY):
         _move_end(session, now)
+        if network:
+            session[NETWORK] = network
     return True
 
 

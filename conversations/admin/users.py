@@ -29,9 +29,16 @@ from django.utils.html import format_html, format_html_join
 
 from conversations.accounts.openid_providers import forget_closing
 from conversations.accounts.reading_log import READ
-from conversations.admin import budget_actions, person, policy_form, reset_links
+from conversations.admin import (
+    budget_actions,
+    impersonation_start,
+    person,
+    policy_form,
+    reset_links,
+)
 from conversations.admin.base import ShownLookups, is_superuser, link_list
 from conversations.admin.budget_forms import BudgetInline, TurnCapInline
+from conversations.library.impersonations import is_impersonation_allowed
 from conversations.models import ApiCall, Conversation, Transformation, User
 from conversations.web.usage import build_usage_context, read_span
 
@@ -94,6 +101,8 @@ class UserAdmin(ShownLookups, _UserAdmin):
         user = self.get_object(request, unquote(object_id))
         more = person.build_money_context(request, user) if user is not None else {}
         more["may_reset"] = is_superuser(request)
+        actor = request.user
+        more["may_look"] = isinstance(actor, User) and is_impersonation_allowed(actor)
         return super().change_view(request, object_id, form_url, (extra_context or {}) | more)
 
     def render_change_form(
@@ -169,6 +178,11 @@ class UserAdmin(ShownLookups, _UserAdmin):
                 "<path:object_id>/reset-link/",
                 self.admin_site.admin_view(reset_links.make),
                 name="user_reset_link",
+            ),
+            path(
+                "<path:object_id>/look/",
+                self.admin_site.admin_view(impersonation_start.start),
+                name="user_impersonate",
             ),
             *super().get_urls(),
         ]

@@ -26,6 +26,7 @@ from conversations.accounts.second_factors import LACKS_FACTOR
 from conversations.conf import conf
 from conversations.db import find_page_slots, run_db_handshake, run_db_page_read
 from conversations.library.access import load_owned_conversation
+from conversations.library.impersonations import IMPERSONATION
 from conversations.live import render
 from conversations.live.hub import Reader, Topic, hub
 from conversations.live.publish import follow_conversation, leave_conversation
@@ -91,7 +92,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
     def _authorise(self) -> tuple[User, Conversation | None]:
         """Return the user and the conversation; None when it is not one of theirs."""
         user = _user_of(self.scope)
-        if not user.is_authenticated or self.scope["session"].get(LACKS_FACTOR):
+        session = self.scope["session"]
+        if not user.is_authenticated or session.get(LACKS_FACTOR) or session.get(IMPERSONATION):
             return user, None
         try:
             found = load_owned_conversation(user, self.scope["url_route"]["kwargs"]["public_id"])

@@ -36,6 +36,8 @@ from conversations.models import (
     ErasureProof,
     Grant,
     HoldRelease,
+    Impersonation,
+    ImpersonationEnd,
     InvitationDecision,
     LedgerEntry,
     LegalHold,
@@ -68,6 +70,8 @@ SITE: dict[type[Chained], dict[str, Any]] = {
     ErasureProof: {},
     LegalHold: {},
     HoldRelease: {},
+    Impersonation: {},
+    ImpersonationEnd: {},
 }
 #: A row that stores the end of a chain.
 End = Conversation | SiteChain
@@ -119,6 +123,8 @@ _FIELDS: dict[type[Chained], tuple[str, ...]] = {
     ),
     LegalHold: ("owner_id", "conversation", "reason", "actor_id", "created_at"),
     HoldRelease: ("hold_id", "reason", "actor_id", "created_at"),
+    Impersonation: ("person_id", "actor_id", "reason", "until", "created_at"),
+    ImpersonationEnd: ("impersonation_id", "created_at"),
 }  # fmt: skip
 _ADDED: dict[type[Chained], tuple[str, ...]] = {
     Transformation: ("decision",),

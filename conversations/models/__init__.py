@@ -11,6 +11,7 @@ from conversations.models.caps import TurnCap
 from conversations.models.catalogue import ApiModel, ModelPrice
 from conversations.models.effort import EffortRule
 from conversations.models.erasures import ErasedDigests, Erasure, ErasureProof
+from conversations.models.impersonations import Impersonation, ImpersonationEnd
 from conversations.models.invitations import Invitation, InvitationDecision
 from conversations.models.ledger import Crossing, LedgerEntry, Reservation
 from conversations.models.log import (
@@ -31,6 +32,7 @@ from conversations.models.proposals import Proposal
 from conversations.models.retention import HoldRelease, LegalHold, RetentionRule
 from conversations.models.search import SearchText
 from conversations.models.second_factors import SecondFactorRule
+from conversations.models.sessions import Session, SessionStore
 from conversations.models.site_chain import AnchorMark, SiteChain
 from conversations.models.tool_access import ToolRule, ToolSwitch
 from conversations.models.turns import ALLOWED, LIVE, Draft, QueuedPrompt, ToolCall, Turn, TurnState
@@ -67,6 +69,8 @@ __all__ = [
     "FileState",
     "Grant",
     "HoldRelease",
+    "Impersonation",
+    "ImpersonationEnd",
     "Invitation",
     "InvitationDecision",
     "LedgerEntry",
@@ -84,6 +88,8 @@ __all__ = [
     "RetentionRule",
     "SearchText",
     "SecondFactorRule",
+    "Session",
+    "SessionStore",
     "SiteChain",
     "ToolCall",
     "ToolRule",

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import connection
 
 from conversations.accounts.account_events import sweep_account_events
+from conversations.accounts.sessions import sweep_sessions
 from conversations.accounts.throttle import sweep_log_ins
 from conversations.audit.anchors import anchor_if_due
 from conversations.conf import conf
@@ -24,6 +25,7 @@ from conversations.files.attachments import sweep_unsent
 from conversations.files.workspace import sweep_workspaces
 from conversations.library.erase import erase_due_conversations
 from conversations.library.erase_proof import purge_if_due
+from conversations.library.impersonations import end_expired_impersonations
 from conversations.library.retention import apply_retention
 from conversations.live.publish import handle_message
 from conversations.live.relay import Message, relay
@@ -127,6 +129,8 @@ async def run_maintenance() -> None:
         sweep_workspaces,
         sweep_log_ins,
         sweep_account_events,
+        sweep_sessions,
+        end_expired_impersonations,
         anchor_if_due,
     ):
         await run_db(work)

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import PasswordChangeView
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from conversations.accounts.account_events import Kind, list_account_events, record_event
-from conversations.accounts.people import end_sessions, save_preferences
+from conversations.accounts.people import save_preferences
 from conversations.accounts.preferences import read_preferences
 from conversations.reductions.policy import list_numbers_or_problem
 from conversations.web.forms.log_in import NewPasswordForm, read_peer
@@ -110,13 +109,3 @@ class Account(PasswordChangeView):
             | build_page_context(self.request)
             | {"tab": "account", "events": list_account_events(require_user(self.request).pk)}
         )
-
-
-@login_required
-@require_POST
-def log_out_elsewhere(request: HttpRequest) -> HttpResponse:
-    """End all other sessions of the person; their sockets are closed by the session check."""
-    user = end_sessions(user_id=require_user(request).pk)
-    update_session_auth_hash(request, user)
-    add_notice(request, _("Other devices are logged out."))
-    return redirect("account_settings")

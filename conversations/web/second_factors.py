@@ -40,6 +40,7 @@ from conversations.accounts.second_factors import (
     may_remove_factor,
 )
 from conversations.accounts.throttle import LogInThrottled, admit_log_in, refund_attempt
+from conversations.library.impersonations import list_impersonations
 from conversations.toolbox.secrets import seal, unseal
 from conversations.web.forms.log_in import OwnSecretForm, read_peer
 from conversations.web.log_in import answer_throttled, set_throttle_status
@@ -92,6 +93,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     context = build_page_context(request) | {
         "tab": "security",
         "factors": list_second_factors(require_user(request)),
+        "looks": list_impersonations(require_user(request).pk),
     }
     return render(request, "conversations/settings/security.html", context)
 

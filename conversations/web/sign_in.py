@@ -16,6 +16,7 @@ from django.utils.timezone import localtime
 from django.utils.translation import gettext as _
 
 from conversations.accounts.account_events import take_unseen_guessing
+from conversations.accounts.devices import describe_device, shorten_address
 from conversations.accounts.known_devices import KEPT_FOR_DAYS, cookie_name, remember_device
 from conversations.accounts.second_factors import LACKS_FACTOR, lacks_factor
 from conversations.accounts.session_ends import begin_session
@@ -32,9 +33,10 @@ _OPEN = ("/settings/security/", "/accounts/logout/", "/static/", "/healthz/", "/
 
 @receiver(user_logged_in, dispatch_uid="agentweb.sign_in")
 def complete_sign_in(sender: Any, request: HttpRequest, user: User, **_kwargs: Any) -> None:
-    begin_session(request.session)
-    name = user.get_username()
-    forgive_log_in(peer=read_peer(request), name=name, device=read_device(request, name))
+    peer, name = read_peer(request), user.get_username()
+    device = describe_device(request.headers.get("User-Agent", ""))
+    begin_session(request.session, device=device, network=shorten_address(peer))
+    forgive_log_in(peer=peer, name=name, device=read_device(request, name))
     request.signed_in = user  # type: ignore[attr-defined]
     if lacks_factor(user):
         request.session[LACKS_FACTOR] = True

@@ -37,7 +37,8 @@ OWN = {
     "context_settings", "mail_settings", "account_settings", "log_out_elsewhere",
     "change_email", "confirm_email", "mfa_index", "mfa_activate_totp", "mfa_deactivate_totp",
     "mfa_authenticate", "add_passkey", "mfa_view_recovery_codes", "mfa_generate_recovery_codes",
-    "account_reauthenticate", "remove_passkey",
+    "account_reauthenticate", "remove_passkey", "sessions", "log_out_one", "log_out_everywhere",
+    "stop_impersonation",
 }  # fmt: skip
 ALL = list(views())
 PAGES = [view for view in ALL if not view.is_admin]

@@ -55,6 +55,7 @@ SPECIAL = {
     "user_usage": ("view_user", "view_apicall"),
     "user_exempt": ("superuser",),
     "user_reset_link": ("superuser",),
+    "user_impersonate": ("superuser",),
     "auth_user_password_change": ("superuser",),
 }
 #: Open to whoever may enter the admin; what they show follows from the permissions of tables.

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.contrib.auth.tokens import default_token_generator
-from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
 from conversations.db import run_db
 from conversations.live import watch
-from conversations.models import Conversation, Turn, User
+from conversations.models import Conversation, Session, Turn, User
 from tests.live.test_consumer import closed_with, connected, socket
 from tests.support import people_and_turns, stored_turns
 
@@ -32,6 +31,16 @@ def log_out(client: Client, other: Client, user: User) -> Any:
 
 def log_out_elsewhere(client: Client, other: Client, user: User) -> Any:
     return other.post("/settings/account/others/")
+
+
+def log_out_everywhere(client: Client, other: Client, user: User) -> Any:
+    return other.post("/settings/account/everywhere/")
+
+
+def log_out_one(client: Client, other: Client, user: User) -> Any:
+    page = client.get("/settings/account/sessions/")
+    mine = next(row.name for row in page.context["rows"] if row.is_current)
+    return other.post("/settings/account/sessions/end/", {"name": mine})
 
 
 def change_password(client: Client, other: Client, user: User) -> Any:
@@ -56,8 +65,8 @@ def delete_the_session(client: Client, other: Client, user: User) -> Any:
     Session.objects.filter(session_key=key_of(client)).delete()
 
 
-ENDS = (log_out, log_out_elsewhere, change_password, staff_deactivate, reset_the_password,
-        delete_the_session)  # fmt: skip
+ENDS = (log_out, log_out_elsewhere, log_out_everywhere, log_out_one, change_password,
+        staff_deactivate, reset_the_password, delete_the_session)  # fmt: skip
 
 
 def key_of(client: Client) -> str:

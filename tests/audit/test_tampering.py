@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from conversations.audit.verify import Problem, Tally, verify_everything
 from conversations.budgets.grants import correct_window
+from conversations.library.impersonations import end_impersonation
 from conversations.log.chain import append_row, append_rows, lock_conversation, lock_site_chain
 from conversations.log.legal_holds import release_hold
 from conversations.log.triggers import list_guard_verbs, list_guarded_models
@@ -33,6 +34,7 @@ from conversations.models import (
     Erasure,
     ErasureProof,
     Grant,
+    Impersonation,
     Invitation,
     InvitationDecision,
     LedgerEntry,
@@ -102,10 +104,14 @@ def write_site(user: User, now: dt.datetime) -> None:
                         erasure=erased, phrases=at, words=1, found=0, places=[], backup="kept.tar"
                     ),
                     hold := LegalHold(owner=user, reason="a case", actor=user),
+                    look := Impersonation(
+                        person=user, actor=user, reason="a case", until=timezone.now()
+                    ),
                 ],
                 lock_site_chain(),
             )
         release_hold(hold_id=hold.pk, actor_id=user.pk, reason="closed")
+        end_impersonation(key=look.pk)
 
 
 def unguard() -> None:

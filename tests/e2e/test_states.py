@@ -136,7 +136,7 @@ async def test_a_session_that_ends_costs_nothing_that_was_written(
     await set_up(page, titled)
     await start_chat(page, titled, "Hello")
     await ended(page, 1)
-    rows(titled, "DELETE FROM django_session")
+    rows(titled, "DELETE FROM conversations_session")
     await expect(page.locator("#connection")).to_contain_text("You are logged out.", timeout=60_000)
     before = prompts(titled)
     await say(page, "Still with me?")
@@ -165,7 +165,7 @@ async def test_a_session_that_ends_costs_nothing_that_was_written(
     await expect(await ended(page, 3)).to_contain_text("And now?")
     # A first message, when the session is over.
     await page.goto(f"{titled.url}/c/new/")
-    rows(titled, "DELETE FROM django_session")
+    rows(titled, "DELETE FROM conversations_session")
     await say(page, "A new beginning")
     await log_in_here(page)
     await page.wait_for_url(CHAT)

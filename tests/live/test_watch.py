@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import HASH_SESSION_KEY
-from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -19,7 +18,7 @@ from conversations.library.conversations import delete_conversation
 from conversations.live import watch as watching
 from conversations.live.hub import Frame, hub
 from conversations.log.page_version import read_versions
-from conversations.models import User
+from conversations.models import Session, User
 from tests.support import people_and_turns
 from tests.web.fold import Page
 from tests.web.tabs import (

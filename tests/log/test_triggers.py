@@ -77,6 +77,10 @@ def write_rows() -> list[AppendOnly]:
     proof = models.ErasureProof.objects.create(erasure=erasure, phrases=1, words=1, found=0, link=9)
     hold = models.LegalHold.objects.create(owner=user, reason="x", actor=user, link=11)
     release = models.HoldRelease.objects.create(hold=hold, reason="x", actor=user, link=12)
+    look = models.Impersonation.objects.create(
+        person=user, actor=user, reason="x", until=datetime.now(UTC), link=13
+    )
+    look_end = models.ImpersonationEnd.objects.create(impersonation=look, link=14)
     server = models.McpServer.objects.create(name="demo", transport="http", url="https://m.example")
     decided = models.McpDecision.objects.create(server=server, kind="added", actor=user, link=4)
     invited = models.Invitation.objects.create(digest="x", expires_at=datetime.now(UTC))
@@ -94,7 +98,7 @@ def write_rows() -> list[AppendOnly]:
     )
     connection.check_constraints()  # TRUNCATE waits for the checks of foreign keys
     return [blob, envelope, message, transformation, call, result, entry, pin, erasure,
-            proof, release, hold, grant, crossing, decided, question, decision,
+            look_end, look, proof, release, hold, grant, crossing, decided, question, decision,
             invitation]  # fmt: skip
 
 

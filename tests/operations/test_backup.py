@@ -218,7 +218,7 @@ def test_an_archive_with_links_or_files_it_does_not_list_is_refused(
 LOGGED_IN = """
 import django
 django.setup()
-from django.contrib.sessions.backends.db import SessionStore
+from conversations.models.sessions import SessionStore
 from conversations.models import User
 User.objects.create_user("ada")
 session = SessionStore()

@@ -31,7 +31,8 @@ POSTS = {
     "pin_chat", "archive", "delete", "bring_back", "erase", "empty_trash", "import", "delete_data",
     "choose_model",
     "change_mail", "remove_mail", "remove_file", "put_notice_away", "move_file", "delete_file",
-    "restore_files", "empty_files", "log_out_elsewhere", *OF_HAND,
+    "restore_files", "empty_files", "log_out_elsewhere",
+    "log_out_one", "log_out_everywhere", "stop_impersonation", *OF_HAND,
 }  # fmt: skip
 OF_THE_TRASH = {"bring_back", "erase"}
 OF_A_RESET = {"password_reset", "password_reset_confirm"}
@@ -159,6 +160,7 @@ def test_the_urls_are_those_that_this_file_knows() -> None:
         "files", "files_waiting", "file", "file_text", "remove_file",
         "workspace", "workspace_file", "workspace_download", "move_file", "delete_file",
         "restore_files", "empty_files", "change_mail", "remove_mail",
+        "sessions", "log_out_one", "log_out_everywhere", "stop_impersonation",
         "leave", "compact", *OF_HAND, *INSPECTOR, *OF_REVIEW,
     }  # fmt: skip
 

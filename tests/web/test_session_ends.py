@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 import pytest
-from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -14,6 +13,7 @@ from django.utils import timezone
 
 from conversations.accounts import session_ends
 from conversations.accounts.session_ends import begin_session, renew_session
+from conversations.models import Session
 from tests.support import people_and_turns
 from tests.web.pages import client_of
 

@@ -31,7 +31,7 @@ _ENVIRONMENT_PREFIXES = ("PG", "LC_", "LD_", "KRB5", "SSL_")
 _OBJECTS = "SELECT object FROM conversations_workspacefile WHERE state IN ('live', 'trash')"
 _MARK = "SELECT number FROM conversations_anchormark"
 #: Excluded: a session key alone opens its owner's account, and an ended session must not return.
-_SESSIONS = "django_session"
+_SESSIONS = ("conversations_session", "django_session")
 _APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
 #: All our tables are dropped first: those of a newer version, which the copy does not have, may
 #: reference the others and would be in the way of later migrations.
@@ -55,7 +55,9 @@ def copy_database(folder: Path) -> Iterator[tuple[Path, list[str], int, dict[str
         with closing(sqlite3.connect(copy)) as source:
             source.execute("PRAGMA journal_mode = DELETE")
             source.execute("PRAGMA secure_delete = ON")
-            source.execute(f"DELETE FROM {_SESSIONS}")  # noqa: S608 - our own table
+            tables = {name for (name,) in source.execute("SELECT name FROM sqlite_master")}
+            for table in tables.intersection(_SESSIONS):
+                source.execute(f"DELETE FROM {table}")  # noqa: S608 - our own tables
             source.commit()
             rows = [source.execute(sql).fetchall() for sql in (_OBJECTS, _MARK, _APPLIED)]
         yield copy, *_read_facts(rows)
@@ -72,7 +74,7 @@ def copy_database(folder: Path) -> Iterator[tuple[Path, list[str], int, dict[str
             found.append(cursor.fetchall())
         run_postgres(
             "pg_dump", "--format=custom", "--no-owner", "--no-privileges", f"--snapshot={name}",
-            f"--exclude-table-data=*.{_SESSIONS}", f"--file={copy}",
+            *(f"--exclude-table-data=*.{table}" for table in _SESSIONS), f"--file={copy}",
         )  # fmt: skip
     yield copy, *_read_facts(found)
 
