@@ -8,12 +8,14 @@ response (a mail server, an export) delays the visitor's own next request by at 
 Of all visitors together `ALL_AT_ONCE` requests are in hand, each with a thread and a database
 connection of its own; more of them would only wait for each other and for the processor, hold
 memory meanwhile (on SQLite a connection is half a megabyte and takes 5 ms to open), and leave less
-of the processor to the answers that have begun. One that is in hand for `ALL_HELD` waits for
-something else, and gives up its place to another.
+of the processor to the answers that have begun. One that is in hand for `ALL_HELD` in a process
+that is not busy waits for something else, and gives up its place to another.
 
 Both are queues, not limits: nothing is refused. A request that has waited for `PATIENCE` and then
-for `ALL_PATIENCE`, six seconds together, goes on beside the others, however many those are. Only of
-one visitor no more than `SHARE` are ever in hand: a process has sixteen connections for all.
+for `ALL_PATIENCE`, six seconds together, goes on beside the others, however many those are. In a
+busy process, where one more would only make all of them slower, it waits up to `BUSY_TIMES` as
+long. Only of one visitor no more than `SHARE` are ever in hand: a process has sixteen connections
+for all.
 """
 
 from __future__ import annotations
@@ -27,12 +29,16 @@ from typing import Any
 from django.conf import settings
 from django.http import parse_cookie
 
+from conversations.telemetry.event_loop_lag import pulse
+
 #: Concurrent requests of one visitor, and the seconds that another waits for one of them to end.
 AT_ONCE, PATIENCE = 1, 1.0
 #: Requests that a visitor has in hand at most, however long they take.
 SHARE = 4
 #: The same of all visitors, and the seconds after which one that is in hand counts no longer.
 ALL_AT_ONCE, ALL_PATIENCE, ALL_HELD = 8, 5.0, 1.0
+#: Times `ALL_PATIENCE` that a request waits in a busy process.
+BUSY_TIMES = 4
 
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -61,9 +67,22 @@ class _Place:
         self._is_heard = True
         await self._acquire(self._line.share, None)
         await self._acquire(self._line.free, PATIENCE)
-        if await self._acquire(self._all_free, ALL_PATIENCE):
-            loop = asyncio.get_running_loop()
-            self._late = loop.call_later(ALL_HELD, self._release, self._all_free)
+        for _ in range(BUSY_TIMES):
+            if await self._acquire(self._all_free, ALL_PATIENCE):
+                self._give_up_late()
+                return
+            if not pulse.is_busy:
+                return
+
+    def _give_up_late(self) -> None:
+        self._late = asyncio.get_running_loop().call_later(ALL_HELD, self._give_up)
+
+    def _give_up(self) -> None:
+        if pulse.is_busy:
+            self._give_up_late()
+        else:
+            self._held.remove(self._all_free)
+            self._all_free.release()
 
     async def _acquire(self, free: asyncio.Semaphore, patience: float | None) -> bool:
         with contextlib.suppress(TimeoutError):
@@ -72,10 +91,6 @@ class _Place:
                 self._held.append(free)
                 return True
         return False
-
-    def _release(self, free: asyncio.Semaphore) -> None:
-        self._held.remove(free)
-        free.release()
 
     def leave(self) -> None:
         if self._late is not None:

@@ -13,6 +13,8 @@ from conversations.telemetry.metrics import LOOP_LAG
 
 #: Seconds between two beats, and seconds without one after which the loop counts as hung.
 BEAT_SECONDS, HANG_SECONDS = 0.5, 5.0
+#: Seconds by which the last beat of a busy loop was late.
+BUSY_SECONDS = 0.1
 
 
 class Pulse:
@@ -20,12 +22,19 @@ class Pulse:
 
     def __init__(self) -> None:
         self._last = time.monotonic()
+        self._lag = 0.0
         self._task: asyncio.Task[None] | None = None
 
     @property
     def is_beating(self) -> bool:
         """Return whether the last beat is recent; True where no pulse was started."""
         return self._task is None or time.monotonic() - self._last < HANG_SECONDS
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether the last beat was late, or is by now; False where no pulse was started."""
+        late = time.monotonic() - self._last - BEAT_SECONDS
+        return self._task is not None and max(late, self._lag) > BUSY_SECONDS
 
     def start(self) -> None:
         self._last = time.monotonic()
@@ -40,7 +49,8 @@ class Pulse:
         while True:
             self._last = time.monotonic()
             await asyncio.sleep(BEAT_SECONDS)
-            LOOP_LAG.observe(max(0.0, time.monotonic() - self._last - BEAT_SECONDS))
+            self._lag = max(0.0, time.monotonic() - self._last - BEAT_SECONDS)
+            LOOP_LAG.observe(self._lag)
 
 
 #: The pulse of this process.

@@ -198,12 +198,17 @@ async def test_a_loop_that_comes_round_is_told_from_one_that_hangs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(event_loop_lag, "BEAT_SECONDS", 0.0)
+    monkeypatch.setattr(event_loop_lag, "BUSY_SECONDS", 600.0)
     pulse = event_loop_lag.Pulse()
     assert pulse.is_beating
     pulse.start()
     await asyncio.sleep(0.01)
     assert pulse.is_beating
+    assert not pulse.is_busy
+    monkeypatch.setattr(event_loop_lag, "BUSY_SECONDS", 0.0)
+    assert pulse.is_busy
     monkeypatch.setattr(event_loop_lag, "HANG_SECONDS", 0.0)
     assert not pulse.is_beating
     pulse.stop()
     assert pulse.is_beating
+    assert not pulse.is_busy

@@ -9,6 +9,7 @@ import pytest
 
 from agentweb.edge import sharing
 from agentweb.edge.sharing import AT_ONCE, name_visitor, queue_by_visitor
+from conversations.telemetry.event_loop_lag import Pulse
 
 BODY = {"type": "http.request", "body": b"", "more_body": False}
 START = {"type": "http.response.start", "status": 200, "headers": []}
@@ -32,6 +33,17 @@ class Pages:
         self.inside.remove(scope["path"])
         await send(START)
         await send(END)
+
+
+class Busy(Pulse):
+    """A process that is busy until it is told otherwise."""
+
+    looks, is_still_busy = 0, True
+
+    @property
+    def is_busy(self) -> bool:
+        self.looks += 1
+        return self.is_still_busy
 
 
 def scope(path: str, session: str = "", address: str = "192.0.2.1") -> dict[str, Any]:
@@ -197,6 +209,32 @@ async def test_a_request_that_waits_for_something_else_gives_up_its_place_to_ano
         for at in range(3 * sharing.ALL_AT_ONCE)
     ]
     async with asyncio.timeout(60):
+        while len(pages.inside) < len(many):
+            await asyncio.sleep(0.01)
+    pages.goes.set()
+    await asyncio.gather(*many)
+
+
+@pytest.mark.asyncio
+async def test_in_a_busy_process_no_more_are_in_hand_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sharing, "ALL_PATIENCE", 0.01)
+    monkeypatch.setattr(sharing, "ALL_HELD", 0.01)
+    monkeypatch.setattr(sharing, "BUSY_TIMES", 1 << 30)
+    pulse = Busy()
+    monkeypatch.setattr(sharing, "pulse", pulse)
+    pages = Pages()
+    application = queue_by_visitor(pages)
+    many = [
+        asyncio.create_task(application(scope("/", f"visitor {at}"), receive_body, into_the_void))
+        for at in range(2 * sharing.ALL_AT_ONCE)
+    ]
+    async with asyncio.timeout(60):
+        while pulse.looks < 100:
+            await asyncio.sleep(0.01)
+        assert len(pages.inside) == sharing.ALL_AT_ONCE
+        pulse.is_still_busy = False
         while len(pages.inside) < len(many):
             await asyncio.sleep(0.01)
     pages.goes.set()
