@@ -27,7 +27,7 @@ from conversations.log import leases
 from conversations.log.leases import Lease
 from conversations.models import Budget, User
 from conversations.turns import calls, turns
-from conversations.turns.calls import Timing
+from conversations.turns.billed_usage import Timing
 
 _LIMIT = 10**14
 _BLOCK = '{"type":"text","text":"Here you are."}'

@@ -3,8 +3,9 @@
 A stream that ends before its final figures costs its input and the output sent so far, whichever
 side ended it. A client that disconnects pays for what was written before the disconnect was
 noticed, which can be more than it has read. A client that the server cut off has read all of it, so
-its ledger and this bill agree to the micro-dollar. A stream that never began is free, whether it
-was refused or abandoned: nothing was generated.
+its ledger and this bill agree to the micro-dollar. Thinking of which less is shown than was thought
+is billed as it is generated, at THINKING_SPEED. A stream that never began is free, whether it was
+refused or abandoned: nothing was generated.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from agentweb.emulator.streaming import sse_events
 from agentweb.emulator.streaming.open_loop import by_words, write_open_loop
 from agentweb.emulator.streaming.steps import PING, Steps
 from agentweb.emulator.streaming.writer import pause, watched, write_steps
+from agentweb.emulator.tokens import count_text
 from agentweb.emulator.usage import Usage
 
 _PORTAL = (
@@ -35,6 +37,8 @@ _PORTAL = (
 )
 #: Deltas that are sent as one frame when neither a pace nor a fault needs single ones.
 _TOGETHER = 24
+#: Tokens of thinking a second, shown or not.
+THINKING_SPEED = 80
 _ELSEWHERE = "http://127.0.0.1:9/v1/messages"
 
 
@@ -99,13 +103,13 @@ class Delivery:
         steps = self._steps(together=1 if pace or rate or self.fault is not None else _TOGETHER)
         if self.fault is not None:
             steps = change_steps(steps, self.fault)
-        meter = StreamMeter()
+        meter, began = StreamMeter(), exchange.emulator.clock.now()
 
         async def send(message: Message) -> None:
             meter.take(message)
             if meter.is_closed:
                 # The client can see the end as soon as it is sent, so the bill is made before.
-                self._settle(meter)
+                self._settle(meter, began)
             await exchange.send(message)
 
         exchange.emulator.open_streams += 1
@@ -117,10 +121,10 @@ class Delivery:
                 else:
                     await write_steps(steps, send, disconnected, pace)
         finally:
-            self._settle(meter)
+            self._settle(meter, began)
             exchange.emulator.open_streams -= 1
 
-    def _settle(self, meter: StreamMeter) -> None:
+    def _settle(self, meter: StreamMeter, began: float) -> None:
         """Bill what was sent, unless the stream was complete or the bills were cleared."""
         books, request_id = self.exchange.emulator.bills, self.exchange.request_id
         if (self.fault is None and meter.is_closed) or request_id not in books:
@@ -131,9 +135,21 @@ class Delivery:
         elif carried.ended:
             self._bill_full()
         else:
-            output = min(carried.output, self.call.body["max_tokens"])
+            hidden = self._count_hidden(carried.blocks, self.exchange.emulator.clock.now() - began)
+            output = min(carried.output + hidden, self.call.body["max_tokens"])
             spent = self.outcome.billed_until(carried.blocks, output)
             self._bill(spent, complete=False, searches=carried.searches)
+
+    def _count_hidden(self, blocks: int, seconds: float) -> int:
+        """Count the tokens of thinking that were generated in the begun blocks and never sent."""
+        tokenizer = self.call.model.tokenizer
+        begun = self.outcome.answer.pieces[:blocks]
+        hidden = sum(
+            piece.tokens - count_text(piece.text or "", tokenizer)
+            for piece in begun
+            if piece.block["type"] == "thinking"
+        )
+        return min(hidden, int(seconds * THINKING_SPEED))
 
     def _steps(self, *, together: int) -> Steps:
         outcome = self.outcome

@@ -23,7 +23,7 @@ from conversations.agent.answer_block import (
     start_block,
 )
 from conversations.agent.tokenizer import find_family
-from conversations.agent.usage import Usage, keep_start, read_usage
+from conversations.agent.usage import Usage, keep_start, merge_usage, read_usage
 from conversations.context.errors import ContextError
 from conversations.context.view import blocks, wire
 from conversations.context.view.call_ids import find_free_id
@@ -182,9 +182,8 @@ class Answer:
         self.is_complete = True
 
     def _report(self, usage: Any, edited: Any = None) -> None:
-        # Usage is cumulative: the last value of each field counts; values are never added up.
         if isinstance(usage, dict):
-            self._usage |= {name: value for name, value in usage.items() if value is not None}
+            self._usage = merge_usage(self._usage, usage)
             if edited is not None:
                 self._usage["context_management"] = edited
             self._began = self._began or self._usage.copy()
@@ -207,6 +206,12 @@ class Answer:
         """Count what has arrived so far with the model's tokenizer, thinking and calls included."""
         family = find_family(model)
         return sum(block.tokens(family) for block in self._blocks)
+
+    @property
+    def has_thought(self) -> bool:
+        """Whether the answer has thinking, of which only a summary is shown, or no block yet."""
+        thoughts = ("thinking", "redacted_thinking")
+        return not self._blocks or any(block.type in thoughts for block in self._blocks)
 
     @property
     def searches(self) -> int:

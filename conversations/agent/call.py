@@ -169,14 +169,15 @@ async def _read_stream(line: Line, sent: Sent, response: _Response, grow: Grow |
                         grow(grown.text, grown.thinking)
                 if answer.is_complete:
                     return
-    raise ModelFailed("cut", "The connection to the API ended in mid-answer.", may_retry=True)
+    cut = "The connection to the API ended in mid-answer."
+    raise ModelFailed("cut", cut, may_retry=True, may_cost=True)
 
 
 def _map_failure(error: StreamError | ModelFailed, answer: Answer) -> ModelFailed:
     """Map the error to ModelFailed; once text was shown the call must not be retried."""
     failed = error
     if isinstance(failed, StreamError):
-        failed = ModelFailed("protocol_error", str(failed), may_retry=True)
+        failed = ModelFailed("protocol_error", str(failed), may_retry=True, may_cost=True)
     was_shown = bool(answer.text or answer.thinking)
     return replace(failed, may_retry=failed.may_retry and not was_shown, was_shown=was_shown)
 
@@ -189,7 +190,7 @@ def _build_complete_ending(response: _Response, sent: Sent, *, keeps: bool) -> E
         answer.stop_reason,
         answer.blocks if keeps else (),
         answer.tool_uses if keeps else (),
-        0 if answer.usage and answer.usage.is_final else answer.tokens(sent.model),
+        0 if answer.usage and answer.usage.is_trusted else answer.tokens(sent.model),
         request_id=response.request_id,
     )
 
@@ -206,7 +207,8 @@ def _build_ending(
         answer.blocks if keeps and (answer.text.strip() or answer.has_results) else (),
         (),
         answer.tokens(sent.model),
-        answer.searches,
+        has_thought=answer.has_thought,
+        received_searches=answer.searches,
         failure=failure,
         request_id=response.request_id or (failure.request_id if failure else ""),
     )

@@ -93,6 +93,8 @@ class ModelFailed(Exception):
     api_text: str = ""
     #: Part of the answer had been shown.
     was_shown: bool = False
+    #: The request was sent and the API did not refuse it, so it may bill an answer.
+    may_cost: bool = False
 
     def __str__(self) -> str:
         return self.text
@@ -129,6 +131,8 @@ class Ending:
     tools: tuple[ToolUse, ...] = ()
     #: Tokens received of an answer that was cut off, to bill it.
     received_tokens: int = 0
+    #: The answer thought, or wrote nothing yet: it may have tokens that are never shown.
+    has_thought: bool = False
     received_searches: int = 0
     failure: ModelFailed | None = None
     request_id: str = ""

@@ -22,6 +22,10 @@ START = "message_start"
 #: More tokens than any model accepts: a larger figure is an error of the sender.
 MOST_TOKENS = 1_000_000_000
 _INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+#: Rounds of its own tools that the API makes for one answer.
+MOST_ROUNDS = 10
+#: The key under which figures are kept that cannot be true, beside the sane ones before them.
+MALFORMED = "malformed"
 #: More searches than any request makes.
 MOST_SEARCHES = 1_000
 
@@ -65,6 +69,8 @@ class Usage:
     cache_write_1h: int
     raw: str = "{}"
     is_clamped: bool = False
+    #: Whether one of the impossible figures is a count of tokens.
+    is_miscounted: bool = False
     parts: tuple[Usage, ...] = ()
     last: int | None = None
     #: Tool uses whose results the API cleared, and the tokens that freed in the request.
@@ -79,6 +85,11 @@ class Usage:
     first: int | None = None
     #: Price factors of the tokens, each in thousandths.
     factors: tuple[int, ...] = ()
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the figures are final and all of them possible."""
+        return self.is_final and not self.is_clamped
 
     @property
     def billed(self) -> tuple[Usage, ...]:
@@ -132,6 +143,33 @@ class Usage:
         """The sum of what is billed."""
         return replace(_sum(self.billed), searches=self.searches)
 
+    @property
+    def most(self) -> int:
+        """The largest count of tokens."""
+        counts = (self.input, self.output, self.cache_read, self.cache_write)
+        return max(*counts, *(part.most for part in self.parts), 0)
+
+    def clamp(self, window: int) -> Usage:
+        """Return what a model with this window can be billed for, flagged if it was more.
+
+        A sum over the rounds of the API's own tools can be as many windows as there are rounds.
+        """
+        rounds = max(MOST_ROUNDS, self.searches + 1) if self.first is not None else 1
+        limit = window * rounds
+        if self.most <= limit:
+            return self
+        names = ("input", "output", "cache_read", "cache_write_5m", "cache_write_1h")
+        return replace(
+            self,
+            **{name: min(limit, getattr(self, name)) for name in names},
+            parts=tuple(part.clamp(limit) for part in self.parts),
+            is_clamped=True,
+        )
+
+    def raise_to(self, read: int, written: int) -> Usage:
+        """Return the usage with at least so many tokens read and written."""
+        return self.cut(self.input + max(0, read - self.read), written)
+
     def cut(self, read: int, written: int, searches: int = 0) -> Usage:
         """Return what an interrupted stream is billed for; its last iteration gets the rest."""
         more = max(0, written - self.output)
@@ -161,6 +199,8 @@ def read_usage(raw: dict[str, Any]) -> Usage:
     edited = raw.get("context_management")
     edits = _list_objects(edited.get("applied_edits")) if isinstance(edited, dict) else []
     flags: list[bool] = [total.is_clamped, *(part.is_clamped for part in compactions)]
+    flags.append(bool(raw.get(MALFORMED)))
+    is_miscounted = any(flags)
     served = raw.get("server_tool_use")
     served = served if isinstance(served, dict) else {}
     return replace(
@@ -172,6 +212,7 @@ def read_usage(raw: dict[str, Any]) -> Usage:
         cleared=sum(_read_figure(edit, "cleared_input_tokens", flags) for edit in edits),
         searches=_read_figure(served, "web_search_requests", flags, MOST_SEARCHES),
         is_clamped=any(flags),
+        is_miscounted=is_miscounted,
         first=_read_first(raw.get(START), total),
         factors=read_factors(raw),
     )
@@ -191,6 +232,26 @@ def read_start(usage: str) -> int | None:
         return read_usage(wire.decode(usage)).first
     except (WireError, TypeError, AttributeError):
         return None
+
+
+def merge_usage(before: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """Return the usage with what was said last; a figure that cannot be true replaces no sane one.
+
+    Usage is cumulative: values are never added up.
+    """
+    found = {name: value for name, value in said.items() if value is not None}
+    bad = {
+        name: found.pop(name)
+        for name in (*_INPUTS, "output_tokens")
+        if name in found and name in before and not _is_possible(found[name])
+    }
+    kept = before | found
+    return kept | {MALFORMED: kept.get(MALFORMED, {}) | bad} if bad else kept
+
+
+def _is_possible(value: object) -> bool:
+    is_count = isinstance(value, int) and not isinstance(value, bool)
+    return is_count and 0 <= value <= MOST_TOKENS  # type: ignore[operator]
 
 
 def keep_start(began: dict[str, Any], ended: dict[str, Any]) -> dict[str, Any]:

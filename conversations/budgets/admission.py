@@ -21,8 +21,7 @@ from conversations.budgets.prices import load_price_list
 from conversations.budgets.status import list_statuses
 from conversations.budgets.units import MONEY, UNITS, CallSize
 from conversations.budgets.windows import Slot, lock_slots
-from conversations.context.view import wire
-from conversations.context.view.envelope import Envelope, count_searches, read_lifetime
+from conversations.context.view.envelope import Envelope
 from conversations.log.leases import Lease
 from conversations.models import ApiCall, ApiResult, User
 
@@ -73,14 +72,6 @@ def demand_next_call(*, lease: Lease, call_id: int) -> None:
     # The turn was counted with its first call.
     counted = {one.rule.id for one in statuses if UNITS[one.rule.unit].is_once_per_turn}
     judge_call(size, statuses, _read_turn_room(lease), counted).demand()
-
-
-def compute_worst_cost(call: ApiCall) -> int:
-    """Return the most, in micro-dollars, that a recorded call can have cost."""
-    prices = load_price_list(call.model, call.sent_at)
-    searches = count_searches(wire.decode(call.envelope.text))
-    lifetime = read_lifetime(call.envelope.text)
-    return size_call(prices, call.estimated_tokens, searches, call.max_tokens, lifetime).cost
 
 
 def build_inactive_refusal() -> Refused:

@@ -98,11 +98,6 @@ def settle_holds(*, call: ApiCall, used: CallUse | None, conversation: Conversat
         )
 
 
-def settle_holds_in_full(*, call: ApiCall, conversation: Conversation) -> None:
-    """Settle a call whose usage is unknown with all that it holds."""
-    _close_reservations(call, conversation, Kind.SETTLE, lambda row: row.amount)
-
-
 def _find_used_amount(use: CallUse, row: Reservation) -> int:
     unit = UNITS[row.window.budget.unit]
     amount = unit.used(use)

@@ -67,8 +67,12 @@ def size_call(
     lifetime: Lifetime = "5m",
 ) -> CallSize:
     """Return the most that a call with an estimate of `tokens` can use."""
-    padded = tokens * (100 + MARGIN) // 100 + searches * SEARCH_TOKENS
-    return CallSize(prices, padded, output, searches, lifetime)
+    return CallSize(prices, pad_estimate(tokens, searches), output, searches, lifetime)
+
+
+def pad_estimate(tokens: int, searches: int = 0) -> int:
+    """Return the most input that a request with an estimate of `tokens` can have."""
+    return tokens * (100 + MARGIN) // 100 + searches * SEARCH_TOKENS
 
 
 def find_amount(size: CallSize, rule: Rule, counted: Collection[int] = ()) -> int:

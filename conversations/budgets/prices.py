@@ -43,6 +43,12 @@ def find_enabled_model(model: str) -> ApiModel | None:
 
 
 @kept_by_settings
+def find_window(model: str) -> int | None:
+    """Return the context window of a model of the catalogue, in tokens."""
+    return ApiModel.objects.filter(pk=model).values_list("window", flat=True).first()
+
+
+@kept_by_settings
 def find_usable_model(owner_id: int, model: str) -> ApiModel | None:
     """Return a model of the catalogue that the person may use."""
     return filter_models_of(owner_id).filter(pk=model).first()

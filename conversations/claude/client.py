@@ -50,6 +50,8 @@ QUIET_SECONDS = 600
 _ADMIN = frozenset({"authentication", "permission", "billing"})
 #: Failures for which the API's message is recorded.
 _SAID = frozenset({"invalid_request", "not_found", "signature"})
+#: Beginnings of the names of errors with which no connection was made.
+_UNCONNECTED = ("ClientConnector", "ClientProxyConnection", "ConnectTimeout", "ConnectionTimeout")
 #: Longest message of the API that is stored.
 _MOST_SAID = 500
 
@@ -159,14 +161,14 @@ class Claude:
         except anthropic.APIStatusError as error:
             raise self._refused(error) from error
         except (anthropic.APITimeoutError, TimeoutError) as error:
-            raise build_failure("timeout", may_retry=True) from error
+            raise _build_unanswered("timeout", error) from error
         except anthropic.APIConnectionError as error:
-            raise build_failure("unreachable", may_retry=True) from error
+            raise _build_unanswered("unreachable", error) from error
         except httpx2.HTTPError as error:
-            raise build_failure("cut", may_retry=True) from error
+            raise _build_unanswered("cut", error) from error
         except Exception as error:
             logger.warning("the API's answer could not be read: %s", type(error).__name__)
-            raise build_failure("protocol_error", may_retry=True) from error
+            raise _build_unanswered("protocol_error", error) from error
 
     async def _items(self, body: str, headers: Headers) -> AsyncGenerator[Head | Piece, None]:
         loop, now = asyncio.get_running_loop(), asyncio.get_running_loop().time
@@ -246,9 +248,27 @@ def _read_facts(model: ModelInfo) -> ModelFacts:
     return ModelFacts(model.id, *sizes, model.lifecycle, model.retires_at, thinking)
 
 
+def _build_unanswered(code: str, error: Exception) -> ModelFailed:
+    """Build the failure of a request that the API neither answered nor refused."""
+    return build_failure(code, may_retry=True, may_cost=not _is_unconnected(error))
+
+
+def _is_unconnected(error: BaseException | None) -> bool:
+    """Return whether no connection was made.
+
+    By the names of the transport's errors: mapped, they are those of a connection lost later, too.
+    """
+    while error is not None:
+        if type(error).__name__.startswith(_UNCONNECTED):
+            return True
+        error = error.__cause__
+    return False
+
+
 def _read_head(response: httpx2.Response) -> Head:
     if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-        raise build_failure("protocol_error", may_retry=False, http_status=response.status_code)
+        status = response.status_code
+        raise build_failure("protocol_error", may_retry=False, http_status=status, may_cost=True)
     return Head(_request_id(response), response.status_code)
 
 

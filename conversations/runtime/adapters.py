@@ -54,7 +54,7 @@ from conversations.toolbox.mail_port import Mailboxes
 from conversations.transcript.originals import recall_original
 from conversations.transcript.search_originals import read_originals, search_originals
 from conversations.turns import calls, tool_calls, turns
-from conversations.turns.calls import Timing
+from conversations.turns.billed_usage import Timing
 from conversations.turns.metrics import count_refusals
 from tools.framework.outside_access import WebAccess
 from tools.framework.tool import Content, FoundOriginal, Tool, ToolContext

@@ -6,21 +6,18 @@ its answer are another.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from django.db import connection
 
 from conversations.agent.ports import Ending, Sending, Sent
 from conversations.agent.stop import Stopped
-from conversations.agent.usage import Usage
-from conversations.budgets.admission import admit_call, build_inactive_refusal, compute_worst_cost
-from conversations.budgets.holds import hold_amounts, settle_holds, settle_holds_in_full
+from conversations.budgets.admission import admit_call, build_inactive_refusal
+from conversations.budgets.holds import hold_amounts, settle_holds
 from conversations.budgets.prices import load_price_list
-from conversations.budgets.units import MONEY, CallUse
+from conversations.budgets.units import CallUse
 from conversations.context.view import wire
 from conversations.context.view.cache_breakpoints import Lifetime
 from conversations.context.view.envelope import Envelope as Parameters
-from conversations.context.view.envelope import count_searches, join_body
+from conversations.context.view.envelope import join_body
 from conversations.context.view.view import Message as ViewMessage
 from conversations.db import transact
 from conversations.log.append import append_message
@@ -30,6 +27,7 @@ from conversations.log.leases import Lease, hold_lease
 from conversations.log.settings_version import reading_settings
 from conversations.log.texts import lock_texts_shared, make_storable, store_blob
 from conversations.models import ApiCall, ApiResult, Conversation, Message, ToolCall
+from conversations.turns.billed_usage import Billed, Timing, bill_ending, bill_lost_call
 from conversations.turns.drafts import drop_draft
 from conversations.turns.metrics import count_call
 
@@ -39,14 +37,6 @@ INSERT INTO conversations_envelope (digest, text, headers) VALUES (%s, %s, %s)
 ON CONFLICT DO NOTHING"""
 #: Longest id from the API that is stored beside ours.
 _MOST_GIVEN = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """Milliseconds until the first event (None: there was none) and until the end."""
-
-    first_event: int | None
-    duration: int
 
 
 @transact
@@ -205,20 +195,10 @@ def settle_call(
     timing: Timing,
 ) -> None:
     """Record the result of a call of the locked conversation and settle its holds."""
-    paid, basis = determine_usage(call, ending)
-    is_clamped = ending.usage is not None and ending.usage.is_clamped
-    if paid is not None and paid.searches > (most := count_offered_searches(call, paid)):
-        # More searches than were offered are impossible.
-        paid, is_clamped = replace(paid, searches=most), True
-    counts = paid
-    if ending.status == "complete" and (paid is None or not paid.spent.total):
-        # A complete answer without usage is not free; its token counts stay unknown.
-        came = min(ending.received_tokens, call.max_tokens)
-        paid, basis, counts = Usage(call.estimated_tokens, came, 0, 0, 0), "estimated", None
-    if is_clamped:
-        basis = "clamped"
+    billed = bill_ending(call, ending, timing)
+    paid = billed.usage
     cost = load_price_list(call.model, call.sent_at).cost(paid) if paid else 0
-    row = _build_result(call, ending, answer, counts, cost, basis, timing)
+    row = _build_result(call, ending, answer, billed, cost, timing)
     append_row(row, conversation)
     count_call(call=call, result=row)
     used = CallUse(cost, paid.spent) if paid else None
@@ -226,20 +206,16 @@ def settle_call(
 
 
 def lose_call(*, call: ApiCall, conversation: Conversation) -> None:
-    """Record a call of the locked conversation as lost; all that it held counts as spent."""
-    held = call.reservations.filter(window__budget__unit=MONEY.name).values_list(
-        "amount", flat=True
-    )
-    cost = held.first()
+    """Record a call of the locked conversation as lost: it costs what is known of it, and a bounded
+    estimate of the rest.
+    """
+    paid = bill_lost_call(call)
+    cost = load_price_list(call.model, call.sent_at).cost(paid)
     result = ApiResult(
-        call=call,
-        status="lost",
-        cost_micros=compute_worst_cost(call) if cost is None else cost,
-        cost_basis="estimated",
-        duration_ms=0,
+        call=call, status="lost", cost_micros=cost, cost_basis="estimated", duration_ms=0
     )
     append_row(result, conversation)
-    settle_holds_in_full(call=call, conversation=conversation)
+    settle_holds(call=call, used=CallUse(cost, paid.spent), conversation=conversation)
     count_call(call=call, result=result)
 
 
@@ -262,12 +238,11 @@ def _build_result(
     call: ApiCall,
     ending: Ending,
     answer: Message | None,
-    paid: Usage | None,
+    billed: Billed,
     cost: int,
-    basis: str,
     timing: Timing,
 ) -> ApiResult:
-    usage, failure = paid.spent if paid else None, ending.failure
+    usage, failure = billed.counts, ending.failure
     # By their keys: rows that refer to each other stay in memory until a collection.
     return ApiResult(
         call_id=call.pk,
@@ -284,36 +259,7 @@ def _build_result(
         cache_read_tokens=usage.cache_read if usage else None,
         cache_write_tokens=usage.cache_write if usage else None,
         cost_micros=cost,
-        cost_basis=basis,
+        cost_basis=billed.basis,
         first_event_ms=timing.first_event,
         duration_ms=timing.duration,
     )
-
-
-def determine_usage(call: ApiCall, ending: Ending) -> tuple[Usage | None, str]:
-    """Return the billed usage of a call and how it is known: exact, estimated from a cut stream, or
-    none.
-
-    A call without any event is free, also if it missed the deadline for the first event: the API
-    bills what it generates, and had announced nothing. (If a worker died it is not known what
-    arrived, so all that such a call holds is settled.) Of a cut stream the input is exact from its
-    first event; the output is what had arrived, by the model's tokenizer, and at most what was
-    allowed.
-    """
-    reported = ending.usage
-    if reported is None:
-        return None, "none"
-    if ending.stop_reason and reported.is_final:
-        # The stop reason comes with the final usage, whatever fails later.
-        return reported, "exact"
-    # A compaction reports its input only at its end.
-    read = reported.input if reported.context else call.estimated_tokens
-    came = min(ending.received_tokens, call.max_tokens)
-    return reported.cut(read, came, ending.received_searches), "estimated"
-
-
-def count_offered_searches(call: ApiCall, paid: Usage) -> int:
-    """Return how many web searches a call offered; looked up only if any were made."""
-    if not paid.searches:
-        return 0
-    return count_searches(wire.decode(call.envelope.text))

@@ -19,7 +19,7 @@ from conversations.conf import conf
 from conversations.db import transact
 from conversations.models import LIVE, ApiCall, Conversation
 from conversations.turns import calls
-from conversations.turns.calls import Timing
+from conversations.turns.billed_usage import Timing
 
 #: Time after its deadline at which a call counts as lost.
 GRACE = timedelta(seconds=60)

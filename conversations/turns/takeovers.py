@@ -106,7 +106,7 @@ def close_open_work(turn: Turn) -> None:
 
 
 def close_lost_calls(turn: Turn) -> None:
-    """Close calls without a result; all that they held counts as spent."""
+    """Close calls without a result as lost, each with an estimate of its cost."""
     for call in ApiCall.objects.filter(turn=turn, result=None):
         lose_call(call=call, conversation=lock_conversation(turn.conversation_id))
 

@@ -20,7 +20,8 @@ from conversations.log.search_index import index_title
 from conversations.log.settings_version import reading_settings
 from conversations.log.texts import make_storable
 from conversations.models import LIVE, ApiCall, Conversation, Message, QueuedPrompt, Turn
-from conversations.turns.calls import Timing, store_ending
+from conversations.turns.billed_usage import Timing
+from conversations.turns.calls import store_ending
 from conversations.turns.drafts import drop_draft
 from conversations.turns.metrics import count_turn
 from conversations.turns.prompts import (

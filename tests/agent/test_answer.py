@@ -340,3 +340,9 @@ def test_cut_at_any_byte_an_answer_is_not_done_and_has_no_tool_calls() -> None:
         assert answer.tool_uses == ()
         check_blocks(answer)
     assert len(fed(list(EventReader().feed(raw))).tool_uses) == 1
+
+
+def test_an_answer_has_thought_if_it_has_thinking_or_nothing_yet() -> None:
+    assert Answer().has_thought
+    assert fed([start(), *thought(0), *text(1, "Hi")]).has_thought
+    assert not fed([start(), *text(0, "Hi")]).has_thought

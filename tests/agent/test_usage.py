@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conversations.agent.usage import MOST_TOKENS, read_usage
+from conversations.agent.usage import MOST_TOKENS, merge_usage, read_usage
 
 odd = (
     st.none()
@@ -122,3 +122,15 @@ def test_what_was_cleared_is_known_apart() -> None:
     )
     assert (odd.uncleared, odd.is_clamped) == (50, True)
     assert read_usage({"context_management": "x"}).cleared == 0
+
+
+def test_a_figure_that_cannot_be_true_replaces_no_sane_one() -> None:
+    said = merge_usage({}, {"input_tokens": 10, "output_tokens": 1, "speed": None})
+    said = merge_usage(said, {"input_tokens": -1, "output_tokens": 3})
+    said = merge_usage(said, {"output_tokens": "many"})
+    usage = read_usage(said)
+    assert (usage.input, usage.output) == (10, 3)
+    assert (usage.is_clamped, usage.is_miscounted, usage.is_trusted) == (True, True, False)
+    assert said["malformed"] == {"input_tokens": -1, "output_tokens": "many"}
+    # Without a sane one before it, it is kept, and clamped when it is read.
+    assert merge_usage({}, {"input_tokens": -1}) == {"input_tokens": -1}

@@ -21,9 +21,10 @@ from conversations.budgets.units import CallUse
 from conversations.budgets.windows import lock_slots
 from conversations.log.chain import lock_conversation
 from conversations.log.leases import Lease
-from conversations.models import ApiCall, Budget, BudgetWindow, LedgerEntry, Reservation
+from conversations.models import ApiCall, Budget, BudgetWindow, LedgerEntry, Reservation, Turn
 from conversations.models.periods import compute_bounds
 from conversations.turns import takeovers
+from conversations.turns.billed_usage import IN_FLIGHT
 from tests.support import people_and_turns, stored_turns
 
 pytestmark = pytest.mark.django_db
@@ -87,7 +88,6 @@ def test_settling_twice_changes_nothing() -> None:
     row = lock_conversation(lease.conversation_id)
     holds.settle_holds(call=call, used=CallUse(7_777, Usage(7, 0, 0, 0, 0)), conversation=row)
     holds.settle_holds(call=call, used=None, conversation=row)
-    holds.settle_holds_in_full(call=call, conversation=row)
     assert people_and_turns.everything() == before
 
 
@@ -181,12 +181,12 @@ def test_a_budget_given_in_mid_turn_is_not_asked_for_the_call_on_its_way() -> No
     assert not BudgetWindow.objects.exists()
 
 
-def test_a_lost_call_keeps_what_it_held_spent() -> None:
+def test_a_lost_call_costs_its_input_and_what_it_may_have_written() -> None:
     lease = funded(50_000_000)
-    people_and_turns.opened(lease)
-    held = worst(lease)
+    call = ApiCall.objects.get(pk=people_and_turns.opened(lease).call)
+    Turn.objects.update(lease_until=call.sent_at)
     takeovers.take_over_turn(turn_id=lease.turn_id, everything=True)
-    assert totals() == (held, 0, 0)
+    assert totals() == (worst(lease, IN_FLIGHT), 0, 0)
     assert list(check_windows()) == []
 
 

@@ -13,10 +13,20 @@ from conversations.agent.usage import Usage, read_usage
 from conversations.budgets.notices import list_notices
 from conversations.budgets.prices import load_price_list
 from conversations.budgets.status import list_statuses
-from conversations.models import ApiResult, Budget, BudgetWindow, Crossing, LedgerEntry
+from conversations.models import (
+    ApiCall,
+    ApiResult,
+    Budget,
+    BudgetWindow,
+    Crossing,
+    LedgerEntry,
+    Turn,
+)
 from conversations.turns import takeovers
+from conversations.turns.billed_usage import IN_FLIGHT, TOKENS_PER_SECOND, bill_lost_call
+from conversations.turns.drafts import save_draft
 from tests.support import people_and_turns, stored_turns
-from tests.support.budget_rows import PLENTY, clean, group, member, play, worst
+from tests.support.budget_rows import PLENTY, clean, group, member, padded, play, worst
 
 pytestmark = pytest.mark.django_db
 
@@ -114,17 +124,36 @@ def test_an_answer_whose_last_figures_are_missing_is_counted_by_what_came() -> N
 
 
 @pytest.mark.parametrize("unit", ["money", "tokens", "turns"])
-def test_a_lost_call_keeps_spent_what_it_held_in_every_unit(unit: str) -> None:
+def test_a_lost_call_is_spent_by_its_estimate_in_every_unit(unit: str) -> None:
     user = people_and_turns.person()
     people_and_turns.limited(user, PLENTY, unit=unit)
     lease = people_and_turns.started_turn(user)
-    people_and_turns.opened(lease)
-    held = BudgetWindow.objects.get().held
+    call = ApiCall.objects.get(pk=people_and_turns.opened(lease).call)
+    Turn.objects.update(lease_until=call.sent_at)
     takeovers.take_over_turn(turn_id=lease.turn_id, everything=True)
     window = BudgetWindow.objects.get()
-    assert (window.spent, window.held) == (held, 0)
-    assert ApiResult.objects.get().cost_micros == worst(lease)
+    amounts = {
+        "money": worst(lease, IN_FLIGHT), "tokens": padded(lease) + IN_FLIGHT, "turns": 1
+    }  # fmt: skip
+    assert (window.spent, window.held) == (amounts[unit], 0)
+    assert ApiResult.objects.get().cost_micros == amounts["money"]
     assert clean()
+
+
+def test_a_lost_answer_is_estimated_by_its_draft_and_by_the_time_its_worker_lived() -> None:
+    lease = people_and_turns.started_turn()
+    call = ApiCall.objects.get(pk=people_and_turns.opened(lease).call)
+    later = call.sent_at + timedelta(hours=1)
+
+    def written(seconds: int) -> int:
+        Turn.objects.update(lease_until=call.sent_at + timedelta(seconds=seconds))
+        return bill_lost_call(ApiCall.objects.get(pk=call.pk), later).output
+
+    assert written(0) == IN_FLIGHT
+    assert written(3) == 3 * TOKENS_PER_SECOND + IN_FLIGHT
+    save_draft(lease=lease, text="word " * 900, thinking="hm")
+    assert 900 < written(0) < 2_000
+    assert written(3_000) == call.max_tokens == 2_000
 
 
 def test_what_is_settled_after_its_window_is_over_is_entered_there() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import socket
 from typing import Any
 
 import pytest
@@ -54,6 +55,9 @@ async def test_a_stream_that_breaks_is_one_of_the_closed_set(
 ) -> None:
     heard = await ask(emulator.url, body_with_fault(fault), PATIENT)
     assert (heard.code, heard.may_retry) == (code, True)
+    # The API says of an error that it failed; of all else it is not known what it bills.
+    assert heard.failure is not None
+    assert heard.failure.may_cost == ("error" not in fault)
     if "after" in fault:
         assert heard.text
         assert heard.head is not None
@@ -94,6 +98,17 @@ async def answered(answer: Any, deadlines: Deadlines = PATIENT) -> Heard:
 async def test_no_first_event_is_a_timeout_whatever_else_comes(answer: Any) -> None:
     heard = await answered(answer, QUICK)
     assert (heard.code, heard.may_retry) == ("timeout", True)
+    assert heard.failure is not None
+    assert heard.failure.may_cost
+
+
+async def test_a_request_without_a_connection_was_never_sent() -> None:
+    with socket.socket() as taken:
+        # Bound, and nobody listens.
+        taken.bind(("127.0.0.1", 0))
+        heard = await ask(f"http://127.0.0.1:{taken.getsockname()[1]}", deadlines=PATIENT)
+    assert heard.failure is not None
+    assert (heard.code, heard.failure.may_cost) == ("unreachable", False)
 
 
 @pytest.mark.parametrize("tail", [[b""], [PING] * 2_000, [b": comment\n"] * 2_000])

@@ -28,6 +28,8 @@ MODELS = ("claude-sonnet-5-5", "claude-haiku-5-5", "claude-opus-5-5",
 #: No answer: the request was refused, nothing was sent, or not a valid answer.
 NOTHING = ("overloaded", "api_error", "bad_request", "rate_limited", "close", "html200",
            "error_first", "no_start", "hang")  # fmt: skip
+#: Of these: refused, so not billed.
+REFUSED = ("overloaded", "api_error", "bad_request", "rate_limited", "error_first")
 #: Unusual answers with their final usage.
 WHOLE = ("refusal", "refusal_partial", "refusal_null", "max_tokens", "window", "empty", "nul",
          "end_before_stop", "duplicate_stop", "unknown_event", "unknown_block", "max_tokens_tool",

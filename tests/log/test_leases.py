@@ -19,7 +19,7 @@ from conversations.log import append, leases
 from conversations.log.leases import Lease, hold_lease
 from conversations.models import ALLOWED, LIVE, Draft, Turn, TurnState
 from conversations.turns import calls, drafts, takeovers, tool_calls, turns
-from conversations.turns.calls import Timing
+from conversations.turns.billed_usage import Timing
 from tests.support import people_and_turns, stored_turns
 
 pytestmark = pytest.mark.django_db

@@ -18,7 +18,7 @@ from conversations.reductions.preview import build_offer
 from conversations.reductions.record_change import ManualChangeError
 from conversations.reductions.summary import build_summary_card
 from conversations.turns import side_calls
-from conversations.turns.calls import Timing
+from conversations.turns.billed_usage import Timing
 from tests.support import people_and_turns, stored_turns
 from tests.support.reduced_conversations import (
     WORDS,

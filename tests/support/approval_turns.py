@@ -14,7 +14,7 @@ from conversations.models import Approval
 from conversations.toolbox import approvals
 from conversations.toolbox.approval_judge import judge_calls
 from conversations.turns import calls, tool_calls
-from conversations.turns.calls import Timing
+from conversations.turns.billed_usage import Timing
 from tests.support import people_and_turns
 from tools.framework.registry import TOOLS
 from tools.framework.toolset import Toolset

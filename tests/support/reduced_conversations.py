@@ -19,7 +19,7 @@ from conversations.reductions import manual_changes, proposals
 from conversations.reductions.preview import build_offer
 from conversations.reductions.record_change import ManualChangeError
 from conversations.turns import side_calls
-from conversations.turns.calls import Timing
+from conversations.turns.billed_usage import Timing
 from tests.support import people_and_turns, stored_turns
 from tests.support.stored_turns import LONG, Played
 

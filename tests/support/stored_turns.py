@@ -18,7 +18,7 @@ from conversations.log.leases import Lease
 from conversations.log.turn_state import load_state
 from conversations.models import ApiCall, Budget, Conversation, Transformation, Turn, User
 from conversations.turns import calls, tool_calls, turns
-from conversations.turns.calls import Timing
+from conversations.turns.billed_usage import Timing
 from tests.support import replayed_turns
 
 MODEL = "claude-sonnet-5-5"

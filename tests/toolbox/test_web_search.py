@@ -21,6 +21,7 @@ from conversations.models import (
     Reservation,
     ToolCall,
     ToolRule,
+    Turn,
     WebSearch,
 )
 from conversations.reductions.conversation_settings import read_job_facts
@@ -28,6 +29,7 @@ from conversations.toolbox.tool_access import choose_web_search
 from conversations.toolbox.toolset import build_toolset
 from conversations.toolbox.web_search import build_definition
 from conversations.turns import calls
+from conversations.turns.billed_usage import IN_FLIGHT
 from conversations.turns.forks import fork_conversation
 from tests.support import people_and_turns, stored_turns
 from tests.support.budget_rows import PLENTY, padded, site
@@ -247,9 +249,11 @@ def test_a_lost_call_keeps_what_its_searches_could_have_cost() -> None:
     call = opened(lease)
     (held,) = Reservation.objects.values_list("amount", flat=True)
     row = calls.ApiCall.objects.get(pk=call)
-    assert calls.compute_worst_cost(row) == held
+    Turn.objects.update(lease_until=row.sent_at)
     calls.lose_call(call=row, conversation=lock_conversation(row.conversation_id))
-    assert settled(call).cost_micros == held
+    paid = settled(call).cost_micros
+    # All but the answer, which had hardly begun.
+    assert paid == held - (2_000 - IN_FLIGHT) * 10
 
 
 def test_searches_that_do_not_fit_in_the_budget_are_not_admitted() -> None:

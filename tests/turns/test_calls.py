@@ -10,8 +10,10 @@ from django.test.utils import CaptureQueriesContext
 
 from conversations.agent.ports import Ending, Finish, ModelFailed, Refused, Sending, ToolDone
 from conversations.agent.stop import Stopped
-from conversations.agent.usage import Usage, read_usage
+from conversations.agent.usage import MOST_ROUNDS, Usage, read_usage
+from conversations.budgets.judgement import pad_estimate
 from conversations.context.view import wire
+from conversations.context.view.envelope import Envelope as Parameters
 from conversations.context.view.envelope import build_envelope
 from conversations.log import append
 from conversations.log.leases import Lease
@@ -29,6 +31,7 @@ from conversations.models import (
     User,
 )
 from conversations.turns import calls, drafts, tool_calls, turns
+from conversations.turns.billed_usage import IN_FLIGHT, TOKENS_PER_SECOND, Timing
 from tests.support import people_and_turns, replayed_turns, stored_turns
 
 pytestmark = pytest.mark.django_db
@@ -38,8 +41,8 @@ def result_of(call: int) -> ApiResult:
     return ApiResult.objects.get(call_id=call)
 
 
-def closed(lease: Lease, ending: Ending) -> ApiResult:
-    sent = people_and_turns.opened(lease)
+def closed(lease: Lease, ending: Ending, envelope: Parameters = stored_turns.ENVELOPE) -> ApiResult:
+    sent = people_and_turns.opened(lease, envelope)
     stored_turns.close(lease, sent.call, ending)
     return result_of(sent.call)
 
@@ -179,8 +182,8 @@ def test_a_cut_answer_costs_no_more_than_was_allowed_and_no_less_than_was_announ
 def test_a_cut_call_that_said_nothing_of_its_input_costs_what_was_estimated() -> None:
     lease = people_and_turns.started_turn()
     row = closed(lease, Ending("truncated", Usage(0, 0, 0, 0, 0), received_tokens=30))
-    asked = row.call.estimated_tokens
-    full = closed(lease, Ending("complete", Usage(asked, 30, 0, 0, 0), "end_turn"))
+    asked = pad_estimate(row.call.estimated_tokens)
+    full = closed(lease, Ending("complete", Usage(0, 30, 0, asked, 0), "end_turn"))
     assert row.cost_micros == full.cost_micros > 0
     assert row.cost_basis == "estimated"
 
@@ -198,20 +201,83 @@ def test_a_cut_answer_that_told_its_iterations_is_billed_for_what_came_too() -> 
     assert (row.input_tokens, row.output_tokens, row.cost_basis) == (1_500, 430, "estimated")
 
 
-def test_a_call_of_which_nothing_came_is_free() -> None:
-    late = ModelFailed("timeout", "The API did not answer in time.", may_retry=True)
-    row = closed(people_and_turns.started_turn(), Ending("error", failure=late))
+@pytest.mark.parametrize("is_hour", [False, True])
+def test_a_call_that_was_stopped_or_late_before_its_first_event_costs_its_input(
+    is_hour: bool,
+) -> None:
+    envelope = stored_turns.ENVELOPE.with_lifetime("1h" if is_hour else "5m")
+    late = ModelFailed("timeout", "The API did not answer in time.", may_cost=True)
+    for ending in (Ending("error", failure=late), Ending("stopped")):
+        lease = people_and_turns.started_turn(User.objects.first() or people_and_turns.person())
+        row = closed(lease, ending, envelope)
+        asked = pad_estimate(row.call.estimated_tokens)
+        written = (0, asked) if is_hour else (asked, 0)
+        full = closed(lease, Ending("complete", Usage(0, IN_FLIGHT, 0, *written), "end_turn"))
+        assert (row.cost_micros, row.cost_basis) == (full.cost_micros, "estimated")
+        assert row.cost_micros > 0
+        assert row.input_tokens is None
+
+
+@pytest.mark.parametrize("code", ["unreachable", "overloaded", "authentication"])
+def test_a_request_that_was_refused_or_never_sent_is_free(code: str) -> None:
+    failure = ModelFailed(code, "No.")
+    row = closed(people_and_turns.started_turn(), Ending("error", failure=failure))
     assert (row.cost_micros, row.cost_basis) == (0, "none")
 
 
-def test_a_stopped_answer_keeps_its_text_and_its_estimated_bill() -> None:
+def test_a_stopped_answer_keeps_its_text_and_costs_what_may_have_been_on_its_way() -> None:
     lease = people_and_turns.started_turn()
     ending = Ending(
         "stopped", Usage(1_000, 1, 0, 0, 0), blocks=(people_and_turns.ANSWER,), received_tokens=9
     )
     row = closed(lease, ending)
-    assert row.cost_basis == "estimated"
+    assert (row.cost_basis, row.output_tokens) == ("estimated", 9 + IN_FLIGHT)
     assert row.answer is not None
+
+
+@pytest.mark.parametrize(
+    ("has_thought", "seconds", "written"),
+    [(True, 3, 3 * TOKENS_PER_SECOND), (True, 0, 30), (True, 900, 2_000), (False, 900, 30)],
+)
+def test_thinking_of_which_a_summary_is_shown_costs_by_its_time(
+    has_thought: bool, seconds: int, written: int
+) -> None:
+    lease = people_and_turns.started_turn()
+    cut = ModelFailed("cut", "The connection was cut.", may_cost=True)
+    ending = Ending(
+        "truncated", Usage(1_000, 1, 0, 0, 0), received_tokens=30, has_thought=has_thought,
+        failure=cut,
+    )  # fmt: skip
+    sent = people_and_turns.opened(lease)
+    calls.close_call(
+        lease=lease, call_id=sent.call, ending=ending, effects={},
+        timing=Timing(500, 500 + 1_000 * seconds),
+    )  # fmt: skip
+    assert result_of(sent.call).output_tokens == written
+
+
+def test_a_figure_beyond_the_window_of_the_model_is_clamped_to_it() -> None:
+    lease = people_and_turns.started_turn()
+    window = ApiModel.objects.get(pk=stored_turns.MODEL).window
+    part = {"type": "message", "input_tokens": 10 * window, "output_tokens": 7}
+    said = read_usage({"input_tokens": 10 * window, "output_tokens": 7, "iterations": [part]})
+    row = closed(lease, Ending("complete", said, "end_turn"))
+    assert (row.input_tokens, row.output_tokens, row.cost_basis) == (window, 7, "clamped")
+    # The figures of the API's own tools are sums over their rounds.
+    rounds = read_usage({"input_tokens": 99 * window, "message_start": {"input_tokens": 5}})
+    row = closed(lease, Ending("complete", rounds, "end_turn"))
+    assert (row.input_tokens, row.cost_basis) == (MOST_ROUNDS * window, "clamped")
+    near = Usage(window - 1, 7, 0, 0, 0)
+    assert closed(lease, Ending("complete", near, "end_turn")).cost_basis == "exact"
+
+
+def test_a_malformed_figure_never_makes_a_call_cheaper_than_its_estimate() -> None:
+    lease = people_and_turns.started_turn(text="word " * 400)
+    said = read_usage({"input_tokens": -5, "output_tokens": 1})
+    row = closed(lease, Ending("complete", said, "end_turn", received_tokens=300))
+    assert row.cost_basis == "clamped"
+    assert row.input_tokens == row.call.estimated_tokens
+    assert row.output_tokens == 300
 
 
 @pytest.mark.django_db(transaction=True)

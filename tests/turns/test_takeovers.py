@@ -15,7 +15,7 @@ from conversations.log import append, leases
 from conversations.log.leases import Lease, claim_turn
 from conversations.models import ApiResult, Draft, ToolCall, Turn
 from conversations.turns import calls, drafts, takeovers, tool_calls, turns
-from conversations.turns.calls import Timing
+from conversations.turns.billed_usage import Timing
 from conversations.turns.resume import load_progress
 from conversations.turns.takeovers import NOT_RUN
 from tests.support import people_and_turns, stored_turns

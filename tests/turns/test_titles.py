@@ -38,7 +38,7 @@ from conversations.models import (
 from conversations.transcript import meter, transcript
 from conversations.turns import side_calls, turns
 from conversations.turns import titles as services
-from conversations.turns.calls import Timing
+from conversations.turns.billed_usage import Timing
 from conversations.turns.titles import find_opening
 from conversations.turns.versions import regenerate_answer
 from tests.support import people_and_turns, stored_turns

@@ -9,7 +9,7 @@ from conversations.agent.stop import Stopped
 from conversations.log.leases import Lease
 from conversations.models import Blob, ToolCall
 from conversations.turns import calls, tool_calls, turns
-from conversations.turns.calls import Timing
+from conversations.turns.billed_usage import Timing
 from tests.support import people_and_turns
 
 pytestmark = pytest.mark.django_db

@@ -1,0 +1,184 @@
+"""Nothing sent is free: a hundred calls stopped, cut off in time, or thinking out of sight.
+
+The witness is the emulator's bill, made on the other side of the wire from what it has sent and
+thought. The ledger is never below it. Above it by at most: IN_FLIGHT tokens of answer, and where
+the answer thought, TOKENS_PER_SECOND of its time; without any event, what was held for the request
+and IN_FLIGHT tokens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from agentweb.emulator import server
+from agentweb.emulator.app import create_app
+from agentweb.emulator.clock import VirtualClock
+from agentweb.emulator.delivery import THINKING_SPEED
+from agentweb.emulator.scenes import SCENES
+from agentweb.emulator.scenes.scene import Reply, Text, Think
+from agentweb.emulator.scenes.view import Request
+from agentweb.emulator.server import EmulatorServer
+from conversations.agent.call import attempt_call
+from conversations.agent.ports import NO_HEADERS, Head, Headers, ModelFailed, Piece, Sending
+from conversations.agent.stop import Stopped, Switch
+from conversations.budgets.judgement import pad_estimate
+from conversations.budgets.prices import load_price_list
+from conversations.context.tokens.estimate import estimate_text
+from conversations.context.view import wire
+from conversations.db import run_db
+from conversations.models import ApiResult
+from conversations.runtime.adapters import TurnCalls
+from conversations.turns.billed_usage import IN_FLIGHT, TOKENS_PER_SECOND, Timing
+from tests.faults.oracle import settled
+from tests.faults.random_calls import Buyer
+from tests.faults.talks import WORDS, Talk
+from tests.faults.test_bills import check_money, started_turn
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+STOPS = 100
+#: Tokens that the answer thinks out of sight, and seconds until it is stopped.
+THOUGHT, SECONDS = 1_500, 20
+
+
+def scene(request: Request) -> Reply | None:
+    if request.prompt.startswith("Think"):
+        return Reply((Think("I look at it.", THOUGHT), Text(WORDS)))
+    return Reply((Text(WORDS * 6),)) if request.prompt.startswith("Write") else None
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock()
+
+
+@pytest.fixture
+def seller(clock: VirtualClock) -> Iterator[EmulatorServer]:
+    with server.start(app=create_app(clock=clock, scenes=[scene, *SCENES])) as running:
+        yield running
+
+
+@dataclass
+class StoppedModel:
+    """A Model port whose person stops at the first events, or before any came."""
+
+    calls: TurnCalls
+    switch: Switch
+    is_early: bool
+    before: Callable[[], None]
+
+    async def stream(
+        self, body: str, headers: Headers = NO_HEADERS
+    ) -> AsyncGenerator[Head | Piece, None]:
+        loop = asyncio.get_running_loop()
+        if self.is_early:
+            loop.call_later(0.02, self.switch.request, "user")
+        async with aclosing(self.calls.stream(body, headers)) as stream:
+            async for item in stream:
+                if isinstance(item, Piece):
+                    self.before()
+                    loop.call_soon(self.switch.request, "user")
+                yield item
+
+    async def count(self, body: str, headers: Headers = NO_HEADERS) -> int | None:
+        return None
+
+
+async def stop(
+    buyer: Buyer, talk: Talk, *, is_early: bool = False, before: Callable[[], None] = lambda: None
+) -> ApiResult:
+    """Make a call and stop it; return its result."""
+    switch = Switch()
+    ports = buyer.ports("", 1)
+    ports = replace(ports, model=StoppedModel(ports.calls, switch, is_early, before), switch=switch)  # type: ignore[arg-type]
+    made, messages = talk.envelope(8_000), wire.encode(talk.messages)
+    size = made.overhead + estimate_text(messages)
+    sent = await ports.calls.open(Sending("summary", made, messages, size, None, 1))
+    with pytest.raises(Stopped):
+        await attempt_call(ports, sent)
+    return await run_db(ApiResult.objects.select_related("call").get, call=sent.call)
+
+
+def bound(row: ApiResult, *, is_unanswered: bool = False, seconds: int = 0) -> int:
+    """Return the most that the ledger may be above the bill."""
+    prices = load_price_list(row.call.model, row.call.sent_at)
+    read = pad_estimate(row.call.estimated_tokens) if is_unanswered else 0
+    return prices.worst(read, IN_FLIGHT + seconds * TOKENS_PER_SECOND)
+
+
+async def test_a_hundred_stopped_and_repeated_calls_cost_at_least_their_bills(
+    seller: EmulatorServer, clock: VirtualClock
+) -> None:
+    buyer = Buyer(await run_db(started_turn), seller.url, clock, Random(7))
+    talk = Talk("claude-sonnet-5-5", "5m", WORDS * 90)
+    talk.say("Write something. ")
+    rows = []
+    for number in range(STOPS):
+        is_early = number % 5 == 0
+        fault = "hang" if is_early else f"hang_after:{number % 5 - 1}"
+        seller.emulator.ordered_faults[:] = [fault]
+        rows.append(await stop(buyer, talk, is_early=is_early))
+    await buyer.close()
+    await settled(seller)
+    bills = seller.emulator.bills
+    await run_db(compare, rows, {key: bill.cost_micros for key, bill in bills.items()})
+
+
+def compare(rows: list[ApiResult], bills: dict[str, int]) -> None:
+    unanswered = [row for row in rows if row.request_id not in bills]
+    assert len(unanswered) == STOPS // 5
+    for row in rows:
+        bill = bills.pop(row.request_id, 0)
+        above = row.cost_micros - bill
+        assert row.cost_basis == "estimated"
+        assert row.cost_micros > 0
+        assert 0 <= above <= bound(row, is_unanswered=row in unanswered), (row.pk, bill)
+    assert bills == {}
+    check_money(sum(row.cost_micros for row in rows))
+
+
+async def test_a_call_that_is_late_costs_at_least_its_input(
+    seller: EmulatorServer, clock: VirtualClock
+) -> None:
+    buyer = Buyer(await run_db(started_turn), seller.url, clock, Random(7))
+    talk = Talk("claude-sonnet-5-5", "1h", WORDS * 90)
+    talk.say("Write something. ")
+    seller.emulator.ordered_faults[:] = ["hang"] * 3
+    ports = buyer.ports("hang", 1)
+    made, messages = talk.envelope(400), wire.encode(talk.messages)
+    sent = await ports.calls.open(Sending("summary", made, messages, 900, None, 1))
+    with pytest.raises(ModelFailed, match="in time"):
+        await attempt_call(ports, sent)
+    await buyer.close()
+    row = await run_db(ApiResult.objects.select_related("call").get)
+    prices = await run_db(load_price_list, row.call.model, row.call.sent_at)
+    assert row.cost_micros >= prices.rate("input", 0) * 900 // 10**6 > 0
+    await run_db(check_money, row.cost_micros)
+
+
+async def test_thinking_out_of_sight_costs_at_least_its_bill(
+    seller: EmulatorServer, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began = clock.now()
+    monkeypatch.setattr(
+        TurnCalls, "_timing", lambda _: Timing(0, round((clock.now() - began) * 1_000))
+    )
+    buyer = Buyer(await run_db(started_turn), seller.url, clock, Random(7))
+    talk = Talk("claude-sonnet-5-5", "5m", WORDS * 90)
+    talk.say("Think about it. ")
+    seller.emulator.ordered_faults[:] = ["hang_after:1"]
+    row = await stop(buyer, talk, before=lambda: clock.advance(SECONDS))
+    await buyer.close()
+    await settled(seller)
+    (bill,) = seller.emulator.bills.values()
+    # The witness has billed what was thought by then, which the stream did not show.
+    assert bill.iterations[-1].output >= min(THOUGHT, SECONDS * THINKING_SPEED) - 50
+    most: Any = await run_db(bound, row, seconds=SECONDS)
+    assert 0 <= row.cost_micros - bill.cost_micros <= most
+    await run_db(check_money, row.cost_micros)
