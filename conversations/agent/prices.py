@@ -41,6 +41,8 @@ class PriceList:
 
     model: str
     tiers: tuple[tuple[int, Mapping[str, int]], ...]
+    #: The price rows it was read from.
+    ids: tuple[int, ...] = ()
 
     def rate(self, kind: str, prompt_tokens: int) -> int:
         """Return the rate for a prompt of that size, in micro-dollars per million tokens."""

@@ -26,6 +26,7 @@ from conversations.audit.content_checks import (
     check_tools,
     list_text_digests,
 )
+from conversations.audit.cost_checks import check_costs
 from conversations.audit.request_bodies import check_bodies
 from conversations.budgets.reconciliation import check_windows
 from conversations.log.findings import DAMAGE, Problem, Tally, describe_error
@@ -86,6 +87,7 @@ def _verify_conversation(key: int, tally: Tally, pins: AnchoredChains) -> Iterat
         yield from check_bodies(conversation, tally)
         yield from check_checkpoint(conversation)
         yield from check_tools(conversation)
+        yield from check_costs(conversation, tally)
         yield from check_files(conversation)
     except DAMAGE as error:
         yield Problem("conversation", str(key), f"cannot be read: {describe_error(error)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import connection
@@ -15,19 +16,32 @@ from conversations.models import ApiModel, ModelPrice
 
 def load_price_list(model: str, at: datetime) -> PriceList:
     """Return the prices in force; looking up a kind without a price raises PriceMissing."""
+    return build_price_list(
+        model,
+        (
+            (key, above, kind, micros)
+            for key, above, kind, micros, begins, ends in _list_prices(model)
+            if begins <= at and (ends is None or ends > at)
+        ),
+    )
+
+
+def build_price_list(model: str, rows: Iterable[tuple[int, int, str, int]]) -> PriceList:
+    """Build a price list of rows: id, size of prompt above which it applies, kind, rate."""
     tiers: dict[int, dict[str, int]] = {}
-    for above, kind, micros, begins, ends in _list_prices(model):
-        if begins <= at and (ends is None or ends > at):
-            tiers.setdefault(above, {})[kind] = micros
-    return PriceList(model, tuple(tiers.items()))
+    ids = []
+    for key, above, kind, micros in rows:
+        tiers.setdefault(above, {})[kind] = micros
+        ids.append(key)
+    return PriceList(model, tuple(tiers.items()), tuple(ids))
 
 
 @kept_by_settings
-def _list_prices(model: str) -> tuple[tuple[int, str, int, datetime, datetime | None], ...]:
+def _list_prices(model: str) -> tuple[tuple[int, int, str, int, datetime, datetime | None], ...]:
     """Return every price that a model has had."""
     rows = ModelPrice.objects.filter(model_id=model)
     names = ("above_tokens", "kind", "micros_per_million", "effective_from", "effective_to")
-    return tuple(rows.values_list(*names))
+    return tuple(rows.values_list("pk", *names))
 
 
 def filter_models_of(owner_id: int) -> QuerySet[ApiModel]:

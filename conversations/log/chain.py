@@ -128,6 +128,7 @@ _FIELDS: dict[type[Chained], tuple[str, ...]] = {
 }  # fmt: skip
 _ADDED: dict[type[Chained], tuple[str, ...]] = {
     Transformation: ("decision",),
+    ApiResult: ("bill",),
     Approval: ("words",),
     Erasure: ("rule",),
 }

@@ -77,6 +77,8 @@ class Tally:
     mismatches: int = 0
     broken_chains: int = 0
     problems: int = 0
+    #: Results of before bills, whose prices are not named.
+    unnamed: int = 0
 
     @property
     def is_clean(self) -> bool:
@@ -87,7 +89,8 @@ class Tally:
         rest = "" if self.is_clean else f", {_count(self.problems, 'problem')}"
         checked = f"{_count(self.conversations, 'conversation')}, {_count(self.verified, 'call')}"
         odd = f"{self.mismatches} mismatch{'' if self.mismatches == 1 else 'es'}"
-        return f"{checked} verified, {odd}, {chain}{rest}"
+        old = f", prices not named by {_count(self.unnamed, 'result')}" if self.unnamed else ""
+        return f"{checked} verified, {odd}, {chain}{old}{rest}"
 
     def data(self) -> dict[str, Any]:
         return asdict(self)

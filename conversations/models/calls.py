@@ -90,6 +90,9 @@ class ApiResult(Chained):
     #: exact, estimated (cut stream, lost call, no figures), clamped (an impossible figure was
     #: replaced by the nearest possible one) or none (released).
     cost_basis = models.CharField(max_length=10)
+    #: What was charged, and the ids of the price rows in force (agent/bill.py); "" of older results
+    #: and of those that cost nothing.
+    bill = models.TextField(blank=True, default="", db_default="")
     first_event_ms = models.PositiveIntegerField(null=True)
     duration_ms = models.PositiveIntegerField()
     ended_at = models.DateTimeField(default=timezone.now)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from django.db import connection
 
+from conversations.agent.bill import write_bill
 from conversations.agent.ports import Ending, Sending, Sent
 from conversations.agent.stop import Stopped
+from conversations.agent.usage import Usage
 from conversations.budgets.admission import admit_call, build_inactive_refusal
 from conversations.budgets.holds import hold_amounts, settle_holds
 from conversations.budgets.prices import load_price_list
@@ -197,8 +199,9 @@ def settle_call(
     """Record the result of a call of the locked conversation and settle its holds."""
     billed = bill_ending(call, ending, timing)
     paid = billed.usage
-    cost = load_price_list(call.model, call.sent_at).cost(paid) if paid else 0
-    row = _build_result(call, ending, answer, billed, cost, timing)
+    cost, bill = _price_usage(call, paid) if paid else (0, "")
+    row = _build_result(call, ending, answer, billed, timing)
+    row.cost_micros, row.bill = cost, bill
     append_row(row, conversation)
     count_call(call=call, result=row)
     used = CallUse(cost, paid.spent) if paid else None
@@ -210,13 +213,24 @@ def lose_call(*, call: ApiCall, conversation: Conversation) -> None:
     estimate of the rest.
     """
     paid = bill_lost_call(call)
-    cost = load_price_list(call.model, call.sent_at).cost(paid)
+    cost, bill = _price_usage(call, paid)
     result = ApiResult(
-        call=call, status="lost", cost_micros=cost, cost_basis="estimated", duration_ms=0
+        call=call,
+        status="lost",
+        cost_micros=cost,
+        cost_basis="estimated",
+        bill=bill,
+        duration_ms=0,
     )
     append_row(result, conversation)
     settle_holds(call=call, used=CallUse(cost, paid.spent), conversation=conversation)
     count_call(call=call, result=result)
+
+
+def _price_usage(call: ApiCall, usage: Usage) -> tuple[int, str]:
+    """Return the cost of a call by the prices of its time, and the bill that says how."""
+    prices = load_price_list(call.model, call.sent_at)
+    return prices.cost(usage), write_bill(usage, prices)
 
 
 def _store_answer(conversation: Conversation, lease: Lease, ending: Ending) -> Message | None:
@@ -239,7 +253,6 @@ def _build_result(
     ending: Ending,
     answer: Message | None,
     billed: Billed,
-    cost: int,
     timing: Timing,
 ) -> ApiResult:
     usage, failure = billed.counts, ending.failure
@@ -258,7 +271,6 @@ def _build_result(
         output_tokens=usage.output if usage else None,
         cache_read_tokens=usage.cache_read if usage else None,
         cache_write_tokens=usage.cache_write if usage else None,
-        cost_micros=cost,
         cost_basis=billed.basis,
         first_event_ms=timing.first_event,
         duration_ms=timing.duration,

@@ -74,7 +74,7 @@ FACTS = {
     "AnchorMark": "digest",
     "ApiCall": "binding body_digest chain model",
     "ApiModel": "id lifecycle",
-    "ApiResult": "chain cost_basis error_type request_id stop_reason usage",
+    "ApiResult": "bill chain cost_basis error_type request_id stop_reason usage",
     "Approval": "arguments_digest chain",
     "ApprovalRule": "tool",
     "Attachment": "ending media_type",
