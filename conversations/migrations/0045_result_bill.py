@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('conversations', '0042_documents'),
+        ('conversations', '0044_impersonations'),
     ]
 
     operations = [
