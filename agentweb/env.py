@@ -14,6 +14,8 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.translation import get_language_info, to_language
 
+from conversations.context.policy.share import parse_share
+
 #: Most digits of a meaningful number.
 _MOST_DIGITS = 18
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
@@ -78,6 +80,12 @@ def typed(name: str, default: Any) -> Any:
         tuple: words,
     }
     return readers[type(default)](name, default)
+
+
+def threshold(name: str, default: int) -> int | str:
+    """Read a number, or a share of a window such as 60%."""
+    value = text(name).strip()
+    return value if parse_share(value) else number(name, default)
 
 
 def database(url: str, *, pool: int = 16) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from agentweb import env
 from conversations.conf import PREFIX, list_defaults
+from conversations.context.policy.policy import THRESHOLDS
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 #: The key of the API; without one the emulator answers.
@@ -273,7 +274,8 @@ CELERY_BEAT_SCHEDULE = {
 # Every AGENTWEB_ setting of the environment; conf.py and policy.py hold the defaults.
 for _name, _default in list_defaults().items():
     if env.text(PREFIX + _name.upper()):
-        globals()[PREFIX + _name.upper()] = env.typed(PREFIX + _name.upper(), _default)
+        _read = env.threshold if _name in THRESHOLDS else env.typed
+        globals()[PREFIX + _name.upper()] = _read(PREFIX + _name.upper(), _default)
 
 PASSWORD_RESET_TIMEOUT = globals().get("AGENTWEB_MAILED_LINK_HOURS", 4) * 3_600
 

@@ -10,10 +10,16 @@ from django.core.checks import CheckMessage, Error, Tags, register
 from django.core.checks.security import base
 
 from conversations.agent.thinking import EFFORTS
-from conversations.budgets.prices import find_small_windows, find_unpriced_models, has_catalogue
+from conversations.budgets.prices import (
+    find_small_windows,
+    find_unpriced_models,
+    has_catalogue,
+    list_enabled_models,
+)
 from conversations.conf import build_site_policy, conf
 from conversations.context.errors import ContextError
 from conversations.models.periods import ZoneUnknown, load_zone
+from conversations.reductions.policy import policy_of, read_model_numbers
 
 #: Tokens of a model's window below which there is a warning.
 SMALL_WINDOW = 32_000
@@ -39,6 +45,21 @@ def check_policy(**_: Any) -> list[CheckMessage]:
             Error(str(error), hint="Change the AGENTWEB_ setting it names.", id="agentweb.E001")
         ]
     return []
+
+
+@register(Tags.database)
+def check_thresholds(databases: Any = None, **_: Any) -> list[CheckMessage]:
+    """Report models whose thresholds contradict the site's numbers; it queries the database."""
+    if "default" not in (databases or ()) or not has_catalogue():
+        return []
+    found: list[CheckMessage] = []
+    for model in sorted(list_enabled_models()):
+        try:
+            policy_of(model=read_model_numbers(model))
+        except ContextError as error:
+            hint = "Change the thresholds of the model in the admin, or the site's setting."
+            found.append(Error(f"{model}: {error}", hint=hint, id="agentweb.E006"))
+    return found
 
 
 @register(Tags.security)

@@ -15,13 +15,27 @@ from django.utils import timezone
 from conversations.admin import csv_import
 from conversations.admin.base import ModelFilter, ShownLookups
 from conversations.admin.csv_export import build_csv_link
+from conversations.context.policy.policy import PolicyError
 from conversations.models import ApiModel, ModelPrice
+from conversations.reductions.policy import demand_thresholds
 from conversations.rendering.numbers import dollars
 
 if TYPE_CHECKING:
     ModelForm = forms.ModelForm[ModelPrice]
+    ApiModelForm = forms.ModelForm[ApiModel]
 else:
-    ModelForm = forms.ModelForm
+    ModelForm = ApiModelForm = forms.ModelForm
+
+
+class ModelThresholdsForm(ApiModelForm):
+    """A model's own thresholds are valid with the numbers of the site, for its window."""
+
+    def clean_thresholds(self) -> dict[str, Any]:
+        given = self.cleaned_data["thresholds"] or {}
+        try:
+            return demand_thresholds(given, self.instance.window)
+        except PolicyError as error:
+            raise ValidationError(str(error)) from error
 
 
 @admin.register(ApiModel)
@@ -33,6 +47,7 @@ class ApiModelAdmin(ShownLookups):
     readonly_fields = ("id", "window", "max_output", "thinking")
     filter_horizontal = ("groups",)
     show_full_result_count = False
+    form = ModelThresholdsForm
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

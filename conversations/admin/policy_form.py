@@ -24,6 +24,8 @@ from conversations.reductions.policy import (
     list_numbers_or_problem,
     policy_of,
     preset_of,
+    read_as_set,
+    read_model_numbers,
 )
 from conversations.reductions.words import name_number, name_preset
 from conversations.web.forms.conversation import (
@@ -85,7 +87,7 @@ def add_fields(form: forms.BaseForm, user: User) -> None:
         label="When chats are reduced", required=False, choices=choices
     )
     for name in POLICY_FIELDS:
-        form.fields[OWN + name] = build_number_field(name, getattr(base, name))
+        form.fields[OWN + name] = build_number_field(name, read_as_set(base, name))
         label = form.fields[OWN + name].label
         if name in BOUNDS:
             for part, word in ((LEAST, "lowest"), (MOST, "highest")):
@@ -114,6 +116,7 @@ def validate_policy(form: forms.BaseForm) -> tuple[dict[str, Any], dict[str, Any
     try:
         policy_of(policy)
         _demand_reachable(policy)
+        _demand_every_model(policy)
     except PolicyError as error:
         _refuse(form, OWN, error)
     try:
@@ -150,12 +153,21 @@ def _demand_reachable(policy: Mapping[str, Any]) -> None:
     window = models.aggregate(most=Max("window"))["most"]
     for name in _OF_WINDOW:
         value = policy.get(name, 0)
-        if window and window < value < BOUNDS[name][1]:
+        if window and isinstance(value, int) and window < value < BOUNDS[name][1]:
             raise PolicyError(
                 name,
                 f"no model has a window of more than {window:,} tokens, so this is never reached;"
                 f" {BOUNDS[name][1]:,} says never",
             )
+
+
+def _demand_every_model(policy: Mapping[str, Any]) -> None:
+    """Raise PolicyError where shares or a model's own thresholds contradict these numbers."""
+    for model in ApiModel.objects.filter(is_enabled=True).values_list("pk", flat=True):
+        try:
+            policy_of(policy, model=read_model_numbers(model))
+        except PolicyError as error:
+            raise PolicyError(error.field, f"with {model}: {error.problem}") from error
 
 
 def build_rows(form: forms.BaseForm, user: User) -> list[Row]:

@@ -43,6 +43,7 @@ _FIGURES = """, last AS (
 )
 SELECT paid.cost, paid.calls, (SELECT COUNT(*) FROM way),
   (SELECT a."window" FROM conversations_apimodel a WHERE a.id = %(model)s),
+  (SELECT CAST(a.thresholds AS text) FROM conversations_apimodel a WHERE a.id = %(model)s),
   last.input_tokens, last.output_tokens, last.cache_read_tokens, last.cache_write_tokens,
   last.usage, last.request,
   (SELECT m.content FROM conversations_message m
@@ -107,6 +108,8 @@ class ContextFigures:
     #: are unchanged since, and its size.
     hour_at: datetime | None = None
     hour_tokens: int = 0
+    #: The thresholds that are set for the model, as JSON.
+    thresholds: str = "{}"
 
 
 def read_figures(conversation: Conversation) -> ContextFigures:
@@ -117,14 +120,15 @@ def read_figures(conversation: Conversation) -> ContextFigures:
     figures with the opposite sign.
     """
     row = _fetch_row(_FIGURES, conversation, NEAR_TURNS)
-    if row[4] is None and row[2] >= NEAR_TURNS:
+    if row[5] is None and row[2] >= NEAR_TURNS:
         row = _fetch_row(_FIGURES, conversation, ALL_TURNS)
-    cost, calls, _, window, *last, cached_at, cached_usage, hour_at, hour_tokens = row
+    cost, calls, _, window, thresholds, *last, cached_at, cached_usage, hour_at, hour_tokens = row
     cached: dict[str, Any] = {
         "cached_at": cached_at and add_zone(cached_at),
         "cached_usage": cached_usage or "",
         "hour_at": hour_at and add_zone(hour_at),
         "hour_tokens": hour_tokens or 0,
+        "thresholds": thresholds or "{}",
     }
     if last[0] is None:
         return ContextFigures(int(cost or 0), calls, window, None, **cached)

@@ -30,6 +30,12 @@ class ApiModel(models.Model):
         default=False,
         help_text="Whether the API compacts conversations with it when it is asked to.",
     )
+    thresholds = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="Thresholds of the context policy that replace the site's for this model, in"
+        ' tokens or as shares of its window, for example {"keep_below_tokens": "60%"}.',
+    )
     is_enabled = models.BooleanField(default=True)
     groups = models.ManyToManyField(
         Group,

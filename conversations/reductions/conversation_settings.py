@@ -103,12 +103,13 @@ def read_facts_of(conversation: Conversation, turn: int = 0) -> JobFacts:
 
 def _read_facts(conversation: Conversation, model: ApiModel, known: Supply, turn: int) -> JobFacts:
     """Read what a turn runs with; `conversation`, saved or not, names the same model."""
+    own = model.window, model.thresholds
     return JobFacts(
         model.pk,
         model.window,
         model.max_output,
         model.thinking,
-        apply_wish(effective_policy(conversation, known.tools), conversation, turn),
+        apply_wish(effective_policy(conversation, known.tools, own), conversation, turn),
         load_price_list(model.pk, timezone.now()),
         write_instructions(conversation),
         find_effort(conversation, model.pk),

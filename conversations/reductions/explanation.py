@@ -20,7 +20,7 @@ from conversations.context.policy.policy import POLICY_FIELDS, PRESETS
 from conversations.context.view import wire
 from conversations.log.context_size import measure_request
 from conversations.models import ApiCall, Conversation, Transformation, User
-from conversations.reductions.policy import RULES
+from conversations.reductions.policy import RULES, read_model_numbers
 from conversations.reductions.removed_originals import UNDO
 from conversations.reductions.words import name_number, name_preset
 
@@ -134,14 +134,16 @@ def _list_policy(
     levels = (
         (conversation.policy, _("this chat")),
         (owner.policy, _("this user")),
+        (read_model_numbers(conversation.model)[1], _("this model")),
         (read_site_overrides(), ""),
     )
     preset = PRESETS.get(snapshot.get("name", ""))
     found: list[PolicyNumber] = []
+    shares = snapshot.get("shares", {})
     for name in POLICY_FIELDS:
         if name not in snapshot:
             continue
-        value = snapshot[name]
+        value = shares.get(name, snapshot[name])
         origin = ""
         for level, label in levels:
             if isinstance(level, dict) and name in level and _is_same(level[name], value):
@@ -151,7 +153,10 @@ def _list_policy(
             origin = name_preset(preset.name)
         if not origin:
             origin = _("the tools") if name == RULES else _("changed since")
-        found.append(PolicyNumber(name_number(name), _format_value(value), origin, name == setting))
+        words = _format_value(snapshot[name])
+        if name in shares:
+            words += f" ({_('%(share)s of the window') % {'share': shares[name]}})"
+        found.append(PolicyNumber(name_number(name), words, origin, name == setting))
     return sorted(found, key=lambda one: not one.has_fired)
 
 

@@ -13,11 +13,15 @@ from conversations.reductions.words import name_preset
 
 @dataclass(frozen=True, slots=True)
 class ForecastStep:
-    """One step; `tokens` is its threshold on the context, None where another criterion decides."""
+    """One step; `tokens` is its threshold on the context, None where another criterion decides.
+
+    `share` is what the threshold was set as, where that is a share of the window.
+    """
 
     words: str
     tokens: int | None = None
     short: str = ""
+    share: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,14 @@ def _one_go(policy: Policy, window: int) -> ForecastStep:
         " saves more than it costs."
     )
     low = min(policy.low_water_tokens, window * policy.low_water_percent // 100)
-    return ForecastStep(words, policy.promise(window) or low, _("nothing is removed before that"))
+    promise = policy.promise(window)
+    share = _write_share(policy, "keep_below_tokens" if promise else "low_water_tokens")
+    return ForecastStep(words, promise or low, _("nothing is removed before that"), share)
+
+
+def _write_share(policy: Policy, name: str) -> str:
+    share = policy.share(name)
+    return str(share) if share else ""
 
 
 def _tool_results(policy: Policy) -> ForecastStep:
@@ -88,12 +99,14 @@ def _tool_results(policy: Policy) -> ForecastStep:
             words % {"n": policy.clear_keep_results},
             policy.input_token_budget,
             _("the API clears tool results"),
+            _write_share(policy, "input_token_budget"),
         )
     words = _("Tool results before the latest are shortened to %(n)s characters.")
     return ForecastStep(
         words % {"n": f"{policy.tool_result_retention_chars:,}"},
         policy.input_token_budget,
         _("tool results are compacted"),
+        _write_share(policy, "input_token_budget"),
     )
 
 
@@ -105,6 +118,7 @@ def _summary(policy: Policy) -> ForecastStep:
         words % {"n": policy.protected_tail_messages},
         policy.compaction_threshold_tokens,
         _("a summary is built"),
+        _write_share(policy, "compaction_threshold_tokens"),
     )
 
 
@@ -114,6 +128,7 @@ def _trims(policy: Policy, window: int) -> Iterator[ForecastStep]:
             _("The oldest exchanges are dropped."),
             policy.max_conversation_tokens,
             _("the oldest exchanges are dropped"),
+            _write_share(policy, "max_conversation_tokens"),
         )
     if policy.max_conversation_messages:
         yield ForecastStep(

@@ -26,7 +26,7 @@ from conversations.models import ApiModel, Conversation
 from conversations.reductions.conversation_settings import choose_rates, load_summary_rates
 from conversations.reductions.in_full import apply_wish, find_next_turn
 from conversations.reductions.pins import list_pins
-from conversations.reductions.policy import effective_numbers, effective_policy
+from conversations.reductions.policy import effective_numbers, effective_policy, read_known_numbers
 from conversations.turns.call_counts import current_continuation
 
 #: More tokens than this after the last call may be tool results that were never sent.
@@ -52,10 +52,11 @@ def foresee_calls(
     None: nothing is in the cache any more.
     """
     turn, tokens = find_next_turn(conversation), known.tokens
-    numbers = apply_wish(effective_numbers(conversation), conversation, turn)
+    own = read_known_numbers(known.found)
+    numbers = apply_wish(effective_numbers(conversation, own), conversation, turn)
     if _is_quiet(numbers, known):
         return [NextCall((), tokens, tokens, tokens) for _ in ages]
-    policy = apply_wish(effective_policy(conversation), conversation, turn)
+    policy = apply_wish(effective_policy(conversation, model=own), conversation, turn)
     model = ApiModel.objects.get(pk=conversation.model)
     rates, pins = choose_rates(known.prices), list_pins(conversation)
     # The log only grows, so head and tip name its state.

@@ -1,4 +1,5 @@
-"""The effective context policy: the site's, overridden by the owner's and the conversation's.
+"""The effective context policy: the site's, overridden by the model's, the owner's and the
+conversation's. Shares of the window are those of the conversation's model.
 
 Each tool declares how its results are treated; a rule of the site, of a person or of a conversation
 replaces that tool by tool. A person and a conversation may start from another preset than the
@@ -7,6 +8,7 @@ site's (`preset`); numbers that were set explicitly count whatever the preset.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,11 +20,15 @@ from conversations.context.policy.allowed import Allowed, clamp_policy, read_all
 from conversations.context.policy.policy import (
     POLICY_FIELDS,
     PRESETS,
+    THRESHOLDS,
+    USUAL_WINDOW,
     Policy,
     PolicyError,
     build_policy,
 )
-from conversations.models import Conversation, User
+from conversations.log.context_size import ContextFigures
+from conversations.log.settings_version import kept_by_settings
+from conversations.models import ApiModel, Conversation, User
 from conversations.reductions.words import name_number, name_preset
 from conversations.toolbox.toolset import list_known_tools
 from tools.framework.registry import API_TOOL_ACTIONS, TOOLS
@@ -30,6 +36,8 @@ from tools.framework.tool import Tool
 
 #: The key of overrides that names a preset, and the field whose rules are merged.
 PRESET, RULES = "preset", "tool_policies"
+#: The window of a model, and the thresholds that are set for it in the catalogue.
+ModelNumbers = tuple[int, Mapping[str, Any]]
 
 
 def list_tool_rules(tools: Iterable[Tool] = TOOLS.values()) -> tuple[str, ...]:
@@ -43,23 +51,31 @@ def list_tool_actions(tools: Iterable[Tool] = TOOLS.values()) -> tuple[str, ...]
     return (*own, *(f"{name}={words}" for name, words in API_TOOL_ACTIONS.items()))
 
 
-def effective_policy(conversation: Conversation, tools: Iterable[Tool] | None = None) -> Policy:
+def effective_policy(
+    conversation: Conversation,
+    tools: Iterable[Tool] | None = None,
+    model: ModelNumbers | None = None,
+) -> Policy:
     """Return the policy that a turn of the conversation runs with; raises PolicyError.
 
-    `tools` are the known tools of the conversation, if they were already read.
+    `tools` are the known tools of the conversation, and `model` the numbers of its model, if they
+    were already read.
     """
-    policy = effective_numbers(conversation)
+    policy = effective_numbers(conversation, model)
     known = list_known_tools(conversation).tools if tools is None else tools
     # Rules for tools that only this person has; rules set by people override them.
     rules = _latest(list_tool_rules(known), policy.tool_policies)
     return replace(policy, tool_policies=rules, actions=list_tool_actions(known))
 
 
-def effective_numbers(conversation: Conversation) -> Policy:
+def effective_numbers(conversation: Conversation, model: ModelNumbers | None = None) -> Policy:
     """Return the policy with rules for built-in tools only; raises PolicyError."""
-    owner = conversation.owner
-    policy, allowed = policy_of(owner.policy, conversation.policy), allowed_of(owner)
-    return clamp_policy(policy, policy_of(owner.policy), allowed) if allowed.ranges else policy
+    owner, model = conversation.owner, model or read_model_numbers(conversation.model)
+    policy = policy_of(owner.policy, conversation.policy, model=model)
+    allowed = allowed_of(owner)
+    if not allowed.ranges:
+        return policy
+    return clamp_policy(policy, policy_of(owner.policy, model=model), allowed)
 
 
 def allowed_of(owner: User) -> Allowed:
@@ -67,14 +83,43 @@ def allowed_of(owner: User) -> Allowed:
     return read_allowed(owner.policy_limits)
 
 
-def policy_of(*overrides: Mapping[str, Any], preset: str = "") -> Policy:
-    """Return the site's policy with these overrides; `preset` replaces the preset they name."""
-    levels = [read_site_overrides(), *overrides]
+@kept_by_settings
+def read_model_numbers(model: str) -> ModelNumbers:
+    """Return the window of a model of the catalogue, and the thresholds set for it."""
+    found = ApiModel.objects.filter(pk=model).values_list("window", "thresholds").first()
+    return found or (USUAL_WINDOW, {})
+
+
+def read_known_numbers(found: ContextFigures) -> ModelNumbers:
+    """Return the numbers of a model from figures that were read with the conversation's."""
+    return found.window or USUAL_WINDOW, json.loads(found.thresholds)
+
+
+def demand_thresholds(given: object, window: int) -> dict[str, Any]:
+    """Return what is set for a model of this window; raises PolicyError if it is not valid."""
+    if not isinstance(given, Mapping):
+        raise PolicyError("policy", "must be an object")
+    for name in given:
+        if name not in THRESHOLDS:
+            raise PolicyError(name, f"is none of {', '.join(THRESHOLDS)}")
+    build_policy(conf.policy, read_site_overrides(), given, window=window)
+    return dict(given)
+
+
+def policy_of(
+    *overrides: Mapping[str, Any], preset: str = "", model: ModelNumbers = (USUAL_WINDOW, {})
+) -> Policy:
+    """Return the site's policy for a model with these overrides; raises PolicyError.
+
+    `preset` replaces the preset they name.
+    """
+    window, of_model = model
+    levels = [read_site_overrides(), of_model, *overrides]
     if not all(isinstance(level, Mapping) for level in levels):
         raise PolicyError("policy", "must be an object")
     start = preset or preset_of(*overrides)
     numbers = [{name: level[name] for name in level if name != PRESET} for level in levels]
-    policy = build_policy(start, *numbers)
+    policy = build_policy(start, *numbers, window=window)
     actions = list_tool_actions()
     rules = [
         build_policy(start, {RULES: level[RULES]}).tool_policies
@@ -125,14 +170,20 @@ def list_numbers(user: User) -> list[Number]:
     return [
         Number(
             name,
-            getattr(policy, name),
+            read_as_set(policy, name),
             _source(name, overrides, user.policy),
-            getattr(site, name),
+            read_as_set(site, name),
             allowed.limits(name),
             allowed.is_fixed(name),
         )
         for name in POLICY_FIELDS
     ]
+
+
+def read_as_set(policy: Policy, name: str) -> Any:
+    """Return a number as it was set: a share as its text."""
+    share = policy.share(name)
+    return str(share) if share else getattr(policy, name)
 
 
 def list_numbers_or_problem(user: User) -> tuple[list[Number], str]:
@@ -161,18 +212,20 @@ def inherited_policy(conversation: Conversation) -> Policy:
     owner = conversation.owner
     own = conversation.policy if isinstance(conversation.policy, dict) else {}
     preset = {name: own[name] for name in own if name == PRESET}
-    base = first_valid_policy((owner.policy,), ())
-    return clamp_policy(
-        first_valid_policy((owner.policy, preset), (owner.policy,), ()), base, allowed_of(owner)
-    )
+    model = read_model_numbers(conversation.model)
+    base = first_valid_policy((owner.policy,), (), model=model)
+    chosen = first_valid_policy((owner.policy, preset), (owner.policy,), (), model=model)
+    return clamp_policy(chosen, base, allowed_of(owner))
 
 
-def first_valid_policy(*choices: tuple[Mapping[str, Any], ...]) -> Policy:
+def first_valid_policy(
+    *choices: tuple[Mapping[str, Any], ...], model: ModelNumbers = (USUAL_WINDOW, {})
+) -> Policy:
     """Return the policy of the first valid overrides, so a page can show one in any case."""
     *others, last = choices
     for overrides in others:
         try:
-            return policy_of(*overrides)
+            return policy_of(*overrides, model=model)
         except PolicyError:
             continue
-    return policy_of(*last)
+    return policy_of(*last, model=model)

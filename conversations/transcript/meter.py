@@ -6,10 +6,10 @@ Only entries on the shown path fill the context.
 from __future__ import annotations
 
 from conversations.context.errors import ContextError
-from conversations.log.context_size import estimate_tokens, read_figures
+from conversations.log.context_size import ContextFigures, estimate_tokens, read_figures
 from conversations.models import Conversation
 from conversations.reductions.forecast import build_forecast
-from conversations.reductions.policy import effective_numbers
+from conversations.reductions.policy import effective_numbers, read_known_numbers
 from conversations.transcript.next_message import foresee_next
 from conversations.transcript.shapes import Meter, Tick
 
@@ -33,16 +33,19 @@ def read_meter(conversation: Conversation, *, has_next: bool = False) -> Meter:
         source = "estimated" if found.moved or found.is_sum else "reported"
         cached = found.cached * 100 // found.context if found.context else None
     percent = min(100, tokens * 100 // window)
-    ticks = _list_ticks(conversation, window)
+    ticks = _list_ticks(conversation, found, window)
     following = foresee_next(conversation, found, tokens) if has_next else None
     paid = found.cost_micros, found.calls
     return Meter(tokens, window, percent, source, cached, ticks, *paid, next=following)
 
 
-def _list_ticks(conversation: Conversation, window: int) -> tuple[Tick, ...]:
+def _list_ticks(
+    conversation: Conversation, figures: ContextFigures, window: int
+) -> tuple[Tick, ...]:
     """Return the thresholds on the context, lowest first, the same as in the inspector."""
     try:
-        ahead = build_forecast(effective_numbers(conversation), window)
+        own = read_known_numbers(figures)
+        ahead = build_forecast(effective_numbers(conversation, own), window)
     except ContextError:
         return ()
     found = [

@@ -81,6 +81,15 @@ def test_a_file_that_cannot_be_read_is_refused_by_name(
         env.text(NAME)
 
 
+def test_a_threshold_is_a_number_or_a_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    for given, value in (("60%", "60%"), (" 9_000 ", 9_000)):
+        monkeypatch.setenv(NAME, given)
+        assert env.threshold(NAME, 7) == value
+    monkeypatch.setenv(NAME, "160%")
+    with refused(NAME):
+        env.threshold(NAME, 7)
+
+
 @pytest.mark.parametrize("name", list_defaults())
 def test_every_setting_can_be_read_from_the_environment(
     name: str, monkeypatch: pytest.MonkeyPatch

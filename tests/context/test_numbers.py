@@ -10,8 +10,15 @@ from typing import Any
 import pytest
 
 from conversations.context.policy.gauge import Report, measure_context
-from conversations.context.policy.policy import PRESETS, PolicyError, build_policy, dump_policy
+from conversations.context.policy.policy import (
+    PRESETS,
+    PolicyError,
+    build_policy,
+    dump_policy,
+    keep_whole,
+)
 from conversations.context.policy.preset_words import PRESET_WORDS, check_words
+from conversations.context.policy.share import Share, parse_share
 from conversations.context.tokens.estimate import IMAGE, PAGE, estimate_block, estimate_text
 from conversations.context.view.envelope import build_envelope, join_body
 from conversations.context.view.view import Message
@@ -163,3 +170,44 @@ def test_a_body_is_the_envelope_with_the_messages_put_in() -> None:
     assert made.with_limit(5).binding == made.binding
     assert made.binding != build_envelope(model="m", max_tokens=10, system="").binding
     assert made.overhead > 0
+
+
+def test_a_threshold_can_be_a_share_of_the_window() -> None:
+    given = {"keep_below_tokens": "60%", "low_water_tokens": " 5 % "}
+    policy = build_policy("adaptive", given, window=1_000_000)
+    assert (policy.keep_below_tokens, policy.low_water_tokens) == (600_000, 50_000)
+    assert policy.promise(1_000_000) == 600_000
+    assert (policy.share("keep_below_tokens"), policy.share("input_token_budget")) == (
+        Share(60), None,
+    )  # fmt: skip
+    assert dump_policy(policy)["shares"] == {"keep_below_tokens": "60%", "low_water_tokens": "5%"}
+    assert build_policy("adaptive", given).keep_below_tokens == 120_000
+    assert build_policy("adaptive", given, window=20_000).low_water_tokens == 2_000
+    later = build_policy("adaptive", given, {"keep_below_tokens": 70_000}, window=1_000_000)
+    assert later.shares == (("low_water_tokens", 5),)
+    assert later.promise(1_000_000) == 70_000
+    assert "shares" not in dump_policy(PRESETS["adaptive"])
+
+
+def test_a_number_that_is_changed_is_no_share_any_more() -> None:
+    given = {"compaction_threshold_tokens": "40%", "window_reserve_tokens": "10%"}
+    policy = keep_whole(build_policy("rebuild", given))
+    assert policy.shares == (("window_reserve_tokens", 10),)
+    assert policy.window_reserve_tokens == 20_000
+
+
+@pytest.mark.parametrize("value", ["0%", "101%", "60", "%", "6.5%", "-5%", 60, None])
+def test_what_is_no_share_is_refused_by_its_field(value: Any) -> None:
+    assert parse_share(value) is None
+    if value != 60:
+        with pytest.raises(PolicyError, match="input_token_budget: must be a whole number or a sh"):
+            build_policy("classic", {"input_token_budget": value})
+
+
+def test_shares_and_numbers_may_not_contradict_each_other_at_a_window() -> None:
+    given = {"input_token_budget": 60_000, "compaction_threshold_tokens": "40%"}
+    assert build_policy("classic", given).compaction_threshold_tokens == 80_000
+    with pytest.raises(PolicyError, match="must be above input_token_budget"):
+        build_policy("classic", given, window=100_000)
+    with pytest.raises(PolicyError, match=r"tool_result_retention_chars: must be a whole number$"):
+        build_policy("classic", {"tool_result_retention_chars": "60%"})

@@ -73,7 +73,7 @@ FACTS = {
     "AccountEvent": "peer",
     "AnchorMark": "digest",
     "ApiCall": "binding body_digest chain model",
-    "ApiModel": "id lifecycle",
+    "ApiModel": "id lifecycle thresholds",
     "ApiResult": "bill chain cost_basis error_type request_id stop_reason usage",
     "Approval": "arguments_digest chain",
     "ApprovalRule": "tool",

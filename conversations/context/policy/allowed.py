@@ -9,7 +9,7 @@ conversation runs with its owner's policy.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from conversations.context.policy.policy import (
@@ -17,6 +17,7 @@ from conversations.context.policy.policy import (
     POLICY_FIELDS,
     Policy,
     PolicyError,
+    change_numbers,
     demand_consistent,
 )
 
@@ -100,6 +101,6 @@ def clamp_policy(policy: Policy, own: Policy, allowed: Allowed) -> Policy:
         for name in allowed.ranges
     }
     try:
-        return demand_consistent(replace(policy, **near))
+        return demand_consistent(change_numbers(policy, **near))
     except PolicyError:
         return own

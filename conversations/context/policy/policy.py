@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from conversations.context.errors import ContextError
+from conversations.context.policy.share import Share, parse_share
 from conversations.context.policy.tool_rules import parse_tool_rule
 from conversations.context.translation import gettext_noop
 
@@ -27,6 +28,8 @@ class PolicyError(ContextError):
 
 #: The reserve for the answer is at most a fifth of the window.
 RESERVED_SHARE = 5
+#: The window of shares where no model is known.
+USUAL_WINDOW = 200_000
 #: The record of actions has one in so many of the characters of the lists of removed messages.
 RECORD_SHARE = 6
 
@@ -43,7 +46,10 @@ def _option(default: bool | tuple[str, ...], words: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Thresholds in tokens, lengths in characters, sizes in bytes; 0 turns a step off."""
+    """Thresholds in tokens, lengths in characters, sizes in bytes; 0 turns a step off.
+
+    A threshold that was set as a share of the window is here in tokens, and in `shares`.
+    """
 
     #: The preset these numbers started from.
     name: str = "classic"
@@ -168,6 +174,13 @@ class Policy:
     #: calls, as (id, verdict): facts of the conversation, neither settings nor recorded.
     actions: tuple[str, ...] = ()
     decisions: tuple[tuple[str, str], ...] = ()
+    #: The thresholds that were set as shares of the window, with their percent.
+    shares: tuple[tuple[str, int], ...] = ()
+
+    def share(self, name: str) -> Share | None:
+        """Return the share that a threshold was set as; None for a number of tokens."""
+        percent = dict(self.shares).get(name)
+        return Share(percent) if percent else None
 
     def room(self, window: int) -> int:
         """Return how much of a model's window a request may fill, in tokens."""
@@ -180,6 +193,8 @@ class Policy:
 
     def promise(self, window: int) -> int:
         """Return the size below which nothing is removed, in tokens, for a model's window."""
+        if self.share("keep_below_tokens"):
+            return self.keep_below_tokens
         return min(self.keep_below_tokens, window * self.keep_below_percent // 100)
 
 
@@ -230,9 +245,13 @@ PRESETS: dict[str, Policy] = {
 
 #: Fields that are facts; all others can be set for a site, a user or a conversation.
 _FACTS = ("pins", "actions", "decisions")
-POLICY_FIELDS = tuple(
-    field.name for field in fields(Policy) if field.name not in ("name", "is_in_full", *_FACTS)
-)
+_NO_SETTINGS = ("name", "is_in_full", "shares", *_FACTS)
+POLICY_FIELDS = tuple(field.name for field in fields(Policy) if field.name not in _NO_SETTINGS)
+#: Thresholds in tokens, which can be set as shares of the window.
+THRESHOLDS = (
+    "input_token_budget", "compaction_threshold_tokens", "max_conversation_tokens",
+    "window_reserve_tokens", "keep_below_tokens", "low_water_tokens", "minimum_gain_tokens",
+)  # fmt: skip
 #: What each number does, for people; translated where shown. A field without it fails here.
 POLICY_WORDS: dict[str, str] = {
     field.name: field.metadata["words"] for field in fields(Policy) if field.name in POLICY_FIELDS
@@ -246,15 +265,23 @@ _FLAGS = tuple(
 )
 
 
-def build_policy(preset: str, *overrides: Mapping[str, Any]) -> Policy:
-    """Make a policy from a preset and overrides, later ones winning; raises PolicyError."""
+def build_policy(preset: str, *overrides: Mapping[str, Any], window: int = USUAL_WINDOW) -> Policy:
+    """Make a policy for a model's window from a preset and overrides, later ones winning.
+
+    Raises PolicyError.
+    """
     if preset not in PRESETS:
         raise PolicyError("policy", f"{preset!r} is none of {', '.join(PRESETS)}")
-    policy = PRESETS[preset]
+    policy, shares = PRESETS[preset], dict[str, int]()
     for values in overrides:
         for name, value in values.items():
-            policy = replace(policy, **{name: _check_value(name, value)})
-    return demand_consistent(policy)
+            share = parse_share(value) if name in THRESHOLDS else None
+            shares.pop(name, None)
+            if share is not None:
+                shares[name] = share.percent
+            number = share.resolve(window, BOUNDS[name]) if share else value
+            policy = replace(policy, **{name: _check_value(name, number)})
+    return demand_consistent(replace(policy, shares=tuple(sorted(shares.items()))))
 
 
 def keep_whole(policy: Policy) -> Policy:
@@ -262,9 +289,8 @@ def keep_whole(policy: Policy) -> Policy:
 
     Only what the window has no room for is reduced, by the policy's steps.
     """
-    return replace(
-        policy,
-        is_in_full=True,
+    return change_numbers(
+        replace(policy, is_in_full=True),
         input_token_budget=0,
         max_tool_result_chars=0,
         compaction_threshold_tokens=BOUNDS["compaction_threshold_tokens"][1],
@@ -274,6 +300,16 @@ def keep_whole(policy: Policy) -> Policy:
         round_summary_every=0,
         server_side=False,
     )
+
+
+def change_numbers(policy: Policy, **numbers: Any) -> Policy:
+    """Return the policy with other numbers; a threshold that changes is no share any more."""
+    kept = tuple(
+        (name, percent)
+        for name, percent in policy.shares
+        if numbers.get(name, getattr(policy, name)) == getattr(policy, name)
+    )
+    return replace(policy, shares=kept, **numbers)
 
 
 def _check_value(field: str, value: object) -> Any:
@@ -287,7 +323,8 @@ def _check_value(field: str, value: object) -> Any:
         raise PolicyError(field, "is no number of the context policy")
     lowest, highest = BOUNDS[field]
     if not isinstance(value, int) or isinstance(value, bool):
-        raise PolicyError(field, "must be a whole number")
+        share = " or a share of the window from 1% to 100%" if field in THRESHOLDS else ""
+        raise PolicyError(field, f"must be a whole number{share}")
     if not lowest <= value <= highest:
         raise PolicyError(field, f"must be from {lowest:,} to {highest:,}")
     return value
@@ -330,5 +367,8 @@ def demand_consistent(policy: Policy) -> Policy:
 
 def dump_policy(policy: Policy) -> dict[str, Any]:
     """Return the policy's numbers as data, for the record."""
-    numbers = {name: value for name, value in asdict(policy).items() if name not in _FACTS}
+    left_out = (*_FACTS, "shares")
+    numbers = {name: value for name, value in asdict(policy).items() if name not in left_out}
+    if policy.shares:
+        numbers["shares"] = {name: str(Share(percent)) for name, percent in policy.shares}
     return numbers | {"pins": sorted(policy.pins, key=str)}

@@ -243,7 +243,7 @@ def _build_worlds(options: dict[str, Any]) -> Iterator[World]:
         yield World(
             model=model.pk,
             window=window,
-            policy=_read_policy(name, options["numbers"]),
+            policy=_read_policy(name, options["numbers"], window),
             prices=load_price_list(model.pk, datetime.now(UTC)),
             minimum=find_minimum(model.pk),
             summarizer=_choose_summarizer(options["summarizer"]),
@@ -256,7 +256,7 @@ def _build_worlds(options: dict[str, Any]) -> Iterator[World]:
         )
 
 
-def _read_policy(name: str, numbers: list[str]) -> Policy:
+def _read_policy(name: str, numbers: list[str], window: int) -> Policy:
     if name not in PRESETS:
         known = ", ".join(PRESETS)
         raise CommandError(f"there is no policy {name!r}; there are {known}", returncode=2)
@@ -264,7 +264,7 @@ def _read_policy(name: str, numbers: list[str]) -> Policy:
         # The site's own numbers apply only to the site's own policy; presets are compared as they
         # are.
         site = read_site_overrides() if name == conf.policy else {}
-        policy = build_policy(name, site, dict(map(_read_number, numbers)))
+        policy = build_policy(name, site, dict(map(_read_number, numbers)), window=window)
         return replace(policy, actions=list_tool_actions())
     except PolicyError as error:
         raise CommandError(f"--set {error}", returncode=2) from error

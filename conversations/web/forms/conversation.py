@@ -15,7 +15,13 @@ from django.utils.translation import gettext_lazy as _
 from conversations.agent.thinking import choose_effort, find_thinking_facts
 from conversations.conf import conf
 from conversations.context.policy.allowed import Allowed, demand_allowed
-from conversations.context.policy.policy import POLICY_FIELDS, POLICY_WORDS, PolicyError
+from conversations.context.policy.policy import (
+    POLICY_FIELDS,
+    POLICY_WORDS,
+    THRESHOLDS,
+    PolicyError,
+)
+from conversations.context.policy.share import Share, parse_share
 from conversations.library.access import list_usable_models
 from conversations.models import Conversation
 from conversations.reductions.conversation_settings import find_default_effort
@@ -27,6 +33,8 @@ from conversations.reductions.policy import (
     inherited_policy,
     list_offered_presets,
     policy_of,
+    read_as_set,
+    read_model_numbers,
 )
 from conversations.reductions.words import name_number, name_preset
 from conversations.rendering.model_names import name_model
@@ -80,7 +88,7 @@ class ConversationForm(forms.Form):
         self.fields["instructions"].most = conf.max_instructions_chars  # type: ignore[attr-defined]
         self.fields[PRESET].choices = presets  # type: ignore[attr-defined]
         for name in POLICY_FIELDS:
-            self.fields[name] = build_number_field(name, getattr(base, name))
+            self.fields[name] = build_number_field(name, read_as_set(base, name))
             self.fields[name].help_text = _with_limits(name, self.allowed)
             if self.allowed.is_fixed(name):
                 self.fields[name].disabled = True
@@ -113,12 +121,29 @@ class ConversationForm(forms.Form):
         """Validate the numbers together, by the rules of the engine."""
         if not self.errors:
             try:
-                chosen = policy_of(self.owner.policy, self.settings["policy"])
-                demand_allowed(chosen, policy_of(self.owner.policy), self.allowed)
+                model = read_model_numbers(self.cleaned_data["model"])
+                chosen = policy_of(self.owner.policy, self.settings["policy"], model=model)
+                own = policy_of(self.owner.policy, model=model)
+                demand_allowed(chosen, own, self.allowed)
             except PolicyError as error:
                 field = error.field if error.field in self.fields else PRESET
                 self.add_error(field, capfirst(error.problem))
         return self.cleaned_data
+
+
+class ThresholdField(forms.CharField):
+    """A number of tokens, or a share of the window such as `60%`."""
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        if not text:
+            return None
+        share = parse_share(text)
+        if share is not None:
+            return share
+        if text.endswith("%"):
+            raise forms.ValidationError(_("Enter a share from 1% to 100%."))
+        return forms.IntegerField().clean(text)
 
 
 def list_effort_choices(conversation: Conversation) -> list[tuple[str, Any]]:
@@ -150,6 +175,9 @@ def build_number_field(name: str, value: Any) -> forms.Field:
         words = _("as before: %(value)s") % {"value": _("yes") if value else _("no")}
         choices = [("", words), *YES_NO]
         return forms.ChoiceField(label=label, required=False, choices=choices, help_text=help_text)
+    if name in THRESHOLDS:
+        shown = forms.TextInput(attrs={"placeholder": f"{value}", "autocomplete": "off"})
+        return ThresholdField(label=label, required=False, widget=shown, help_text=help_text)
     if isinstance(value, int):
         given = forms.NumberInput(attrs={"placeholder": f"{value}", "inputmode": "numeric"})
         return forms.IntegerField(label=label, required=False, widget=given, help_text=help_text)
@@ -169,6 +197,8 @@ def parse_value(value: Any) -> Any:
     match value:
         case "yes" | "no":
             return value == "yes"
+        case Share():
+            return str(value)
         case str():
             return [word.strip() for word in value.split(",") if word.strip()]
         case _:
