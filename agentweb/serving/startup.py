@@ -16,6 +16,7 @@ from agentweb.serving.checks import is_weak
 from conversations.conf import conf
 from conversations.log.triggers import find_missing_guards
 from conversations.operations.db_damage import find_damage
+from conversations.operations.move.half_moved import is_half_moved
 
 #: Connections of the database server left for others: its own, backups, people with a shell.
 SPARE_CONNECTIONS = 10
@@ -57,6 +58,7 @@ def is_loopback(host: str) -> bool:
 def demand_ready_database() -> None:
     """Refuse a database that does not match this version; for processes that do not migrate it."""
     missing = list_unapplied_migrations()
+    demand_whole_site()
     if missing:
         raise CommandError(
             f"the database lacks {len(missing)} migrations, the first is {missing[0]}; start"
@@ -67,9 +69,18 @@ def demand_ready_database() -> None:
 
 
 def demand_sound() -> None:
-    """Refuse a damaged SQLite file before anything is written to it."""
+    """Refuse a damaged SQLite file, or half of a site, before anything is written to it."""
     if words := find_damage():
         raise CommandError(words)
+    demand_whole_site()
+
+
+def demand_whole_site() -> None:
+    if is_half_moved():
+        raise CommandError(
+            "a move of the site into this database was interrupted: set DATABASE_URL to the old"
+            " database and run `manage.py move` again, which goes on"
+        )
 
 
 def demand_guards() -> None:

@@ -31,6 +31,7 @@ from conversations.models import (
     Chained,
     Conversation,
     Crossing,
+    DatabaseMove,
     Decision,
     Erasure,
     ErasureProof,
@@ -72,6 +73,7 @@ SITE: dict[type[Chained], dict[str, Any]] = {
     HoldRelease: {},
     Impersonation: {},
     ImpersonationEnd: {},
+    DatabaseMove: {},
 }
 #: A row that stores the end of a chain.
 End = Conversation | SiteChain
@@ -125,6 +127,7 @@ _FIELDS: dict[type[Chained], tuple[str, ...]] = {
     HoldRelease: ("hold_id", "reason", "actor_id", "created_at"),
     Impersonation: ("person_id", "actor_id", "reason", "until", "created_at"),
     ImpersonationEnd: ("impersonation_id", "created_at"),
+    DatabaseMove: ("source", "target", "rows", "digest", "begun_at", "created_at"),
 }  # fmt: skip
 _ADDED: dict[type[Chained], tuple[str, ...]] = {
     Transformation: ("decision",),

@@ -33,7 +33,7 @@ from conversations.models.retention import HoldRelease, LegalHold, RetentionRule
 from conversations.models.search import SearchText
 from conversations.models.second_factors import SecondFactorRule
 from conversations.models.sessions import Session, SessionStore
-from conversations.models.site_chain import AnchorMark, SiteChain
+from conversations.models.site_chain import AnchorMark, DatabaseMove, SiteChain
 from conversations.models.tool_access import ToolRule, ToolSwitch
 from conversations.models.turns import ALLOWED, LIVE, Draft, QueuedPrompt, ToolCall, Turn, TurnState
 from conversations.models.view_checkpoints import ViewCheckpoint
@@ -57,6 +57,7 @@ __all__ = [
     "Chained",
     "Conversation",
     "Crossing",
+    "DatabaseMove",
     "Decision",
     "Draft",
     "EffortRule",

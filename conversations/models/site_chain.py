@@ -1,13 +1,16 @@
 """The site's own hash chain, and how far all chains are anchored outside the database.
 
 Append-only rows that belong to no conversation (grants, corrections, crossings, erasures, decisions
-on MCP servers and invitations) are the links of one chain. Its end is one row, whose lock orders
-the writers.
+on MCP servers and invitations, moves of the database) are the links of one chain. Its end is one
+row, whose lock orders the writers.
 """
 
 from __future__ import annotations
 
 from django.db import models
+from django.utils import timezone
+
+from conversations.models.log import Chained
 
 
 class SiteChain(models.Model):
@@ -40,3 +43,18 @@ class AnchorMark(models.Model):
 
     def __str__(self) -> str:
         return f"anchor {self.number}"
+
+
+class DatabaseMove(Chained):
+    """The whole site came from a database of the other kind; operations/move."""
+
+    source = models.CharField(max_length=10)
+    target = models.CharField(max_length=10)
+    #: The rows that were moved, and the digest over those of their tables, equal on both sides.
+    rows = models.PositiveBigIntegerField()
+    digest = models.CharField(max_length=80)
+    begun_at = models.DateTimeField()
+    created_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"moved from {self.source} to {self.target}"

@@ -40,10 +40,17 @@ def connect_as_owner() -> Iterator[None]:
     if not settings.MIGRATE_DATABASE:
         yield
         return
+    with use_databases({"default": dict(settings.MIGRATE_DATABASE)}):
+        yield
+
+
+@contextmanager
+def use_databases(databases: dict[str, dict[str, Any]]) -> Iterator[None]:
+    """Replace Django's databases of these names within the block, for one thread."""
     kept = connections.settings
-    owner = connections.configure_settings({"default": dict(settings.MIGRATE_DATABASE)})
+    others = connections.configure_settings(databases)
     _forget_connections()
-    connections.settings = {**kept, **owner}
+    connections.settings = {**kept, **others}
     try:
         yield
     finally:

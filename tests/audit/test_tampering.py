@@ -29,6 +29,7 @@ from conversations.models import (
     Chained,
     Conversation,
     Crossing,
+    DatabaseMove,
     Decision,
     Envelope,
     Erasure,
@@ -106,6 +107,9 @@ def write_site(user: User, now: dt.datetime) -> None:
                     hold := LegalHold(owner=user, reason="a case", actor=user),
                     look := Impersonation(
                         person=user, actor=user, reason="a case", until=timezone.now()
+                    ),
+                    DatabaseMove(
+                        source="sqlite", target="postgresql", rows=at, digest="x", begun_at=now
                     ),
                 ],
                 lock_site_chain(),

@@ -81,6 +81,10 @@ def write_rows() -> list[AppendOnly]:
         person=user, actor=user, reason="x", until=datetime.now(UTC), link=13
     )
     look_end = models.ImpersonationEnd.objects.create(impersonation=look, link=14)
+    moved = models.DatabaseMove.objects.create(
+        source="sqlite", target="postgresql", rows=1, digest="x", begun_at=datetime.now(UTC),
+        link=15,
+    )  # fmt: skip
     server = models.McpServer.objects.create(name="demo", transport="http", url="https://m.example")
     decided = models.McpDecision.objects.create(server=server, kind="added", actor=user, link=4)
     invited = models.Invitation.objects.create(digest="x", expires_at=datetime.now(UTC))
@@ -99,7 +103,7 @@ def write_rows() -> list[AppendOnly]:
     connection.check_constraints()  # TRUNCATE waits for the checks of foreign keys
     return [blob, envelope, message, transformation, call, result, entry, pin, erasure,
             look_end, look, proof, release, hold, grant, crossing, decided, question, decision,
-            invitation]  # fmt: skip
+            invitation, moved]  # fmt: skip
 
 
 def sentence(verb: str, row: AppendOnly) -> str:

@@ -82,6 +82,7 @@ FACTS = {
     "Budget": "note soft_percents time_zone",
     "Conversation": "chain model policy removed_by_rule titled_by",
     "Crossing": "chain",
+    "DatabaseMove": "chain digest source target",
     "Decision": "chain",
     "Envelope": "digest headers",
     "Erasure": "chain rule tail usage",

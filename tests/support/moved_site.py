@@ -1,0 +1,89 @@
+"""What processes do on a site that is moved: fill it, move it, read its pages."""
+
+from __future__ import annotations
+
+import re
+from uuid import uuid4
+
+#: What is new each time a page is read, or of the session.
+_TOKENS = re.compile(
+    r'(csrfmiddlewaretoken" value|client_id" value|data-token|nonce)="[^"]*"|"X-CSRFToken": "\w+"'
+)
+
+
+def fill() -> None:
+    """Store a little of everything that a database may keep in a form of its own."""
+    from django.contrib.auth.models import Group, Permission
+    from django.utils import timezone
+
+    from conversations.audit.anchors import anchor_heads
+    from conversations.log.legal_holds import place_hold
+    from conversations.models import AccountEvent, McpServer, Turn, User, WorkspaceFile
+    from tests.support import people_and_turns, stored_turns
+
+    for name in ("ada", "ben"):
+        place = stored_turns.played(name, title="Grüße, 日本語 and \U0001f600")
+        for text in ("What is naïve?", "NUL is \ufffd, line is \u2028"):
+            people_and_turns.answered(people_and_turns.next_turn(place.conversation, text))
+    now = timezone.now()
+    user = place.user
+    place.conversation.forked_from = Turn.objects.first()
+    place.conversation.save(update_fields=["forked_from"])
+    group = Group.objects.create(name="Öffentlichkeit")
+    group.permissions.set(Permission.objects.order_by("-pk")[:3])
+    group.user_set.add(user)
+    user.user_permissions.add(Permission.objects.last())
+    user.preferences = {"z": [1, 2.5, 1e-7, None, "\\u0000"], "a": {"ü": True}}
+    user.save()
+    whole = now.replace(microsecond=0)
+    AccountEvent.objects.create(user=user, kind="guessed", at=whole)
+    AccountEvent.objects.create(user=user, kind="guessed", at=now.replace(microsecond=1))
+    McpServer.objects.create(
+        name="demo", transport="http", url="https://m.example", sealed_headers="gAAAA-sealed"
+    )
+    place_hold(owner_id=user.pk, reason="a case", actor_id=user.pk)
+    WorkspaceFile.objects.create(
+        owner=user, state="trash", path="a/ü.txt", object=f"{user.pk}/x", bytes=1, digest="x",
+        changed_at=now, batch=uuid4(),
+    )  # fmt: skip
+    # The number of somebody who is gone is not given again.
+    User.objects.create(username="gone").delete()
+    anchor_heads()
+
+
+def move_in_small_batches(url: str) -> None:
+    """Run the command with batches that are smaller than this site's tables."""
+    from conversations.operations.move import site_move
+    from tests.support.site_commands import run_command
+
+    site_move.BATCH_ROWS = 40
+    run_command(["move", "--to", url])
+
+
+def read_pages() -> dict[str, str]:
+    """Return pages and exports, by their addresses."""
+    from django.test import Client
+
+    from conversations.models import Conversation, User
+
+    client = Client(SERVER_NAME="localhost")
+    found = {}
+    for user in User.objects.order_by("pk"):
+        client.force_login(user)
+        paths = ["/search/?q=naïve", "/files/", "/trash/"]
+        for key in Conversation.objects.filter(owner=user).values_list("public_id", flat=True):
+            paths += [f"/c/{key}/", f"/c/{key}/export.json", f"/c/{key}/export.md"]
+        for path in paths:
+            answer = client.get(path, follow=True)
+            text = _TOKENS.sub("", b"".join(answer).decode())
+            # Behind it are prices of the moment.
+            text = text.partition('<p id="next-price"')[0]
+            found[f"{user} {path}"] = f"{answer.status_code}\n{text}"
+    return found
+
+
+def create_person() -> int:
+    """Return the number that the database gives to somebody new."""
+    from conversations.models import User
+
+    return int(User.objects.create(username="next").pk)
