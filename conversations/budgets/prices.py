@@ -47,7 +47,7 @@ def _list_prices(model: str) -> tuple[tuple[int, int, str, int, datetime, dateti
 def filter_models_of(owner_id: int) -> QuerySet[ApiModel]:
     """Return the enabled models that the person may use: for everybody, or for their groups."""
     is_theirs = Q(groups=None) | Q(groups__user=owner_id)
-    return ApiModel.objects.filter(is_theirs, is_enabled=True).distinct()
+    return ApiModel.objects.filter(is_theirs, is_enabled=True).distinct().order_by("pk")
 
 
 @kept_by_settings

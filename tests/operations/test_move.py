@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import sqlite3
 import time
@@ -65,12 +66,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def read_sqlite(path: Path) -> dict[str, list[Any]]:
-    """Return all rows, with sqlite3 alone; JSON as the value that it is."""
+    """Return all rows, with sqlite3 alone; JSON and moments in one writing."""
     with closing(sqlite3.connect(path)) as database:
         names = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
         return {
             name: sorted(
-                (repr([read_json(value) for value in row]))
+                (repr([read_value(value) for value in row]))
                 for row in database.execute(f'SELECT * FROM "{name}"').fetchall()
             )
             for (name,) in names
@@ -78,7 +79,10 @@ def read_sqlite(path: Path) -> dict[str, list[Any]]:
         }
 
 
-def read_json(value: Any) -> Any:
+def read_value(value: Any) -> Any:
+    if isinstance(value, str) and re.fullmatch(r"[\d-]{10} [\d:]{8}\.\d{3}", value):
+        # As SQLite's own clock writes it.
+        return f"{value}000"
     is_json = isinstance(value, str) and value[:1] in ("{", "[")
     try:
         return json.dumps(json.loads(value), sort_keys=True) if is_json else value
