@@ -75,6 +75,8 @@ def begin_move(inventory: Inventory) -> None:
         return
     demand_room()
     call_command("migrate", interactive=False, verbosity=0)
+    # The command leaves the timeouts of a request to its connection.
+    connection.close()
     _strip_tables(inventory)
 
 
