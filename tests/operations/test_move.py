@@ -26,7 +26,13 @@ from tests.support import prepared_databases, servers
 
 KILLS = 3
 #: Tables that a database has for itself, and what a move adds.
-OWN = ("django_migrations", "django_session", "conversations_databasemove", "sqlite_")
+OWN = (
+    "django_migrations",
+    "django_session",
+    "conversations_session",
+    "conversations_databasemove",
+    "sqlite_",
+)
 CALL = "tests.support.moved_site:"
 
 

@@ -18,7 +18,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.apps import apps
-from django.contrib.sessions.models import Session
+from django.contrib.sessions.base_session import AbstractBaseSession
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -74,7 +74,9 @@ def list_tables() -> list[Table]:
     found = {
         model._meta.db_table: model
         for model in apps.get_models(include_auto_created=True)
-        if model._meta.managed and not model._meta.proxy and model is not Session
+        if model._meta.managed
+        and not model._meta.proxy
+        and not issubclass(model, AbstractBaseSession)
     }
     return [_describe_table(found[name]) for name in sorted(found)]
 
