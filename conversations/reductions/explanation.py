@@ -155,7 +155,7 @@ def _list_policy(
             origin = _("the tools") if name == RULES else _("changed since")
         words = _format_value(snapshot[name])
         if name in shares:
-            words += f" ({_('%(share)s of the window') % {'share': shares[name]}})"
+            words += f" {_('(%(share)s of the window)') % {'share': shares[name]}}"
         found.append(PolicyNumber(name_number(name), words, origin, name == setting))
     return sorted(found, key=lambda one: not one.has_fired)
 
