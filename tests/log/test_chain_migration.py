@@ -14,7 +14,7 @@ from conversations.library.conversations import delete_everything
 from conversations.library.erase import erase_due_conversations
 from conversations.log.chain import OWNED, SITE, compute_link
 from conversations.log.triggers import find_missing_guards
-from conversations.models import Conversation, LedgerEntry, SiteChain
+from conversations.models import ApiResult, Conversation, LedgerEntry, SiteChain
 from tests.support import stored_turns
 
 BEFORE = "0020"
@@ -45,6 +45,8 @@ def forget_chains(conversation: Conversation) -> None:
             table = kind._meta.db_table
             where = f' ON "{table}"' if connection.vendor == "postgresql" else ""
             cursor.execute(f'DROP TRIGGER "{table}_keep_update"{where}')
+    # Results of that time named no bill, and a link covers one that is there.
+    ApiResult._base_manager.update(bill="")
     rows: list[Any] = []
     for kind, owner in OWNED.items():
         if kind is not LedgerEntry:
