@@ -7,8 +7,8 @@ what the API can bill and bounded:
   its estimate's error, at the highest price of input, and IN_FLIGHT tokens of answer. A request
   that the API refused, or that was never sent, costs nothing.
 - In mid-stream: the input as reported; of the output what had arrived by the model's tokenizer.
-  Thinking is shown as a summary, so where the answer thought, at least TOKENS_PER_SECOND. If it was
-  this side that ended the stream, IN_FLIGHT tokens more, which may have been on their way.
+  Thinking is shown as a summary, so where the answer thought, TOKENS_PER_SECOND more. There, and if
+  it was this side that ended the stream, IN_FLIGHT tokens more, which may have been on their way.
 - A call whose worker died: as before the first event; the answer by the time until its last
   checkpoint, or the end of its lease.
 
@@ -116,9 +116,10 @@ def _cut_usage(call: ApiCall, reported: Usage, ending: Ending, timing: Timing) -
     """Return what a stream without its end is billed for."""
     written = ending.received_tokens
     if ending.has_thought and timing.first_event is not None:
-        seconds = (timing.duration - timing.first_event) // 1_000
-        written = max(written, seconds * TOKENS_PER_SECOND)
-    if ending.status == "stopped" or (ending.failure and ending.failure.code in _OURS):
+        milliseconds = timing.duration - timing.first_event
+        written += -(-milliseconds * TOKENS_PER_SECOND // 1_000)
+    ours = ending.status == "stopped" or (ending.failure and ending.failure.code in _OURS)
+    if ours or ending.has_thought:
         written += IN_FLIGHT
     came, searches = min(written, call.max_tokens), ending.received_searches
     if not reported.context:

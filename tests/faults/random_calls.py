@@ -10,7 +10,7 @@ from random import Random
 
 from agentweb.emulator.clock import VirtualClock
 from conversations.agent.answer import Answer
-from conversations.agent.call import attempt_call, request_summary
+from conversations.agent.call import attempt_call
 from conversations.agent.ports import NO_HEADERS, Head, Headers, ModelFailed, Piece, Ports, Sending
 from conversations.agent.stop import Stopped, Switch
 from conversations.claude.client import Claude, Deadlines
@@ -112,7 +112,11 @@ class Buyer:
         """Request a summary as the context engine does."""
         made = build_envelope(model=talk.model, max_tokens=1_000, system=SUMMARISE)
         said = "\n".join(str(message["content"]) for message in talk.messages[-6:])
-        await request_summary(self.ports("", 1), made, said)
+        messages = wire.encode([{"role": "user", "content": said}])
+        size = made.overhead + estimate_text(messages)
+        ports = self.ports("", 1)
+        sent = await ports.calls.open(Sending("summary", made, messages, size, None, 1))
+        await attempt_call(ports, sent)
 
     async def compact(self, talk: Talk, chosen: str) -> None:
         """Have the API compact the conversation, and continue from its block."""

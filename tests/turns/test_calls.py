@@ -237,7 +237,12 @@ def test_a_stopped_answer_keeps_its_text_and_costs_what_may_have_been_on_its_way
 
 @pytest.mark.parametrize(
     ("has_thought", "seconds", "written"),
-    [(True, 3, 3 * TOKENS_PER_SECOND), (True, 0, 30), (True, 900, 2_000), (False, 900, 30)],
+    [
+        (True, 3, 30 + 3 * TOKENS_PER_SECOND + IN_FLIGHT),
+        (True, 0, 30 + IN_FLIGHT),
+        (True, 900, 2_000),
+        (False, 900, 30),
+    ],
 )
 def test_thinking_of_which_a_summary_is_shown_costs_by_its_time(
     has_thought: bool, seconds: int, written: int
