@@ -36,7 +36,10 @@ SHOWN = frozenset({
 })  # fmt: skip
 #: Reached as oneself.
 OWN = frozenset({"stop_impersonation", "logout", "live", "ready", "metrics"})
-_READS = re.compile(r"\s*(SELECT|SAVEPOINT|RELEASE|ROLLBACK|BEGIN|SET LOCAL|WITH)\b", re.IGNORECASE)
+#: PostgreSQL gets the parts of a union in brackets.
+_READS = re.compile(
+    r"[\s(]*(SELECT|SAVEPOINT|RELEASE|ROLLBACK|BEGIN|SET LOCAL|WITH)\b", re.IGNORECASE
+)
 _WRITES = re.compile(r"\b(INSERT\s+INTO|UPDATE\s+\S+\s+SET|DELETE\s+FROM)\b", re.IGNORECASE)
 
 

@@ -180,6 +180,7 @@ def test_begin_and_end_are_links_of_the_site_s_chain(root: User) -> None:
         "UPDATE conversations_user SET id = 1",
         "DELETE FROM conversations_user",
         "WITH a AS (DELETE FROM conversations_user RETURNING id) SELECT * FROM a",
+        "(DELETE FROM conversations_user RETURNING id)",
         "DROP TABLE conversations_user",
         "-- SELECT\nDELETE FROM conversations_user",
     ],
@@ -189,3 +190,8 @@ def test_no_statement_writes_while_somebody_looks(sql: str) -> None:
         cursor.execute("SELECT 1")
         with pytest.raises(WriteRefused):
             cursor.execute(sql)
+
+
+def test_a_union_in_brackets_reads() -> None:
+    asked = "(SELECT 1) UNION (SELECT 2)"
+    assert refuse_writes(lambda sql, *_: sql, asked, (), many=False, context={}) == asked
