@@ -10,7 +10,7 @@ from django.test import AsyncClient
 from agentweb.bench.turn_probe import TurnProbe, watch_turns
 from agentweb.emulator import server
 from conversations import db
-from conversations.live import turn_stream
+from conversations.live import turn_stream, watch
 from conversations.models import Conversation, ToolCall, Turn
 from conversations.runtime import dispatch
 from tests.support import people_and_turns, stored_turns
@@ -35,6 +35,8 @@ async def count_later_turn(monkeypatch: pytest.MonkeyPatch, settings: Any, text:
     monkeypatch.setattr(turn_stream, "DRAFT_SECONDS", 60.0)
     # On a busy machine the beginning of a turn may be shown before its first call.
     monkeypatch.setattr(turn_stream, "HELD_SECONDS", 60.0)
+    # Open pages are looked at in between.
+    monkeypatch.setattr(watch, "SECONDS", 600.0)
     user = await db.run_db(people_and_turns.person)
     chat = await db.run_db(Conversation.objects.create, owner=user, model=stored_turns.MODEL)
     client = AsyncClient()
