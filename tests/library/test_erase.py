@@ -26,6 +26,7 @@ from conversations.library.conversations import (
 from conversations.library.erase import erase_conversation, erase_due_conversations
 from conversations.library.search import search_messages
 from conversations.log import texts
+from conversations.log.chain import append_row
 from conversations.log.leases import Lease
 from conversations.log.triggers import find_missing_guards
 from conversations.models import (
@@ -252,7 +253,7 @@ def test_an_erasing_that_fails_erases_nothing(monkeypatch: pytest.MonkeyPatch) -
     def broken(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Erasure, "save", broken)
+    monkeypatch.setattr("conversations.library.erase.append_row", broken)
     with pytest.raises(ZeroDivisionError):
         erase_conversation(conversation_id=played.conversation.pk, now=after(31))
     assert people_and_turns.everything() == before
@@ -265,18 +266,17 @@ def test_one_that_cannot_be_erased_keeps_no_other(monkeypatch: pytest.MonkeyPatc
     first, second = stored_turns.played(), stored_turns.played("bob")
     deleted(first)
     deleted(second)
-    save = Erasure.save
 
-    def broken(row: Erasure, *args: Any, **values: Any) -> None:
+    def broken(row: Erasure, end: Any) -> None:
         if row.owner_id == first.user.pk:
             raise ZeroDivisionError
-        save(row, *args, **values)
+        append_row(row, end)
 
-    monkeypatch.setattr(Erasure, "save", broken)
+    monkeypatch.setattr("conversations.library.erase.append_row", broken)
     assert erase_due_conversations(now=after(31)) == 1
     assert Conversation.objects.get() == first.conversation
     assert find_missing_guards() == []
-    monkeypatch.setattr(Erasure, "save", save)
+    monkeypatch.setattr("conversations.library.erase.append_row", append_row)
     assert erase_due_conversations(now=after(31)) == 1
 
 
