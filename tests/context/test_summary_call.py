@@ -149,6 +149,15 @@ def test_an_open_call_of_the_apis_own_tools_is_not_run_for_a_summary() -> None:
         assert (shell.wanted[0].continued is not None) == is_continued
 
 
+def test_an_open_call_at_the_end_of_the_last_request_leaves_it_its_own_prompt() -> None:
+    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    wanted = SummaryWanted("s", "t", 1_000, behind=2)
+    for open_call, is_continued in ((), True), ((search,), False):
+        view = grown(chat(), answer(*open_call, use("last")), results(result("last")))
+        offer = SummaryOffer(SONNET, None, LastRequest(view.length, view.tokens))
+        assert (offer.continue_view(view, wanted, 500_000) is not None) == is_continued
+
+
 def test_a_summary_of_what_was_never_sent_has_a_prompt_of_its_own() -> None:
     view = chat()
     offer = SummaryOffer(SONNET, None, LastRequest(view.length - 2, view.tokens))

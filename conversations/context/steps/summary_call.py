@@ -33,10 +33,6 @@ class LastRequest:
     read: int
     missed: int = 0
 
-    @property
-    def tokens(self) -> int:
-        return self.read + self.missed
-
     def price_summary(self, rates: Rates) -> int:
         """Return what a summary costs that goes on from it, in micro-dollars."""
         written = self.missed + INSTRUCTION
