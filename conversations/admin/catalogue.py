@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
+from django.db import models
 from django.db.models import Q
+from django.forms.fields import InvalidJSONInput
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
@@ -25,6 +27,24 @@ if TYPE_CHECKING:
     ApiModelForm = forms.ModelForm[ApiModel]
 else:
     ModelForm = ApiModelForm = forms.ModelForm
+
+
+class ThresholdsField(forms.JSONField):
+    """JSON whose numbers and depth Python may refuse to read: an error of the field, too."""
+
+    def to_python(self, value: Any) -> Any:
+        try:
+            return super().to_python(value)
+        except (ValueError, RecursionError) as error:
+            raise ValidationError(
+                self.error_messages["invalid"], code="invalid", params={"value": str(value)[:100]}
+            ) from error
+
+    def bound_data(self, data: Any, initial: Any) -> Any:
+        try:
+            return super().bound_data(data, initial)
+        except (ValueError, RecursionError):
+            return InvalidJSONInput(data)
 
 
 class ModelThresholdsForm(ApiModelForm):
@@ -48,6 +68,7 @@ class ApiModelAdmin(ShownLookups):
     filter_horizontal = ("groups",)
     show_full_result_count = False
     form = ModelThresholdsForm
+    formfield_overrides = {models.JSONField: {"form_class": ThresholdsField}}
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

@@ -85,7 +85,7 @@ def test_verify_prints_one_json_object() -> None:
     assert code == 0
     assert json.loads(out) == {
         "conversations": 1, "verified": 3, "mismatches": 0, "broken_chains": 0, "problems": 0,
-        "found": [],
+        "unnamed": 0, "found": [],
     }  # fmt: skip
     spoil()
     code, out, _ = run("verify", "--json")
