@@ -25,6 +25,7 @@ from conversations.agent.ports import (
     Ports,
     Purpose,
     Refused,
+    ReplyAhead,
     Sending,
     Sent,
 )
@@ -90,14 +91,18 @@ async def attempt_call(
 
 
 async def request_summary(
-    line: Line, job: Job, wanted: SummaryWanted
+    line: Line, job: Job, wanted: SummaryWanted, ahead: ReplyAhead | None = None
 ) -> tuple[SummaryReply | None, int | None]:
-    """Request a summary; returns None on any failure, and the deterministic steps run instead."""
+    """Request a summary; returns None on any failure, and the deterministic steps run instead.
+
+    It fails, too, if the reply `ahead` could not be paid after it.
+    """
     if wanted.continued is not None:
         sending = _continue_conversation(job.envelope, wanted, wanted.continued)
     else:
         envelope = job.summary_envelope(wanted.system, wanted.max_tokens)
         sending = _build_sending("summary", envelope, wanted.text)
+    sending = replace(sending, ahead=ahead)
     answer, call = await _make_hidden_call(line, sending)
     return (SummaryReply(answer.text, answer.stop_reason) if answer else None), call
 
@@ -122,12 +127,12 @@ def _continue_conversation(envelope: Envelope, wanted: SummaryWanted, view: View
 
 
 async def request_compaction(
-    ports: Ports, envelope: Envelope, wanted: CompactionWanted
+    ports: Ports, envelope: Envelope, wanted: CompactionWanted, ahead: ReplyAhead
 ) -> tuple[CompactionReply | None, int | None]:
     """Request a compaction; returns None on any failure, like `request_summary`."""
     compacting, messages = api_clearing.build_compaction_envelope(envelope), wanted.view.body
     answer, call = await _make_hidden_call(
-        ports, Sending("summary", compacting, messages, wanted.tokens, None, 1)
+        ports, Sending("summary", compacting, messages, wanted.tokens, None, 1, ahead=ahead)
     )
     return (CompactionReply(answer.compaction, answer.stop_reason) if answer else None), call
 

@@ -30,6 +30,15 @@ CallStatus = Literal["complete", "stopped", "truncated", "refused", "error"]
 
 
 @dataclass(frozen=True, slots=True)
+class ReplyAhead:
+    """The reply for which a summary is requested: its model, estimated tokens, and searches."""
+
+    model: str
+    tokens: int
+    searches: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Sending:
     """A request about to be sent. `messages` is the wire text of its messages array.
 
@@ -44,6 +53,8 @@ class Sending:
     attempt: int
     #: The event that is published once the call is open.
     opens: Event | None = None
+    #: What must still be affordable after this call, else it is refused.
+    ahead: ReplyAhead | None = None
 
 
 @dataclass(frozen=True, slots=True)

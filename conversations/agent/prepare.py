@@ -12,7 +12,7 @@ from typing import assert_never
 from conversations.agent.answer import Answer
 from conversations.agent.call import request_compaction, request_count, request_summary
 from conversations.agent.job import Job, LoadedConversation
-from conversations.agent.ports import Ports, logger
+from conversations.agent.ports import Ports, ReplyAhead, logger
 from conversations.context import pipeline
 from conversations.context.pipeline import (
     CompactionWanted,
@@ -24,7 +24,7 @@ from conversations.context.pipeline import (
     Situation,
     SummaryWanted,
 )
-from conversations.context.policy.gauge import Report, anchor_report
+from conversations.context.policy.gauge import Report, anchor_report, measure_context
 from conversations.context.steps import api_clearing
 from conversations.context.steps.kinds import ASKS_MODEL
 from conversations.context.view.edits import Transformation
@@ -70,10 +70,14 @@ class RequestPreparation:
     async def _answer(self, request: EngineRequest) -> Reply:
         match request:
             case SummaryWanted():
-                text, self.call = await request_summary(self.ports, self.job, request)
+                text, self.call = await request_summary(
+                    self.ports, self.job, request, self._ahead()
+                )
                 return text
             case CompactionWanted():
-                block, self.call = await request_compaction(self.ports, self.job.envelope, request)
+                block, self.call = await request_compaction(
+                    self.ports, self.job.envelope, request, self._ahead()
+                )
                 return block
             case CountWanted():
                 return await request_count(self.ports, self.job, request.view)
@@ -81,6 +85,12 @@ class RequestPreparation:
                 return await self._record(request)
             case _:
                 assert_never(request)
+
+    def _ahead(self) -> ReplyAhead:
+        """Return the reply as it would be sent without the summary, which makes it no larger."""
+        job, state = self.job, self.state
+        gauge = measure_context(state.view, job.envelope.overhead, state.report, job.window)
+        return ReplyAhead(job.model, gauge.tokens, job.envelope.searches)
 
     async def _record(self, change: Transformation) -> Reply:
         asks_model = change.kind in ASKS_MODEL

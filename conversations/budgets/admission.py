@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from django.db.models import Sum
 from django.utils import timezone
 
-from conversations.agent.ports import Refused, Sending
+from conversations.agent.ports import Refused, ReplyAhead, Sending
 from conversations.agent.prices import LEAST_OUTPUT, PriceMissing
 from conversations.budgets.caps import resolve_turn_caps
 from conversations.budgets.holds import find_room
-from conversations.budgets.judgement import TurnRoom, judge_call, size_call
+from conversations.budgets.judgement import TurnRoom, find_later_amount, judge_call, size_call
 from conversations.budgets.prices import load_price_list
 from conversations.budgets.status import list_statuses
 from conversations.budgets.units import MONEY, UNITS, CallSize
@@ -51,7 +51,12 @@ def admit_call(*, lease: Lease, sending: Sending) -> Admission:
     turn = _read_turn_room(lease)
     _demand_price(replace(size, output_tokens=LEAST_OUTPUT))
     slots = lock_slots(lease.user_id)
-    size = _fit_call(size, slots, turn)
+    ahead = None if sending.ahead is None else _size_reply(sending.ahead)
+    size = fit_call(size, slots, turn, ahead)
+    if ahead is not None:
+        # The reply comes first: what is left must pay for it after this call.
+        statuses = (slot.status for slot in slots if not _is_of_turns(slot))
+        judge_call(size, statuses, turn, ahead=ahead).demand()
     envelope = envelope.with_lifetime(size.lifetime)
     # `hold_amounts` judges by the budgets, once it is known which of them count the turn already.
     judge_call(size, (), turn).demand()
@@ -74,6 +79,18 @@ def demand_next_call(*, lease: Lease, call_id: int) -> None:
     judge_call(size, statuses, _read_turn_room(lease), counted).demand()
 
 
+def _size_reply(ahead: ReplyAhead) -> CallSize:
+    """Return the size of the least reply, as pages judge it; raises Refused without a price."""
+    prices = load_price_list(ahead.model, timezone.now())
+    size = size_call(prices, ahead.tokens, ahead.searches)
+    _demand_price(size)
+    return size
+
+
+def _is_of_turns(slot: Slot) -> bool:
+    return UNITS[slot.budget.rule.unit].is_once_per_turn
+
+
 def build_inactive_refusal() -> Refused:
     return Refused("inactive", "This account is not active any more.")
 
@@ -94,20 +111,31 @@ def _read_turn_room(lease: Lease) -> TurnRoom:
     return TurnRoom(limit, results.aggregate(sum=Sum("cost_micros"))["sum"] or 0)
 
 
-def _fit_call(size: CallSize, slots: tuple[Slot, ...], turn: TurnRoom) -> CallSize:
-    """Fit the answer; before a call is refused, a one-hour cache is replaced by a short one."""
-    fitted = _fit_answer(size, slots, turn)
+def fit_call(
+    size: CallSize, slots: tuple[Slot, ...], turn: TurnRoom, ahead: CallSize | None = None
+) -> CallSize:
+    """Fit the answer; before a call is refused, a one-hour cache is replaced by a short one.
+
+    What the reply `ahead` needs is left for it.
+    """
+    fitted = _fit_answer(size, slots, turn, ahead)
     if size.lifetime == "1h" and fitted.output_tokens == LEAST_OUTPUT:
-        return _fit_answer(replace(size, lifetime="5m"), slots, turn)
+        return _fit_answer(replace(size, lifetime="5m"), slots, turn, ahead)
     return fitted
 
 
-def _fit_answer(size: CallSize, slots: tuple[Slot, ...], turn: TurnRoom) -> CallSize:
+def _fit_answer(
+    size: CallSize, slots: tuple[Slot, ...], turn: TurnRoom, ahead: CallSize | None
+) -> CallSize:
     """Shorten the answer to the room in every budget, but not below LEAST_OUTPUT."""
     rooms = {name: find_room(slots, name) for name in UNITS}
     if turn.limit:
         left, room = turn.limit - turn.spent, rooms[MONEY.name]
         rooms[MONEY.name] = left if room is None else min(left, room)
-    fits = [UNITS[name].fit_output(size, room) for name, room in rooms.items() if room is not None]
+    fits = [
+        UNITS[name].fit_output(size, room - find_later_amount(ahead, name))
+        for name, room in rooms.items()
+        if room is not None
+    ]
     most = max(LEAST_OUTPUT, min(fits, default=size.output_tokens))
     return replace(size, output_tokens=min(size.output_tokens, most))

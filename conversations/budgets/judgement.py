@@ -88,11 +88,26 @@ def judge_call(
     statuses: Iterable[BudgetStatus],
     turn: TurnRoom | None = None,
     counted: Collection[int] = (),
+    ahead: CallSize | None = None,
 ) -> Verdict:
-    """Judge whether budgets and the turn's cap allow a call of this size; raises PriceMissing."""
-    amounts = ((status, find_amount(size, status.rule, counted)) for status in statuses)
+    """Judge whether budgets and the turn's cap allow a call of this size, and after it a reply of
+    the size `ahead`, of the same turn; raises PriceMissing.
+    """
+    amounts = (
+        (
+            status,
+            find_amount(size, status.rule, counted) + find_later_amount(ahead, status.rule.unit),
+        )
+        for status in statuses
+    )
     refused_by = tuple((status, amount) for status, amount in amounts if amount > status.left)
     if turn is None or not turn.limit:
         return Verdict(refused_by, None, 0)
-    is_over = turn.spent + size.cost > turn.limit
-    return Verdict(refused_by, turn if is_over else None, size.cost)
+    cost = size.cost + (ahead.cost if ahead else 0)
+    return Verdict(refused_by, turn if turn.spent + cost > turn.limit else None, cost)
+
+
+def find_later_amount(ahead: CallSize | None, name: str) -> int:
+    """Return what the reply ahead needs of budgets of a unit; its turn is counted once."""
+    unit = UNITS[name]
+    return 0 if ahead is None or unit.is_once_per_turn else unit.worst(ahead)

@@ -1,0 +1,136 @@
+"""A turn's money is planned as one: pages and admission agree, and the reply comes first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from random import Random
+
+import pytest
+
+from conversations.agent.ports import Refused, ReplyAhead, Sending
+from conversations.agent.prices import LEAST_OUTPUT, PriceList
+from conversations.budgets.admission import fit_call
+from conversations.budgets.effective import BudgetStatus, Rule
+from conversations.budgets.judgement import TurnRoom, judge_call, size_call
+from conversations.budgets.status import EffectiveBudget
+from conversations.budgets.units import MONEY, TOKENS, UNITS, CallSize
+from conversations.budgets.windows import Slot
+from conversations.context.view import wire
+from conversations.models import BudgetWindow
+from conversations.turns import calls
+from tests.support import people_and_turns, stored_turns
+from tests.support.budget_rows import padded, worst
+
+TURNS = 1_000
+NOW = datetime(2026, 11, 25, tzinfo=UTC)
+RATES = {"input": 2_000_000, "output": 10_000_000, "cache_write_5m": 2_500_000,
+         "cache_write_1h": 4_000_000, "cache_read": 200_000}  # fmt: skip
+PRICES = PriceList("m", ((0, RATES), (20_000, {kind: 2 * rate for kind, rate in RATES.items()})))
+
+
+@dataclass
+class GeneratedTurn:
+    """A turn whose budgets and cap leave about as much as it needs."""
+
+    dice: Random
+
+    def __post_init__(self) -> None:
+        dice = self.dice
+        self.tokens = dice.randrange(500, 40_000)
+        self.reply = size_call(PRICES, self.tokens)
+        self.summary = size_call(PRICES, dice.randrange(500, 40_000), output=4_000)
+        needed = self.reply.cost + dice.choice((0, self.summary.cost))
+        self.turn = TurnRoom(self._near(needed) if dice.random() < 0.5 else 0)
+        self.left = {MONEY.name: self._near(needed)}
+        if dice.random() < 0.5:
+            both = dice.choice((0, self.summary.input_tokens + self.summary.output_tokens))
+            self.left[TOKENS.name] = self._near(self.reply.input_tokens + LEAST_OUTPUT + both)
+
+    def _near(self, amount: int) -> int:
+        return amount * self.dice.randrange(70, 140) // 100
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        found = []
+        for key, (unit, left) in enumerate(self.left.items()):
+            rule = Rule(key, "user", "per_member", unit, "month", "UTC", left)
+            status = BudgetStatus(rule, NOW, None, max(left, 0), max(-left, 0), 0)
+            budget = EffectiveBudget(rule, 1, NOW, None, left)
+            found.append(Slot(budget, BudgetWindow(), status))
+        return tuple(found)
+
+    def is_shown(self) -> bool:
+        """Judge as a page does before a message is written."""
+        statuses = [slot.status for slot in self.slots]
+        return judge_call(self.reply, statuses, self.turn).is_allowed
+
+    def admit(self, size: CallSize, ahead: CallSize | None = None) -> CallSize | None:
+        """Admit a call as admission does; None if it is refused."""
+        fitted = fit_call(size, self.slots, self.turn, ahead)
+        statuses = [slot.status for slot in self.slots]
+        return fitted if judge_call(fitted, statuses, self.turn, ahead=ahead).is_allowed else None
+
+    def spend(self, size: CallSize) -> None:
+        """Settle a call with a part of what was held, or all of it."""
+        share = self.dice.choice((40, 100))
+        for unit in self.left:
+            self.left[unit] -= UNITS[unit].worst(size) * share // 100
+        self.turn = replace(self.turn, spent=self.turn.spent + size.cost * share // 100)
+
+
+def test_no_turn_pays_for_a_summary_and_then_cannot_afford_its_reply() -> None:
+    dice = Random(20_261_125)
+    seen: Counter[tuple[bool, bool]] = Counter()
+    for number in range(TURNS):
+        one = GeneratedTurn(dice)
+        shown = one.is_shown()
+        full = replace(one.reply, output_tokens=32_000, lifetime=dice.choice(("5m", "1h")))
+        # What a page takes is admitted, what it does not take is not.
+        assert (one.admit(full) is not None) == shown, number
+        summary = one.admit(one.summary, one.reply)
+        seen[shown, summary is not None] += 1
+        if summary is not None:
+            one.spend(summary)
+            assert one.admit(full) is not None, number
+    assert seen[False, True] == 0
+    assert min(seen[True, True], seen[True, False], seen[False, False]) > TURNS // 20
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("more", "is_admitted"), [(0, True), (-1, False)])
+@pytest.mark.parametrize("unit", ["money", "tokens"])
+def test_a_summary_is_admitted_only_if_its_reply_is_affordable_after_it(
+    unit: str, more: int, is_admitted: bool
+) -> None:
+    user = people_and_turns.person()
+    lease = people_and_turns.started_turn(user)
+    messages = wire.encode([{"role": "user", "content": [{"type": "text", "text": "x"}]}])
+    ahead = ReplyAhead(stored_turns.MODEL, people_and_turns.sending(lease).estimated_tokens)
+    summary = Sending(
+        "summary", stored_turns.ENVELOPE, messages, ahead.tokens, None, 1, ahead=ahead
+    )
+    needed = {
+        "money": 2 * worst(lease, LEAST_OUTPUT), "tokens": 2 * (padded(lease) + LEAST_OUTPUT)
+    }  # fmt: skip
+    people_and_turns.limited(user, needed[unit] + more, unit=unit)
+    # A turn that counts already, in a budget that is used up by it, counts no more.
+    people_and_turns.limited(user, 1, unit="turns")
+    if not is_admitted:
+        with pytest.raises(Refused):
+            calls.open_call(lease=lease, sending=summary)
+        return
+    sent = calls.open_call(lease=lease, sending=summary)
+    assert sent.is_limited
+    stored_turns.close(lease, sent.call, people_and_turns.complete())
+    people_and_turns.opened(lease)
+
+
+@pytest.mark.django_db
+def test_a_summary_is_refused_where_the_models_reply_has_no_price() -> None:
+    lease = people_and_turns.started_turn()
+    ahead = ReplyAhead("claude-unknown", 100)
+    sending = replace(people_and_turns.sending(lease), ahead=ahead)
+    with pytest.raises(Refused, match="no price"):
+        calls.open_call(lease=lease, sending=sending)
