@@ -1,6 +1,7 @@
 """What people read of a tool: its label and a sentence; the model reads the tool's own words.
 
-A tool of a server has no words here: it is shown by its name and the words that were approved.
+A tool of a server has no words here: it is shown by its own name, written as words, beside that
+of its server.
 """
 
 from __future__ import annotations
@@ -46,9 +47,36 @@ TOOL_WORDS: dict[str, tuple[Promise, Promise]] = {
 }
 
 
+#: Tools that the API runs; they are in no list of tools.
+_SERVED: dict[str, Promise] = {
+    "bash_code_execution": _("Run code"),
+    "code_execution": _("Run code"),
+    "text_editor_code_execution": _("Run code"),
+    "web_fetch": _("Read a web page"),
+    "web_search": _("Search the web"),
+}
+
+
 def name_tool(name: str) -> str | Promise:
-    """Return the label of a tool, or its name where it has none."""
-    return TOOL_WORDS[name][0] if name in TOOL_WORDS else name
+    """Return the label of a tool, or its name written as words and the server that has it."""
+    if name in TOOL_WORDS:
+        return TOOL_WORDS[name][0]
+    if name in _SERVED:
+        return _SERVED[name]
+    match name.split("__", 2):
+        case ["mcp", server, tool] if server and tool:
+            return f"{_write_as_words(tool)} ({server})"
+    return _write_as_words(name)
+
+
+def has_words(name: str) -> bool:
+    """Return whether the label of a tool is ours, not made of its name."""
+    return name in TOOL_WORDS or name in _SERVED
+
+
+def _write_as_words(name: str) -> str:
+    words = " ".join(name.replace("_", " ").replace("-", " ").split()) or name
+    return words[:1].upper() + words[1:]
 
 
 def describe_tool(name: str, description: str) -> str | Promise:

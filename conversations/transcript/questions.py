@@ -15,6 +15,7 @@ from conversations.context.view import wire
 from conversations.models import Approval, Turn
 from conversations.rendering.visible import reveal_hidden
 from conversations.toolbox.sources import describe_origin
+from conversations.toolbox.tool_words import name_tool
 
 #: Sources that one sentence names.
 MOST_SOURCES = 4
@@ -49,6 +50,10 @@ class Question:
     words: tuple[LeavingWord, ...]
     arguments: tuple[tuple[str, tuple[tuple[str, bool], ...]], ...]
     expires_at: datetime
+
+    @property
+    def tool_label(self) -> str:
+        return str(name_tool(self.tool))
 
 
 def list_open_questions(turns: Iterable[Turn]) -> dict[int, tuple[Question, ...]]:

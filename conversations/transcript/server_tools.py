@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 
 from conversations.context.view.blocks import SERVER_CALLS, is_server_result
 from conversations.rendering.links import is_allowed, read_host
+from conversations.toolbox.call_words import find_subject
 from conversations.transcript.shapes import Source, ToolCard
 from conversations.transcript.tool_cards import SHOWN, shorten_input
 
@@ -72,6 +73,7 @@ def _build_card(use: dict[str, Any], result: dict[str, Any] | None, missing: str
         is_error=is_error,
         milliseconds=None,
         is_served=True,
+        subject=find_subject(str(use.get("name", "")), tool_input or {}),
     )
 
 

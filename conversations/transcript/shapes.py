@@ -8,6 +8,7 @@ from datetime import datetime
 from conversations.files.attachment_display import Attached
 from conversations.log.tree import VersionPosition
 from conversations.reductions.shapes import PinState
+from conversations.toolbox.call_words import CallWords, is_counted, phrase_call, phrase_calls
 from conversations.transcript.next_message import NextMessage
 from conversations.transcript.questions import Question
 
@@ -41,6 +42,18 @@ class ToolCard:
     is_served: bool = False
     #: The workspace file that the call read or wrote.
     file: str = ""
+    #: What the sentence about the call names, such as a file or a site.
+    subject: str = ""
+
+    @property
+    def words(self) -> CallWords:
+        return phrase_call(self.name, self.subject, "error" if self.is_error else self.state)
+
+    @property
+    def aside(self) -> str:
+        """The main input beside the sentence, unless that names it or it is only a number."""
+        is_named = bool(self.subject) and self.brief.startswith(self.subject.removesuffix("…"))
+        return "" if is_named or self.brief.isdigit() else self.brief
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +125,27 @@ class Round:
     sources: tuple[Source, ...] = ()
     #: From this round on another model answers.
     fallback: Fallback | None = None
+
+    @property
+    def tool_words(self) -> CallWords:
+        """Return one sentence about all tool calls of the round."""
+        is_running = any(card.state in ("planned", "started") for card in self.tools)
+        subjects = [card.subject for card in self.tools]
+        return phrase_calls(self._tool_names, subjects, is_running=is_running)
+
+    @property
+    def each_words(self) -> list[CallWords]:
+        """Return the sentences of the calls, each one once."""
+        return list(dict.fromkeys(card.words for card in self.tools))
+
+    @property
+    def is_counted(self) -> bool:
+        """Return whether that sentence says what the calls do."""
+        return is_counted(self._tool_names)
+
+    @property
+    def _tool_names(self) -> list[str]:
+        return [card.name for card in self.tools]
 
 
 @dataclass(frozen=True, slots=True)

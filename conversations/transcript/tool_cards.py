@@ -10,6 +10,7 @@ from conversations.context.steps.pinned import Pin
 from conversations.context.view import wire
 from conversations.context.view.blocks import list_result_images, read_result_text
 from conversations.models import ToolCall
+from conversations.toolbox.call_words import find_subject
 from conversations.transcript.shapes import Round, ToolCard, Turn
 
 SHOWN = 4_000
@@ -43,6 +44,7 @@ def build_tool_card(
         is_pinned=use["id"] in held,
         running_since=call.started_at if call is not None and call.state == "started" else None,
         file=_find_file(use["name"], call),
+        subject=find_subject(use["name"], use["input"]),
     )
 
 

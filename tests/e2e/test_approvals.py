@@ -111,7 +111,7 @@ async def test_what_is_allowed_for_the_chat_is_not_asked_again_there(
 ) -> None:
     await set_up(page, served)
     await start_chat(page, served, "Set fire to it")
-    await card(page).get_by_role("button", name="Allow every fire in this chat").click()
+    await card(page).get_by_role("button", name="Allow “Fire” every time in this chat").click()
     await ended(page, 1)
     await send(page, "And fire again")
     await expect(await ended(page, 2)).to_contain_text("It says: fire has run")

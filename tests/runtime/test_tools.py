@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
@@ -198,7 +199,7 @@ async def test_the_readme_s_tool_appears_in_the_chat_with_its_card(
         return html
 
     html = await run_db(page)
-    assert '<code class="name">roll_dice</code>' in html
+    assert "Used Roll dice" in " ".join(re.sub(r"<[^>]+>", "", html).split())
     assert f'<pre tabindex="0">{result["content"]}</pre>' in html
 
 
@@ -221,7 +222,7 @@ async def test_a_tool_that_was_switched_off_is_not_offered_and_its_calls_stay_re
         html: str = client.get(f"/c/{talk.public_id}/").content.decode()
         return html
 
-    assert '<code class="name">list_files</code>' in await run_db(page)
+    assert "Listed the files of the workspace" in await run_db(page)
 
 
 async def test_a_tool_says_how_far_it_is_live_bounded_and_nowhere_stored(

@@ -1,0 +1,92 @@
+"""Sentences about tool calls: what is done, in the present and in the past, never a raw name."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.utils import translation
+
+from conversations.toolbox import call_words
+from conversations.toolbox.call_words import CallWords, find_subject, phrase_call, phrase_calls
+from conversations.toolbox.tool_words import TOOL_WORDS, name_tool
+
+#: An address, a folder, a query, receivers: something that each tool's sentence can name.
+GIVEN: dict[str, Any] = {
+    "path": "notes/plan.md", "url": "https://www.example.org/a?b=1", "query": "budget",
+    "text": "budget", "to": ["ann@example.org", "bob@example.org"],
+}  # fmt: skip
+
+
+def say(name: str, given: dict[str, Any], state: str) -> str:
+    return join(phrase_call(name, find_subject(name, given), state))
+
+
+def join(words: CallWords) -> str:
+    return words.before + words.what + words.after
+
+
+@pytest.mark.parametrize("name", [*TOOL_WORDS, "web_search", "web_fetch"])
+@pytest.mark.parametrize("given", [GIVEN, {}], ids=["named", "alone"])
+def test_each_tool_has_a_sentence_for_its_running_and_for_its_end(
+    name: str, given: dict[str, Any]
+) -> None:
+    now, done, failed = (say(name, given, state) for state in ("started", "ok", "error"))
+    assert given == {} or len({now, done, failed}) == 3
+    assert not any(re.search(r"\w_\w|%\(", line) for line in (now, done, failed))
+    assert failed.startswith(str(name_tool(name)))
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "state", "line"),
+    [
+        ("fetch_url", GIVEN, "planned", "Reading a page of example.org"),
+        ("fetch_url", {"url": "javascript:1"}, "ok", "Read a web page"),
+        ("read_file", GIVEN, "ok", "Read notes/plan.md"),
+        ("read_file", GIVEN, "denied", "Read a file · notes/plan.md"),
+        ("search_files", GIVEN, "started", "Searching the workspace for “budget”"),
+        ("send_mail", GIVEN, "ok", "Sent an e-mail to ann@example.org, bob@example.org"),
+        ("list_files", {"path": ""}, "ok", "Listed the files of the workspace"),
+        ("recall", {"query": 7}, "ok", "Read an earlier result again"),
+        ("roll_dice", {"sides": 2}, "ok", "Used Roll dice"),
+        ("mcp__tracker__create-issue", {}, "started", "Using Create issue (tracker)"),
+        ("mcp__", {}, "ok", "Used Mcp"),
+    ],
+)
+def test_a_sentence_names_what_the_call_is_about(
+    name: str, given: dict[str, Any], state: str, line: str
+) -> None:
+    assert say(name, given, state) == line
+
+
+def test_what_a_call_names_is_one_short_line_and_never_a_place_for_values() -> None:
+    found = find_subject("read_file", {"path": "a\n%(what)s " + "b" * 999})
+    assert len(found) == call_words.LONGEST
+    assert join(phrase_call("read_file", found, "ok")) == f"Read {found}"
+
+
+@pytest.mark.parametrize(
+    ("names", "subjects", "is_running", "line"),
+    [
+        (["fetch_url"] * 3, ["example.org"] * 3, True, "Reading 3 pages of example.org"),
+        (["fetch_url"] * 3, ["example.org"] * 3, False, "Read 3 pages of example.org"),
+        (["fetch_url"] * 2, ["example.org", "example.net"], False, "Read 2 pages"),
+        (["web_search"] * 2, ["tea", "tea"], False, "Made 2 searches of the web"),
+        (["read_file", "fetch_url"], ["a", "b"], True, "Using 2 tools"),
+        (["current_time"] * 2, ["", ""], False, "Used 2 tools"),
+    ],
+)
+def test_several_calls_have_one_sentence(
+    names: list[str], subjects: list[str], is_running: bool, line: str
+) -> None:
+    assert join(phrase_calls(names, subjects, is_running=is_running)) == line
+    assert call_words.is_counted(names) is (" tools" not in line)
+
+
+def test_the_sentence_is_in_the_language_of_the_reader() -> None:
+    with translation.override("de"):
+        assert say("read_file", GIVEN, "ok") == "notes/plan.md gelesen"
+        assert join(phrase_calls(["read_file"] * 2, ["a", "b"], is_running=True)) == (
+            "Liest 2 Dateien"
+        )
