@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -35,6 +36,9 @@ FROM conversations_apiresult r JOIN conversations_apicall c ON c.id = r.call_id
   JOIN conversations_message m ON m.id = r.answer_id
 WHERE c.conversation_id = %s AND c.purpose = 'reply' AND c.turn_id {path}
 ORDER BY r.call_id DESC LIMIT %s"""
+
+#: Usage, as it was stored, that may say that an hour was paid for.
+_HOUR_PAID = re.compile(r'"ephemeral_1h_input_tokens"(?!:0[,}])')
 
 
 class Reply(NamedTuple):
@@ -128,8 +132,12 @@ def _read_last_replies(conversation: Conversation, path: LoadedPath) -> list[Rep
 
 def _read_cached(replies: list[Reply], model: str) -> CachedPrefix:
     """Return what the API keeps of the last reply's request, by the last replies of this model."""
+    own = [reply for reply in replies if reply.model == model]
+    if not any(_HOUR_PAID.search(reply.usage) for reply in own):
+        # Every call replaced what the one before it had left.
+        return CachedPrefix()
     cached, before = CachedPrefix(), None
-    for one in reversed([reply for reply in replies if reply.model == model]):
+    for one in reversed(own):
         usage = read_usage(wire.decode(one.usage))
         # Every call writes something to the cache, so its figures show the lifetime.
         lifetime: Lifetime = "1h" if usage.cache_write_1h else "5m"

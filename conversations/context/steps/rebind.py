@@ -34,5 +34,5 @@ def drop_unbound_thinking(view: View, situation: Situation) -> Transformation | 
 
 
 def _read(found: list[int], message: Message) -> None:
-    if message.has_thinking and not found:
+    if not found and message.has_thinking:
         found.append(message.seq)
