@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.contrib.admin.widgets import AutocompleteSelect
 from django.contrib.auth.models import Group
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
@@ -49,6 +50,14 @@ class ShownLookups(ModelAdmin):
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
         return lookup in {*self.linked_lookups, *_list_lookups(self)}
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: Any = None
+    ) -> HttpResponse:
+        """Show who read and changed a row, and why, to those who may see the log of that."""
+        if not request.user.has_perm("admin.view_logentry"):
+            raise PermissionDenied
+        return super().history_view(request, object_id, extra_context)
 
 
 def _list_lookups(shown: ModelAdmin) -> Iterator[str]:

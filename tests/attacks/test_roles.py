@@ -88,7 +88,9 @@ def list_needs(view: View) -> tuple[str, ...]:
     found = TABLE.match(view.route)
     assert found, f"say in SPECIAL what {view} needs"
     verb = view.name.rpartition("_")[2]
-    return (f"{VERBS.get(verb, verb)}_{found[2]}",)
+    # A row's own page of its readings and changes is part of the log of them.
+    of_the_log = ("view_logentry",) if verb == "history" else ()
+    return (f"{VERBS.get(verb, verb)}_{found[2]}", *of_the_log)
 
 
 def is_allowed(user: User, view: View) -> bool:
