@@ -68,6 +68,10 @@ class Channel(_HTTPChannel):  # type: ignore[misc]
             self._networkProducer.pauseProducing()
 
     def allHeadersReceived(self) -> None:  # noqa: N802
+        if not self.requests[-1].requestHeaders.hasHeader(b"host"):
+            # Django would take the address it listens on for the name that was asked for.
+            self.refuse(HTTPStatus.BAD_REQUEST)
+            return
         if self.length is None or self.length > SMALL:
             most = self.requests[-1].most = find_body_limit(self._path)
             if self.length is not None and self.length > most:

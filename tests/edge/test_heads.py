@@ -54,6 +54,18 @@ async def test_a_request_line_that_is_too_long_or_none_is_refused(site: Site, li
     assert status(await site.ask(line)) in {400, 431}
 
 
+@pytest.mark.parametrize(
+    "head",
+    [b"HTTP/1.1", b"HTTP/1.0", b"HTTP/1.1\r\nHost: ", b"HTTP/1.1\r\nContent-Length: 3",
+     b"HTTP/1.1\r\nUpgrade: websocket"],
+    ids=range(5),
+)  # fmt: skip
+async def test_a_request_without_a_host_is_refused(site: Site, head: bytes) -> None:
+    """Not answered by the address that the server listens on, which may be one of its names."""
+    asked = b"GET /accounts/login/ %b\r\nConnection: close\r\n\r\n" % head
+    assert status(await site.ask(asked)) == 400
+
+
 async def test_what_we_refuse_has_the_headers_of_every_answer_and_repeats_nothing(
     site: Site,
 ) -> None:
