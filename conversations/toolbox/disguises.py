@@ -1,4 +1,4 @@
-"""Texts in other characters: look-alikes, letters with marks, Braille, Morse, spelled, unseen.
+"""Texts in other characters: look-alikes, leet, Braille, Morse, spelled, unseen, packed.
 
 The forms are those of published tools that hide what a model is told or tells. Pure.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import cache, partial
 
 #: What Unicode's table of confusables (15.1) has for letters and digits, without what NFKC folds.
 _CONFUSED = {
@@ -129,6 +130,12 @@ _SPELLED = {name: name[0] for name in _NAMES} | {name: str(at) for at, name in e
 _SPELLING = re.compile(rf"(?:\b(?:{'|'.join(_SPELLED)}|x-ray)\b[\s,.+-]*){{5,}}", re.IGNORECASE)
 #: More unseen characters in a row than by accident.
 _UNSEEN = re.compile("[\u200b-\u200d\u2060-\u2064\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]{16,}")
+#: Bytes packed into characters: so many in a row have so many scripts (Base2048), or so many signs
+#: that are not the same (Ecoji), as no text of people has.
+_ROW, _SCRIPTS, _SIGNS = 16, 6, 12
+#: As Wikipedia's table of leet has them; a one is an `i` or an `l`.
+_LEET = tuple(str.maketrans("013457@$", f"o{letter}eastas") for letter in "il")
+_LEET_WORD = re.compile(r"[A-Za-z0-9@$]+")
 
 
 def replace_lookalikes(text: str) -> str:
@@ -142,9 +149,35 @@ def replace_lookalikes(text: str) -> str:
     return plain.translate(_LOOKALIKES | shown)
 
 
-def has_unseen(text: str) -> bool:
-    """Return whether a text has a run of characters that nobody sees, whatever they say."""
-    return _UNSEEN.search(text) is not None
+def is_unclear(text: str) -> bool:
+    """Return whether a text has characters that nobody reads, whatever they say."""
+    return _UNSEEN.search(text) is not None or (not text.isascii() and _is_packed(text))
+
+
+def _is_packed(text: str) -> bool:
+    others = [c for c in text if not c.isascii()]
+    letters = [_name_script(c) for c in others if c.isalnum()]
+    signs = [c for c in others if unicodedata.category(c) == "So"]
+    return any(
+        len({*row[at : at + _ROW]}) >= most
+        for row, most in ((letters, _SCRIPTS), (signs, _SIGNS))
+        for at in range(0, len(row) - _ROW + 1, _ROW // 4)
+    )
+
+
+@cache
+def _name_script(character: str) -> str:
+    return unicodedata.name(character, "").partition(" ")[0]
+
+
+def read_leet(text: str) -> Iterator[str]:
+    """Yield what words with digits for letters say: `pa55p0rt`."""
+    yield from {_LEET_WORD.sub(partial(_read_leet_word, table), text) for table in _LEET} - {text}
+
+
+def _read_leet_word(table: dict[int, int], match: re.Match[str]) -> str:
+    word = match[0]
+    return word if word.isalpha() or word.isdecimal() else word.translate(table)
 
 
 def read_unseen(text: str) -> Iterator[str]:

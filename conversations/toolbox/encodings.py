@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from urllib.parse import unquote
 
-from conversations.toolbox.disguises import read_signs, read_unseen, replace_lookalikes
+from conversations.toolbox.disguises import read_leet, read_signs, read_unseen, replace_lookalikes
 
 MOST_DEPTH = 3
 #: Most forms of one text, and characters of all of them.
@@ -54,9 +54,10 @@ def list_forms(text: str) -> list[tuple[str, bool]]:
             if other.strip() and other not in found:
                 found[other] = is_hidden or hides
                 waiting.append((other, is_hidden or hides, depth + 1))
-    # Words backwards, shifted by 13 letters or with the alphabet reversed, once for each form.
-    turned = [(turn(form), True) for form in [*found] for turn in (_reverse, _rotate, _mirror)]
-    return [*found.items(), *turned]
+    # Words backwards, shifted by 13 letters, with the alphabet reversed or in leet, once for each.
+    turned = [(turn(form), True) for form in found for turn in (_reverse, _rotate, _mirror)]
+    spelled = [(each, True) for form in found for each in read_leet(form)]
+    return [*found.items(), *turned, *spelled]
 
 
 def _normalise(text: str) -> str:

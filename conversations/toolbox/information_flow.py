@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from conversations.models import Conversation
-from conversations.toolbox.disguises import has_unseen
+from conversations.toolbox.disguises import is_unclear
 from conversations.toolbox.leaving_words import MOST_NAMED, Arguments, LeavingWords
 from conversations.toolbox.sources import Source, SourceText, iterate_texts, read_host
 
@@ -68,7 +68,7 @@ class InformationFlow:
         compared = self._compare({"url": url}, read_host(url))
         words = [found for source, found in compared if source.is_private or found.is_telling]
         unread = [each.source.key for each in self._all if not each.is_whole]
-        unread += ["hidden:"] if has_unseen(unquote(url)) else []
+        unread += ["hidden:"] if is_unclear(unquote(url)) else []
         return _name_words(words), tuple(dict.fromkeys(unread))
 
     def _compare(

@@ -5,7 +5,7 @@ separators between them, so that a number in other groups or a word in a host na
 Words of a watched text (typed, a page, another server) are *telling*, so that somebody is asked
 because of them alone, when they can hardly be there by chance: with a digit and six characters or
 more, five words in a row, or any longer word in a hidden form. Arguments too long to be compared in
-all forms, or with unseen characters in a row, are telling, too.
+all forms, or with characters in a row that nobody reads, are telling, too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from conversations.toolbox.disguises import has_unseen
+from conversations.toolbox.disguises import is_unclear
 from conversations.toolbox.encodings import list_forms
 
 #: Characters of arguments that are compared in all forms, words that are named, characters of a
@@ -65,7 +65,7 @@ class Arguments:
     def __init__(self, arguments: Mapping[str, Any], *, receiver: str = "") -> None:
         texts = "\n".join(_list_texts(arguments))
         self._is_too_long = len(texts) > MOST_ARGUMENTS
-        self._is_unclear = self._is_too_long or has_unseen(texts) or has_unseen(unquote(texts))
+        self._is_unclear = self._is_too_long or is_unclear(texts) or is_unclear(unquote(texts))
         self._forms = [_make_form(*each) for each in list_forms(texts[:MOST_ARGUMENTS])]
         if self._is_too_long:
             self._forms.append(_make_form(texts[MOST_ARGUMENTS:], is_hidden=False))

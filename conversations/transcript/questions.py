@@ -130,7 +130,7 @@ def describe_source(key: str) -> str:
         case "mcp":
             return _("the server %(name)s") % {"name": shown}
         case "hidden":
-            return _("characters in it that nobody sees")
+            return _("characters in it that nobody can read")
         case "imported":
             return _("results of an imported chat")
         case _:

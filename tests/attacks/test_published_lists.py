@@ -132,9 +132,13 @@ def test_words_are_found_as_published_encoders_hide_them(form: str, quoted: bool
         case "Nato":
             # This encoder leaves out digits.
             assert "passport" in name(found)
-        case "SneakyBits":
+        case "SneakyBits" | "Base2048" | "Ecoji":
             # Nobody could read these: that they are there is what tells.
             assert found.is_telling
+        case "Leet":
+            assert found.is_telling
+            assert "passport" in name(found)
+            assert "halden" in name(found)
         case _:
             assert found.is_telling
             assert "kx4711902" in name(found)
@@ -160,6 +164,9 @@ def test_words_are_found_in_look_alikes() -> None:
         "Καλημέρα κόσμε, ο καιρός σήμερα", "Сообщение о погоде в Осло", "Müller résumé Ångström",
         "\U0001f469\u200d\U0001f469\u200d\U0001f467\ufe0f family", "wait ... - - . --- ok ...",
         "Mike met Oscar and Victor in India", "HTTP/1.1 200 OK 12:30:45 UTC", "2026-11-24 12.30",
+        "Русский 中文 日本語 العربية हिन्दी ไทย 한국어 Ελληνικά",
+        "route66 b2b web3 h264 p2p 1st 4th",
+        "\U0001f389\U0001f382\U0001f388\U0001f381\u2728\U0001f389" * 4,
     ],
 )  # fmt: skip
 def test_what_is_no_disguise_tells_nothing(said: str) -> None:
