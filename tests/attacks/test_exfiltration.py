@@ -40,6 +40,7 @@ from conversations.toolbox.mail_accounts import add_mail_account
 from conversations.toolbox.mcp import servers
 from conversations.turns import forks, turns
 from tests.support import mcp_servers, people_and_turns, stored_turns
+from tests.support.one_database import with_slice
 from tests.support.running_turns import supervising, until
 from tools.framework.registry import TOOLS
 from tools.framework.tool import ToolContext, ToolResult
@@ -268,7 +269,7 @@ def check_asked(row: Turn, source: str, sites: Sites) -> None:
     assert sites.told == []
 
 
-@pytest.mark.parametrize("way", WAYS_OUT)
+@pytest.mark.parametrize("way", with_slice(WAYS_OUT))
 @pytest.mark.parametrize("source", SOURCES)
 async def test_what_would_leave_in_one_turn_is_asked_about(
     source: str, way: str, sites: Sites
@@ -279,7 +280,7 @@ async def test_what_would_leave_in_one_turn_is_asked_about(
         await run_db(check_asked, row, source, sites)
 
 
-@pytest.mark.parametrize("across", ACROSS)
+@pytest.mark.parametrize("across", with_slice(ACROSS))
 @pytest.mark.parametrize("source", SOURCES)
 async def test_what_would_leave_later_is_asked_about_or_refused(
     source: str, across: str, sites: Sites

@@ -20,6 +20,7 @@ from django.utils import timezone
 from conversations.accounts import account_mail, throttle
 from conversations.models import AccountEvent, User
 from tests.support import people_and_turns
+from tests.support.one_database import with_slice
 
 pytestmark = pytest.mark.django_db(transaction=True)
 PASSWORD, NEW = "correct horse battery", "another horse battery"
@@ -85,7 +86,7 @@ def wait_for_mails() -> list[Any]:
     return list(mail.outbox)
 
 
-@pytest.mark.parametrize("pace", PACES)
+@pytest.mark.parametrize("pace", with_slice(PACES))
 def test_of_a_thousand_guesses_at_most_a_hundred_an_hour_are_judged(
     pace: str, hashed: list[str], clock: dict[str, datetime]
 ) -> None:
