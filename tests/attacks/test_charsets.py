@@ -6,8 +6,9 @@ import pytest
 from channels.testing import HttpCommunicator
 
 from agentweb.asgi import application
+from tests.support.one_database import ON_SQLITE
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio, ON_SQLITE]
 CHARSETS = (
     "utf-16", "utf-7", "bogus", "idna", "punycode", "hex", "rot13", "undefined", "utf-8-sig",
     "latin-1", "x" * 300, "ü",
