@@ -153,6 +153,15 @@ def test_a_page_of_the_admin_is_shown_to_the_roles_of_the_table_alone(
     assert asked > 700
 
 
+@ON_SQLITE
+@ROLE
+def test_the_log_of_a_row_is_linked_for_those_alone_who_may_see_it(role: Role) -> None:
+    user = person_of(role)
+    page = client_of(user).get(reverse("admin:conversations_user_change", args=[user.pk]))
+    is_linked = "historylink" in page.content.decode()
+    assert is_linked == (role.name in ("Administrator", "Auditor"))
+
+
 def read_recorded(client: Client, method: str, url: str) -> tuple[Any, bytes]:
     """Ask for an address; content of others is in no answer that left no entry behind."""
     before = LogEntry.objects.filter(action_flag=READ).count()
