@@ -193,6 +193,9 @@ class Conf:
 
 
 conf = Conf()
+#: The settings of the policy's numbers, by number; most are not set.
+_POLICY_SETTINGS = tuple((name, PREFIX + name.upper()) for name in POLICY_FIELDS)
+_UNSET = object()
 
 
 def list_defaults() -> dict[str, Any]:
@@ -208,5 +211,5 @@ def build_site_policy() -> Policy:
 
 def read_site_overrides() -> dict[str, Any]:
     """Return the context policy's numbers that are set for the site."""
-    names = ((name, PREFIX + name.upper()) for name in POLICY_FIELDS)
-    return {name: getattr(settings, full) for name, full in names if hasattr(settings, full)}
+    found = ((name, getattr(settings, full, _UNSET)) for name, full in _POLICY_SETTINGS)
+    return {name: value for name, value in found if value is not _UNSET}

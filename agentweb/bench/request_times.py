@@ -64,6 +64,6 @@ def _remove_all_but_last(conversation: Conversation) -> None:
 
 def _write_request(conversation: Conversation) -> str:
     lease = _begin_turn(conversation)
-    loaded = load_turn_state(load_conversation(lease.conversation_id), conf.model)
+    loaded, _ = load_turn_state(load_conversation(lease.conversation_id), conf.model)
     _end_turn(lease)
     return loaded.view.body

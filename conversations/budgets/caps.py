@@ -12,7 +12,7 @@ from django.contrib.auth.models import Group
 from django.db.models import Q
 
 from conversations.conf import conf
-from conversations.log.settings_version import kept_by_settings
+from conversations.log.settings_version import kept_by_settings, may_have_rows
 from conversations.models import TurnCap
 
 _NAMES = ("micros", "rounds", "tool_calls", "seconds")
@@ -53,6 +53,8 @@ def list_turn_caps(user_id: int) -> tuple[Cap, ...]:
 
 @kept_by_settings
 def _list_rows(user_id: int) -> tuple[TurnCap, ...]:
+    if not may_have_rows(TurnCap):
+        return ()
     mine = Q(user=user_id) | Q(group__in=Group.objects.filter(user=user_id))
     return tuple(TurnCap.objects.filter(mine).select_related("group"))
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, cast
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
@@ -20,7 +20,7 @@ from django.utils.translation import override
 
 from conversations.accounts.people import read_owner_preferences
 from conversations.accounts.preferences import Preferences
-from conversations.agent.events import EVENTS, Event, Shows, TextGrew
+from conversations.agent.events import EVENTS, Event, RoundOpened, Shows, TextGrew
 from conversations.budgets.notices import find_conversation_limits
 from conversations.library.access import load_conversation
 from conversations.log.contents import note_contents, read_contents
@@ -89,12 +89,30 @@ def render_events(
     if conversation is None:
         conversation = load_conversation(conversation_id)
         note_contents(conversation)
+    found, empty = list[str](), set[tuple[int, int]]()
     with _read_by_owner(conversation, language) as preferences:
-        contexts = (_read_context(conversation, event, preferences) for event in events)
-        return "\n".join(
-            render_to_string(template_of(event), context)
-            for event, context in zip(events, contexts, strict=True)
-        )
+        for event in events:
+            if _is_plain(event, conversation) and (event.turn, event.round) in empty:
+                # The turn that was rendered with it shows the round as it opens.
+                continue
+            context = _read_context(conversation, event, preferences)
+            found.append(render_to_string(template_of(event), context))
+            empty |= _list_empty_rounds(context.get("turn"))
+    return "\n".join(found)
+
+
+def _list_empty_rounds(turn: object) -> set[tuple[int, int]]:
+    """Return the turn's number with that of its running round, if that shows nothing yet."""
+    if not isinstance(turn, Turn):
+        return set()
+    empty = [one.number for one in turn.rounds if one == Round(one.number, is_live=True)]
+    return {(turn.number, number) for number in empty}
+
+
+def _is_plain(event: Event, conversation: Conversation) -> TypeGuard[RoundOpened]:
+    """Return whether it opens a round that has neither markers nor another model."""
+    is_plain = isinstance(event, RoundOpened) and event.is_plain
+    return is_plain and not read_contents(conversation).changes
 
 
 def _read_context(conversation: Conversation, event: Event, preferences: Preferences) -> Context:
@@ -110,7 +128,7 @@ def _read_context(conversation: Conversation, event: Event, preferences: Prefere
             context["has_live"] = turn.is_live
     if shows & {Shows.OPEN_ROUND, Shows.ROUND}:
         is_open = Shows.OPEN_ROUND in shows
-        if is_open and named.is_plain and not read_contents(conversation).changes:
+        if _is_plain(event, conversation):
             found = Round(named.round)
         else:
             found = transcript.read_round(conversation, named.turn, named.round)

@@ -20,8 +20,10 @@ from conversations.context.view.view import Message, View
 from conversations.log.findings import DAMAGE
 from conversations.log.path import (
     Change,
+    Entries,
     fold_entry,
     read_entries_after,
+    read_entries_from,
     read_messages,
     read_path,
 )
@@ -118,18 +120,33 @@ def load_path(conversation: Conversation) -> LoadedPath:
     return LoadedPath(Start(), read_path(conversation))
 
 
+def load_path_from(conversation: Conversation, start: Start, chain: str) -> LoadedPath | None:
+    """Return the path from a start that ended with a message at this value of the chain.
+
+    None if the log has no such message, or if it is not on the path.
+    """
+    found_chain, log = read_entries_from(conversation, start.seq)
+    found = _walk(log, conversation.tip, start.seq)
+    return LoadedPath(start, found) if found is not None and found_chain == chain else None
+
+
 def _load_from(conversation: Conversation, row: ViewCheckpoint) -> LoadedPath | None:
-    log, at = read_entries_after(conversation, row.seq), conversation.tip
-    found: list[Message | Change] = []
+    found = _walk(read_entries_after(conversation, row.seq), conversation.tip, row.seq)
+    if found is None:
+        return None
+    try:
+        return LoadedPath(read_checkpoint(conversation, row), found)
+    except DAMAGE:
+        return None
+
+
+def _walk(log: Entries, tip: int, start: int) -> list[Message | Change] | None:
+    """Return the entries of a path after a start, first to last; None if that is not on it."""
+    at, found = tip, list[Message | Change]()
     while at in log:
         at, entry = log[at]
         found.append(entry)
-    if at != row.seq:
-        return None
-    try:
-        return LoadedPath(read_checkpoint(conversation, row), found[::-1])
-    except DAMAGE:
-        return None
+    return found[::-1] if at == start else None
 
 
 def read_checkpoint(conversation: Conversation, row: ViewCheckpoint) -> Start:
@@ -139,10 +156,13 @@ def read_checkpoint(conversation: Conversation, row: ViewCheckpoint) -> Start:
     return Start(row.seq, view, row.answers, row.compaction, summaries)
 
 
-def save_checkpoint_if_due(conversation: Conversation, path: LoadedPath) -> None:
-    """Save the view at the end of a path if at least EVERY entries were read to fold it."""
-    if len(path.entries) < EVERY:
-        return
+def save_checkpoint_if_due(conversation: Conversation, path: LoadedPath, unsaved: int = 0) -> bool:
+    """Save the view at the end of a path if EVERY entries follow the last checkpoint.
+
+    `unsaved`: how many of them are before the start of the path. Returns whether it was saved.
+    """
+    if unsaved + len(path.entries) < EVERY:
+        return False
     start = path.continue_from()
     ViewCheckpoint.objects.update_or_create(
         conversation=conversation,
@@ -154,6 +174,7 @@ def save_checkpoint_if_due(conversation: Conversation, path: LoadedPath) -> None
             "view": write_view(start.view, _read_originals(conversation, start.view)),
         },
     )
+    return True
 
 
 def _read_originals(conversation: Conversation, view: View) -> Mapping[int, Message]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
+from django.db import connection
 from django.db.models import Q
 
 from conversations.context.steps.kinds import TransformationKind
@@ -37,6 +38,10 @@ class Change:
     tokens: int = 0
 
 
+#: Raw SQL: every turn runs it, and the ORM takes longer to write it than it takes to run.
+_MESSAGES_FROM = """
+SELECT seq, parent, kind, content, estimate, chain FROM conversations_message
+WHERE conversation_id = %s AND seq >= %s ORDER BY seq"""
 #: The full log: each entry by its number, with the number of its parent.
 Entries = dict[int, tuple[int, Message | Change]]
 
@@ -49,6 +54,21 @@ def read_entries(conversation: Conversation) -> Entries:
 def read_entries_after(conversation: Conversation, seq: int) -> Entries:
     """Return the entries after one, of all branches."""
     return _expand_files(conversation, _read_rows(conversation, Q(seq__gt=seq)))
+
+
+def read_entries_from(conversation: Conversation, seq: int) -> tuple[str, Entries]:
+    """Return the value of the chain at a message, "" if it is none, and the entries after it."""
+    with connection.cursor() as cursor:
+        cursor.execute(_MESSAGES_FROM, [conversation.pk, seq])
+        rows = cursor.fetchall()
+    chain = rows[0][-1] if rows and rows[0][0] == seq else ""
+    found: Entries = {
+        number: (parent, Message(number, kind, content, estimate))
+        for number, parent, kind, content, estimate, _ in rows
+        if number > seq
+    }
+    found |= _read_changes(conversation, Q(seq__gt=seq))
+    return chain, _expand_files(conversation, found)
 
 
 def read_messages(conversation: Conversation, numbers: Sequence[int]) -> dict[int, Message]:
@@ -70,7 +90,11 @@ def _read_messages(conversation: Conversation, where: Q) -> Entries:
 
 
 def _read_rows(conversation: Conversation, where: Q) -> Entries:
-    found = _read_messages(conversation, where)
+    return _read_messages(conversation, where) | _read_changes(conversation, where)
+
+
+def _read_changes(conversation: Conversation, where: Q) -> Entries:
+    found: Entries = {}
     if not read_contents(conversation).changes:
         return found
     changes = Transformation.objects.filter(where, conversation=conversation).order_by("seq")

@@ -23,6 +23,7 @@ from zlib import crc32
 
 from django.contrib.auth.models import Group
 from django.db import connection, transaction
+from django.db.models import Model
 
 from conversations.models import (
     ApiModel,
@@ -142,6 +143,19 @@ def kept_by_settings(function: Callable[P, T]) -> Callable[P, T]:
         return found
 
     return call
+
+
+def may_have_rows(model: type[Model]) -> bool:
+    """Return whether a table of settings may have rows at all, so that a person's need be read.
+
+    Most sites have no rules for groups, and a process meets most people for the first time.
+    """
+    return not _reading.is_on or _has_rows(model)
+
+
+@kept_by_settings
+def _has_rows(model: type[Model]) -> bool:
+    return model._default_manager.exists()
 
 
 def _read_version() -> int:

@@ -20,7 +20,14 @@ from conversations.context.view import wire
 from conversations.context.view.cache_breakpoints import Lifetime
 from conversations.context.view.view import Message, View
 from conversations.log.contents import read_contents
-from conversations.log.loaded_path import LoadedPath, Summary, load_path, save_checkpoint_if_due
+from conversations.log.kept_starts import KeptStart, kept_starts
+from conversations.log.loaded_path import (
+    LoadedPath,
+    Summary,
+    load_path,
+    load_path_from,
+    save_checkpoint_if_due,
+)
 from conversations.log.tree import add_zone, write_path_query
 from conversations.models import Conversation, Decision, Transformation
 from conversations.models import Message as MessageRow
@@ -63,11 +70,24 @@ class Reply(NamedTuple):
     estimate: int
 
 
-def load_turn_state(conversation: Conversation, model: str) -> LoadedConversation:
-    """Return the state at the start of a turn, and save a checkpoint if one is due."""
-    path = load_path(conversation)
-    save_checkpoint_if_due(conversation, path)
-    return build_state(conversation, path, model)
+def load_turn_state(
+    conversation: Conversation, model: str
+) -> tuple[LoadedConversation, KeptStart | None]:
+    """Return the state at the start of a turn, and save a checkpoint if one is due.
+
+    With it what is to be kept for the next turn, once this one has ended.
+    """
+    kept = kept_starts.take(conversation.public_id)
+    path = kept and load_path_from(conversation, kept.start, kept.chain)
+    unsaved = kept.unsaved if kept is not None and path is not None else 0
+    path = path or load_path(conversation)
+    is_saved = save_checkpoint_if_due(conversation, path, unsaved)
+    left = 0 if is_saved else unsaved + len(path.entries)
+    start = path.continue_from()
+    # A turn begins with its prompt; what else the path may end with is rare.
+    is_message = bool(path.entries) and isinstance(path.entries[-1], Message)
+    following = KeptStart(start, conversation.chain, left) if is_message else None
+    return build_state(conversation, path, model), following
 
 
 def load_state(conversation: Conversation, model: str) -> LoadedConversation:

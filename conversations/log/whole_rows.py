@@ -54,10 +54,8 @@ class RowShape(Generic[M]):
         meta = self._model._meta
         fields = [one for one in self._fields if one is not meta.auto_field or row.pk is not None]
         values = [one.get_db_prep_save(one.pre_save(row, add=True), connection) for one in fields]
-        names, places = (
-            ", ".join(f'"{one.column}"' for one in fields),
-            ", ".join(["%s"] * len(fields)),
-        )
+        names = ", ".join(f'"{one.column}"' for one in fields)
+        places = ", ".join(map(_write_place, fields, values))
         with connection.cursor() as cursor:
             cursor.execute(
                 f'INSERT INTO "{meta.db_table}" ({names}) VALUES ({places})'  # noqa: S608 - names
@@ -66,6 +64,12 @@ class RowShape(Generic[M]):
             )
             row.pk = cursor.fetchone()[0]
         row._state.adding, row._state.db = False, connection.alias
+
+
+def _write_place(field: Any, value: Any) -> str:
+    """Write the place of a value in a statement, as the ORM does."""
+    write = getattr(field, "get_placeholder", None)
+    return write(value, None, connection) if write is not None else "%s"
 
 
 #: One for each model and what is left out of its rows.

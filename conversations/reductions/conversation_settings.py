@@ -25,7 +25,7 @@ from conversations.db import transact
 from conversations.log.chain import lock_conversation
 from conversations.log.page_version import raise_locked
 from conversations.log.path import read_path
-from conversations.log.settings_version import kept_by_settings
+from conversations.log.settings_version import kept_by_settings, may_have_rows
 from conversations.log.texts import make_storable
 from conversations.models import ApiModel, Conversation, EffortRule
 from conversations.reductions.in_full import apply_wish
@@ -140,6 +140,8 @@ def find_default_effort(owner_id: int) -> str:
 
 @kept_by_settings
 def _list_group_efforts(owner_id: int) -> tuple[str, ...]:
+    if not may_have_rows(EffortRule):
+        return ()
     rules = EffortRule.objects.filter(group__user=owner_id)
     return tuple(rules.values_list("effort", flat=True))
 

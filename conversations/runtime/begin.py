@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from conversations.agent.job import LoadedConversation
 from conversations.log import leases
 from conversations.log.contents import note_contents
+from conversations.log.kept_starts import KeptStart, kept_starts
 from conversations.log.leases import Lease
 from conversations.log.settings_version import reading_settings
 from conversations.log.turn_state import load_turn_state
@@ -31,6 +33,9 @@ class BegunTurn:
     pins: frozenset[str | int]
     #: Whether the conversation has another title than its first words.
     is_named: bool
+    conversation: UUID
+    #: What the next turn can go on with.
+    kept: KeptStart | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,12 @@ class ClaimedTurn:
     def may_be_named(self) -> bool:
         """Return whether the conversation may still get a title."""
         return isinstance(self.begun, Exception) or not self.begun.is_named
+
+    def keep_start(self) -> None:
+        """Keep for the next turn what this one, which has ended, began with."""
+        begun = self.begun
+        if isinstance(begun, BegunTurn) and begun.kept is not None:
+            kept_starts.keep(begun.conversation, begun.kept)
 
     def demand_begun(self) -> BegunTurn:
         """Return what it begins with, or raise the error."""
@@ -69,8 +80,9 @@ def claim_turn(*, turn_id: int, owner: str) -> ClaimedTurn | None:
 def begin_turn(lease: Lease, conversation: Conversation) -> BegunTurn:
     """Read what a claimed turn begins with; raises ContextError and errors of the database."""
     note_contents(conversation)
-    state = load_turn_state(conversation, conversation.model)
+    state, kept = load_turn_state(conversation, conversation.model)
     pins = list_pins(conversation)
     # Last, because it leaves the conversation with the model that continues after a refusal.
     is_named = conversation.titled_by != "words"
-    return BegunTurn(read_facts_of(conversation, lease.number), state, pins, is_named)
+    facts = read_facts_of(conversation, lease.number)
+    return BegunTurn(facts, state, pins, is_named, conversation.public_id, kept)

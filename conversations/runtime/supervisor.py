@@ -176,6 +176,8 @@ class Supervisor:
             outcome = await run.run()
         finally:
             self._runs.pop(turn_id, None)
+        if outcome.is_done:
+            claimed.keep_start()
         if outcome.following is not None:
             self.launch(outcome.following)
         if outcome.is_done and has_titles() and claimed.may_be_named and not self._is_draining:

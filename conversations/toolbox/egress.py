@@ -12,7 +12,7 @@ from typing import Literal
 from conversations.conf import conf
 from conversations.db import transact
 from conversations.log.chain import lock_conversation
-from conversations.log.settings_version import kept_by_settings
+from conversations.log.settings_version import kept_by_settings, may_have_rows
 from conversations.models import Conversation, EgressRule
 
 #: Who has it on: the site and groups take precedence, because a person cannot switch those off.
@@ -39,7 +39,8 @@ def find_egress_rule(owner_id: int, *, asks: bool = False) -> By:
 
 @kept_by_settings
 def _is_asked_by_group(owner_id: int) -> bool:
-    return EgressRule.objects.filter(group__user=owner_id).exists()
+    rules = EgressRule.objects.filter(group__user=owner_id)
+    return may_have_rows(EgressRule) and rules.exists()
 
 
 def read_egress_rule(owner_id: int, conversation: Conversation | None) -> By:

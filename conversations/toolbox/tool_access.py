@@ -18,7 +18,7 @@ from conversations.conf import conf
 from conversations.db import transact
 from conversations.log.chain import lock_conversation
 from conversations.log.contents import read_contents
-from conversations.log.settings_version import kept_by_settings
+from conversations.log.settings_version import kept_by_settings, may_have_rows
 from conversations.models import Conversation, ToolRule, ToolSwitch, WebSearch
 
 #: site: disabled for all; rule: not for this person; need: a requirement is not set up; chat:
@@ -75,6 +75,8 @@ def read_access(conversation: Conversation) -> Access:
 
 @kept_by_settings
 def _list_rules(owner_id: int) -> tuple[ToolRule, ...]:
+    if not may_have_rows(ToolRule):
+        return ()
     groups = Group.objects.filter(user=owner_id)
     return tuple(ToolRule.objects.filter(Q(group=None) | Q(group__in=groups)))
 

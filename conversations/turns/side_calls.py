@@ -17,6 +17,7 @@ from conversations.agent.ports import Ending, Refused
 from conversations.budgets.admission import build_inactive_refusal
 from conversations.conf import conf
 from conversations.db import transact
+from conversations.log.settings_version import reading_settings
 from conversations.models import LIVE, ApiCall, Conversation
 from conversations.turns import calls
 from conversations.turns.billed_usage import Timing
@@ -36,6 +37,7 @@ def lock_for_side_call(conversation_id: int) -> Conversation:
     return row
 
 
+@reading_settings()
 @transact
 def close_side_call(*, call_id: int, ending: Ending, timing: Timing) -> None:
     """Settle the call, unless it was closed before."""

@@ -13,6 +13,7 @@ from conversations.db import transact
 from conversations.log.leases import Lease
 from conversations.log.page_version import raise_version
 from conversations.log.search_index import extract_visible_text, index_title
+from conversations.log.settings_version import reading_settings
 from conversations.log.texts import make_storable
 from conversations.models import ApiCall, ApiModel, Conversation, Message, Turn
 from conversations.turns import calls
@@ -36,6 +37,7 @@ def has_titles() -> bool:
     return conf.title_model not in OFF
 
 
+@reading_settings()
 def find_opening(turn_id: int) -> Opening | None:
     """Return the opening of a conversation that this turn completes, if it has no title yet."""
     if not has_titles():
@@ -52,6 +54,7 @@ def find_opening(turn_id: int) -> Opening | None:
     return Opening(prompt, answer, model.pk)
 
 
+@reading_settings()
 @transact
 def open_title_call(*, lease: Lease, sending: Sending) -> Sent:
     """Record the call for the title and hold what it can cost; raises Refused."""

@@ -51,6 +51,16 @@ def test_what_was_read_once_is_not_read_again() -> None:
     assert learn(first) == [1, 2]
 
 
+def test_views_that_grow_by_the_same_message_share_what_was_learned() -> None:
+    first, more = view_of(prompt("a"), answer("b")), Message.parse(3, "prompt", content(["c"]))
+    second = first.append(more)
+    assert first.append(Message.parse(3, "prompt", more.content)).trail is second.trail
+    other = first.append(Message.parse(3, "prompt", content(["d"])))
+    assert other.trail is not second.trail
+    assert [message.content for message in second.messages[2:]] == [more.content]
+    assert second.append(Message.parse(4, "answer", "[]")).trail is second.trail
+
+
 def test_a_block_is_an_object_with_a_type() -> None:
     with pytest.raises(WireError):
         Block('{"no":"type"}').value  # noqa: B018

@@ -185,10 +185,12 @@ class View:
 
     def append(self, message: Message) -> View:
         trail = self.trail
-        if len(trail.messages) != self.length:
+        following = trail.messages[self.length : self.length + 1]
+        if following and following != [message]:
             # Another view has appended to this trail: copy it, since the two differ from now on.
-            trail = Trail(trail.messages[: self.length])
-        trail.messages.append(message)
+            trail, following = Trail(trail.messages[: self.length]), []
+        if not following:
+            trail.messages.append(message)
         return View(
             trail,
             self.length + 1,
