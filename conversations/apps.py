@@ -14,6 +14,7 @@ class ConversationsConfig(AppConfig):
     def ready(self) -> None:
         from conversations import checks  # noqa: F401
         from conversations.accounts.roles import install_roles
+        from conversations.budgets.money_records import record_first, watch_rows
         from conversations.log.erase_functions import install_erase_functions
         from conversations.log.search_index import install_index
         from conversations.log.settings_version import install_settings_version
@@ -35,5 +36,7 @@ class ConversationsConfig(AppConfig):
         )
         post_migrate.connect(install_roles, sender=self, dispatch_uid="agentweb-roles")
         post_migrate.connect(grant_rights, sender=self, dispatch_uid="agentweb-rights")
+        post_migrate.connect(record_first, sender=self, dispatch_uid="agentweb-money")
+        watch_rows()
         connection_created.connect(define_erasing_function, dispatch_uid="agentweb-door")
         connection_created.connect(watch_statements, dispatch_uid="agentweb-soundness")

@@ -18,6 +18,7 @@ from django.db.models import F
 from django.db.models.functions import Greatest
 from django.utils import timezone
 
+from conversations.budgets.money_records import record_rows
 from conversations.budgets.reconciliation import compute_totals
 from conversations.budgets.units import show_amount
 from conversations.conf import conf
@@ -166,6 +167,7 @@ def set_exempt(*, user: User, is_exempt: bool, reason: str, actor: User) -> bool
     rows = User.objects.filter(pk=user.pk).exclude(is_exempt=is_exempt)
     if not rows.update(is_exempt=is_exempt):
         return False
+    record_rows(User, [user.pk])
     words = "Exempt from budgets" if is_exempt else "No longer exempt from budgets"
     LogEntry.objects.create(
         user=actor,

@@ -16,6 +16,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from conversations.budgets.money_records import record_rows
 from conversations.db import transact
 from conversations.models import ApiModel, ModelPrice
 from conversations.models.catalogue import MOST_RATE
@@ -77,6 +78,7 @@ def _load_price(new: NewPrice, now: datetime) -> str:
     was = "new"
     if present is not None:
         ModelPrice.objects.filter(pk=present.pk).update(effective_to=starts)
+        record_rows(ModelPrice, [present.pk])
         was = f"was {present.micros_per_million:,}"
     ModelPrice.objects.create(
         model_id=new.model,

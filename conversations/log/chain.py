@@ -44,6 +44,7 @@ from conversations.models import (
     LegalHold,
     McpDecision,
     Message,
+    MoneyRecord,
     Pin,
     SiteChain,
     Transformation,
@@ -74,6 +75,7 @@ SITE: dict[type[Chained], dict[str, Any]] = {
     Impersonation: {},
     ImpersonationEnd: {},
     DatabaseMove: {},
+    MoneyRecord: {},
 }
 #: A row that stores the end of a chain.
 End = Conversation | SiteChain
@@ -128,6 +130,7 @@ _FIELDS: dict[type[Chained], tuple[str, ...]] = {
     Impersonation: ("person_id", "actor_id", "reason", "until", "created_at"),
     ImpersonationEnd: ("impersonation_id", "created_at"),
     DatabaseMove: ("source", "target", "rows", "digest", "begun_at", "created_at"),
+    MoneyRecord: ("table", "key", "content", "created_at"),
 }  # fmt: skip
 _ADDED: dict[type[Chained], tuple[str, ...]] = {
     Transformation: ("decision",),

@@ -13,7 +13,7 @@ from conversations.models.effort import EffortRule
 from conversations.models.erasures import ErasedDigests, Erasure, ErasureProof
 from conversations.models.impersonations import Impersonation, ImpersonationEnd
 from conversations.models.invitations import Invitation, InvitationDecision
-from conversations.models.ledger import Crossing, LedgerEntry, Reservation
+from conversations.models.ledger import Crossing, LedgerEntry, MoneyRecord, Reservation
 from conversations.models.log import (
     AppendOnly,
     Blob,
@@ -82,6 +82,7 @@ __all__ = [
     "McpTool",
     "Message",
     "ModelPrice",
+    "MoneyRecord",
     "Pin",
     "Proposal",
     "QueuedPrompt",

@@ -93,3 +93,20 @@ class Crossing(Chained):
 
     def __str__(self) -> str:
         return f"{self.percent} %"
+
+
+class MoneyRecord(Chained):
+    """A row that money is computed from as it is from then on; budgets/money_records.py."""
+
+    #: The name of the row's model.
+    table = models.CharField(max_length=20)
+    key = models.PositiveBigIntegerField()
+    #: The row as JSON; "": it was deleted.
+    content = models.TextField()
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        indexes = [models.Index(fields=["table", "key", "link"], name="money_record_of_row")]
+
+    def __str__(self) -> str:
+        return f"{self.table} {self.key}"

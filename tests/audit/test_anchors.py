@@ -106,14 +106,15 @@ def is_answer(row: Chained) -> bool:
 
 def test_what_was_anchored_is_clean_and_only_what_has_grown_is_anchored_again(path: Path) -> None:
     first, second = stored_turns.played(), stored_turns.played("bea")
-    assert anchor_heads() == 2
+    assert anchor_heads() == 3
     assert anchor_heads() == 0
     people_and_turns.answered(people_and_turns.next_turn(second.conversation))
     grant_more(budget=second.user.budgets.get(), amount=5, reason="a trial")
     assert anchor_heads() == 2
     one, two = lines(path)
     assert {head[0] for head in one["heads"]} == {
-        str(played.conversation.public_id) for played in (first, second)
+        "site",
+        *(str(played.conversation.public_id) for played in (first, second)),
     }
     assert {head[0] for head in two["heads"]} == {str(second.conversation.public_id), "site"}
     assert (one["anchor"], two["anchor"], one["before"]) == (1, 2, "")
@@ -126,19 +127,19 @@ def test_an_anchor_is_due_once_an_hour_and_says_so_in_the_log(
 ) -> None:
     stored_turns.played()
     with caplog.at_level(logging.INFO, "agentweb.audit"):
-        assert (anchor_if_due(), anchor_if_due()) == (1, 0)
-    assert "anchor 1 of 1 chains: sha256:" in caplog.text
+        assert (anchor_if_due(), anchor_if_due()) == (2, 0)
+    assert "anchor 1 of 2 chains: sha256:" in caplog.text
     stored_turns.played("bea")
     assert anchor_if_due() == 0
     AnchorMark.objects.update(written_at=timezone.now() - timedelta(minutes=61))
-    assert anchor_if_due() == 1
+    assert anchor_if_due() == 2
 
 
 def test_a_clock_that_ran_far_ahead_once_does_not_end_the_anchors(path: Path) -> None:
     stored_turns.played()
     anchor_heads(now=timezone.now() + timedelta(days=365))
     stored_turns.played("bea")
-    assert (anchor_if_due(), len(lines(path))) == (1, 2)
+    assert (anchor_if_due(), len(lines(path))) == (2, 2)
 
 
 @pytest.mark.usefixtures("unguarded")
@@ -211,7 +212,7 @@ def test_an_older_database_is_one_fact_until_somebody_says_a_backup_was_put_back
         anchor_heads()
     (problem,) = found()
     assert problem.what.startswith("older than its anchors: it knows anchor 1 at ")
-    assert "4 chains have lost rows since, the first is " in problem.what
+    assert "5 chains have lost rows since, the first is " in problem.what
     with pytest.raises(AnchorError, match="is older than its anchors"):
         anchor_heads()
     call_command("anchor", restored="the disk broke", verbosity=0)
@@ -313,8 +314,8 @@ def test_a_changed_link_of_the_sites_chain_is_named(path: Path) -> None:
     Grant.objects.filter(pk=middle.pk).update(amount=2)
     rows = Grant.objects.filter(amount=3)
     rows._raw_delete(rows.db)
-    SiteChain.objects.update(links=2, chain=middle.chain)
-    assert [(p.table, p.id) for p in found()] == [("link", "3")]
+    SiteChain.objects.update(links=middle.link, chain=middle.chain)
+    assert [(p.table, p.id) for p in found()] == [("link", str(middle.link + 1))]
 
 
 def test_no_anchors_are_asked_for_where_they_are_off(settings: Any) -> None:

@@ -48,7 +48,7 @@ from tests.support.stored_turns import Played
 
 pytestmark = pytest.mark.django_db
 KEPT = {"User", "ApiModel", "ModelPrice", "Budget", "BudgetWindow", "LedgerEntry", "Erasure"}
-KEPT |= {"SiteChain", "AnchorMark", "ErasedDigests"}
+KEPT |= {"SiteChain", "AnchorMark", "ErasedDigests", "MoneyRecord"}
 
 
 def rows() -> dict[str, int]:

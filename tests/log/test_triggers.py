@@ -41,6 +41,7 @@ def write_rows() -> list[AppendOnly]:
     conversation = models.Conversation.objects.create(owner=user, model="claude-sonnet-5-5")
     turn = models.Turn.objects.create(conversation=conversation, number=1, payload_digest="d")
     budget = models.Budget.objects.create(user=user, limit=1)
+    site = models.SiteChain.objects.get().links
     window = models.BudgetWindow.objects.create(budget=budget, starts_at=datetime.now(UTC))
     blob = models.Blob.objects.create(digest="sha256:b", text="full output")
     envelope = models.Envelope.objects.create(digest="sha256:e", text="{}")
@@ -61,8 +62,12 @@ def write_rows() -> list[AppendOnly]:
     result = models.ApiResult.objects.create(
         call=call, status="complete", cost_micros=1, cost_basis="exact", duration_ms=1, link=4
     )
-    grant = models.Grant.objects.create(budget=budget, amount=1, reason="x", actor=user, link=1)
-    crossing = models.Crossing.objects.create(window=window, percent=50, spent=1, limit=2, link=2)
+    grant = models.Grant.objects.create(
+        budget=budget, amount=1, reason="x", actor=user, link=site + 1
+    )
+    crossing = models.Crossing.objects.create(
+        window=window, percent=50, spent=1, limit=2, link=site + 2
+    )
     entry = models.LedgerEntry.objects.create(
         window=window, call=call, kind="settle", amount=1, link=5
     )
@@ -72,23 +77,32 @@ def write_rows() -> list[AppendOnly]:
     erasure = models.Erasure.objects.create(
         owner=user, conversation=conversation.public_id, begun_at=datetime.now(UTC),
         deleted_at=datetime.now(UTC), due_at=datetime.now(UTC), messages=1, transformations=1,
-        calls=1, links=1, cost_micros=1, link=3,
+        calls=1, links=1, cost_micros=1, link=site + 3,
     )  # fmt: skip
-    proof = models.ErasureProof.objects.create(erasure=erasure, phrases=1, words=1, found=0, link=9)
-    hold = models.LegalHold.objects.create(owner=user, reason="x", actor=user, link=11)
-    release = models.HoldRelease.objects.create(hold=hold, reason="x", actor=user, link=12)
-    look = models.Impersonation.objects.create(
-        person=user, actor=user, reason="x", until=datetime.now(UTC), link=13
+    proof = models.ErasureProof.objects.create(
+        erasure=erasure, phrases=1, words=1, found=0, link=site + 9
     )
-    look_end = models.ImpersonationEnd.objects.create(impersonation=look, link=14)
+    hold = models.LegalHold.objects.create(owner=user, reason="x", actor=user, link=site + 11)
+    release = models.HoldRelease.objects.create(hold=hold, reason="x", actor=user, link=site + 12)
+    look = models.Impersonation.objects.create(
+        person=user, actor=user, reason="x", until=datetime.now(UTC), link=site + 13
+    )
+    look_end = models.ImpersonationEnd.objects.create(impersonation=look, link=site + 14)
     moved = models.DatabaseMove.objects.create(
         source="sqlite", target="postgresql", rows=1, digest="x", begun_at=datetime.now(UTC),
-        link=15,
+        link=site + 15,
     )  # fmt: skip
+    recorded = models.MoneyRecord.objects.create(
+        table="budget", key=budget.pk, content="{}", link=site + 16
+    )
     server = models.McpServer.objects.create(name="demo", transport="http", url="https://m.example")
-    decided = models.McpDecision.objects.create(server=server, kind="added", actor=user, link=4)
+    decided = models.McpDecision.objects.create(
+        server=server, kind="added", actor=user, link=site + 4
+    )
     invited = models.Invitation.objects.create(digest="x", expires_at=datetime.now(UTC))
-    invitation = models.InvitationDecision.objects.create(invitation=invited, kind="made", link=10)
+    invitation = models.InvitationDecision.objects.create(
+        invitation=invited, kind="made", link=site + 10
+    )
     used = models.ToolCall.objects.create(
         turn=turn, answer=message, position=0, tool_use_id="toolu_1", name="x", input="{}",
         effect="write",
@@ -103,7 +117,7 @@ def write_rows() -> list[AppendOnly]:
     connection.check_constraints()  # TRUNCATE waits for the checks of foreign keys
     return [blob, envelope, message, transformation, call, result, entry, pin, erasure,
             look_end, look, proof, release, hold, grant, crossing, decided, question, decision,
-            invitation, moved]  # fmt: skip
+            invitation, moved, recorded]  # fmt: skip
 
 
 def sentence(verb: str, row: AppendOnly) -> str:

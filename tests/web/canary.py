@@ -104,6 +104,7 @@ FACTS = {
     "MailAccount": "provider",
     "Message": "chain",
     "ModelPrice": "source",
+    "MoneyRecord": "chain content table",
     "Pin": "chain tool_use_id",
     "QueuedPrompt": "payload_digest",
     "SearchText": "kind",

@@ -19,7 +19,7 @@ from conversations.log.erase_functions import install_erase_functions
 from conversations.log.search_index import INDEX_TABLE, install_index
 from conversations.log.settings_version import install_settings_version
 from conversations.log.triggers import install_guards
-from conversations.models import Conversation, SiteChain, User
+from conversations.models import Conversation, MoneyRecord, SiteChain, User
 from conversations.operations.db_role import grant_rights
 from conversations.operations.move import canonical_rows
 from conversations.operations.move.canonical_rows import Table, Values
@@ -47,10 +47,14 @@ def is_half_moved() -> bool:
 def holds_site() -> bool:
     """Return whether there is a site in the database."""
     tables = connection.introspection.table_names()
-    return User._meta.db_table in tables and (
+    if User._meta.db_table not in tables:
+        return False
+    # The prices that every site begins with are recorded by the migrations.
+    begun = MoneyRecord.objects.count() if MoneyRecord._meta.db_table in tables else 0
+    return (
         User.objects.exists()
         or Conversation.objects.exists()
-        or SiteChain.objects.filter(links__gt=0).exists()
+        or SiteChain.objects.exclude(links=begun).exists()
     )
 
 
