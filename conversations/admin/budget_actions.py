@@ -19,9 +19,16 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from conversations.admin.budget_action_forms import CorrectionForm, GrantForm, ReasonForm
-from conversations.budgets.grants import BudgetError, correct_window, grant_more, set_exempt
+from conversations.budgets.grants import (
+    BudgetError,
+    correct_call,
+    correct_window,
+    grant_more,
+    list_booked_windows,
+    set_exempt,
+)
 from conversations.budgets.units import show_amount
-from conversations.models import Budget, BudgetWindow, User
+from conversations.models import ApiCall, Budget, BudgetWindow, User
 from conversations.models.periods import format_moment
 
 GRANT, CORRECT = "conversations.add_grant", "conversations.add_ledgerentry"
@@ -119,9 +126,7 @@ def correct(request: HttpRequest, object_id: str) -> HttpResponse:
     unit = window.budget.unit
 
     def preview(data: dict[str, Any]) -> list[str]:
-        after = window.spent + data["amount"]
-        step = f"Spent: {show_amount(window.spent, unit)} → {show_amount(after, unit)}."
-        return [step if after >= 0 else f"{step} That is not possible.", data["reason"]]
+        return [_preview_correction(window, data["amount"]), data["reason"]]
 
     def perform(data: dict[str, Any], actor: User) -> str:
         entry = correct_window(
@@ -142,6 +147,46 @@ def correct(request: HttpRequest, object_id: str) -> HttpResponse:
             back=reverse("admin:conversations_budgetwindow_change", args=[window.pk]),
         ),
     )
+
+
+def correct_cost(request: HttpRequest, object_id: str) -> HttpResponse:
+    """Correct the cost of a call in every budget that it was booked to."""
+    call = _load_permitted_row(request, CORRECT, ApiCall.objects.all(), object_id)
+    windows = list_booked_windows(call.pk)
+
+    def preview(data: dict[str, Any]) -> list[str]:
+        steps = [
+            f"{name_subject(window.budget, window.user)}: "
+            + _preview_correction(window, data["amount"])
+            for window in windows
+        ]
+        return [*(steps or ["The call was booked to no budget of money."]), data["reason"]]
+
+    def perform(data: dict[str, Any], actor: User) -> str:
+        entries = correct_call(
+            call_id=call.pk, amount=data["amount"], reason=data["reason"], form=data["form"],
+            actor=actor,
+        )  # fmt: skip
+        amount = show_amount(data["amount"], Budget.Unit.MONEY)
+        return f"The call is corrected by {amount}, in {len(entries)} budgets."
+
+    return run_action(
+        request,
+        BudgetAction(
+            title="Correct the cost of a call",
+            subject=f"Call {call.pk}, of {call.model}",
+            form=lambda *args, **kwargs: CorrectionForm(*args, unit="money", **kwargs),
+            preview=preview,
+            perform=perform,
+            back=reverse("admin:conversations_apicall_change", args=[call.pk]),
+        ),
+    )
+
+
+def _preview_correction(window: BudgetWindow, amount: int) -> str:
+    used, unit = window.spent + window.overrun, window.budget.unit
+    step = f"Spent: {show_amount(used, unit)} → {show_amount(used + amount, unit)}."
+    return step if used + amount >= 0 else f"{step} That is not possible."
 
 
 def exempt(request: HttpRequest, object_id: str) -> HttpResponse:

@@ -12,7 +12,9 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 
+from conversations.admin import budget_actions
 from conversations.admin.base import ModelFilter, OfConversation, OwnerFilter, format_json
+from conversations.admin.budget_actions import CORRECT
 from conversations.admin.content_access import open_content
 from conversations.budgets.usage.sums import FLAGGED, is_flagged
 from conversations.inspector.review import find_call_number
@@ -119,12 +121,18 @@ class ApiCallAdmin(OfConversation):
             "facts": facts,
             "usage": format_json(found.usage) if found else "",
             "rebuilt": body,
+            "may_correct": request.user.has_perm(CORRECT),
             "is_same": is_same and not body.problem,
         }
 
     def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.body)
-        return [path("<path:object_id>/body/", view, name="apicall_body"), *super().get_urls()]
+        wrap = self.admin_site.admin_view
+        correct = wrap(budget_actions.correct_cost)
+        return [
+            path("<path:object_id>/body/", wrap(self.body), name="apicall_body"),
+            path("<path:object_id>/correct/", correct, name="apicall_correct"),
+            *super().get_urls(),
+        ]
 
     def body(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """Return the rebuilt request as text."""

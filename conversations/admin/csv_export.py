@@ -17,8 +17,8 @@ from conversations.budgets.units import convert_to_cell
 from conversations.budgets.usage.cells import Cell, write_csv_lines
 from conversations.web.streamed_downloads import stream_download
 
-#: Rows read at a time; most rows of one file.
-PAGE, MOST_ROWS = 2_000, 200_000
+#: Rows read at a time.
+PAGE = 2_000
 Rows = Iterator[tuple[Cell, ...]]
 
 _LEDGER = (
@@ -80,11 +80,11 @@ def _format_time(moment: datetime) -> str:
 
 
 def _iterate_rows(rows: QuerySet[Any]) -> Iterator[Any]:
-    """Yield rows page by page, newest first, up to the limit of one file."""
-    ordered, last, written = rows.order_by("-pk"), None, 0
-    while written < MOST_ROWS:
+    """Yield all rows page by page, newest first."""
+    ordered, last = rows.order_by("-pk"), None
+    while True:
         page = list((ordered if last is None else ordered.filter(pk__lt=last))[:PAGE])
         yield from page
         if len(page) < PAGE:
             return
-        last, written = page[-1].pk, written + len(page)
+        last = page[-1].pk

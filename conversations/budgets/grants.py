@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import Group
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
-from django.db.models import F
-from django.db.models.functions import Greatest
 from django.utils import timezone
 
 from conversations.budgets.money_records import record_rows
@@ -25,7 +23,7 @@ from conversations.conf import conf
 from conversations.db import transact
 from conversations.log.chain import append_row, lock_site_chain
 from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry, User
-from conversations.models.budgets import MOST
+from conversations.models.budgets import MOST, BudgetUnit
 
 
 class BudgetError(Exception):
@@ -126,22 +124,48 @@ def correct_window(
 ) -> LedgerEntry:
     """Append a correction of what a window has spent; a negative amount reduces it.
 
-    `form` identifies the submitted form: a second submit returns the first entry.
+    What is given back reduces the overrun first. `form` identifies the submitted form: a second
+    submit returns the first entry.
     """
     reason = _clean_reason(reason)
     window = _lock_window(window_id)
     if form is not None and (again := LedgerEntry.objects.filter(form=form).first()):
         return again
-    if window.spent + amount < 0 or amount == 0 or abs(amount) > MOST:
-        unit = window.budget.unit
+    used, unit = window.spent + window.overrun, window.budget.unit
+    if used + amount < 0 or amount == 0 or abs(amount) > MOST:
         raise BudgetError(
-            f"The window has spent {show_amount(window.spent, unit)}: it cannot be corrected by"
+            f"The window has spent {show_amount(used, unit)}: it cannot be corrected by"
             f" {show_amount(amount, unit)}."
         )
-    BudgetWindow.objects.filter(pk=window.pk).update(
-        spent=F("spent") + amount, limit=Greatest("limit", F("spent") + F("held") + amount)
-    )
-    return _append_adjustment(window, amount, reason, actor, form)
+    return _adjust_window(window, amount, max(min(amount, 0), -window.overrun), reason, actor, form)
+
+
+@transact
+def correct_call(
+    *, call_id: int, amount: int, reason: str, actor: User | None = None, form: UUID | None = None
+) -> list[LedgerEntry]:
+    """Correct the cost of a call, in micro-dollars, in every budget that it was booked to.
+
+    Either all of them are corrected or, with BudgetError, none.
+    """
+    windows = [window.pk for window in list_booked_windows(call_id)]
+    if not windows:
+        raise BudgetError("The call was booked to no budget of money.")
+    return [
+        correct_window(
+            window_id=key, amount=amount, reason=reason, actor=actor,
+            form=uuid5(form, str(key)) if form else None,
+        )
+        for key in windows
+    ]  # fmt: skip
+
+
+def list_booked_windows(call_id: int) -> list[BudgetWindow]:
+    """Return the windows of money in which a call was settled, in the order of their locks."""
+    booked = {"call": call_id, "kind": LedgerEntry.Kind.SETTLE}
+    entries = LedgerEntry.objects.filter(**booked, window__budget__unit=BudgetUnit.MONEY)
+    rows = BudgetWindow.objects.filter(pk__in=entries.values("window"))
+    return list(rows.select_related("budget__user", "budget__group", "user").order_by("pk"))
 
 
 @transact
@@ -149,14 +173,14 @@ def rebuild_window(*, window_id: int, reason: str, actor: User | None = None) ->
     """Set a window to the sums of its entries, on record; False where it had them already."""
     reason = _clean_reason(reason)
     window = _lock_window(window_id)
-    stored = {"spent": window.spent, "held": window.held, "overrun": window.overrun}
     found = compute_totals(window)
+    stored = {name: getattr(window, name) for name in found}
     if stored == found:
         return False
-    rows = BudgetWindow.objects.filter(pk=window.pk)
-    rows.update(**found, limit=max(window.limit, found["spent"] + found["held"]))
     was = ", ".join(f"{name} {stored[name]}" for name in found if stored[name] != found[name])
-    _append_adjustment(window, 0, f"{reason} (rebuilt; it said {was})", actor)
+    for name, amount in found.items():
+        setattr(window, name, amount)
+    _adjust_window(window, 0, 0, f"{reason} (rebuilt; it said {was})", actor)
     return True
 
 
@@ -204,13 +228,25 @@ def _lock_window(window_id: int) -> BudgetWindow:
     return window
 
 
-def _append_adjustment(
-    window: BudgetWindow, amount: int, reason: str, actor: User | None, form: UUID | None = None
+def _adjust_window(
+    window: BudgetWindow,
+    amount: int,
+    overrun: int,
+    reason: str,
+    actor: User | None,
+    form: UUID | None = None,
 ) -> LedgerEntry:
+    """Store the locked window with a correction of `amount`, of which `overrun` is overrun."""
+    window.spent += amount - overrun
+    window.overrun += overrun
+    window.limit = max(window.limit, window.spent + window.held)
+    window.save(update_fields=["spent", "held", "overrun", "limit"])
     entry = LedgerEntry(
         window=window,
         kind=LedgerEntry.Kind.ADJUST,
         amount=amount,
+        overrun=overrun,
+        limit=window.limit,
         reason=reason[:200],
         actor=actor,
         form=form,

@@ -149,7 +149,14 @@ def _append_entries(
     rows: Iterable[tuple[BudgetWindow, int]],
 ) -> None:
     entries = [
-        LedgerEntry(window=window, call=call, kind=kind, amount=amount) for window, amount in rows
+        LedgerEntry(
+            window=window,
+            call=call,
+            kind=kind,
+            amount=amount,
+            limit=window.limit if kind == Kind.RESERVE else None,
+        )
+        for window, amount in rows
     ]
     append_rows(entries, conversation)
 

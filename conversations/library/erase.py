@@ -17,8 +17,8 @@ from itertools import chain
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, Exists, F, OuterRef, QuerySet, Sum
-from django.db.models.functions import Greatest, TruncDate
+from django.db.models import Count, Exists, OuterRef, QuerySet, Sum
+from django.db.models.functions import TruncDate
 from django.utils import timezone
 
 from conversations.audit.content_checks import list_text_digests
@@ -190,15 +190,18 @@ def _close_window(window: BudgetWindow, conversation: Conversation) -> LedgerEnt
         total += cost
         held += amount if is_open else 0
         over += max(0, cost - amount)
-    BudgetWindow.objects.filter(pk=window.pk).update(
-        spent=F("spent") + held + over,
-        held=F("held") - held,
-        overrun=F("overrun") - over,
-        limit=Greatest("limit", F("spent") + F("held") + over),
-    )
+    # Corrections may have given back some of what these calls used beyond their holds.
+    moved = min(over, window.overrun)
+    window.spent += held + moved
+    window.held -= held
+    window.overrun -= moved
+    window.limit = max(window.limit, window.spent + window.held)
+    window.save(update_fields=["spent", "held", "overrun", "limit"])
     return LedgerEntry(
         window=window,
         kind=LedgerEntry.Kind.ADJUST,
         amount=total,
+        overrun=over - moved,
+        limit=window.limit,
         reason=f"calls of the erased conversation {conversation.public_id}",
     )

@@ -135,6 +135,7 @@ _FIELDS: dict[type[Chained], tuple[str, ...]] = {
 _ADDED: dict[type[Chained], tuple[str, ...]] = {
     Transformation: ("decision",),
     ApiResult: ("bill",),
+    LedgerEntry: ("overrun", "limit"),
     Approval: ("words",),
     Erasure: ("rule",),
 }

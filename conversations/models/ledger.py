@@ -50,6 +50,10 @@ class LedgerEntry(Chained):
     call = models.ForeignKey(ApiCall, null=True, on_delete=models.PROTECT, related_name="entries")
     kind = models.CharField(max_length=8, choices=Kind.choices)
     amount = models.BigIntegerField()
+    #: How much of a correction changed the overrun; the rest changed what is spent.
+    overrun = models.BigIntegerField(default=0, db_default=0)
+    #: The limit of the window after a hold or a correction.
+    limit = models.PositiveBigIntegerField(null=True)
     reason = models.CharField(max_length=200, blank=True)
     actor = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"

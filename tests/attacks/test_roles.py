@@ -44,6 +44,7 @@ SPECIAL = {
     "budgets_import": ("add_budget", "change_budget"),
     "budget_grant": ("add_grant", "view_budget"),
     "apicall_body": ("view_apicall",),
+    "apicall_correct": ("add_ledgerentry", "view_apicall"),
     "prices_import": ("add_modelprice", "change_modelprice"),
     "conversation_read": ("view_conversation",),
     "conversation_lab": ("view_conversation", "read_content"),

@@ -16,7 +16,15 @@ from conversations.audit.verify import Tally, verify_everything
 from conversations.budgets.grants import set_exempt, set_limit
 from conversations.budgets.money_records import COLUMNS, name_table, record_first
 from conversations.budgets.price_book import NewPrice, load_prices
-from conversations.models import ApiModel, Budget, ModelPrice, MoneyRecord, TurnCap, User
+from conversations.models import (
+    ApiModel,
+    Budget,
+    BudgetWindow,
+    ModelPrice,
+    MoneyRecord,
+    TurnCap,
+    User,
+)
 from tests.support import people_and_turns, stored_turns
 
 pytestmark = pytest.mark.django_db
@@ -109,6 +117,8 @@ def is_change_found(table: type[models.Model], name: str) -> bool:
     new = changed(getattr(row, name), field)
     with undone(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            cursor.execute("SET CONSTRAINTS ALL DEFERRED")
             for one in table._meta.constraints:
                 if isinstance(one, models.CheckConstraint):
                     quoted = f'"{table._meta.db_table}" DROP CONSTRAINT "{one.name}"'
@@ -146,6 +156,15 @@ def test_rows_of_before_the_records_are_recorded_once() -> None:
     record_first("another")
     record_first()
     assert prices.count() == ModelPrice.objects.count()
+
+
+def test_a_window_that_is_gone_is_missed() -> None:
+    stored_turns.played()
+    window = BudgetWindow.objects.get()
+    with undone():
+        rows = BudgetWindow.objects.filter(pk=window.pk)
+        rows._raw_delete(rows.db)
+        assert ("budgetwindow", str(window.pk)) in verified()
 
 
 @pytest.mark.only_database("sqlite", "PostgreSQL stores no text that is none")

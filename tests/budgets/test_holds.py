@@ -15,13 +15,24 @@ from django.utils import timezone
 from conversations.agent.ports import Ending, ModelFailed, Refused
 from conversations.agent.usage import Usage
 from conversations.budgets import holds
+from conversations.budgets.grants import correct_call
 from conversations.budgets.prices import load_price_list
 from conversations.budgets.reconciliation import check_windows
 from conversations.budgets.units import CallUse
 from conversations.budgets.windows import lock_slots
+from conversations.library.conversations import delete_conversation
+from conversations.library.erase import erase_due_conversations
 from conversations.log.chain import lock_conversation
 from conversations.log.leases import Lease
-from conversations.models import ApiCall, Budget, BudgetWindow, LedgerEntry, Reservation, Turn
+from conversations.models import (
+    ApiCall,
+    Budget,
+    BudgetWindow,
+    Conversation,
+    LedgerEntry,
+    Reservation,
+    Turn,
+)
 from conversations.models.periods import compute_bounds
 from conversations.turns import takeovers
 from conversations.turns.billed_usage import IN_FLIGHT
@@ -104,6 +115,51 @@ def test_what_costs_more_than_was_held_is_kept_apart_and_counts() -> None:
     Budget.objects.update(limit=held + 10_000)
     with pytest.raises(Refused):
         people_and_turns.opened(lease)
+
+
+def test_a_correction_gives_back_what_was_used_beyond_the_hold_first() -> None:
+    lease = funded(50_000_000)
+    sent = people_and_turns.opened(lease)
+    held = worst(lease)
+    stored_turns.close(
+        lease, sent.call, people_and_turns.complete(usage=Usage(9_000_000, 20, 0, 0, 0))
+    )
+    over = cost(sent.call) - held
+    (entry,) = correct_call(call_id=sent.call, amount=-over - 7, reason="The bill says less.")
+    assert (entry.amount, entry.overrun) == (-over - 7, -over)
+    assert totals() == (held - 7, 0, 0)
+    # What is used beyond a hold later is not given back by it.
+    more = people_and_turns.opened(lease)
+    stored_turns.close(
+        lease, more.call, people_and_turns.complete(usage=Usage(9_000_000, 20, 0, 0, 0))
+    )
+    assert totals()[2] > 0
+    assert list(check_windows()) == []
+    Turn.objects.update(state="done")
+    delete_conversation(conversation=Conversation.objects.get(pk=lease.conversation_id))
+    assert erase_due_conversations(now=timezone.now() + timedelta(days=365)) == 1
+    assert list(check_windows()) == []
+
+
+def test_a_window_that_is_not_of_its_budget_is_named() -> None:
+    lease = funded(50_000_000)
+    Budget.objects.create(scope="site", unit="tokens", limit=10**9)
+    people_and_turns.opened(lease)
+    other = people_and_turns.person("bea")
+    second = timedelta(seconds=1)
+    windows = list(BudgetWindow.objects.all())
+    assert len(windows) == 2
+    for window in windows:
+        changes = (
+            {"limit": window.limit + 1}, {"starts_at": window.starts_at + second},
+            {"ends_at": window.starts_at + second}, {"user": other}, {"user": None},
+        )  # fmt: skip
+        for change in changes:
+            with transaction.atomic():
+                BudgetWindow.objects.filter(pk=window.pk).update(**change)
+                found = [(one.table, one.id) for one in check_windows()]
+                assert found == [("budgetwindow", str(window.pk))], change
+                transaction.set_rollback(True)
 
 
 def test_the_answer_is_shortened_before_a_call_is_refused() -> None:

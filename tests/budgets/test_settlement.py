@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -161,8 +161,8 @@ def test_what_is_settled_after_its_window_is_over_is_entered_there() -> None:
     people_and_turns.limited(user, PLENTY, "day", soft_percents="1")
     lease = people_and_turns.started_turn(user)
     sent = people_and_turns.opened(lease)
-    yesterday = datetime.now(UTC) - timedelta(days=2)
-    BudgetWindow.objects.update(starts_at=yesterday, ends_at=yesterday + timedelta(days=1))
+    before = BudgetWindow.objects.get().starts_at - timedelta(days=2)
+    BudgetWindow.objects.update(starts_at=before, ends_at=before + timedelta(days=1))
     stored_turns.close(
         lease, sent.call, people_and_turns.complete(usage=Usage(900_000, 1_000, 0, 0, 0))
     )

@@ -18,9 +18,17 @@ from django.utils import timezone
 
 from conversations.budgets.grants import grant_more
 from conversations.budgets.status import list_statuses
-from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry, TurnCap, User
+from conversations.models import (
+    ApiCall,
+    Budget,
+    BudgetWindow,
+    Grant,
+    LedgerEntry,
+    TurnCap,
+    User,
+)
 from conversations.rendering.numbers import dollars
-from tests.support import budget_rows, people_and_turns
+from tests.support import budget_rows, people_and_turns, stored_turns
 from tests.support.stored_turns import played
 from tests.web.test_admin_people import client_of, form, url
 from tests.web.test_admin_review import listed, staff
@@ -249,6 +257,42 @@ def test_a_correction_is_an_entry_with_a_reason_and_made_once(root: Client) -> N
     assert budget_rows.clean()
     for address in (url(place.user), change(window), change(Budget.objects.get())):
         assert "they asked root" in words(root.get(address))
+
+
+def test_a_call_is_corrected_in_every_budget_it_was_booked_to_in_one_step(root: Client) -> None:
+    user = people_and_turns.person()
+    for period in ("month", "day"):
+        people_and_turns.limited(user, 50_000_000, period)
+    lease = people_and_turns.started_turn(user)
+    call = ApiCall.objects.get(pk=people_and_turns.opened(lease).call)
+    stored_turns.close(lease, call.pk, people_and_turns.complete())
+    page = reverse("admin:apicall_correct", args=[call.pk])
+    assert page in root.get(change(call)).content.decode()
+    before = {window.pk: window.spent for window in BudgetWindow.objects.all()}
+    values = {"amount": "-0.000005", "form": str(uuid4())}
+    assert words(send(root, page, confirm=False, **values)).count("Spent: ") == 2
+    for _ in range(2):
+        assert send(root, page, **values).status_code == 302
+    corrections = LedgerEntry.objects.filter(kind="adjust")
+    assert set(corrections.values_list("window", "amount", "reason")) == {
+        (key, -5, "they asked") for key in before
+    }
+    after = {window.pk: window.spent + 5 for window in BudgetWindow.objects.all()}
+    assert after == before
+    assert budget_rows.clean()
+    # One window cannot give back so much: none is corrected.
+    assert send(root, page, amount="-1000").status_code == 400
+    assert corrections.count() == 2
+
+
+def test_a_call_that_no_budget_counted_cannot_be_corrected(root: Client) -> None:
+    Budget.objects.all().delete()
+    user = people_and_turns.person()
+    lease = people_and_turns.started_turn(user)
+    sent = people_and_turns.opened(lease)
+    response = send(root, reverse("admin:apicall_correct", args=[sent.call]), amount="1")
+    assert response.status_code == 400
+    assert "no budget of money" in words(response)
 
 
 @pytest.mark.parametrize("amount", ["-1000", "0", "1e12"])
