@@ -51,7 +51,7 @@ def export_rows(
 
 def write_budgets(rows: QuerySet[Any]) -> Rows:
     yield COLUMNS
-    for row in _iterate_rows(rows):
+    for row in iterate_rows(rows):
         subject = row.user.username if row.user else row.group.name if row.group else ""
         yield (
             row.scope, subject, row.kind, row.unit, row.period,
@@ -62,7 +62,7 @@ def write_budgets(rows: QuerySet[Any]) -> Rows:
 
 def write_ledger(rows: QuerySet[Any]) -> Rows:
     yield _LEDGER
-    for row in _iterate_rows(rows):
+    for row in iterate_rows(rows):
         budget, call = row.window.budget, row.call
         yield (
             row.pk, _format_time(row.created_at), row.kind,
@@ -79,7 +79,7 @@ def _format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def _iterate_rows(rows: QuerySet[Any]) -> Iterator[Any]:
+def iterate_rows(rows: QuerySet[Any]) -> Iterator[Any]:
     """Yield all rows page by page, newest first."""
     ordered, last = rows.order_by("-pk"), None
     while True:

@@ -40,6 +40,8 @@ ALL = list(views())
 SPECIAL = {
     "overview": ("view_apicall", "view_transformation", "view_turn"),
     "overview_csv": ("view_apicall", "view_transformation", "view_turn"),
+    "spend_desk": ("view_budget", "view_budgetwindow", "view_user"),
+    "spend_desk_csv": ("view_budget", "view_budgetwindow", "view_user"),
     "budgets_export": ("view_budget",),
     "budgets_import": ("add_budget", "change_budget"),
     "budget_grant": ("add_grant", "view_budget"),

@@ -1,0 +1,164 @@
+"""The spend desk: who spends what, near the limit first; limits of people are set in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.contenttypes.models import ContentType
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Page, Paginator
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+from django.utils import timezone
+
+from conversations.admin.csv_export import iterate_rows
+from conversations.budgets.amounts import Unreadable
+from conversations.budgets.grants import BudgetError, set_limit
+from conversations.budgets.spend_desk import (
+    SCOPES,
+    filter_desk,
+    filter_people,
+    read_desk,
+)
+from conversations.budgets.units import (
+    MONEY,
+    convert_to_cell,
+    format_amount,
+    parse_amount,
+    show_amount,
+)
+from conversations.budgets.usage.cells import Cell, write_csv_lines
+from conversations.models import Budget, User
+from conversations.web.streamed_downloads import stream_download
+
+NEEDED = ("conversations.view_budget", "conversations.view_budgetwindow", "conversations.view_user")
+SETTING = ("conversations.add_budget", "conversations.change_budget")
+#: Rows of a page, and rows read at a time for the file.
+ROWS, CHUNK = 25, 2_000
+_COLUMNS = (
+    "user", "group", "scope", "unit", "period", "from", "to", "limit", "spent", "held",
+    "forecast", "share",
+)  # fmt: skip
+
+
+def may_see(request: HttpRequest) -> bool:
+    return request.user.has_perms(NEEDED)
+
+
+def page(request: HttpRequest) -> HttpResponse:
+    if not may_see(request):
+        raise PermissionDenied
+    if request.method == "POST":
+        return _set_own_limit(request)
+    now, (scope, name) = timezone.now(), _read_filters(request)
+    windows = Paginator(filter_desk(scope=scope, name=name, now=now), ROWS)
+    people = Paginator(filter_people(name), ROWS)
+    rows = windows.get_page(request.GET.get("p"))
+    shown = people.get_page(request.GET.get("q"))
+    context = admin.site.each_context(request) | {
+        "title": "Spending",
+        "rows": [read_desk(window, now) for window in rows],
+        "row_pages": _link_pages(request, "p", rows),
+        "people": [(person, _format_own(person)) for person in shown],
+        "people_pages": _link_pages(request, "q", shown),
+        "may_set": request.user.has_perms(SETTING),
+        "scope": scope,
+        "scopes": SCOPES,
+        "name": name,
+    }
+    return TemplateResponse(request, "admin/spend_desk.html", context)
+
+
+def table(request: HttpRequest) -> HttpResponseBase:
+    """Send every row of the desk as CSV."""
+    if not may_see(request):
+        raise PermissionDenied
+    scope, name = _read_filters(request)
+    pieces = write_csv_lines(_write_rows(scope, name, timezone.now()))
+    return stream_download(request, pieces, "agentweb-spending.csv", "text/csv; charset=utf-8")
+
+
+def _link_pages(request: HttpRequest, key: str, page: Page[Any]) -> dict[str, Any]:
+    """Return the addresses of the pages before and after this one, with the filters kept."""
+
+    def address(number: int) -> str:
+        query = request.GET.copy()
+        query[key] = str(number)
+        return f"?{query.urlencode()}"
+
+    return {
+        "number": page.number,
+        "count": page.paginator.num_pages,
+        "before": address(page.number - 1) if page.has_previous() else "",
+        "after": address(page.number + 1) if page.has_next() else "",
+    }
+
+
+def _format_own(person: Any) -> str:
+    return "" if person.own is None else format_amount(person.own, MONEY.name)
+
+
+def _write_rows(scope: str, name: str, now: datetime) -> Iterator[tuple[Cell, ...]]:
+    yield _COLUMNS
+    for window in iterate_rows(filter_desk(scope=scope, name=name, now=now)):
+        row = read_desk(window, now)
+        budget, unit = row.budget, row.budget.unit
+        ahead = None if row.forecast is None else convert_to_cell(row.forecast, unit)
+        yield (
+            row.user.username if row.user else "", budget.group.name if budget.group else "",
+            budget.scope, unit, budget.period, row.starts_at.isoformat(),
+            row.ends_at.isoformat() if row.ends_at else "", convert_to_cell(row.limit, unit),
+            convert_to_cell(row.spent, unit), convert_to_cell(row.held, unit), ahead,
+            row.spent * 100 // row.limit if row.limit else None,
+        )  # fmt: skip
+
+
+def _read_filters(request: HttpRequest) -> tuple[str, str]:
+    scope, name = request.GET.get("scope", ""), request.GET.get("name", "").strip()
+    return scope if scope in SCOPES else "", name.replace("\0", "")[:150]
+
+
+def _set_own_limit(request: HttpRequest) -> HttpResponse:
+    """Set what a person may spend a month, or with an empty amount end their own limit."""
+    if not request.user.has_perms(SETTING):
+        raise PermissionDenied
+    text = request.POST.get("user", "")
+    key = int(text) if text.isdecimal() and len(text) < 19 else 0
+    person = get_object_or_404(User, pk=key, is_active=True)
+    try:
+        said = _change_limit(request, person, request.POST.get("amount", "").strip())
+    except (Unreadable, BudgetError) as error:
+        messages.error(request, f"Not set for {person}: {str(error).rstrip('.')}.")
+    else:
+        messages.success(request, said)
+    return HttpResponseRedirect(request.get_full_path())
+
+
+@transaction.atomic
+def _change_limit(request: HttpRequest, person: User, text: str) -> str:
+    limit = parse_amount(text, MONEY.name) if text else None
+    if limit is not None and limit < 0:
+        raise BudgetError("A limit is not below nothing.")
+    set_limit(
+        user=person, kind=Budget.Kind.PER_MEMBER, unit=MONEY.name, period=Budget.Period.MONTH,
+        limit=limit,
+    )  # fmt: skip
+    said = f"{show_amount(limit, MONEY.name)} a month for {person}, from the next call on."
+    if limit is None:
+        said = f"No monthly limit of their own for {person} any more."
+    assert isinstance(request.user, User)  # noqa: S101 - it is the admin
+    LogEntry.objects.create(
+        user=request.user,
+        content_type=ContentType.objects.get_for_model(User),
+        object_id=str(person.pk),
+        object_repr=person.username,
+        action_flag=CHANGE,
+        change_message=said,
+    )
+    return said

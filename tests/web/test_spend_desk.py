@@ -1,0 +1,160 @@
+"""The spend desk: near the limit first, as admission counts; limits set in place; all as CSV."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Group
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+
+from conversations.budgets.spend_desk import filter_desk, forecast_spending, read_desk
+from conversations.budgets.status import list_statuses
+from conversations.models import Budget, BudgetWindow, User
+from conversations.models.periods import compute_bounds
+from tests.support import people_and_turns
+from tests.web.test_admin_review import staff, superuser
+
+pytestmark = pytest.mark.django_db
+PAGE = "admin:spend_desk"
+NEEDED = ("view_budget", "view_budgetwindow", "view_user")
+
+
+@pytest.fixture
+def root() -> Client:
+    return superuser()
+
+
+def used(budget: Budget, spent: int, user: User | None = None, **more: int) -> BudgetWindow:
+    starts, ends = compute_bounds(budget.period, budget.time_zone, timezone.now())
+    values = {"limit": budget.limit, "starts_at": starts, "ends_at": ends} | more
+    return BudgetWindow.objects.create(budget=budget, user=user, spent=spent, **values)
+
+
+def person(name: str, limit: int, spent: int) -> User:
+    user = people_and_turns.person(name)
+    used(people_and_turns.limited(user, limit), spent, user)
+    return user
+
+
+def shares(**where: str) -> list[tuple[str, int, int]]:
+    now = timezone.now()
+    rows = [read_desk(window, now) for window in filter_desk(now=now, **where)]
+    return [(str(row.user or row.budget.group or "site"), row.spent, row.limit) for row in rows]
+
+
+def test_the_nearest_to_its_limit_comes_first_and_a_budget_of_nothing_before_all() -> None:
+    group = Group.objects.create(name="Research")
+    pool = Budget.objects.create(scope="group", group=group, kind="pool", limit=100)
+    used(pool, 50)
+    used(Budget.objects.create(scope="site", kind="pool", limit=1_000), 200)
+    person("ada", 100, 90)
+    person("bea", 1_000, 100)
+    person("cid", 0, 0)
+    names = ["cid", "ada", "Research", "site", "bea"]
+    assert [name for name, _, _ in shares()] == names
+    assert [name for name, _, _ in shares(scope="user")] == ["cid", "ada", "bea"]
+    assert shares(scope="group") == shares(name="sear") == [("Research", 50, 100)]
+    assert shares(scope="site") == [("site", 200, 1_000)]
+    assert shares(name="bE") == [("bea", 100, 1_000)]
+
+
+def test_a_row_says_what_admission_counts() -> None:
+    user, other = people_and_turns.person("ada"), people_and_turns.person("bea")
+    groups = [Group.objects.create(name=name) for name in ("one", "two")]
+    for group in groups:
+        user.groups.add(group)
+    site = Budget.objects.create(scope="site", limit=500)
+    small, large = (
+        Budget.objects.create(scope="group", group=group, limit=limit)
+        for group, limit in zip(groups, (600, 700), strict=True)
+    )
+    for at, budget in enumerate((site, small, large), 1):
+        used(budget, at, user, overrun=10, held=100)
+    used(site, 7, other)
+    (status,) = list_statuses(user.pk)
+    assert (status.spent, status.held, status.limit) == (36, 300, 700)
+    assert shares() == [("ada", 36, 700), ("bea", 7, 500)]
+    own = people_and_turns.limited(user, 400)
+    used(own, 4, user)
+    (status,) = list_statuses(user.pk)
+    assert shares(name="ada") == [("ada", status.spent, status.limit)] == [("ada", 40, 400)]
+
+
+def test_a_forecast_goes_on_as_since_the_beginning_and_is_not_made_too_early() -> None:
+    begins = datetime(2026, 11, 1, tzinfo=UTC)
+    ends = begins + timedelta(days=30)
+    assert forecast_spending(10, begins, ends, begins + timedelta(days=10)) == 30
+    assert forecast_spending(10, begins, ends, ends) == 10
+    assert forecast_spending(10, begins, ends, begins + timedelta(days=1)) is None
+    assert forecast_spending(10, begins, None, ends) is None
+
+
+def test_five_dollars_a_month_are_one_field_and_on_record(root: Client) -> None:
+    ada = people_and_turns.person("ada")
+    page = reverse(PAGE)
+    assert page in root.get(reverse("admin:index")).content.decode()
+    response = root.post(page, {"user": ada.pk, "amount": "5"}, follow=True)
+    assert "$5.00 a month for ada, from the next call on." in response.content.decode()
+    assert 'value="5.00"' in response.content.decode() or 'value="5"' in response.content.decode()
+    budget = Budget.objects.get()
+    assert (budget.user, budget.limit, budget.period) == (ada, 5_000_000, "month")
+    assert LogEntry.objects.get().object_id == str(ada.pk)
+    response = root.post(page, {"user": ada.pk, "amount": ""}, follow=True)
+    assert "No monthly limit of their own for ada any more." in response.content.decode()
+    assert not Budget.objects.filter(is_active=True).exists()
+
+
+@pytest.mark.parametrize(
+    ("amount", "said"),
+    [("five", "Not set for ada: "), ("-5", "Not set for ada: "), ("", "There is no such budget")],
+)
+def test_an_amount_that_is_none_is_refused_with_words(amount: str, said: str, root: Client) -> None:
+    ada = people_and_turns.person("ada")
+    response = root.post(reverse(PAGE), {"user": ada.pk, "amount": amount}, follow=True)
+    assert said in response.content.decode()
+    assert not Budget.objects.exists()
+
+
+def test_nobody_sets_a_limit_without_the_right_to_change_budgets() -> None:
+    client, ada = staff("viewer", *NEEDED), people_and_turns.person("ada")
+    assert 'name="amount"' not in client.get(reverse(PAGE)).content.decode()
+    assert client.post(reverse(PAGE), {"user": ada.pk, "amount": "5"}).status_code == 403
+    setting = staff("setting", *NEEDED, "add_budget", "change_budget")
+    for odd in ("x", "99999", "9" * 30):
+        assert setting.post(reverse(PAGE), {"user": odd, "amount": "5"}).status_code == 404
+
+
+def test_the_file_has_every_row_and_quotes_formulas(root: Client) -> None:
+    person("=ada", 100_000_000, 90_000_000)
+    used(Budget.objects.create(scope="site", kind="pool", unit="tokens", limit=1_000), 200)
+    content: Any = root.get(reverse("admin:spend_desk_csv"))
+    lines = b"".join(content.streaming_content).decode("utf-8-sig").splitlines()
+    assert len(lines) == 3
+    assert any("'=ada" in line and "90.000000" in line for line in lines)
+    assert any(line.startswith(",,site,tokens,month,") for line in lines)
+
+
+def test_the_page_asks_the_same_number_of_times_for_one_row_and_for_many(root: Client) -> None:
+    def count() -> int:
+        with CaptureQueriesContext(
+            connection,
+        ) as asked:
+            assert root.get(reverse(PAGE) + "?p=2&q=9&scope=x").status_code == 200
+        return len(asked)
+
+    person("ada", 100, 90)
+    count()
+    few = count()
+    for at in range(30):
+        person(f"user{at}", 100 + at, 50)
+    assert count() == few
+    text = root.get(reverse(PAGE)).content.decode()
+    assert "?p=2" in text
+    assert "?q=2" in text
