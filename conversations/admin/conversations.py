@@ -10,7 +10,8 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Sum
+from django.db.models import F, OuterRef, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -42,7 +43,7 @@ from conversations.web.policy_lab import build_context, start_trial
 @admin.register(Conversation)
 class ConversationAdmin(ReadOnly):
     heavy = ("instructions", "policy")
-    list_display = ("updated_at", "place", "person", "model", "head", "created_at")
+    list_display = ("updated_at", "place", "person", "model", "head", "tokens_freed", "created_at")
     list_display_links = ("updated_at", "place")
     list_filter = (DirectOwnerFilter, ModelFilter, "created_at", "updated_at")
     list_select_related = ("owner",)
@@ -72,6 +73,23 @@ class ConversationAdmin(ReadOnly):
             },
         ),
     )
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        applied = Transformation.objects.filter(conversation=OuterRef("pk"), outcome="applied")
+        freed = (
+            applied.order_by()
+            .values("conversation")
+            .annotate(sum=Sum(F("tokens_before") - F("tokens_after")))
+        )
+        freed_in_all = Coalesce(Subquery(freed.values("sum")), 0)
+        rows: QuerySet[Any] = super().get_queryset(request).annotate(freed=freed_in_all)
+        return rows
+
+    @admin.display(description="tokens freed", ordering="freed")
+    def tokens_freed(self, row: Any) -> str:
+        """Link to what was taken from the model, the largest first."""
+        where = {"conversation__id__exact": row.pk, "outcome__exact": "applied", "o": "-5"}
+        return link_list(Transformation, f"{row.freed:,}", **where)
 
     @admin.display(description="conversation", ordering="public_id")
     def place(self, row: Conversation) -> str:

@@ -15,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from conversations.accounts.reading_log import READ
+from conversations.admin.base import short_id
 from conversations.log import leases
 from conversations.log.triggers import list_guarded_tables
 from conversations.models import (
@@ -30,7 +31,7 @@ from conversations.models import (
     User,
 )
 from conversations.turns import turns
-from tests.support import stored_turns
+from tests.support import people_and_turns, stored_turns
 from tests.support.stored_turns import Played, played
 
 pytestmark = pytest.mark.django_db
@@ -154,6 +155,22 @@ def test_filters_and_search_find_the_rows(kind: Any, query: str) -> None:
     for odd in ("?user=999999", "?user=x' OR 1=1", "?user=" + "9" * 30):
         if "user={user}" in query:
             assert 'class="field-' not in listed(client, kind, odd)
+
+
+def test_from_which_conversation_most_was_cut_and_what_are_three_links() -> None:
+    place = played()
+    people_and_turns.queued(people_and_turns.person("bea"))
+    client = superuser()
+    index = client.get(reverse("admin:index")).content.decode()
+    first = reverse("admin:conversations_conversation_changelist") + "?o=-5"
+    assert f'href="{first}"' in index
+    text = listed(client, Conversation, "?o=-5")
+    assert text.index(short_id(place.conversation)) < text.index(">0</a>")
+    key = place.conversation.pk
+    second = f"?conversation__id__exact={key}&amp;outcome__exact=applied&amp;o=-5"
+    assert second in text
+    rows = listed(client, Transformation, second.replace("&amp;", "&"))
+    assert reverse("admin:conversations_transformation_change", args=[compaction().pk]) in rows
 
 
 def test_the_transformation_page_shows_why_what_and_each_change() -> None:
