@@ -1,9 +1,10 @@
-"""Recomputes every budget window from its ledger; exit code 1 names the rows that differ."""
+"""Recomputes every budget window from its ledger, and compares costs with a provider's report."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from django.core.management import CommandError
@@ -11,6 +12,12 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from conversations.budgets.grants import BudgetError, correct_window, rebuild_window
 from conversations.budgets.reconciliation import check_windows
+from conversations.budgets.units import format_amount
+from conversations.budgets.usage.provider_report import (
+    Difference,
+    ReportError,
+    compare_report,
+)
 from conversations.management.arguments import find_person_or_none
 from conversations.models import BudgetWindow
 
@@ -25,6 +32,8 @@ class Command(BaseCommand):
         correct = actions.add_parser("correct", help="enter a correction of one window")
         correct.add_argument("window", type=int, help="its number, as the admin shows it")
         correct.add_argument("amount", type=int, help="in its unit; negative gives back")
+        compare = actions.add_parser("compare", help="compare a provider's report with the record")
+        compare.add_argument("file", help="its CSV file, of costs or of usage")
         for action in (rebuild, correct):
             action.add_argument("--reason", required=True, metavar="TEXT")
             action.add_argument("--by", metavar="NAME", help="whose decision it is")
@@ -38,7 +47,10 @@ class Command(BaseCommand):
                     self._rebuild(options)
                 case "correct":
                     self._correct(options)
-        except BudgetError as error:
+                case "compare":
+                    self._compare(options["file"])
+                    return
+        except (BudgetError, ReportError, OSError, UnicodeError) as error:
             raise CommandError(str(error), returncode=2) from error
         self._check(is_json=bool(options.get("json")))
 
@@ -55,6 +67,17 @@ class Command(BaseCommand):
             self.stdout.write(f"{count} windows, {words}")
         if problems:
             raise SystemExit(1)
+
+    def _compare(self, name: str) -> None:
+        with Path(name).open(encoding="utf-8-sig", newline="") as lines:
+            found = compare_report(lines)
+        reported = sum(row.reported for row in found.rows)
+        recorded = sum(row.recorded for row in found.rows)
+        for row in (*found.rows, Difference("in all", "", reported, recorded)):
+            amounts = (row.reported, row.recorded, row.more)
+            first, second, more = (format_amount(amount, found.unit) for amount in amounts)
+            words = f"reported {first}, recorded {second}, difference {more}"
+            self.stdout.write(f"{row.day} {row.model}".rstrip() + f": {words}")
 
     def _rebuild(self, options: dict[str, Any]) -> None:
         reason, actor = options["reason"], find_person_or_none(options["by"])
