@@ -87,8 +87,8 @@ def read_sqlite(path: Path) -> dict[str, list[Any]]:
 
 def read_value(value: Any) -> Any:
     if isinstance(value, str) and re.fullmatch(r"[\d-]{10} [\d:]{8}\.\d{3}", value):
-        # As SQLite's own clock writes it.
-        return f"{value}000"
+        # As SQLite's own clock writes it; Django leaves out a fraction of nothing.
+        return f"{value}000".removesuffix(".000000")
     is_json = isinstance(value, str) and value[:1] in ("{", "[")
     try:
         return json.dumps(json.loads(value), sort_keys=True) if is_json else value
