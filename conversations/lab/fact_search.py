@@ -28,8 +28,8 @@ MOST_FOUND, AROUND = 3, 100
 _NAMED = re.compile(r'recall ("[A-Za-z0-9_-]+"(?:, "[A-Za-z0-9_-]+")*)')
 #: The rest of a word at the border of what is read around a fact.
 _FIRST, _LAST = re.compile(r"\w{1,20}"), re.compile(r"\w{1,20}$")
-#: A line of the record of actions.
-_ACTION = re.compile(r'^"(msg_\d+(?:/input)?)": ')
+#: A line of the recall list or of the record of actions.
+_LISTED = re.compile(r'^("msg_\d+(?:/input)?"(?:, "msg_\d+")*)(?: and \d+ earlier)?: ')
 #: Characters of a shortened result by which it can be recognised.
 _HEAD = 1_000
 
@@ -163,7 +163,6 @@ def write_query(answer: Message, fact: Fact) -> str:
 
 def find_recall_ids(text: str) -> Iterator[str]:
     """Yield every id that a text names for recall; one line may name several."""
-    for names in _NAMED.findall(text):
+    listed = _LISTED.match(text)
+    for names in ([listed[1]] if listed else []) + _NAMED.findall(text):
         yield from (name.strip('"') for name in names.split(", "))
-    if match := _ACTION.match(text):
-        yield match[1]

@@ -83,7 +83,7 @@ def test_it_goes_down_to_the_low_water_mark_in_one_go_and_what_left_is_named() -
     gone = {message.seq for message in view.messages if message.kind == "results"}
     gone -= {message.seq for message in done.messages}
     assert len(gone) > 20
-    assert all(f'recall "msg_{seq}": fetch_url https://e.org/' in listed for seq in gone)
+    assert all(f'"msg_{seq}": fetch_url https://e.org/' in listed for seq in gone)
     # A list with less room counts the others.
     done = run(view, Shell(), window=1_000_000, rates=SONNET).view
     gone = {message.seq for message in view.messages if message.kind == "results"}

@@ -128,7 +128,7 @@ def test_results_go_down_to_the_latest_batch_below_every_threshold() -> None:
 def test_the_oldest_turns_go_whole_down_to_half() -> None:
     done = made(drop_turns_by_hand(desk_of()))
     assert [message.seq for message in done.messages] == [1, 9, 10, 11, 12]
-    assert 'recall "msg_3"' in str(blocks(done, 0)[-1]["text"])
+    assert '"msg_3"' in str(blocks(done, 0)[-1]["text"])
     assert blocks(done, 0)[:2] == blocks(TALK, 0)
     assert drop_turns_by_hand(desk_of(done)) is None
     assert drop_turns_by_hand(desk_of(view_of(prompt("Hello"), answer("Hi")))) is None
@@ -254,7 +254,7 @@ def test_a_person_gives_a_summary_other_words() -> None:
     assert read_summary(change.made) == longer
     whole = str(blocks(change.made, 0)[-1]["text"])
     assert (whole.startswith(START), whole.endswith(END)) == (True, True)
-    assert 'recall "msg_3"' in whole
+    assert '"msg_3"' in whole
     assert change.made.messages[0].by[-1] in OURS
     assert reword_summary(desk_of(change.made), TALK, zone, longer, EDIT) is None
     assert find_covered_zone(first.made, change.edits) is None

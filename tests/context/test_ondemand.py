@@ -77,7 +77,7 @@ def test_the_first_messages_become_one_block_and_the_rest_stays() -> None:
     assert shell.kinds == ["summary applied"]
     first = blocks(after, 0)
     assert first[0] == SIGNED
-    assert 'recall "msg_3"' in first[1]["text"]
+    assert '"msg_3"' in first[1]["text"]
     assert not any(message.has_thinking for message in after.messages)
     change = shell.applied[0]
     stored = edits.load_edits(edits.dump_edits(change.edits))
@@ -124,7 +124,7 @@ def test_a_later_compaction_takes_the_block_in() -> None:
     assert [message.shape.signed for message in twice.messages].count((0,)) == 1
     assert blocks(twice, 0)[0] == second
     # What was named stays named.
-    assert 'recall "msg_3"' in blocks(twice, 0)[1]["text"]
+    assert '"msg_3"' in blocks(twice, 0)[1]["text"]
     assert shell.kinds == ["summary applied"]
 
 
@@ -228,7 +228,7 @@ def test_a_model_that_does_not_take_the_block_is_given_its_words(known: dict[str
     assert shell.kinds == ["summary applied"]
     said = blocks(after, 0)[0]["text"]
     assert said.startswith("[CONTEXT SUMMARY]\nThey read pages.\n")
-    assert 'recall "msg_3"' in said
+    assert '"msg_3"' in said
     assert (after.messages[0].seq, after.messages[0].kind) == (0, "prompt")
     assert after.messages[0].by == ("summary",)
     assert after.size < compacted.size

@@ -104,7 +104,7 @@ def test_the_last_attempt_takes_the_largest_blocks_even_of_the_first_message() -
     prepared = shell.prepare(view, situation(view, 60_000), CLASSIC, harder=3)
     assert shell.kinds == ["shrink applied"]
     assert prepared.gauge.tokens <= 15_000
-    assert 'recall "msg_1"' in blocks(prepared.view, 0)[0]["text"]
+    assert '"msg_1"' in blocks(prepared.view, 0)[0]["text"]
 
 
 def test_a_failed_summary_of_an_overflow_is_followed_by_trimming() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from conversations.context.steps.recall_list import list_lines, read_lines, write_list
+from conversations.context.steps.recall_list import HEADER, list_lines, read_lines, write_list
 from conversations.context.view import wire
 from conversations.context.view.view import Block
-from tests.context.samples import prompt, round_of, view_of
+from tests.context.samples import prompt, round_of, text, view_of
 
 FILLER = "\nSome more of it, as it is.\n" * 40
 
@@ -54,21 +54,21 @@ def test_each_of_sixty_originals_has_a_line_of_its_own(make: Any) -> None:
 def test_what_cannot_be_told_apart_by_inputs_is_told_apart_by_its_title() -> None:
     calls = [("next_mail", {"folder": "INBOX"}, mail(n)[2]) for n in range(60)]
     lines = listing(*calls).splitlines()[1:]
-    assert lines[3] == 'recall "msg_9": next_mail INBOX (Order 7003 is late)'
+    assert lines[3] == '"msg_9": next_mail INBOX (Order 7003 is late)'
     assert len({line.partition(": ")[2] for line in lines}) == 60
 
 
 def test_one_alone_needs_no_more_than_its_label() -> None:
-    assert listing(mail(1)).splitlines()[1] == 'recall "msg_3": read_mail INBOX'
+    assert listing(mail(1)).splitlines()[1] == '"msg_3": read_mail INBOX'
 
 
 def test_a_file_read_again_shares_a_line_that_counts_what_it_leaves_out() -> None:
     words = listing(*[("read_file", {"path": "a.md"}, "the same" + FILLER)] * 60)
     [line] = words.splitlines()[1:]
-    assert line.startswith('recall "msg_111", "msg_113", ')
+    assert line.startswith('"msg_111", "msg_113", ')
     assert line.endswith(" and 54 earlier: read_file a.md (the same)")
     found, older = read_lines([Block(wire.encode({"type": "text", "text": words}))])
-    again = write_list([*found, 'recall "msg_300": read_file a.md (the same)'], older, 12_000)
+    again = write_list([*found, '"msg_300": read_file a.md (the same)'], older, 12_000)
     assert " and 55 earlier: read_file a.md" in again
 
 
@@ -77,19 +77,28 @@ def test_a_result_in_blocks_has_a_title_too() -> None:
     parts = [image, {"type": "text", "text": "Receipt of May" + FILLER}]
     calls = [("scan", {}, parts), ("scan", {}, [image, image])]
     lines = listing(*calls).splitlines()[1:]  # type: ignore[arg-type]
-    assert lines[0] == 'recall "msg_3": scan (Receipt of May)'
-    assert lines[1].startswith('recall "msg_5": scan')
+    assert lines[0] == '"msg_3": scan (Receipt of May)'
+    assert lines[1].startswith('"msg_5": scan')
 
 
 def test_few_long_results_are_listed_before_many_newer_ones() -> None:
     whole = ("read_file", {"path": "all/of/it.md"}, "the whole of it\n" + FILLER * 10)
     calls = [whole, *map(mail, range(400))]
     lines = listing(*calls).splitlines()[1:]
-    assert lines[0] == 'recall "msg_3": read_file all/of/it.md (long)'
-    assert 'recall "msg_803": read_mail INBOX' in lines[-2]
+    assert lines[0] == '"msg_3": read_file all/of/it.md (long)'
+    assert '"msg_803": read_mail INBOX' in lines[-2]
     assert lines[-1].endswith("older ones; recall with a query finds them)")
     # They may fill half of the list, not all of it.
     longs = [("read_file", {"path": f"{n}.md"}, f"{n}\n" + FILLER * 10) for n in range(300)]
     lines = listing(mail(0), *longs, *map(mail, range(1, 60))).splitlines()[1:-1]
     assert sum(line.endswith(" (long)") for line in lines) > 100
     assert sum("read_mail" in line for line in lines) == 59
+
+
+def test_lines_of_older_versions_are_read_and_written_anew() -> None:
+    older = f'{HEADER}\nrecall "msg_3", "msg_7" and 2 earlier: read_file a.md\nrecall "t1": clock'
+    found, _ = read_lines([Block(wire.encode(text(older)), "summary")])
+    assert write_list([*found, '"msg_9": read_file a.md'], 0).splitlines()[1:] == [
+        'recall "t1": clock',
+        '"msg_3", "msg_7", "msg_9" and 2 earlier: read_file a.md',
+    ]

@@ -232,15 +232,15 @@ def test_trim_drops_the_oldest_exchanges_whole_and_names_what_can_be_recalled() 
     own, words = blocks(done, 0)
     assert own == text("request 0")
     assert words["text"].startswith("[earlier messages were dropped to make room]\nOriginals")
-    assert 'recall "msg_3": fetch_url https://e.org/0\n' in words["text"] + "\n"
+    assert '"msg_3": fetch_url https://e.org/0\n' in words["text"] + "\n"
     assert blocks(done, 1) == [text("request 5")]
     assert done.size <= 8_000
     assert drop_exchanges(done, gauge_of(done, 150_000), limits) is None
     # The list is carried over when more is dropped.
     again = drop_exchanges(done, gauge_of(done, 150_000), policy(max_conversation_bytes=6_000))
     words = blocks(after(done, again), 0)[1]
-    assert 'recall "msg_31"' in words["text"]
-    assert "(and 6 older ones; recall with a query finds them)" in words["text"]
+    assert '"msg_31"' in words["text"]
+    assert "(and 5 older ones; recall with a query finds them)" in words["text"]
 
 
 def test_trim_has_a_gate_and_no_report_opens_it() -> None:
@@ -311,7 +311,7 @@ def test_the_largest_blocks_are_shortened_as_far_as_needed() -> None:
     assert json.loads(blocks(done, 4)[0]["content"])[0] == {"n": 0}
     assert blocks(done, 4)[1] == result("t2", "small")
     assert blocks(done, 4)[2]["content"][0] == text("[image left out]")
-    assert 'recall "msg_3"' in blocks(done, 2)[1]["text"]
+    assert '"msg_3"' in blocks(done, 2)[1]["text"]
     assert len(blocks(done, 3)[1]["input"]["content"]) < 30_000
     assert shrink_blocks(done, gauge_of(done, 150_000), limits) is None
 

@@ -64,7 +64,7 @@ def test_the_middle_becomes_one_block_after_the_first_messages_own() -> None:
     assert own[:2] == [IMAGE, text("Find jobs")]
     assert own[2]["text"] == (
         f"{START}\n{GOOD}\n\nOriginals that can be read again:\n"
-        + "\n".join(f'recall "msg_{2 * n + 3}": fetch_url https://e.org/{n}' for n in range(4))
+        + "\n".join(f'"msg_{2 * n + 3}": fetch_url https://e.org/{n}' for n in range(4))
         + f"\n{END}"
     )
     assert [message.seq for message in done.messages] == [1, 10, 11, 12, 13, 14, 15]
@@ -203,7 +203,7 @@ def test_a_trim_notice_is_taken_into_the_summary() -> None:
     trimmed = edits.apply(view, "trim", change.edits)
     done = run(trimmed, Shell(writes=keeping))
     assert [block.by for block in done.messages[0].blocks] == ["", "summary"]
-    assert 'recall "msg_3": fetch_url f0.txt' in blocks(done, 0)[1]["text"]
+    assert '"msg_3": fetch_url f0.txt' in blocks(done, 0)[1]["text"]
 
 
 def test_a_long_zone_is_cut_from_the_middle() -> None:
@@ -224,11 +224,11 @@ def test_the_list_keeps_its_newest_lines_and_counts_the_older_ones() -> None:
     assert f"(and {older:,} older ones;" in first
     assert f"(and {older + 7:,} older ones;" in write_list(made, 7) or older == 0
     assert write_list([], 0) == ""
-    again = [f'recall "msg_{n}": read_file a.md' for n in range(9)]
+    again = [f'"msg_{n}": read_file a.md' for n in range(9)]
     ids = ", ".join(f'"msg_{n}"' for n in range(3, 9))
-    assert write_list([again[0], 'recall "msg_1": x', *again], 0).splitlines()[1:] == [
-        'recall "msg_1": x',
-        f"recall {ids} and 3 earlier: read_file a.md",
+    assert write_list([again[0], '"msg_1": x', *again], 0).splitlines()[1:] == [
+        '"msg_1": x',
+        f"{ids} and 3 earlier: read_file a.md",
     ]
     assert (
         write_list(["x" * 5_000], 0)
@@ -245,10 +245,10 @@ def test_long_texts_and_calls_without_words_have_lines_too() -> None:
     said += [*round_of("c2", LONG, name="recall"), *round_of("c3", LONG), *talk()[1:]]
     done = run(view_of(*said), Shell(writes=keeping))
     listing = blocks(done, 0)[1]["text"]
-    assert f'recall "msg_2": the user, 5,400 characters: {("paste " * 6)[:-1]}…' in listing
-    assert 'recall "msg_3": the assistant, 5,400 characters: essay essay ' in listing
-    assert 'recall "msg_5": clock\n' in listing
-    assert 'recall "msg_8"' not in listing
+    assert f'"msg_2": the user, 5,400 characters: {("paste " * 6)[:-1]}…' in listing
+    assert '"msg_3": the assistant, 5,400 characters: essay essay ' in listing
+    assert '"msg_5": clock\n' in listing
+    assert '"msg_8"' not in listing
 
 
 def test_names_are_addresses_files_identifiers_and_numbers() -> None:
@@ -278,9 +278,9 @@ def test_a_label_is_cut_to_what_tells_a_call_apart() -> None:
     path = "/home/user/projects/" + "deep/" * 9 + "main.py"
     said: list[Any] = [*round_of("t1", LONG, path=path), *round_of("t2", LONG, command="ls " * 30)]
     found = list_lines(view_of(prompt("a"), *said), view_of(prompt("a"), *said).messages)
-    assert found[0].startswith('recall "msg_3": fetch_url …')
+    assert found[0].startswith('"msg_3": fetch_url …')
     assert found[0].endswith("deep/main.py")
-    assert found[1] == f'recall "msg_5": fetch_url {"ls " * 13}l…'
+    assert found[1] == f'"msg_5": fetch_url {"ls " * 13}l…'
 
 
 def test_lines_of_short_results_give_way_to_those_of_long_ones() -> None:
@@ -290,7 +290,7 @@ def test_lines_of_short_results_give_way_to_those_of_long_ones() -> None:
     ]
     view = view_of(prompt("a"), *said)
     found = list_lines(view, view.messages)
-    assert found[0] == 'recall "msg_3": fetch_url https://e.org/long'
+    assert found[0] == '"msg_3": fetch_url https://e.org/long'
     assert found[1].endswith("https://e.org/0 (short)")
     every = write_list(found, 0, 10_000)
     assert every.splitlines()[1:] == found

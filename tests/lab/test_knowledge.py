@@ -204,7 +204,7 @@ def test_a_turn_that_ends_is_not_billed_for_recalls() -> None:
 
 def test_lines_of_a_request_tell_originals_apart_by_their_words() -> None:
     words = "read_file part0/page7.txt: the page about herons"
-    index = f'Originals that can be read again:\nrecall "msg_7": {words}\nrecall "msg_9": other'
+    index = f'Originals that can be read again:\n"msg_7": {words}\n"msg_9": other'
     shortened = result("toolu_7", 'Head of a list. [cut; recall "toolu_7" for the rest]')
     messages = [
         user(index),

@@ -33,7 +33,9 @@ SHORT_RESULT, _SHORT = 200, " (short)"
 _LONG_RESULT, _LONG, _LONG_PERCENT = 8_000, " (long)", 50
 #: Characters of a line's label and of a text quoted in it; most numbers in one line.
 _WORDS, _QUOTE, _MOST_IDS = 40, 40, 6
-_LINE = re.compile(r'recall ("msg_\d+"(?:, "msg_\d+")*)(?: and (\d+) earlier)?: (.*)')
+#: Lists of older versions have the tool's name in each line.
+_LINE = re.compile(r'(?:recall )?("msg_\d+"(?:, "msg_\d+")*)(?: and (\d+) earlier)?: (.*)')
+_LISTED = ('"msg_', "recall ")
 _OLDER = re.compile(r"\(and ([\d,]+) older ones(?:; recall with a query finds them)?\)")
 #: Characters at the start of a result that are searched for its title.
 _HEAD = 2_000
@@ -107,7 +109,7 @@ def read_lines(blocks: Iterable[Block]) -> tuple[list[str], int]:
         lines = str(block.value.get("text", "")).splitlines()
         start = next((at for at in range(len(lines), 0, -1) if lines[at - 1] == HEADER), len(lines))
         for line in lines[start:]:
-            if line.startswith("recall "):
+            if line.startswith(_LISTED):
                 found.append(line)
             elif count := _OLDER.fullmatch(line):
                 older += int(count[1].replace(",", ""))
@@ -165,11 +167,11 @@ def _join_line(ids: list[str], earlier: int, words: str) -> str:
     if not ids:
         return words
     more = f" and {earlier} earlier" if earlier else ""
-    return f"recall {', '.join(ids)}{more}: {words}"
+    return f"{', '.join(ids)}{more}: {words}"
 
 
 def _write_line(message: Message, words: str) -> str:
-    return f'recall "{message_id(message.seq)}": {neutralise_markers(words)}'
+    return f'"{message_id(message.seq)}": {neutralise_markers(words)}'
 
 
 def _shorten_label(label: str) -> str:
