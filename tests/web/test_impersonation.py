@@ -24,6 +24,7 @@ from conversations.models import Impersonation, ImpersonationEnd, User
 from tests.attacks.sites import World, address, quiet_world, views, world
 from tests.attacks.test_matrix import METHODS, answer
 from tests.support import people_and_turns
+from tests.support.one_database import ON_SQLITE
 from tests.web.canary import WORD
 from tests.web.pages import client_of
 
@@ -58,6 +59,7 @@ def text(client: Client, path: str) -> str:
     return " ".join(client.get(path).content.decode().split())
 
 
+@ON_SQLITE
 def test_of_all_addresses_some_are_shown_and_every_other_method_is_refused(root: User) -> None:
     ada = quiet_world()
     client = looking(root, ada.user)
