@@ -248,7 +248,7 @@ def test_criteria_read_from_a_file_stay_in_view_or_can_be_recalled() -> None:
     view = view_of(prompt("go"), *said)
     known = situation(view, 90_000)
     done = Shell(writes=writing("They searched.")).prepare(view, known, REBUILD).view
-    assert 'recall \\"msg_3\\": read_file search-prompt.txt' in done.body
+    assert '\\"msg_3\\": read_file search-prompt.txt' in done.body
     kept = build_policy(
         "rebuild", {"verbatim_tools": ["read_file"], "max_conversation_messages": 0}
     )
