@@ -17,6 +17,7 @@ from conversations.web import (
     leaving,
     log_in,
     mail_accounts,
+    offline,
     openid_sign_in,
     password_reset,
     personal_settings,
@@ -185,6 +186,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("accounts/invitation/<str:token>/", invitations.page, name="invitation"),
     path("setup/<str:token>/", setup.page, name="setup"),
     path("favicon.ico", RedirectView.as_view(url="/static/agentweb.svg"), name="favicon"),
+    path("offline/", offline.offline, name="offline"),
+    path("service-worker.js", offline.service_worker, name="service_worker"),
     path("healthz/live", health.live, name="live"),
     path("healthz/ready", health.ready, name="ready"),
 ]

@@ -37,12 +37,21 @@
 
   function notify(text) {
     if (root.dataset.notify !== "yes" || !("Notification" in window) || Notification.permission !== "granted") return;
-    const note = new Notification(document.querySelector("#title").textContent, {
-      body: text,
-      tag: location.pathname,
-    });
+    const title = document.querySelector("#title").textContent;
+    const options = { body: text, tag: location.pathname };
+    let note;
+    try {
+      note = new Notification(title, options);
+    } catch {
+      // A phone shows one only through the worker.
+      navigator.serviceWorker?.ready.then((worker) => worker.showNotification(title, options));
+      return;
+    }
     note.addEventListener("click", () => { window.focus(); note.close(); });
   }
+
+  // What is shown while the server cannot be reached; without it the browser shows its own page.
+  navigator.serviceWorker?.register("/service-worker.js").catch(() => {});
 
   // The browser's permission is requested only when the reader switches notifications on.
   const choice = document.querySelector("#id_notifications");

@@ -26,6 +26,7 @@ METHODS = ("get", "head", "post", "put", "patch", "delete", "options")
 #: What anybody may ask for, and what shows each person their own.
 PUBLIC = {
     "login", "log_in_again", "logout", "live", "ready", "setup", "invitation", "favicon", "metrics",
+    "offline", "service_worker",
     "password_reset", "password_reset_sent", "password_reset_confirm",
     "account_login", "log_in_with_passkey",
     "openid_connect_login", "openid_connect_callback",

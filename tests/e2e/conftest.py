@@ -109,7 +109,10 @@ async def page(
 ) -> AsyncIterator[Page]:
     """Give a page without cookies; clear `watch.errors` where errors are what is tested."""
     context = await browser.new_context(
-        viewport={"width": 1280, "height": 860}, locale="en-GB", reduced_motion=motion
+        viewport={"width": 1280, "height": 860},
+        locale="en-GB",
+        reduced_motion=motion,
+        service_workers="block",
     )
     context.set_default_timeout(60_000)
     page = await context.new_page()
@@ -167,7 +170,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[app.Served]:
 async def tab(browser: Browser, served: app.Served) -> AsyncIterator[Page]:
     """Give a page that may lose its server or its network, which the console calls an error."""
     context = await browser.new_context(
-        viewport={"width": 1100, "height": 700}, reduced_motion="reduce", locale="en-GB"
+        viewport={"width": 1100, "height": 700},
+        reduced_motion="reduce",
+        locale="en-GB",
+        service_workers="block",
     )
     context.set_default_timeout(60_000)
     page = await context.new_page()

@@ -106,10 +106,10 @@ def start(
     return _answering(Served(process, port, data, log))
 
 
-def fork(data: Path, **extra: str) -> Served:
+def fork(data: Path, port: int = 0, **extra: str) -> Served:
     """Serve as `start` does, with tables that are there and in a process that need not import."""
     _have(data, tables=True)
-    port, log, own = servers.free_port(), data / "serve.log", environment(data, **extra)
+    port, log, own = port or servers.free_port(), data / "serve.log", environment(data, **extra)
     process = base().start("serve", "tests.rig.roles:app", log, environment=own, port=port)
     return _answering(Served(process, port, data, log))
 

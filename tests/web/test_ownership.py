@@ -46,6 +46,8 @@ PUBLIC = {
     "favicon",
     "metrics",
     "invitation",
+    "offline",
+    "service_worker",
 }
 OF_SECOND_FACTORS = {
     "mfa_activate_totp", "mfa_deactivate_totp", "add_passkey", "remove_passkey",
@@ -155,6 +157,7 @@ def test_the_urls_are_those_that_this_file_knows() -> None:
         "usage", "usage_csv", "budget_notices", "put_notice_away", "context_settings",
         "lab", "settings", "choose_model", "new_model", "tools", "pin", "unpin", "restore", "undo",
         "login", "logout", "setup", "invitation", "live", "ready", "favicon", "metrics",
+        "offline", "service_worker",
         "chat_menu", "rename", "pin_chat", "archive", "delete", "export", "list", "search", "trash",
         "empty_trash", "bring_back", "erase", "data", "export_all", "import", "delete_data",
         "files", "files_waiting", "file", "file_text", "remove_file",

@@ -68,6 +68,7 @@ PAGES: dict[str, Any] = {
         "conversation": samples.conversation(words),
         "reduction": samples.reduction(words),
     },
+    "offline.html": lambda words="x": {"preferences": None},
     "conversations/output.html": lambda words="x": {
         "conversation": samples.conversation(words),
         "id": words,
