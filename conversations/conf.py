@@ -105,6 +105,9 @@ class Conf:
     paste_as_file_chars: int = 8_000
     #: Days that a deleted conversation or file can be brought back; then it is erased.
     trash_days: int = 30
+    #: Hours after its start at which a temporary chat is erased, unless its owner does so earlier;
+    #: 0: none can be started.
+    temporary_hours: int = 24
     #: Whether staff must say why before they read another person's conversation.
     reading_reasons: bool = True
     #: Bytes a file of conversations to import may have.

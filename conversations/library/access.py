@@ -37,6 +37,11 @@ def list_owned(user: User) -> QuerySet[Conversation]:
     return Conversation.objects.filter(owner=user, deleted_at=None)
 
 
+def list_kept(user: User) -> QuerySet[Conversation]:
+    """Return those of the user's conversations that lists show: no temporary ones."""
+    return list_owned(user).filter(erase_at=None)
+
+
 def load_any_conversation(public_id: UUID | str) -> Conversation:
     """Return any conversation, for review; the caller has checked the permission."""
     return get_object_or_404(Conversation, public_id=public_id)
@@ -85,7 +90,7 @@ def was_sent(user: User, client_id: UUID) -> bool:
 
 
 def find_newest(user: User) -> Conversation | None:
-    return list_owned(user).filter(archived_at=None).order_by("-updated_at").first()
+    return list_kept(user).filter(archived_at=None).order_by("-updated_at").first()
 
 
 def list_usable_models(owner_id: int) -> list[str]:

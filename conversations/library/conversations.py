@@ -72,6 +72,7 @@ def archive_conversation(*, conversation: Conversation, is_archived: bool) -> No
 def delete_conversation(*, conversation: Conversation) -> Turn | None:
     """Move the conversation to the trash; request a stop of the running turn and return it.
 
+    A temporary one is due for erasure at once.
     Raises LibraryError where it is held.
     """
     with transaction.atomic():
@@ -79,10 +80,11 @@ def delete_conversation(*, conversation: Conversation) -> Turn | None:
         _demand_no_hold(Conversation.objects.filter(pk=row.pk))
         if row.deleted_at is None:
             now = timezone.now()
+            days = 0 if row.is_temporary else max(0, conf.trash_days)
             _update(
                 row,
                 deleted_at=now,
-                erase_at=now + timedelta(days=max(0, conf.trash_days)),
+                erase_at=now + timedelta(days=days),
                 removed_by_rule="",
             )
     # Outside the lock: a worker locks its turn first, then the conversation (lock order).

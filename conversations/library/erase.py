@@ -5,8 +5,9 @@ nothing else references. The row that records the erasure is part of the site's 
 the last digest of the erased chain, so that anchors of it can still be explained. The spending
 stays: the cost of the calls becomes one correcting entry in each budget window, so that windows
 still equal the sum of their entries, and the erasure row keeps the cost by day and model.
-Conversations in the trash are erased when their time is over, but not before running turns have
-ended and every call has its result, and not under a legal hold (log/legal_holds.py).
+Conversations in the trash and temporary ones are erased when their time is over, but not before
+running turns have ended and every call has its result, and not under a legal hold
+(log/legal_holds.py).
 """
 
 from __future__ import annotations
@@ -58,11 +59,20 @@ def erase_due_conversations(*, owner_id: int | None = None, now: datetime | None
 
     One that cannot be erased is logged and does not block the others; the next run tries again.
     """
-    rows = _list_due(now or timezone.now())
+    now = now or timezone.now()
+    _end_temporary(now)
+    rows = _list_due(now)
     if owner_id is not None:
         rows = rows.filter(owner_id=owner_id)
     keys = list(rows.order_by("erase_at").values_list("pk", flat=True)[:MOST])
     return sum(_is_erased(key, now) for key in keys)
+
+
+def _end_temporary(now: datetime) -> None:
+    """Move temporary conversations whose time is over to the trash, where nothing is written."""
+    live = Turn.objects.filter(conversation=OuterRef("pk"), state__in=LIVE)
+    over = Conversation.objects.filter(~is_held(), deleted_at=None, erase_at__lte=now)
+    over.exclude(Exists(live)).update(deleted_at=now)
 
 
 def _is_erased(conversation_id: int, now: datetime | None) -> bool:

@@ -64,6 +64,7 @@ def search_messages(
     rows = (
         SearchText.objects.filter(owner=user, words__matches=phrases)
         .filter(conversation__owner=user, conversation__deleted_at=None)
+        .filter(conversation__erase_at=None)
         .select_related("conversation")
         .only(
             "seq", "kind", "text", "at",

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.dateformat import format as dated
 from django.utils.translation import gettext as _
 
-from conversations.library.access import list_owned
+from conversations.library.access import list_kept
 from conversations.log.legal_holds import is_held
 from conversations.models import LIVE, Conversation, Turn, User
 from conversations.models.cursor import Cursor, format_cursor
@@ -32,7 +32,7 @@ def read_sidebar(
 ) -> Sidebar:
     """Return a page of the user's conversations: the newest, or those after a cursor."""
     place = Cursor.read(after)
-    rows = annotate_rows(list_owned(user).filter(archived_at__isnull=not archived))
+    rows = annotate_rows(list_kept(user).filter(archived_at__isnull=not archived))
     newest = rows.filter(pinned_at=None).order_by("-updated_at", "-id")
     pinned: list[Conversation] = []
     if place is not None:
@@ -44,7 +44,7 @@ def read_sidebar(
     now = timezone.now()
     groups: dict[str, list[ConversationRow]] = {}
     if pinned:
-        groups[_("Pinned")] = [build_row(row, current) for row in pinned]
+        groups[_("Starred")] = [build_row(row, current) for row in pinned]
     for row in page[:PAGE]:
         groups.setdefault(name_period(row.updated_at, now), []).append(build_row(row, current))
     return Sidebar(
@@ -81,11 +81,11 @@ class Counts:
 
 
 def count_conversations(user: User) -> Counts:
-    kept = Q(deleted_at=None)
+    kept = Q(deleted_at=None, erase_at=None)
     found = Conversation.objects.filter(owner=user).aggregate(
         listed=Count("pk", filter=kept & Q(archived_at=None)),
         archived=Count("pk", filter=kept & Q(archived_at__isnull=False)),
-        trash=Count("pk", filter=~kept),
+        trash=Count("pk", filter=Q(deleted_at__isnull=False)),
     )
     return Counts(**found)
 

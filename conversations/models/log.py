@@ -105,7 +105,8 @@ class Conversation(models.Model):
     anchored = models.PositiveBigIntegerField(default=0, db_default=0, editable=False)
     pinned_at = models.DateTimeField(null=True, blank=True)
     archived_at = models.DateTimeField(null=True, blank=True)
-    #: When it was moved to the trash, and when it is due for erasure.
+    #: When it was moved to the trash, and when it is due for erasure; of a temporary conversation
+    #: the second is set from its start.
     deleted_at = models.DateTimeField(null=True, blank=True)
     erase_at = models.DateTimeField(null=True, blank=True)
     #: The rule that moved it there, in words; "": its owner did.
@@ -132,6 +133,11 @@ class Conversation(models.Model):
 
     def __str__(self) -> str:
         return f"conversation {self.public_id}"
+
+    @property
+    def is_temporary(self) -> bool:
+        """Whether it is in no list and goes at a set time; in the trash it is like any other."""
+        return self.deleted_at is None and self.erase_at is not None
 
 
 class Blob(AppendOnly):

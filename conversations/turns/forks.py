@@ -53,6 +53,7 @@ def fork_conversation(*, turn: Turn) -> Conversation:
         policy=row.policy,
         in_full_always=row.in_full_always,
         asks_before_egress=row.asks_before_egress,
+        erase_at=row.erase_at,
         head=end,
         tip=end,
         leaf=turn.number,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import NamedTuple
 from uuid import UUID
 
 from django.db.models.functions import Now
+from django.utils import timezone
 
 from conversations.agent.ports import Ending, Finish
+from conversations.conf import conf
 from conversations.context.view import wire
 from conversations.db import transact
 from conversations.files.attachments import find_first_name
@@ -62,6 +65,7 @@ def start_conversation(
     client_id: UUID,
     attachments: Sequence[UUID] = (),
     effort: str = "",
+    is_temporary: bool = False,
 ) -> Turn:
     """Start a conversation, titled with its first words; a repeat returns the first one."""
     lock_owner(owner_id)
@@ -72,8 +76,13 @@ def start_conversation(
         return begun
     words = " ".join(make_storable(text).split())[:80]
     title = words or find_first_name(owner_id=owner_id, ids=attachments)
+    hours = conf.temporary_hours if is_temporary else 0
     conversation = Conversation.objects.create(
-        owner_id=owner_id, model=model, effort=effort, title=title
+        owner_id=owner_id,
+        model=model,
+        effort=effort,
+        title=title,
+        erase_at=timezone.now() + timedelta(hours=hours) if hours > 0 else None,
     )
     index_title(conversation=conversation)
     demand_slot(conversation)

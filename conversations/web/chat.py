@@ -94,7 +94,8 @@ def _build_page(
     }
     away = chosen.put_away
     if conversation is None:
-        return context | {"limits": find_limits(user.pk, choice.model, put_away=away)}
+        limits = find_limits(user.pk, choice.model, put_away=away)
+        return context | _read_temporary(request) | {"limits": limits}
     read = transcript.read_transcript
     page = paging.complete_page(conversation, page) if page else read(conversation)
     ended, running, bookmark = paging.split_running(conversation, page)
@@ -112,6 +113,13 @@ def _build_page(
             conversation, tokens=lambda: meter.sent_tokens, put_away=away
         ),
     }
+
+
+def _read_temporary(request: HttpRequest) -> dict[str, object]:
+    """Return whether temporary chats can be started, and whether this new one is to be."""
+    wanted = request.POST.get("is_temporary") or request.GET.get("temporary")
+    hours = conf.temporary_hours
+    return {"temporary_hours": hours, "is_temporary": bool(wanted) and hours > 0}
 
 
 EXAMPLES = (
@@ -137,6 +145,7 @@ def start(request: HttpRequest) -> HttpResponse:
             owner_id=user.pk,
             model=form.cleaned_data["model"] or conf.model,
             effort=form.cleaned_data["effort"],
+            is_temporary=form.cleaned_data["is_temporary"],
             text=form.cleaned_data["text"],
             client_id=form.cleaned_data["client_id"],
             attachments=_store_files(request, form),

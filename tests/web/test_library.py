@@ -57,7 +57,7 @@ def test_the_list_goes_by_date_pinned_first_archived_apart() -> None:
     talk(user, "thrown away", 0, deleted_at=now, erase_at=now + timedelta(days=1))
     shown = sidebar.read_sidebar(user)
     names = [name for name, _ in shown.groups]
-    assert names[:5] == ["Pinned", "Today", "Yesterday", "Previous 7 days", "Previous 30 days"]
+    assert names[:5] == ["Starred", "Today", "Yesterday", "Previous 7 days", "Previous 30 days"]
     assert names[5:] == [f"{now - timedelta(days=days):%B %Y}" for days in (50, 400)]
     listed = [row.title for _, rows in shown.groups for row in rows]
     days = (0, 1, 3, 10, 50, 400)
@@ -152,7 +152,7 @@ def test_pinning_and_archiving_with_htmx_gives_the_list_back() -> None:
     answer = client.post(f"/c/{first.public_id}/menu/pin/", {"on": "1"}, **htmx(here))
     html = answer.content.decode()
     assert answer["HX-Trigger"] == "kept"
-    assert html.index("Pinned") < html.index("first") < html.index("second")
+    assert html.index("Starred") < html.index("first") < html.index("second")
     assert 'aria-current="page"' in html
     assert 'id="notice" hx-swap-oob="innerHTML"' in html
     client.post(f"/c/{first.public_id}/menu/pin/", {"on": "0"}, **htmx(here))

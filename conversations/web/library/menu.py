@@ -76,7 +76,7 @@ def pin(request: HttpRequest, public_id: UUID) -> HttpResponse:
     conversation = load_owned_conversation(require_user(request), public_id)
     is_pinned = request.POST.get("on", "1") == "1"
     conversations.pin_conversation(conversation=conversation, is_pinned=is_pinned)
-    add_notice(request, _("Pinned.") if is_pinned else _("Not pinned any more."))
+    add_notice(request, _("Starred.") if is_pinned else _("Star removed."))
     return answer_change(request, conversation)
 
 
@@ -105,11 +105,11 @@ def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
         return answer_change(request, conversation)
     if turn is not None:
         dispatch.stop_turn(turn)
-    add_notice(
-        request,
-        _("“%s” was deleted.") % build_row(conversation).title,
-        undo=reverse("bring_back", args=[public_id]),
-    )
+    if conversation.is_temporary:
+        _erase_due(request, conversation)
+    else:
+        title, undo = build_row(conversation).title, reverse("bring_back", args=[public_id])
+        add_notice(request, _("“%s” was deleted.") % title, undo=undo)
     return answer_change(request, conversation, gone=True)
 
 
@@ -138,10 +138,15 @@ def erase(request: HttpRequest, public_id: UUID) -> HttpResponse:
     except conversations.LibraryError as error:
         add_notice(request, error.text)
         return redirect("trash")
-    erase_due_conversations(owner_id=user.pk)
+    _erase_due(request, conversation)
+    return redirect("trash")
+
+
+def _erase_due(request: HttpRequest, conversation: Conversation) -> None:
+    """Erase what the user has due, and say what became of this conversation."""
+    erase_due_conversations(owner_id=conversation.owner_id)
     title = build_row(conversation).title
     if is_stored(conversation):
         add_notice(request, _("“%s” will be erased as soon as its answer has stopped.") % title)
     else:
         add_notice(request, _("“%s” was erased.") % title)
-    return redirect("trash")
