@@ -106,6 +106,14 @@ def list_enabled_models() -> set[str]:
 
 
 def has_catalogue() -> bool:
-    """Return whether the tables exist, which they do not before the first migration."""
-    present = connection.introspection.table_names()
-    return {ApiModel._meta.db_table, ModelPrice._meta.db_table} <= set(present)
+    """Return whether the tables are those of this version, which a migration may yet make."""
+    with connection.cursor() as cursor:
+        present = connection.introspection.table_names(cursor)
+        for model in (ApiModel, ModelPrice):
+            table, needed = model._meta.db_table, {one.column for one in model._meta.local_fields}
+            if table not in present:
+                return False
+            found = connection.introspection.get_table_description(cursor, table)
+            if not needed <= {column.name for column in found}:
+                return False
+    return True

@@ -13,6 +13,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group
 from django.core.checks import run_checks
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.utils import timezone
 
 from agentweb.bench import budget_cost as bench
@@ -316,6 +317,13 @@ def test_an_enabled_model_with_a_small_window_is_a_warning_of_the_system_check()
     assert f"The model {stored_turns.MODEL} takes 31,999 tokens" in warning.msg
     ApiModel.objects.filter(pk=stored_turns.MODEL).update(window=32_000)
     assert not [m for m in run_checks(databases=["default"]) if m.id == "agentweb.W002"]
+
+
+def test_the_system_check_runs_on_a_database_that_is_yet_to_be_migrated() -> None:
+    ModelPrice.objects.filter(model=stored_turns.MODEL, kind="output").delete()
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE conversations_apimodel DROP COLUMN thresholds")
+    assert [m.id for m in run_checks(databases=["default"]) if m.id.startswith("agentweb")] == []
 
 
 @pytest.mark.parametrize(
