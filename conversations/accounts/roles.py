@@ -97,7 +97,9 @@ HOLDS = Right(
     "place and release legal holds, with a reason",
     _list_permissions(["view", "add"], "legalhold", "holdrelease"),
 )
-RECORD = Right("see who read and changed what", _list_permissions(["view"], "admin.logentry"))
+RECORD = Right(
+    "see who read and changed what", _list_permissions(["view"], "admin.logentry", "databasemove")
+)
 READING = Right("read what people wrote, each reading on record with a reason", (CONTENT,))
 RIGHTS = (PEOPLE, ACCOUNTS, SPENDING, BUDGETS, MODELS, FIGURES, RETENTION, HOLDS, RECORD, READING)
 ROLES = (

@@ -22,6 +22,7 @@ from conversations.admin import (  # noqa: F401  (each registers its pages)
     log_ins,
     mail,
     mcp,
+    moves,
     pins,
     reading_log,
     retention,

@@ -14,6 +14,7 @@ from conversations.accounts.roles import ROLES
 pytestmark = pytest.mark.django_db
 NEW = ("invitation", "retentionrule", "legalhold", "holdrelease")
 MIGRATION = import_module("conversations.migrations.0041_rights_of_roles")
+SIGHT_OF_MOVES = import_module("conversations.migrations.0050_rights_to_see_moves")
 
 
 def make_old() -> None:
@@ -50,3 +51,21 @@ def test_what_an_operator_gave_or_took_stays() -> None:
     Group.objects.all().delete()
     upgrade()
     assert not Group.objects.exists()
+
+
+def give_sight_of_moves() -> set[str]:
+    """Run the migration, and return the groups that see moves of the database."""
+    SIGHT_OF_MOVES.give_rights(apps, connection.schema_editor())
+    seeing = Group.objects.filter(permissions__codename="view_databasemove")
+    return set(seeing.values_list("name", flat=True))
+
+
+def test_moves_of_the_database_are_seen_by_those_who_see_what_was_changed() -> None:
+    Permission.objects.filter(codename="view_databasemove").delete()
+    Group.objects.create(name="Others")
+    assert give_sight_of_moves() == {"Administrator", "Auditor"}
+    auditor = Group.objects.get(name="Auditor")
+    auditor.permissions.remove(*auditor.permissions.filter(codename="view_databasemove"))
+    assert give_sight_of_moves() == {"Administrator"}
+    Group.objects.all().delete()
+    assert give_sight_of_moves() == set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import shutil
@@ -54,6 +55,17 @@ class Site:
     def begin(self, url: str) -> Process:
         log = self.folder / f"move-{time.monotonic_ns()}.log"
         return self.template.start("move", f"{CALL}move_in_small_batches", log, url=url)
+
+    def manage(self, *arguments: str, programs: str) -> tuple[int, str]:
+        """Run a command to its end, with PostgreSQL's programs; return its code and its words."""
+        process = self.template.start(
+            arguments[0],
+            "tests.support.site_commands:run_command",
+            self.folder / f"{arguments[0]}-{time.monotonic_ns()}.log",
+            environment={"PATH": programs},
+            arguments=arguments,
+        )
+        return process.wait(), process.tail()
 
     def move(self, url: str) -> tuple[int, str]:
         """Run the command to its end; return its code, and what it said."""
@@ -122,6 +134,29 @@ def test_a_move_there_and_back_loses_nothing_though_it_is_killed_at_random_momen
         assert text.splitlines() == others[path].splitlines(), path
     assert moved.call("create_person") == site.call("create_person")
     moved.template.end()
+
+
+def test_a_backup_of_one_database_is_restored_on_the_other(
+    site: Site, postgres: servers.Server, tmp_path: Path
+) -> None:
+    url, beside = prepared_databases.postgres(postgres), servers.make_database(postgres, "beside")
+    there, here = Site(tmp_path / "there", url), Site(tmp_path / "here")
+    shutil.copy(prepared_databases.sqlite(), here.folder)
+    programs = f"{Path(postgres.command[0]).parent}:{os.environ['PATH']}"
+    for begin, end, more in ((site, there, ()), (there, here, ("--beside", beside))):
+        path = str(tmp_path / f"{end.folder.name}.tar")
+        for one, arguments in ((begin, ["backup", path]), (end, ["restore", path, *more])):
+            code, said = one.manage(*arguments, programs=programs)
+            assert code == 0, said
+        assert "1 files; the anchors of the backup were put into" in said
+        assert "2 conversations, " in said
+        assert "0 mismatches, chain intact" in said
+    compare_by_postgresql(site.folder / "agentweb.sqlite3", url)
+    compare_files(site.folder / "agentweb.sqlite3", here.folder / "agentweb.sqlite3")
+    code, said = here.manage("restore", path, "--force", programs=programs)
+    assert (code, "with --beside URL" in said) == (1, True)
+    there.template.end()
+    here.template.end()
 
 
 def compare_by_postgresql(path: Path, url: str) -> None:

@@ -14,9 +14,11 @@ _TOKENS = re.compile(
 def fill() -> None:
     """Store a little of everything that a database may keep in a form of its own."""
     from django.contrib.auth.models import Group, Permission
+    from django.core.files.base import ContentFile
     from django.utils import timezone
 
     from conversations.audit.anchors import anchor_heads
+    from conversations.files.workspace.objects import find_storage
     from conversations.log.legal_holds import place_hold
     from conversations.models import AccountEvent, McpServer, Turn, User, WorkspaceFile
     from tests.support import people_and_turns, stored_turns
@@ -46,6 +48,7 @@ def fill() -> None:
         owner=user, state="trash", path="a/ü.txt", object=f"{user.pk}/x", bytes=1, digest="x",
         changed_at=now, batch=uuid4(),
     )  # fmt: skip
+    find_storage().save(f"{user.pk}/x", ContentFile(b"a"))
     # The number of somebody who is gone is not given again.
     User.objects.create(username="gone").delete()
     anchor_heads()

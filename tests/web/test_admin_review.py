@@ -9,19 +9,22 @@ from typing import Any
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils import timezone
 
 from conversations.accounts.reading_log import READ
 from conversations.admin.base import short_id
 from conversations.log import leases
+from conversations.log.chain import append_row, lock_site_chain
 from conversations.log.triggers import list_guarded_tables
 from conversations.models import (
     ApiCall,
     BudgetWindow,
     Conversation,
+    DatabaseMove,
     LedgerEntry,
     Message,
     Reservation,
@@ -89,6 +92,21 @@ def test_the_record_is_read_only(kind: Any) -> None:
     assert kind.objects.filter(pk=row.pk).exists()
     text = page(client, row)
     assert "submit-row" not in text or 'name="_save"' not in text
+
+
+def test_moves_of_the_database_are_shown_and_stay_as_they_are() -> None:
+    move = DatabaseMove(
+        source="sqlite", target="postgresql", rows=1_234_567, digest="sha256:abc",
+        begun_at=timezone.now(),
+    )  # fmt: skip
+    with transaction.atomic():
+        append_row(move, lock_site_chain())
+    client = staff("auditor")
+    for text in (listed(client, DatabaseMove), page(client, move)):
+        assert "1,234,567" in text
+        assert "sha256:abc" in text
+    url = reverse("admin:conversations_databasemove_change", args=[move.pk])
+    assert superuser().post(url, {"rows": 1}).status_code == 403
 
 
 @pytest.mark.parametrize("kind", [*READ_ONLY, User, LogEntry])

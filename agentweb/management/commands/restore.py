@@ -7,35 +7,47 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import connection
 
+from agentweb import env
 from agentweb.serving.server_process import lock_data_folder
 from conversations.audit.verify import Tally, verify_everything
 from conversations.operations.backup import databases, site_backup
 from conversations.operations.backup.archive import BackupError, Manifest
+from conversations.operations.backup.other_database import restore_across
 from conversations.operations.db_role import connect_as_owner
+from conversations.operations.move.frozen_source import MoveError
 
 SHOWN = 20
 
 
 class Command(BaseCommand):
-    help = "Put a backup back where no server runs, then verify the whole record."
+    help = (
+        "Put a backup back where no server runs, also into a database of the other kind, then"
+        " verify the whole record."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path)
         parser.add_argument("--force", action="store_true", help="replace what is there")
+        parser.add_argument(
+            "--beside",
+            metavar="URL",
+            help="an empty PostgreSQL database, to unpack a backup of PostgreSQL for SQLite in",
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         with lock_data_folder():
             try:
-                self.restore(options["file"], is_forced=options["force"])
-            except (BackupError, OSError) as error:
+                self.restore(options["file"], is_forced=options["force"], beside=options["beside"])
+            except (BackupError, MoveError, OSError) as error:
                 raise CommandError(str(error)) from error
             self.verify()
 
-    def restore(self, path: Path, *, is_forced: bool) -> None:
+    def restore(self, path: Path, *, is_forced: bool, beside: str | None) -> None:
         self.demand_alone()
         if not is_forced and site_backup.holds_data():
             raise CommandError("there is a site in this database; --force replaces it")
@@ -43,12 +55,29 @@ class Command(BaseCommand):
         with tempfile.TemporaryDirectory(dir=place, prefix=".restore-") as name:
             folder = Path(name)
             manifest = site_backup.open_backup(path=path, folder=folder)
-            with connect_as_owner():
-                before = site_backup.restore_database(manifest=manifest, folder=folder)
-            if before is not None:
-                self.stdout.write(f"The database that was there is now {before}.")
+            if manifest.database == connection.vendor:
+                self.put_database(manifest, folder)
+            else:
+                self.put_across(manifest, folder, beside)
             call_command("migrate", interactive=False, verbosity=0)
             self.put_rest(manifest, folder)
+
+    def put_database(self, manifest: Manifest, folder: Path) -> None:
+        with connect_as_owner():
+            before = site_backup.restore_database(manifest=manifest, folder=folder)
+        if before is not None:
+            self.stdout.write(f"The database that was there is now {before}.")
+
+    def put_across(self, manifest: Manifest, folder: Path, url: str | None) -> None:
+        if manifest.database == "postgresql" and not url:
+            raise BackupError(
+                "the backup is of PostgreSQL and the site runs on SQLite: name an empty PostgreSQL"
+                " database to unpack it in with --beside URL"
+            )
+        beside = read_beside(url) if url else env.sqlite(folder / "beside.sqlite3")
+        restore_across(manifest=manifest, folder=folder, beside=beside, tell=self.stdout.write)
+        if url:
+            self.stdout.write("The database of --beside is needed no longer: drop it.")
 
     def put_rest(self, manifest: Manifest, folder: Path) -> None:
         files = site_backup.restore_workspace_files(folder=folder)
@@ -67,3 +96,10 @@ class Command(BaseCommand):
         self.stdout.write(str(tally))
         if not tally.is_clean:
             raise SystemExit(1)
+
+
+def read_beside(url: str) -> dict[str, Any]:
+    try:
+        return env.owner_database(url)
+    except ImproperlyConfigured as error:
+        raise CommandError(f"--beside: {str(error).partition(': ')[2]}") from None

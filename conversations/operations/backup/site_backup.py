@@ -18,6 +18,7 @@ from conversations.files.workspace.objects import find_storage
 from conversations.models import AnchorMark, User
 from conversations.operations.backup import archive, databases
 from conversations.operations.backup.archive import BackupError, Manifest
+from conversations.operations.move.half_moved import NOTES
 
 logger = logging.getLogger("agentweb.audit")
 
@@ -67,8 +68,10 @@ def _read_anchor_lines(last: int) -> bytes:
 def holds_data() -> bool:
     """Return whether a restore would replace a database that is in use, or a damaged one."""
     try:
-        is_ours = User._meta.db_table in connection.introspection.table_names()
-        return is_ours and User.objects.exists()
+        present = connection.introspection.table_names()
+        # Half of a site is what an interrupted restore into the other kind of database left.
+        is_whole = User._meta.db_table in present and NOTES not in present
+        return is_whole and User.objects.exists()
     except DatabaseError:
         return True
 
@@ -76,11 +79,8 @@ def holds_data() -> bool:
 def open_backup(*, path: Path, folder: Path) -> Manifest:
     """Unpack a backup; raises BackupError unless it is intact and fits this site and version."""
     manifest = archive.unpack_archive(path, folder)
-    if manifest.database != connection.vendor:
-        raise BackupError(
-            f"the backup is of {manifest.database} and the site runs on {connection.vendor}: set"
-            " DATABASE_URL to such a database, then export and import the conversations"
-        )
+    if manifest.database not in ("sqlite", "postgresql"):
+        raise BackupError(f"the backup is of {manifest.database}, on which no site runs")
     known = MigrationLoader(None).disk_migrations
     newer = [
         f"{app}.{name}"

@@ -58,14 +58,26 @@ def use_target(database: dict[str, Any]) -> Iterator[None]:
 
     Raises MoveError where both are of one kind.
     """
-    source = settings.MIGRATE_DATABASE or settings.DATABASES["default"]
+    source = read_owned_database()
     if source["ENGINE"] == database["ENGINE"]:
         raise MoveError(
             "the site is on a database of that kind already; to put it on another machine, use"
             " manage.py backup and restore"
         )
+    with use_owned({"default": database, SOURCE: source}):
+        yield
+
+
+def read_owned_database() -> dict[str, Any]:
+    """Return the site's database as the owner of its tables uses it."""
+    return dict(settings.MIGRATE_DATABASE or settings.DATABASES["default"])
+
+
+@contextmanager
+def use_owned(databases: dict[str, dict[str, Any]]) -> Iterator[None]:
+    """Make these Django's databases within the block, as the owner of each and without limits."""
     owner = settings.MIGRATE_DATABASE
-    with use_databases({"default": _lift_limits(database), SOURCE: _lift_limits(source)}):
+    with use_databases({name: _lift_limits(one) for name, one in databases.items()}):
         # Migrations run as the owner whose URL was given.
         settings.MIGRATE_DATABASE = None
         ContentType.objects.clear_cache()
