@@ -47,6 +47,9 @@ def _read_or_make_secret() -> str:
 DEBUG = env.flag("AGENTWEB_DEBUG")
 #: Signs sessions; kept in the data folder when it is not given. Default: made on first start.
 SECRET_KEY = env.text("SECRET_KEY") or _read_or_make_secret()
+#: Former values of it, separated by commas: what they signed or sealed stays good, until
+#: `manage.py secrets rotate` has sealed it anew and everybody has logged in again.
+SECRET_KEY_FALLBACKS = list(env.words("SECRET_KEY_FALLBACKS"))
 #: Host names the site is reached by, besides the local ones.
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", *env.words("AGENTWEB_HOSTS")]
 #: Origins whose forms are accepted behind a proxy, such as `https://chat.example.org`.

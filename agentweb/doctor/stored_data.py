@@ -15,12 +15,15 @@ from conversations.budgets.reconciliation import has_drift
 from conversations.conf import conf
 from conversations.library.erase_proof import count_uncleaned
 from conversations.toolbox.mail_accounts import list_mail_providers
+from conversations.toolbox.sealed_secrets import list_closed_secrets
 from conversations.turns.worker_queue import count_stuck_turns
 
 #: Ages after which a turn counts as waiting too long or stuck, and an anchor as old.
 WAITED, SILENT, ANCHORED = timedelta(minutes=5), timedelta(minutes=2), timedelta(hours=3)
 #: Age after which erased text counts as not cleaned from the database's files.
 CLEANED = timedelta(hours=3)
+#: Closed secrets that are named.
+MOST_NAMES = 10
 _PROBE = "doctor/probe"
 
 
@@ -90,6 +93,22 @@ def check_erasures() -> Iterator[Line]:
         yield ok("erasures", "none waits to be cleaned from the database's files")
 
 
+def check_secrets() -> Iterator[Line]:
+    """Name the stored secrets that no key opens."""
+    closed = list_closed_secrets()
+    if not closed:
+        yield ok("secrets", "all that are stored can be opened")
+        return
+    shown = ", ".join(closed[:MOST_NAMES])
+    more = f" and {len(closed) - MOST_NAMES} more" if len(closed) > MOST_NAMES else ""
+    hint = (
+        "Put the key they were stored under behind the first in AGENTWEB_SECRETS_KEY, or into"
+        " SECRET_KEY_FALLBACKS where that is not set, and run manage.py secrets rotate; or enter"
+        " them anew."
+    )
+    yield failed("secrets", f"cannot be opened: {shown}{more}", hint)
+
+
 def check_mail() -> Iterator[Line]:
     names, name = len(list_mail_providers()), "AGENTWEB_MAIL_PROVIDERS"
     if names != len(conf.mail_providers):
@@ -117,6 +136,7 @@ LOOKS = (
     check_ledger,
     check_anchors,
     check_erasures,
+    check_secrets,
     check_mail,
     check_private_addresses,
 )

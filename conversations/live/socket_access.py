@@ -12,6 +12,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
+from django.conf import settings
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from conversations.accounts.sessions import find_valid_sessions
@@ -25,18 +26,21 @@ _SALT = "agentweb.socket"
 LOGGED_OUT = 4401
 
 
-def socket_token(session_key: str | None) -> str:
-    """Return the token of a session; "" without a session."""
+def socket_token(session_key: str | None, secret: str | None = None) -> str:
+    """Return the token of a session, by the site's secret key; "" without a session."""
     if not session_key:
         return ""
-    return salted_hmac(_SALT, session_key, algorithm="sha256").hexdigest()
+    return salted_hmac(_SALT, session_key, secret, algorithm="sha256").hexdigest()
 
 
 def has_token(query: bytes, session_key: str | None) -> bool:
     """Return whether a handshake carries the token of its session."""
     named = parse_qs(query.decode("ascii", "replace")).get("token", [])
-    expected = socket_token(session_key)
-    return bool(expected) and len(named) == 1 and constant_time_compare(named[0], expected)
+    if not session_key or len(named) != 1:
+        return False
+    # A page that is open may have its token of a former key.
+    secrets = (None, *map(str, settings.SECRET_KEY_FALLBACKS))
+    return any(constant_time_compare(named[0], socket_token(session_key, one)) for one in secrets)
 
 
 class SessionCheck:

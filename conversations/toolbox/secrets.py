@@ -3,7 +3,8 @@
 They are stored encrypted (Fernet), so a copy of the database or a backup alone reveals none. The
 keys are those of AGENTWEB_SECRETS_KEY, or the site's SECRET_KEY where none is set, each derived by
 HKDF. The first key encrypts and all of them decrypt, so a key is rotated by putting the new one
-before the old. A decrypted secret goes to the client that needs it and is never shown again.
+before the old, and `manage.py secrets rotate` then encrypts with it what was encrypted before. A
+decrypted secret goes to the client that needs it and is never shown again.
 """
 
 from __future__ import annotations
@@ -46,14 +47,26 @@ def unseal(sealed: str) -> str:
         ) from None
 
 
+def reseal(sealed: str) -> str:
+    """Encrypt a secret with the first key, unless it is so already; raises SecretUnreadable."""
+    try:
+        Fernet(_derive_key(_list_keys()[0])).decrypt(sealed.encode())
+    except InvalidToken:
+        return seal(unseal(sealed))
+    return sealed
+
+
 def open_values(sealed: str) -> dict[str, str]:
     """Decrypt a sealed object of names and values; raises SecretUnreadable."""
     return json.loads(unseal(sealed)) if sealed else {}
 
 
 def _build_box() -> MultiFernet:
-    keys = conf.secrets_key or (settings.SECRET_KEY, *map(str, settings.SECRET_KEY_FALLBACKS))
-    return MultiFernet([Fernet(_derive_key(key)) for key in keys])
+    return MultiFernet([Fernet(_derive_key(key)) for key in _list_keys()])
+
+
+def _list_keys() -> tuple[str, ...]:
+    return conf.secrets_key or (settings.SECRET_KEY, *map(str, settings.SECRET_KEY_FALLBACKS))
 
 
 def _derive_key(key: str) -> bytes:
