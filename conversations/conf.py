@@ -70,6 +70,9 @@ class Conf:
     #: Seconds a stopping process waits for its turns to end, or to reach a point where another
     #: process can resume them.
     drain_seconds: int = 10
+    #: The same for a worker (`manage.py worker`), long enough for an answer on its way; what starts
+    #: it must give it half a minute more before it is killed.
+    worker_drain_seconds: int = 600
     #: Seconds without a renewed lease after which another process takes a turn over.
     lease_seconds: int = 30
     #: Whether every tool that reaches outside asks first, in every conversation of the site; groups

@@ -354,6 +354,7 @@ def _environment(folder: Path, model: Model, settings: dict[str, str]) -> dict[s
         "AGENTWEB_DATA_DIR": str(folder / "data"),
         "AGENTWEB_TITLE_MODEL": "off",
         "AGENTWEB_LEASE_SECONDS": "5",
+        "AGENTWEB_WORKER_DRAIN_SECONDS": "10",
         "AGENTWEB_MAX_BACKOFF_SECONDS": "1",
         "SECRET_KEY": "only for rigs, " * 4,
         "ANTHROPIC_API_KEY": "sk-test",
