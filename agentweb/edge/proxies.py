@@ -8,11 +8,14 @@ request. All other forwarding headers are removed.
 
 from __future__ import annotations
 
+import logging
 from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
+
+logger = logging.getLogger("agentweb.edge")
 
 Headers = list[tuple[bytes, bytes]]
 Networks = tuple[IPv4Network | IPv6Network, ...]
@@ -22,6 +25,9 @@ _SAID = {
     _FOR, _PROTO, b"x-forwarded-host", b"x-forwarded-port", b"x-forwarded-server",
     b"x-forwarded-prefix", b"x-real-ip", b"forwarded", b"daphne-root-path",
 }  # fmt: skip
+
+#: The proxy that was said to be none of ours, once for a process.
+_told: set[str] = set()
 
 
 @lru_cache(maxsize=8)
@@ -45,6 +51,8 @@ def apply_forwarded(scope: Any, trusted: Networks) -> Any:
     found = {**scope, "headers": kept, "root_path": "", "is_forwarded": bool(forwarded)}
     if peer is None or not forwarded:
         return found
+    if not trusted and any(name == _FOR for name, _ in forwarded):
+        _tell_unset(str(peer))
     schemes = [value for name, value in forwarded if name == _PROTO]
     if schemes and _may_set_scheme(peer, trusted):
         found["headers"] = [*kept, (_PROTO, schemes[-1].rpartition(b",")[2].strip())]
@@ -52,6 +60,18 @@ def apply_forwarded(scope: Any, trusted: Networks) -> Any:
         hops = b",".join(value for name, value in forwarded if name == _FOR).decode("latin1")
         found["client"] = [_visitor(peer, hops, trusted), 0]
     return found
+
+
+def _tell_unset(peer: str) -> None:
+    """Say once that visitors cannot be told apart."""
+    if not _told:
+        _told.add(peer)
+        logger.warning(
+            "AGENTWEB_TRUSTED_PROXIES IS NOT SET, and requests come through a proxy at %s: all"
+            " visitors count as that address and share its limit of log-ins. Set it to the address"
+            " of the proxy.",
+            peer,
+        )
 
 
 def _visitor(peer: Any, hops: str, trusted: Networks) -> str:

@@ -18,6 +18,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
+from agentweb.management.commands import serve
 from conversations import tasks
 from conversations.log.triggers import list_guarded_tables
 from conversations.models import Conversation, Turn, User
@@ -187,3 +188,25 @@ def test_the_task_logs_what_is_wrong(caplog: pytest.LogCaptureFixture) -> None:
     assert {record.name for record in caplog.records} == {"agentweb.audit"}
     assert {record.levelname for record in caplog.records} == {"ERROR"}
     assert any("message" in record.getMessage() for record in caplog.records)
+
+
+LOCAL = "http://127.0.0.1:8000/"
+
+
+@pytest.mark.parametrize(
+    ("https", "hosts", "origins", "url"),
+    [
+        (False, ["chat.example.org"], ["https://chat.example.org"], LOCAL),
+        (True, ["chat.example.org"], ["https://chat.example.org:8443"], "https://chat.example.org:8443/"),
+        (True, [".example.org", "chat.example.org"], ["https://*.example.org"], "https://chat.example.org/"),
+        (True, [], [], LOCAL),
+    ],
+)  # fmt: skip
+def test_the_first_link_is_where_browsers_reach_the_site(
+    https: bool, hosts: list[str], origins: list[str], url: str, settings: Any
+) -> None:
+    settings.HTTPS, settings.CSRF_TRUSTED_ORIGINS = https, origins
+    settings.ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", *hosts]
+    out = StringIO()
+    serve.Command(stdout=out).greet(LOCAL, "token", opens=False)
+    assert out.getvalue().endswith(f"here, once: {url}setup/token/\n")

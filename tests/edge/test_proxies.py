@@ -9,6 +9,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.handlers.asgi import ASGIRequest
 
+from agentweb.edge import proxies
 from agentweb.edge.proxies import apply_forwarded, read_networks
 from agentweb.observability.metrics_page import may_see
 from tests.edge.conftest import PROXY
@@ -95,6 +96,22 @@ def test_through_a_proxy_that_is_not_named_nobody_is_this_machine(header: str) -
     for headers, may in (([host], True), ([host, (header.encode(), b"203.0.113.9")], False)):
         found = apply_forwarded({**scope, "headers": headers}, NOBODY)
         assert may_see(ASGIRequest(found, BytesIO())) is may
+
+
+def test_a_proxy_that_is_not_named_is_said_once_and_loudly(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxies, "_told", set())
+    apply_headers("10.0.0.1", (FOR, b"203.0.113.9"))
+    apply_headers("172.18.0.2", (PROTO, b"https"), trusted=NOBODY)
+    assert not caplog.records
+    for peer in ("172.18.0.2", "172.18.0.2", "172.18.0.3"):
+        apply_headers(peer, (FOR, b"203.0.113.9"), trusted=NOBODY)
+    [said] = caplog.records
+    assert said.levelname == "WARNING"
+    assert said.getMessage().startswith("AGENTWEB_TRUSTED_PROXIES IS NOT SET")
+    assert "172.18.0.2" in said.getMessage()
+    assert "203.0.113.9" not in said.getMessage()
 
 
 @pytest.mark.parametrize("word", ["10.0.0.0/33", "proxy", "10.0.0", "*"])

@@ -12,7 +12,13 @@ from django.core.management.base import BaseCommand, CommandParser
 
 from agentweb.serving.heartbeat import give_signs
 from agentweb.serving.server_process import lock_data_folder, run_server
-from agentweb.serving.startup import demand_fit_address, demand_guards, demand_room, demand_sound
+from agentweb.serving.startup import (
+    demand_fit_address,
+    demand_guards,
+    demand_room,
+    demand_sound,
+    is_loopback,
+)
 from conversations.audit.anchors import anchor_at_shutdown
 from conversations.conf import conf
 from conversations.web.setup import read_setup_token
@@ -23,6 +29,16 @@ def port_number(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 65_536:
         raise argparse.ArgumentTypeError(f"{text}: a port is a number from 1 to 65535")
     return int(text)
+
+
+def find_public_url(url: str) -> str:
+    """Return where browsers reach the site: behind a proxy with TLS not where it listens."""
+    if not settings.HTTPS:
+        return url
+    names = [name for name in settings.ALLOWED_HOSTS if not is_loopback(name.strip("[]"))]
+    origins = [origin for origin in settings.CSRF_TRUSTED_ORIGINS if "*" not in origin]
+    origins += [f"https://{name}" for name in names if not name.startswith((".", "*"))]
+    return f"{origins[0].rstrip('/')}/" if origins else url
 
 
 class Command(BaseCommand):
@@ -75,6 +91,7 @@ class Command(BaseCommand):
 
     def greet(self, url: str, token: str | None, *, opens: bool) -> None:
         self.stdout.write(f"agentweb is running at {url}  (Ctrl-C stops it)")
+        url = find_public_url(url)
         if token is not None:
             self.stdout.write(f"Create the first administrator here, once: {url}setup/{token}/")
         self.stdout.flush()
