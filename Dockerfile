@@ -28,6 +28,10 @@ ENV PYTHONUNBUFFERED=1 \
     AGENTWEB_ALIVE_DIR=/tmp
 RUN --mount=type=bind,from=wheels,source=/build,target=/build \
     pip install --no-cache-dir --no-index --no-deps --compile /build/wheels/*.whl
+# Debian's packages for a tools image, such as postgresql-client for backups.
+ARG PACKAGES=""
+RUN if [ -n "$PACKAGES" ]; then apt-get update \
+    && apt-get install -y --no-install-recommends $PACKAGES && rm -rf /var/lib/apt/lists/*; fi
 RUN useradd --system --uid 10001 --no-create-home --home-dir /data agentweb \
     && install --directory --owner=agentweb --group=agentweb --mode=0700 /data
 WORKDIR /app

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from django.conf import settings
 from django.core.management import get_commands
 from packaging.requirements import Requirement
@@ -32,6 +33,8 @@ EXAMPLE = (DEPLOY / "example.env").read_text(encoding="utf-8")
 WHOLE = read(COMPOSE)
 SERVICES: dict[str, Any] = WHOLE["services"]
 OURS = ("web", "worker", "beat", "emulator")
+TOOLS = ("backup", "restore")
+MANIFESTS = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text(encoding="utf-8")))
 ASKED = set(re.findall(r"\$\{(\w+)", COMPOSE))
 
 
@@ -107,7 +110,7 @@ def test_the_builder_picks_whole_entries(extras: str, tmp_path: Path) -> None:
 
 
 def test_compose_has_all_services_and_scales_the_web() -> None:
-    assert set(SERVICES) == {"database", "redis", *OURS}
+    assert set(SERVICES) == {"database", "redis", *OURS, *TOOLS}
     assert SERVICES["web"]["deploy"] == {"replicas": 2}
     [published] = filled(SERVICES["web"]["ports"], {})
     first, last = re.findall(r":(\d+)-(\d+):8000$", published)[0]
@@ -128,18 +131,18 @@ def test_a_service_runs_a_command_that_exists_with_little_rights(name: str) -> N
     assert set(WHOLE["volumes"]) == {"data", "database"}
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", [*OURS, *TOOLS])
 def test_a_service_gives_only_variables_that_are_read(name: str) -> None:
     known = {row.name for row in read_settings()}
     assert set(SERVICES[name]["environment"]) - known == set()
 
 
 def test_only_who_migrates_is_given_the_owner_of_the_tables() -> None:
-    for name in OURS:
+    for name in (*OURS, *TOOLS):
         words = str(
             filled(SERVICES[name], dict.fromkeys(ASKED, "x") | {"POSTGRES_PASSWORD": "own"})
         )
-        assert ("own@" in words) is (name == "web")
+        assert ("own@" in words) is (name in {"web", *TOOLS})
         assert SERVICES[name]["environment"]["AGENTWEB_RUN_TURNS_IN"] == "worker"
 
 
@@ -147,16 +150,26 @@ def test_the_example_names_what_compose_asks_for() -> None:
     assert set(re.findall(r"^([A-Z_]+)=", EXAMPLE, re.MULTILINE)) == ASKED
 
 
-@pytest.mark.parametrize("name", ["POSTGRES_PASSWORD", "DATABASE_APP_PASSWORD", "SECRET_KEY"])
+@pytest.mark.parametrize(
+    "name", ["POSTGRES_PASSWORD", "DATABASE_APP_PASSWORD", "REDIS_PASSWORD", "SECRET_KEY"]
+)
 def test_what_must_be_set_is_asked_for(name: str) -> None:
     with pytest.raises(KeyError, match=name):
         filled(WHOLE, dict.fromkeys(ASKED - {name}, "x"))
 
 
 def test_a_stop_waits_for_the_drain() -> None:
-    for name in ("web", "worker"):
-        seconds = int(SERVICES[name]["stop_grace_period"].removesuffix("s"))
-        assert seconds > Conf.drain_seconds + GRACE + 10
+    drains = {"web": Conf.drain_seconds, "worker": Conf.worker_drain_seconds}
+    pods = {pod["metadata"]["name"]: pod for pod in MANIFESTS if pod["kind"] == "Deployment"}
+    for name, drain in drains.items():
+        pod = pods[f"agentweb-{name}"]["spec"]["template"]["spec"]
+        unit = (DEPLOY / "systemd" / f"agentweb-{name}@.service").read_text()
+        for seconds in (
+            SERVICES[name]["stop_grace_period"].removesuffix("s"),
+            pod["terminationGracePeriodSeconds"],
+            re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)[0],
+        ):
+            assert int(seconds) > drain + GRACE + 10
 
 
 def test_what_waits_waits_for_health() -> None:
@@ -187,7 +200,8 @@ def test_the_emulator_is_there_only_to_try() -> None:
     emulator = SERVICES["emulator"]
     assert emulator["profiles"] == ["emulator"]
     assert emulator["network_mode"] == "service:worker"
-    assert all("profiles" not in SERVICES[name] for name in SERVICES if name != "emulator")
+    apart = {name: SERVICES[name]["profiles"] for name in SERVICES if "profiles" in SERVICES[name]}
+    assert apart == {"emulator": ["emulator"], "backup": ["tools"], "restore": ["tools"]}
 
 
 def test_the_build_context_is_the_project() -> None:
@@ -203,6 +217,60 @@ def test_the_role_of_the_app_is_made_with_the_database() -> None:
     subprocess.run(["sh", "-n", script], check=True)
     assert "agentweb_app:" in SERVICES["web"]["environment"]["DATABASE_URL"]
     assert "CREATE ROLE agentweb_app LOGIN NOSUPERUSER" in script.read_text()
+
+
+@pytest.mark.parametrize("name", TOOLS)
+def test_backup_and_restore_are_services(name: str) -> None:
+    service = filled(SERVICES[name], dict.fromkeys(ASKED, "x"))
+    assert service["command"][:2] == [name, "/backups/x"]
+    assert service["volumes"] == ["data:/data", "./backups:/backups"]
+    assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"])
+
+
+def test_the_password_of_redis_is_asked_for_and_in_no_argument(tmp_path: Path) -> None:
+    """The command of the container, run by a shell with a stand-in that says what it is given."""
+    stand_in = tmp_path / "redis-server"
+    stand_in.write_text('#!/bin/sh\necho "arguments: $*"; cat\n')
+    stand_in.chmod(0o755)
+    command = filled(SERVICES["redis"]["command"], {})
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "REDISCLI_AUTH": "pass-word"}
+    done = subprocess.run(command, check=True, env=environment, capture_output=True, text=True)
+    arguments, _, read = done.stdout.partition("\n")
+    assert "pass-word" not in arguments
+    assert read == "requirepass pass-word\n"
+
+
+@pytest.mark.parametrize("pod", [pod for pod in MANIFESTS if pod["kind"] == "Deployment"])
+def test_a_pod_runs_a_command_that_exists_with_little_rights_and_settings_that_are_read(
+    pod: Any,
+) -> None:
+    spec = pod["spec"]["template"]["spec"]
+    [container] = spec["containers"]
+    assert container["args"][0] in get_commands()
+    assert spec["securityContext"]["runAsNonRoot"]
+    assert container["securityContext"] == {
+        "readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+    }  # fmt: skip
+    given = {row["secretRef"]["name"] for row in container["envFrom"] if "secretRef" in row}
+    assert ("agentweb-owner" in given) is (container["name"] == "web")
+    assert pod["spec"]["selector"]["matchLabels"] == pod["spec"]["template"]["metadata"]["labels"]
+    [settings] = [one["data"] for one in MANIFESTS if one["kind"] == "ConfigMap"]
+    assert set(settings) - {row.name for row in read_settings()} == set()
+    if container["name"] != "web":
+        # The sign of life of the compose file, which is run by a test of its own.
+        [_, check] = filled(SERVICES[container["name"]]["healthcheck"]["test"], {})
+        assert container["livenessProbe"]["exec"]["command"] == ["sh", "-c", check]
+
+
+@pytest.mark.parametrize("unit", sorted((DEPLOY / "systemd").iterdir()), ids=lambda one: one.name)
+def test_a_unit_is_sound(unit: Path) -> None:
+    text = unit.read_text()
+    assert re.search(r"^\[Install\]\nWantedBy=", text, re.MULTILINE)
+    for command in re.findall(r"manage.py (\w+)", text):
+        assert command in get_commands()
+    for name in re.findall(r"agentweb-\w+@?", text.partition("Wants=agentweb")[2]):
+        assert (DEPLOY / "systemd" / f"{name}.service").exists()
 
 
 def test_the_celery_app_reads_djangos_settings() -> None:

@@ -28,6 +28,7 @@ class Composed:
     folder: Path
     database: servers.Server
     redis: servers.Server
+    password: str
     emulator: int = field(default_factory=servers.free_port)
     running: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
@@ -46,12 +47,13 @@ class Composed:
         here = f"127.0.0.1:{self.database.port}"
         variables = {
             "POSTGRES_PASSWORD": "x", "DATABASE_APP_PASSWORD": "x", "SECRET_KEY": SECRET,
+            "REDIS_PASSWORD": self.password,
             "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{self.emulator}",
         }  # fmt: skip
         given = filled(SERVICES[name]["environment"], variables)
         addresses = {
             "@database/agentweb": f"@{here}/composed",
-            "//redis:6379": self.redis.url[6:-2],
+            "@redis:6379": f"@127.0.0.1:{self.redis.port}",
         }
         folders = {"/data": str(self.folder / "data"), "/tmp": str(self.folder)}
         for key, value in given.items():

@@ -17,21 +17,24 @@ from tests.scaled.composing import Composed, until
 from tests.support import servers
 from tests.web.test_health import stopped
 
+PASSWORD = "0123456789abcdef"
+
 
 @pytest.fixture(scope="module")
 def composed(
-    tmp_path_factory: pytest.TempPathFactory, redis_server: servers.Server
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Composed]:
     folder = tmp_path_factory.mktemp("composed")
     # Roles are a server's, and another test may have made the same.
-    postgres = servers.start_postgres()
+    postgres, redis = servers.start_postgres(), servers.start_redis("--requirepass", PASSWORD)
     (folder / "data").mkdir(mode=0o700)
-    found = Composed(folder, postgres, redis_server)
+    found = Composed(folder, postgres, redis, PASSWORD)
     found.make_role(servers.make_database(postgres, "composed"))
     yield found
     for process in found.running.values():
         process.kill()
     postgres.discard()
+    redis.discard()
 
 
 def rows(composed: Composed, sql: str) -> list[tuple[object, ...]]:
