@@ -26,6 +26,7 @@ from conversations.audit.content_checks import list_text_digests
 from conversations.library.erased_texts import digest_texts
 from conversations.log.chain import append_row, append_rows, lock_site_chain
 from conversations.log.erase_functions import erase_log, erase_texts
+from conversations.log.kept_starts import kept_starts
 from conversations.log.legal_holds import is_held
 from conversations.log.texts import lock_texts_exclusively
 from conversations.models import (
@@ -121,6 +122,7 @@ def erase_conversation(*, conversation_id: int, now: datetime | None = None) -> 
         for rows in around:
             _drop(rows)
         erase_texts(digests=texts)
+        kept_starts.take(locked.public_id)
         return record
 
 
