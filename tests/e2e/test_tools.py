@@ -73,7 +73,7 @@ async def the_page_switches_it_off(page: Page, chat: str) -> None:
     await page.get_by_role("link", name="Tools").click()
     await page.wait_for_url("**/tools/")
     await picture(page, "tools 3 page", full_page=True)
-    await page.get_by_label("count_pages").uncheck()
+    await page.get_by_label("Count pages").uncheck()
     await page.get_by_role("button", name="Save").click()
     await page.wait_for_url(chat)
     await say(page, "Call the tool count_pages")
@@ -89,5 +89,5 @@ async def the_page_fits_a_phone(browser: Browser, served: Served, chat: str) -> 
     await page.goto(f"{chat}tools/")
     await picture(page, "tools 4 phone", full_page=True)
     assert await page.evaluate("document.documentElement.scrollWidth") <= 390
-    await expect(page.get_by_label("count_pages")).not_to_be_checked()
+    await expect(page.get_by_label("Count pages")).not_to_be_checked()
     await context.close()
