@@ -59,7 +59,8 @@ def check_rows() -> None:
     check_totals()
     for conversation in Conversation.objects.all():
         check_log(conversation)
-    assert list(verify_everything(Tally())) == []
+    problems = list(verify_everything(Tally()))
+    assert not problems, problems
 
 
 def check_totals() -> None:

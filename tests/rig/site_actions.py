@@ -117,7 +117,9 @@ def cut_budget(person: str) -> None:
     """Set a person's budget so that they can spend nothing more."""
     from conversations.models import Budget
 
-    Budget.objects.filter(user__username=person).update(limit=0)
+    for budget in Budget.objects.filter(user__username=person):
+        budget.limit = 0
+        budget.save()
 
 
 def take_tool(person: str) -> None:
