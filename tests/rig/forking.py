@@ -37,15 +37,17 @@ from tests.rig.processes import Process
 from tests.support import servers
 
 PROJECT = Path(__file__).resolve().parents[2]
-#: Modules that take long to import and need no settings.
+#: Modules that take long to import and need neither settings nor the environment.
 LIBRARIES = (
     "anthropic", "celery.app.task", "celery.apps.worker", "celery.concurrency.thread",
     "celery.worker.consumer", "kombu.transport.redis", "channels.generic.websocket",
-    "channels_redis.pubsub", "cryptography.fernet", "daphne.server", "docx", "h11", "httpcore2",
-    "httpx2", "jsonschema", "latex2mathml.converter", "markdown_it", "mcp", "nh3", "openpyxl",
-    "psycopg", "psycopg_pool", "pygments.lexers", "pypdf", "redis.asyncio",
+    "channels_redis.pubsub", "cryptography.fernet", "daphne.server", "docx", "fido2.server", "h11",
+    "httpcore2", "httpx2", "jsonschema", "latex2mathml.converter", "markdown_it", "mcp", "nh3",
+    "openpyxl", "psycopg", "psycopg_pool", "pygments.lexers", "pypdf", "redis.asyncio",
     "django.contrib.admin", "django.core.management", "django.db.models", "django.forms",
     "django.template",
+    "agentweb.emulator.server", "conversations.agent.loop", "conversations.claude.client",
+    "conversations.context.pipeline", "conversations.rendering", "tools.framework.registry",
 )  # fmt: skip
 #: Modules that need the settings too, and keep no state of their process.
 WARM = (
