@@ -47,7 +47,7 @@ _ROWS: dict[tuple[str, ...], tuple[tuple[str, str, str, str], ...]] = {
          "if amount > status.left)",
          "if amount >= status.left)"),
         ("budgets/judgement.py", "the cap of a turn may be reached and not passed",
-         "turn.spent + size.cost > turn.limit",
+         "turn.spent + cost > turn.limit",
          "turn.spent > turn.limit"),
         ("budgets/judgement.py", "an estimate is held with a margin",
          "tokens * (100 + MARGIN) // 100",
