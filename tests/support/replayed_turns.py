@@ -127,7 +127,8 @@ def _given(tape: Tape, user: User, window: BudgetWindow) -> Turn:
     turn = copy.add(tape.turn, lease_until=ended_at + read_lease_duration())
     index_title(conversation=conversation)
     for row in tape.links:
-        link = copy.add(row, chain=conversation.chain)
+        now = {"limit": window.limit} if getattr(row, "limit", None) is not None else {}
+        link = copy.add(row, chain=conversation.chain, **now)
         conversation.links, conversation.chain = link.link, link.chain
         if isinstance(link, Message) and link.kind in INDEXED_KINDS:
             index_messages(conversation=conversation, rows=[link])

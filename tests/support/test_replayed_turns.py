@@ -71,6 +71,8 @@ def test_what_is_given_is_what_is_played_but_for_keys_and_times() -> None:
     given = added(before)
     for _, row in (*played, *given):
         row.pop("username", None)
+    # The budgets of both were recorded when they were made.
+    given, played = ([one for one in rows if one[0] != "MoneyRecord"] for rows in (given, played))
     assert given == played
     assert {name for name, _ in played} >= {"Turn", "SearchText", "LedgerEntry", "ToolCall"}
     assert is_sound()
