@@ -7,6 +7,7 @@ from typing import Any
 
 from conversations.audit.verify import Problem
 from conversations.db import run_db
+from conversations.log.kept_starts import kept_starts
 from conversations.models import ApiCall, ApiResult, Transformation, Turn
 from tests.faults.running_app import Chat, reductions
 from tests.web.fold import parsed
@@ -40,6 +41,8 @@ async def check_going_on(
 
     `refused` is the total number of requests that the API refused.
     """
+    # The next process reads what is stored; this one would go on with what it has.
+    kept_starts.take(chat.conversation.public_id)
     for words in ("Go on then", "List files", "And once more"):
         turn = await chat.say(words)
         assert (turn.state, turn.error_text) == ("done", "")
