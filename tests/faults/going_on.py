@@ -34,6 +34,11 @@ def is_of_call_after(problem: Problem, before: int) -> bool:
     return problem.table == "apicall" and problem.id.isdigit() and int(problem.id) > before
 
 
+def forget_fold(chat: Chat) -> None:
+    """Have the next turn read what is stored, as in another process."""
+    kept_starts.take(chat.conversation.public_id)
+
+
 async def check_going_on(
     chat: Chat, *, repairs: int, kind: str = "repair", refused: int = 0
 ) -> None:
@@ -41,8 +46,7 @@ async def check_going_on(
 
     `refused` is the total number of requests that the API refused.
     """
-    # The next process reads what is stored; this one would go on with what it has.
-    kept_starts.take(chat.conversation.public_id)
+    forget_fold(chat)
     for words in ("Go on then", "List files", "And once more"):
         turn = await chat.say(words)
         assert (turn.state, turn.error_text) == ("done", "")

@@ -25,7 +25,14 @@ from conversations.models import (
     Transformation,
     Turn,
 )
-from tests.faults.going_on import check_going_on, check_pages, is_of_call_after, last_call, talk
+from tests.faults.going_on import (
+    check_going_on,
+    check_pages,
+    forget_fold,
+    is_of_call_after,
+    last_call,
+    talk,
+)
 from tests.faults.running_app import App, Chat
 from tests.support.attached_files import PNG, kept
 from tests.support.damaged_rows import (
@@ -162,6 +169,7 @@ async def test_a_change_that_cannot_be_read_any_more_is_passed_over(app: App) ->
     async with app.chat() as chat:
         await talk(chat)
         await run_db(empty_results, chat.conversation)
+        forget_fold(chat)
         await chat.say("Go on")
 
         def garble() -> None:
