@@ -70,7 +70,7 @@ class Process:
     async def drain(self) -> None:
         """Announce the stop to pages, end or hand over turns, and shut down in bounded time."""
         work = asyncio.create_task(self._drain(), name="drain")
-        _, late = await asyncio.wait([work], timeout=_find_drain_seconds() + GRACE)
+        _, late = await asyncio.wait([work], timeout=self._find_drain_seconds() + GRACE)
         if late:
             where = io.StringIO()
             work.print_stack(file=where)
@@ -83,9 +83,13 @@ class Process:
             self._sweeper.cancel()
         await watch.announce_stop()
         if self._runs_turns:
-            await supervisor.drain(_find_drain_seconds())
+            await supervisor.drain(self._find_drain_seconds())
         await relay.stop()
         pulse.stop()
+
+    def _find_drain_seconds(self) -> int:
+        is_worker = self._runs_turns and conf.run_turns_in == "worker"
+        return conf.worker_drain_seconds if is_worker else conf.drain_seconds
 
     def do(self, work: Coroutine[Any, Any, object]) -> None:
         """Run a coroutine on this process' loop and wait for it, from a worker thread."""
@@ -117,11 +121,6 @@ class Process:
                     await run_db(purge_if_due)
             except Exception:
                 logger.exception("the sweep failed; it is tried again")
-
-
-def _find_drain_seconds() -> int:
-    is_worker = conf.run_turns_in == "worker"
-    return conf.worker_drain_seconds if is_worker else conf.drain_seconds
 
 
 async def run_maintenance() -> None:
