@@ -133,6 +133,7 @@ _UNSEEN = re.compile("[\u200b-\u200d\u2060-\u2064\ufe00-\ufe0f\ufeff\U000e0000-\
 #: Bytes packed into characters: so many in a row have so many scripts (Base2048), or so many signs
 #: that are not the same (Ecoji), as no text of people has.
 _ROW, _SCRIPTS, _SIGNS = 16, 6, 12
+_OTHERS = re.compile(r"(?:[^\x00-\x7f][ \t\r\n]?){16,}")
 #: As Wikipedia's table of leet has them; a one is an `i` or an `l`.
 _LEET = tuple(str.maketrans("013457@$", f"o{letter}eastas") for letter in "il")
 _LEET_WORD = re.compile(r"[A-Za-z0-9@$]+")
@@ -155,7 +156,10 @@ def is_unclear(text: str) -> bool:
 
 
 def _is_packed(text: str) -> bool:
-    others = [c for c in text if not c.isascii()]
+    return any(_is_row_packed(row) for row in _OTHERS.findall(text))
+
+
+def _is_row_packed(others: str) -> bool:
     letters = [_name_script(c) for c in others if c.isalnum()]
     signs = [c for c in others if unicodedata.category(c) == "So"]
     return any(

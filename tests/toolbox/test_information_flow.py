@@ -28,6 +28,7 @@ from conversations.context.view import wire
 from conversations.log.leases import Lease
 from conversations.models import ApprovalRule, Conversation, EgressRule
 from conversations.toolbox import sources
+from conversations.toolbox.disguises import is_unclear
 from conversations.toolbox.information_flow import InformationFlow
 from conversations.toolbox.leaving_words import MOST_ARGUMENTS, Arguments
 from conversations.toolbox.sources import MOST_PDFS
@@ -200,6 +201,12 @@ def test_a_published_address_clears_itself_alone_and_for_its_own_host(
     read(lease, f"Read on at {LISTED}.", url="https://portal.example/")
     flow = InformationFlow(people_and_turns.conversation_of(lease))
     assert ("typed:" in flow.list_telling(arguments, destination)) is tells
+
+
+def test_signs_between_words_are_no_packed_bytes() -> None:
+    signs = [chr(0x1F600 + at) for at in range(40)]
+    assert is_unclear(f"Look: {''.join(signs)}")
+    assert not is_unclear("\n".join(f"{sign} and some words" for sign in signs))
 
 
 @pytest.mark.django_db
