@@ -137,7 +137,8 @@ def _is_outranked() -> Q:
     others = Budget.objects.filter(is_active=True, kind=Budget.Kind.PER_MEMBER, **alike)
     theirs = others.filter(user=OuterRef("user"))
     of_groups = others.filter(group__user=OuterRef("user"))
-    larger = of_groups.filter(limit__gt=OuterRef("budget__limit"))
+    is_same = Q(limit=OuterRef("budget__limit"), pk__lt=OuterRef("budget"))
+    larger = of_groups.filter(Q(limit__gt=OuterRef("budget__limit")) | is_same)
     is_beaten = (
         (Q(Exists(theirs)) & ~Q(budget__scope="user"))
         | (Q(budget__scope="site") & Q(Exists(of_groups)))

@@ -65,7 +65,8 @@ def test_the_nearest_to_its_limit_comes_first_and_a_budget_of_nothing_before_all
     assert shares(name="bE") == [("bea", 100, 1_000)]
 
 
-def test_a_row_says_what_admission_counts() -> None:
+@pytest.mark.parametrize("limits", [(600, 700), (700, 700)])
+def test_a_row_says_what_admission_counts(limits: tuple[int, int]) -> None:
     user, other = people_and_turns.person("ada"), people_and_turns.person("bea")
     groups = [Group.objects.create(name=name) for name in ("one", "two")]
     for group in groups:
@@ -73,7 +74,7 @@ def test_a_row_says_what_admission_counts() -> None:
     site = Budget.objects.create(scope="site", limit=500)
     small, large = (
         Budget.objects.create(scope="group", group=group, limit=limit)
-        for group, limit in zip(groups, (600, 700), strict=True)
+        for group, limit in zip(groups, limits, strict=True)
     )
     for at, budget in enumerate((site, small, large), 1):
         used(budget, at, user, overrun=10, held=100)
