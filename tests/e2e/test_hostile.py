@@ -75,7 +75,6 @@ def canary(served: Served) -> Canary:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def tab(browser: Browser, canary: Canary, served: Served) -> AsyncIterator[Page]:
-    # A view transition that is cut short counts as an error of the page.
     context = await browser.new_context(
         reduced_motion="reduce", locale="en-GB", service_workers="block"
     )

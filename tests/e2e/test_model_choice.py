@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Route, expect
+from playwright.async_api import Error as PlaywrightError
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
-from tests.e2e.conftest import Serve, observe, picture
+from tests.e2e.conftest import Serve, Watch, observe, picture
 from tests.e2e.people import CHAT, ended, say, set_up
 from tests.e2e.test_access import AXE, findings
 
@@ -40,16 +43,37 @@ async def open_menu(page: Page, name: str) -> None:
 
 
 async def test_what_is_chosen_is_what_the_next_request_asks_for(
-    page: Page, serve_app: Serve, emulator: EmulatorServer
+    page: Page, serve_app: Serve, emulator: EmulatorServer, watch: Watch
 ) -> None:
     served = serve_app(ANTHROPIC_BASE_URL=emulator.url, AGENTWEB_TITLE_MODEL="off")
     await set_up(page, served)
     await page.goto(f"{served.url}/c/new/")
+    asked: list[str] = []
+    is_answered = asyncio.Event()
+
+    async def answer_late(route: Route) -> None:
+        asked.append(route.request.url)
+        if len(asked) == 1:
+            await is_answered.wait()
+        with contextlib.suppress(PlaywrightError):  # the page asks no more
+            await route.continue_()
+
+    await page.route("**/c/new/model/**", answer_late)
     await open_menu(page, "effort-menu")
     await page.get_by_role("radio", name="Low").check()
     await open_menu(page, "model-menu")
-    # The levels follow the model, and what was chosen stays.
+    # The levels follow the model, and what was chosen stays, also before the choice is answered.
     await page.get_by_role("radio", name="Haiku 4.5").check()
+    await expect(page.locator("#effort-menu")).to_have_count(0)
+    is_answered.set()
+    await page.unroute_all(behavior="wait")
+    # htmx writes each request that another one replaced to the console.
+    assert {error.split(",")[0] for error in watch.errors} <= {
+        "htmx:afterRequest",
+        "htmx:sendAbort",
+    }
+    watch.errors.clear()
+    await expect(page.locator("#model-menu > summary")).to_contain_text("Haiku 4.5")
     await expect(page.locator("#effort-menu")).to_have_count(0)
     await page.get_by_role("radio", name="Opus 4.6").check()
     await page.keyboard.press("Escape")
