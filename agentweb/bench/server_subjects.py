@@ -75,12 +75,18 @@ def _add_long_subjects(subjects: Any) -> None:
     )
     rude.add_argument("--seconds", type=float, default=30.0, help="of each of the three")
     rude.add_argument("--corpus", type=Path, metavar="FOLDER", help="files of others to be read")
+    drawn = subjects.add_parser(
+        "renderer",
+        help="time that Chromium's main thread takes for a streamed code block, table and report of"
+        " links, beside plain words of as many bytes in the same run",
+    )
+    drawn.add_argument("--pace", type=float, default=0.008, help="seconds between two deltas")
 
 
 def measure(subject: str, options: Options, say: Say) -> dict[str, Any]:
     subjects = {
         "stream": _stream, "load": _load, "turn": _turn, "report": _report, "compare": _compare,
-        "soak": _soak, "hostile": _hostile,
+        "soak": _soak, "hostile": _hostile, "renderer": _renderer,
     }  # fmt: skip
     try:
         return subjects[subject](options, say)
@@ -171,6 +177,16 @@ def _hostile(options: Options, say: Say) -> dict[str, Any]:
     path = readme_figures.write_run(found, readme_figures.RESULTS / "hostile")
     say(f"kept as {path.name}")
     return found
+
+
+def _renderer(options: Options, say: Say) -> dict[str, Any]:
+    # Playwright is there where the project is developed only.
+    from agentweb.bench import renderer_time
+
+    rows = renderer_time.measure(options["pace"], say)
+    if any(not row["is_within"] for row in rows):
+        raise CommandError("a long block takes too many times the time of plain words")
+    return {"machine": describe_machine(), "renderer": rows}
 
 
 def _compare(options: Options, say: Say) -> dict[str, Any]:

@@ -96,10 +96,14 @@ class Site:
 
 
 @contextmanager
-def run_emulator(rate: float, script: Path | None = None) -> Iterator[str]:
-    """Run the emulator in its own process, at a rate that no slow reader reduces."""
+def run_emulator(rate: float, script: Path | None = None, pace: float = 0.0) -> Iterator[str]:
+    """Run the emulator in its own process, at a rate that no slow reader reduces, or at a pace.
+
+    What comes at a rate has stamps in its text; a pace leaves texts as they are.
+    """
     with tempfile.TemporaryDirectory(prefix="agentweb-bench-") as name:
-        command = ["-m", "agentweb.emulator", "--port", "0", "--pace", "0", "--rate", str(rate)]
+        command = ["-m", "agentweb.emulator", "--port", "0", "--pace", str(pace)]
+        command += ["--rate", str(rate)] if rate else []
         command += ["--script", str(script)] if script else []
         process = start_process("emulator", command, Path(name))
         try:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentweb.bench import hostile, soak
+from agentweb.bench import hostile, long_blocks, renderer_time, soak
 
 
 @pytest.mark.parametrize(("added", "said"), [(60.0, "within the bound of 60"), (60.1, "above the")])
@@ -34,3 +34,14 @@ def test_a_hostile_run_says_whether_a_visitor_was_disturbed(late: float, said: s
     beside = {"page": {"p99": 50.0 + late}, "ack": {"p99": 50.0}}
     row = hostile.judge({"calls": 30, "blocks": 0, "beside": beside} | times)
     assert said in hostile.format_line(row)
+
+
+@pytest.mark.parametrize(
+    ("long", "said"), [(200.0, "within the bound"), (202.0, "above the bound")]
+)
+def test_a_long_block_is_judged_by_plain_words_of_as_many_bytes(long: float, said: str) -> None:
+    side = {"script": 1.0, "style": 1.0, "layout": 1.0, "frames": 9}
+    row = {"kind": "code", "plain": side | {"total": 100.0}, "long": side | {"total": long}}
+    assert said in renderer_time.format_line(renderer_time.judge(row))
+    for text in long_blocks.ANSWERS.values():
+        assert abs(len(long_blocks.make_plain(text)) - len(text.encode())) < 3

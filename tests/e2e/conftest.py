@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,14 +14,11 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, async_playwright, expect
 
+from agentweb.bench.renderer_time import FLAGS, find_chromium
 from tests.e2e import served as app
 from tests.e2e.people import set_up
 
 ARTEFACTS = app.PROJECT / "test-artifacts"
-FLAGS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 # A busy machine is slow; only what never happens takes as long.
 expect.set_options(timeout=60_000)
 #: A run beside others takes pictures of nothing but what failed: each costs half a second.
@@ -70,14 +66,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
-    """Find Chromium, best without the windows that nobody sees, whose pages cost a fifth.
-
-    Only a machine of a person may be without.
-    """
-    wanted = (os.environ.get("AGENTWEB_CHROMIUM"), "chromium-headless-shell", "/usr/bin/chromium")
-    for name in (*wanted, "chromium", "chromium-browser", "google-chrome"):
-        if found := name and shutil.which(name):
-            return found
+    """Find Chromium; only a machine of a person may be without."""
+    if found := find_chromium():
+        return found
     missing = "Chromium was not found: apt install chromium, or set AGENTWEB_CHROMIUM"
     if os.environ.get("CI") == "true":
         pytest.fail(missing)

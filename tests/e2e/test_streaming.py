@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 
+from agentweb.bench.long_blocks import KINDS, SCRIPT
 from agentweb.emulator import server
-from agentweb.emulator.script import Script, when
-from agentweb.emulator.script import say as answer
+from agentweb.emulator.script import Script
 from agentweb.emulator.server import EmulatorServer
 from tests.e2e import served as app
 from tests.e2e.people import ended, start_chat
@@ -24,27 +24,11 @@ from tests.e2e.talks import shown, stored
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 
-CODE = "Here it is:\n\n```python\n{}```\n\nThat was the code.".format(
-    "".join(f"def part_{n}(value: int) -> int:  # the function of line {n}\n" for n in range(400))
-)
-TABLE = "The table:\n\n| town | people | note |\n|---|--:|---|\n{}\nThat was the table.".format(
-    "".join(f"| Town {n} | {n * 1000} | some words about it |\n" for n in range(200))
-)
-LINKS = "The report:\n\n{}\nThat was the report.".format(
-    "".join(
-        f"- **Job {n}** at Example {n}: https://jobs.example.org/offers/{n}?from=search_{n},"
-        f" write to jobs{n}@example.org or see [the offer](https://www.example.org/{n})\n"
-        for n in range(40)
-    )
-)
-KINDS = {"code": CODE, "table": TABLE, "links": LINKS}
 #: Pixels that rounding may take from a height.
 ROUNDING = 1
 #: What a long block is while it grows, by its kind: one element, whatever has come of it.
 BLOCKS = {"code": ".prose pre", "table": ".prose table", "links": ".prose ul"}
 
-
-SCRIPT = Script([when(f"the {kind}", answer(text)) for kind, text in KINDS.items()])
 
 _WATCH = """(block) => {
   window.frames_seen = []; window.shifts = [];
@@ -77,7 +61,7 @@ _WATCH = """(block) => {
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[EmulatorServer]:
-    with server.start(pace=0.002, script=SCRIPT) as running:
+    with server.start(pace=0.002, script=Script(SCRIPT)) as running:
         yield running
 
 
