@@ -29,6 +29,8 @@ _FILTERED = ("", "__exact", "__id__exact", "__isnull", "__isempty", "__gte", "__
 _DATED = ("__year", "__month", "__day", "__gte", "__lt")
 #: Most names that the filter by user offers; the search finds the others.
 MOST_NAMES = 100
+#: Rows whose values a filter offers.
+NEWEST = 1_000
 
 
 class Chooser(AutocompleteSelect):
@@ -181,6 +183,20 @@ def is_key(value: str) -> bool:
 def filter_by_key(rows: QuerySet[Any], path: str, value: str) -> QuerySet[Any]:
     """Filter by a key of an address; a malformed one matches nothing."""
     return rows.filter(**{path: int(value)}) if is_key(value) else rows.none()
+
+
+class SeenFilter(admin.SimpleListFilter):
+    """By a text of the rows; only what the newest rows have is offered."""
+
+    path: str
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        newest = model_admin.model.objects.order_by("-pk").values_list(self.path, flat=True)
+        found = {*newest[:NEWEST], request.GET.get(self.parameter_name or "")}
+        return [(value, value) for value in sorted(filter(None, found))]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows if self.value() is None else rows.filter(**{self.path: self.value()})
 
 
 class OwnerFilter(admin.SimpleListFilter):

@@ -13,7 +13,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 
 from conversations.admin import budget_actions
-from conversations.admin.base import ModelFilter, OfConversation, OwnerFilter, format_json
+from conversations.admin.base import (
+    ModelFilter,
+    OfConversation,
+    OwnerFilter,
+    SeenFilter,
+    format_json,
+)
 from conversations.admin.budget_actions import CORRECT
 from conversations.admin.content_access import open_content
 from conversations.budgets.usage.sums import FLAGGED, is_flagged
@@ -45,6 +51,14 @@ class FiguresFilter(admin.SimpleListFilter):
         return rows.filter(FLAGGED) if self.value() == "flagged" else rows
 
 
+class BasisFilter(SeenFilter):
+    """By how the cost is known."""
+
+    title = "cost basis"
+    parameter_name = "basis"
+    path = "result__cost_basis"
+
+
 @admin.register(ApiCall)
 class ApiCallAdmin(OfConversation):
     linked_lookups = ("turn__id__exact", "conversation__id__exact")
@@ -55,12 +69,12 @@ class ApiCallAdmin(OfConversation):
     )  # fmt: skip
     list_display_links = ("sent_at", "purpose")
     list_filter = (
-        "purpose", "result__status", "result__cost_basis", FiguresFilter, ModelFilter, OwnerFilter,
+        "purpose", "result__status", BasisFilter, FiguresFilter, ModelFilter, OwnerFilter,
         "sent_at",
     )  # fmt: skip
     list_select_related = ("conversation", "conversation__owner", "result")
     date_hierarchy = "sent_at"
-    ordering = ("-pk",)
+    ordering = ("-sent_at", "-pk")
     search_fields = (
         "conversation__public_id", "conversation__owner__username", "result__request_id",
         "result__error_type", "body_digest",

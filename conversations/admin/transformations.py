@@ -17,6 +17,7 @@ from conversations.admin.base import (
     ModelFilter,
     OfConversation,
     OwnerFilter,
+    SeenFilter,
     format_json,
     format_step,
     link_row,
@@ -50,18 +51,16 @@ class PresetFilter(admin.SimpleListFilter):
         return rows if name is None else rows.filter(policy__startswith=f'{{"name":"{name}"')
 
 
-class SettingFilter(admin.SimpleListFilter):
+class SourceFilter(SeenFilter):
+    """By how the number behind the decision was had."""
+
+    title = parameter_name = path = "source"
+
+
+class SettingFilter(SeenFilter):
     """By the setting whose threshold was passed."""
 
-    title = "setting"
-    parameter_name = "setting"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        found = Transformation.objects.order_by("setting").values_list("setting", flat=True)
-        return [(name, name) for name in found.distinct() if name]
-
-    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
-        return rows if self.value() is None else rows.filter(setting=self.value())
+    title = parameter_name = path = "setting"
 
 
 class HandFilter(admin.SimpleListFilter):
@@ -95,7 +94,7 @@ class TransformationAdmin(OfConversation):
     )  # fmt: skip
     list_display_links = ("created_at", "kind")
     list_filter = (
-        "kind", "outcome", "source", HandFilter, SettingFilter, PresetFilter, TurnModelFilter,
+        "kind", "outcome", SourceFilter, HandFilter, SettingFilter, PresetFilter, TurnModelFilter,
         OwnerFilter, GroupFilter, "created_at",
     )  # fmt: skip
     list_select_related = (
@@ -103,7 +102,7 @@ class TransformationAdmin(OfConversation):
         "summary_call__result",
     )  # fmt: skip
     date_hierarchy = "created_at"
-    ordering = ("-pk",)
+    ordering = ("-created_at", "-pk")
     search_fields = (
         "conversation__public_id", "conversation__owner__username", "conversation__owner__email",
         "setting",

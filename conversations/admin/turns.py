@@ -7,9 +7,16 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from conversations.admin.base import OfConversation, OwnerFilter, link_list, link_row
+from conversations.admin.base import OfConversation, OwnerFilter, SeenFilter, link_list, link_row
 from conversations.admin.content_access import open_content
 from conversations.models import ApiCall, ToolCall, Turn
+
+
+class FinishFilter(SeenFilter):
+    """By why the answer ended, in the API's words or ours."""
+
+    title = "finish reason"
+    parameter_name = path = "finish_reason"
 
 
 @admin.register(Turn)
@@ -20,10 +27,10 @@ class TurnAdmin(OfConversation):
         "created_at", "owner", "place", "number", "state", "finish_reason", "error_code",
         "ended_at",
     )  # fmt: skip
-    list_filter = ("state", "finish_reason", OwnerFilter, "created_at")
+    list_filter = ("state", FinishFilter, OwnerFilter, "created_at")
     list_select_related = ("conversation", "conversation__owner")
     date_hierarchy = "created_at"
-    ordering = ("-pk",)
+    ordering = ("-created_at", "-pk")
     search_fields = ("conversation__public_id", "conversation__owner__username", "error_code")
     fieldsets = (
         ("Where", {"fields": ("place", "owner", "number", "before", "public_id")}),

@@ -54,7 +54,10 @@ class ApiCall(Chained):
     class Meta:
         verbose_name = "call"
         constraints = [models.UniqueConstraint(fields=["turn", "number"], name="apicall_number")]
-        indexes = [models.Index(fields=["conversation", "tip"])]
+        indexes = [
+            models.Index(fields=["conversation", "tip"]),
+            models.Index(fields=["sent_at", "id"], name="call_sent_at"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.purpose} call {self.pk}"

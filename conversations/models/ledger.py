@@ -64,6 +64,7 @@ class LedgerEntry(Chained):
 
     class Meta:
         verbose_name_plural = "ledger entries"
+        indexes = [models.Index(fields=["created_at", "id"], name="ledger_created_at")]
         constraints = [
             models.UniqueConstraint(fields=["call", "window", "kind"], name="ledger_once"),
             # Only a correction gives back, and it has a reason.

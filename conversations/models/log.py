@@ -230,6 +230,7 @@ class Transformation(Chained):
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
+        indexes = [models.Index(fields=["created_at", "id"], name="transformation_created_at")]
         constraints = [
             models.UniqueConstraint(fields=["conversation", "seq"], name="transformation_seq"),
             models.CheckConstraint(

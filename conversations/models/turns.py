@@ -92,6 +92,7 @@ class Turn(models.Model):
             ),
         ]
         indexes = [
+            models.Index(fields=["created_at", "id"], name="turn_created_at"),
             models.Index(fields=["conversation", "parent"], name="turn_versions"),
             models.Index(
                 fields=["lease_until"], condition=models.Q(state__in=LIVE), name="turn_live_lease"
