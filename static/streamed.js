@@ -3,6 +3,8 @@
  * The server closes a long code block, list or table in parts (rendering/incremental.py). A part after the first
  * has the class "further". Its content is moved to the end of the block before, so a reader sees one block that
  * grows. The last part stands in the tail of the answer, which is replaced with the next text.
+ * At the end of the answer the stored turn comes, and what it shows as it was streamed stays the same elements: a
+ * selection, the focus and the position in a wide block are not lost.
  */
 "use strict";
 (() => {
@@ -37,6 +39,63 @@
   document.addEventListener("htmx:oobBeforeSwap", ({ detail: { target } }) => {
     for (const node of moved.get(target) ?? []) node.remove();
     moved.delete(target);
+  });
+
+  /** Whether a streamed block, in parts and with its button, shows what the stored one does. */
+  function isSame(streamed, stored) {
+    const copy = streamed.cloneNode(true);
+    for (const button of all("button[data-copy]", copy)) button.remove();
+    for (const code of all("pre[tabindex]", copy)) code.removeAttribute("tabindex");
+    for (const part of all("pre > code + code, tbody + tbody", copy)) {
+      part.previousElementSibling.append(...part.childNodes);
+      part.remove();
+    }
+    const write = (node) => node.outerHTML.replace(/>\s+</g, "><");
+    return write(copy) === write(stored);
+  }
+  function keepBlocks(done, stored) {
+    const tail = done.nextElementSibling;
+    if (tail?.matches(".tail")) done.append(...tail.childNodes);
+    let at = done.firstElementChild;
+    for (const block of [...stored.children]) {
+      const next = at?.nextElementSibling;
+      if (!at) done.append(block);
+      else if (!isSame(at, block)) at.replaceWith(block);
+      at = next;
+    }
+    removeFrom(at);
+  }
+  function removeFrom(at, end = null) {
+    while (at && at !== end) {
+      const next = at.nextSibling;
+      at.remove();
+      at = next;
+    }
+  }
+  /** Make an element what the fresh one is, but keep the prose in it. */
+  function renew(old, fresh) {
+    for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+    for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    if (old.matches(".prose")) { keepBlocks(old, fresh); return; }
+    let at = old.firstChild;
+    for (const node of [...fresh.childNodes]) {
+      let same = node.id && node.matches(".prose:not(.tail), :has(.prose)") ? at : null;
+      while (same && same.id !== node.id) same = same.nextSibling;
+      if (same) {
+        removeFrom(at, same);
+        at = same.nextSibling;
+        renew(same, node);
+      } else old.insertBefore(node, at);
+    }
+    removeFrom(at);
+  }
+  // agentweb.js has prepared the fragment by now: open details are open in it.
+  document.addEventListener("htmx:oobBeforeSwap", ({ detail }) => {
+    const [fresh, ...others] = detail.fragment.children;
+    if (others.length || !fresh || fresh.id !== detail.target.id || !fresh.matches(".turn, .round")) return;
+    detail.shouldSwap = false;
+    renew(detail.target, fresh);
+    window.htmx.process(detail.target);
   });
 
   function addButtons(root) {

@@ -10,6 +10,7 @@ too slow is shown without colours.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import groupby
 from time import monotonic, thread_time
@@ -19,8 +20,10 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES, _TokenType
 
-MAX_CHARS = 12_000
+MAX_CHARS = 60_000
 MAX_LINE = 1_000
+#: Characters that are coloured together: longer code is coloured in parts of whole lines.
+MAX_PART = 12_000
 
 #: Languages that are highlighted, by the names models write after the fence.
 LANGUAGES = {
@@ -88,8 +91,25 @@ def highlight_code(code: str, language: str, allowance: HighlightTime) -> str:
     is_wide = any(len(line) > MAX_LINE for line in code.split("\n"))
     if lexer == "text" or len(code) > MAX_CHARS or is_wide or allowance.left <= 0:
         return escape(code)
-    spans = _spans(code, _load_lexer(lexer), allowance)
-    return escape(code) if spans is None else "".join(spans)
+    found: list[str] = []
+    for part in _split(code):
+        spans = _spans(part, _load_lexer(lexer), allowance)
+        if spans is None:
+            return escape(code)
+        found += spans
+    return "".join(found)
+
+
+def _split(code: str) -> Iterator[str]:
+    """Yield parts of whole lines, none of which is too long for a slow lexer."""
+    part, size = list[str](), 0
+    for line in code.splitlines(keepends=True):
+        if size + len(line) > MAX_PART:
+            yield "".join(part)
+            part, size = [], 0
+        part.append(line)
+        size += len(line)
+    yield "".join(part)
 
 
 def _spans(code: str, lexer: Lexer, allowance: HighlightTime) -> list[str] | None:

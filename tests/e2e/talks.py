@@ -38,6 +38,11 @@ _DOM = """(id) => {
     for (const { name, value } of [...node.attributes])
       if (/^(hx-.*|data-hx.*|tabindex|open|data-done|title)$/.test(name)
           || (name === "class" && /htmx|is-new/.test(value))) node.removeAttribute(name);
+  // The parts of a block that was streamed.
+  for (const part of copy.querySelectorAll("pre > code + code, tbody + tbody")) {
+    part.previousElementSibling.append(...part.childNodes);
+    part.remove();
+  }
   copy.normalize();
   return copy.outerHTML.replace(/\\s+/g, " ").replace(/> </g, "><");
 }"""

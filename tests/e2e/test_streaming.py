@@ -43,6 +43,11 @@ _WATCH = """(block) => {
       }
   }).observe({ type: "layout-shift" });
   const look = () => {
+    const answer = document.querySelector("#turn-1-r1-done > p");
+    if (answer && !window.first) {
+      window.first = answer;
+      getSelection().selectAllChildren(answer);
+    }
     const blocks = [...document.querySelectorAll(`#turn-1 ${block}`)];
     const boxes = blocks.map((one) => one.getBoundingClientRect());
     const first = document.querySelector("#turn-1 .prose p")?.getBoundingClientRect().top + scrollY;
@@ -53,6 +58,7 @@ _WATCH = """(block) => {
       copy: blocks.every((one) => one.localName !== "pre"
         || one.closest(".code").querySelector("button")),
       live: document.querySelector("#turn-1").dataset.live });
+    window.block ??= blocks.find((one) => !one.closest(".tail"));
     requestAnimationFrame(look);
   };
   requestAnimationFrame(look);
@@ -108,4 +114,7 @@ async def test_a_long_block_grows_as_one_and_stays_as_it_is(
     shifts = [one for one in await tab.evaluate("window.shifts") if one["in"] and one["by"] > 1]
     shifts = [one for one in shifts if not one["name"].startswith("div.prose tail:")]
     assert shifts == []
+    # They are the same elements to the end, so what a reader has selected stays selected.
+    assert await tab.evaluate("[first, block].every((one) => one.isConnected)")
+    assert await tab.evaluate("String(getSelection())") == await tab.evaluate("first.textContent")
     assert await shown(tab) == await stored(tab)

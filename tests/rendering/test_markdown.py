@@ -169,7 +169,7 @@ def test_a_long_code_block_is_closed_in_slices_that_join() -> None:
     assert joined == render_markdown(source)
 
 
-@pytest.mark.parametrize("lines", [3, 100])
+@pytest.mark.parametrize("lines", [3, 100, 1_000])
 def test_where_time_is_short_code_is_shown_without_colours(lines: int) -> None:
     source = "Here:\n\n```python\n" + "x = 'value'  # why\n" * lines + "```\n\nDone"
     hasty, calm = _fed(source, is_coloured=False)[0], _fed(source)[0]
@@ -177,6 +177,8 @@ def test_where_time_is_short_code_is_shown_without_colours(lines: int) -> None:
     assert "<span" not in hasty
     assert calm.count('<span class="c">') == lines
     assert re.sub(r"</?span[^>]*>", "", calm) == hasty
+    # What is coloured on its way is not plain at the end.
+    assert render_markdown(source).count('<span class="c">') == lines
 
 
 @pytest.mark.parametrize("gap", ["", "\n"])
