@@ -60,6 +60,7 @@ MEANINGS = {
     "retention": "after how many days chats go",
     "resume": "a turn continued where its rows say it stood",
     "rounds": "calls of a turn with their tool calls",
+    "saved_prompts": "texts with variables that people keep",
     "search": "full-text search of conversations",
     "second_factors": "what is asked for besides a password",
     "sessions": "browsers in which somebody is logged in",

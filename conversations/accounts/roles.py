@@ -82,6 +82,7 @@ MODELS = Right(
         *_list_permissions(["view"], "mcpdecision", "mailaccount"),
     ),
 )
+PROMPTS = Right("write prompts for everybody or for groups", _list_permissions(ALL, "siteprompt"))
 FIGURES = Right(
     "see figures and structure of conversations, and what was erased",
     _list_permissions(
@@ -101,9 +102,15 @@ RECORD = Right(
     "see who read and changed what", _list_permissions(["view"], "admin.logentry", "databasemove")
 )
 READING = Right("read what people wrote, each reading on record with a reason", (CONTENT,))
-RIGHTS = (PEOPLE, ACCOUNTS, SPENDING, BUDGETS, MODELS, FIGURES, RETENTION, HOLDS, RECORD, READING)
+RIGHTS = (
+    PEOPLE, ACCOUNTS, SPENDING, BUDGETS, MODELS, PROMPTS, FIGURES, RETENTION, HOLDS, RECORD,
+    READING,
+)  # fmt: skip
 ROLES = (
-    Role("Administrator", (PEOPLE, ACCOUNTS, SPENDING, MODELS, FIGURES, RETENTION, RECORD)),
+    Role(
+        "Administrator",
+        (PEOPLE, ACCOUNTS, SPENDING, MODELS, PROMPTS, FIGURES, RETENTION, RECORD),
+    ),
     Role("Budget officer", (PEOPLE, SPENDING, BUDGETS)),
     Role("Reviewer", (PEOPLE, FIGURES)),
     Role("Auditor", (PEOPLE, FIGURES, HOLDS, RECORD, READING)),

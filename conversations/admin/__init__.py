@@ -27,6 +27,7 @@ from conversations.admin import (  # noqa: F401  (each registers its pages)
     reading_log,
     retention,
     second_factors,
+    site_prompts,
     tool_access,
     tool_calls,
     transformations,

@@ -30,6 +30,7 @@ from conversations.models.people import User
 from conversations.models.pins import Pin
 from conversations.models.proposals import Proposal
 from conversations.models.retention import HoldRelease, LegalHold, RetentionRule
+from conversations.models.saved_prompts import SavedPrompt, SitePrompt
 from conversations.models.search import SearchText
 from conversations.models.second_factors import SecondFactorRule
 from conversations.models.sessions import Session, SessionStore
@@ -88,11 +89,13 @@ __all__ = [
     "QueuedPrompt",
     "Reservation",
     "RetentionRule",
+    "SavedPrompt",
     "SearchText",
     "SecondFactorRule",
     "Session",
     "SessionStore",
     "SiteChain",
+    "SitePrompt",
     "ToolCall",
     "ToolRule",
     "ToolSwitch",

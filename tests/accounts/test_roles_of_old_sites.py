@@ -14,6 +14,7 @@ from conversations.accounts.roles import ROLES
 pytestmark = pytest.mark.django_db
 NEW = ("invitation", "retentionrule", "legalhold", "holdrelease")
 MIGRATION = import_module("conversations.migrations.0041_rights_of_roles")
+WRITING_PROMPTS = import_module("conversations.migrations.0053_rights_to_write_prompts")
 SIGHT_OF_MOVES = import_module("conversations.migrations.0050_rights_to_see_moves")
 
 
@@ -69,3 +70,21 @@ def test_moves_of_the_database_are_seen_by_those_who_see_what_was_changed() -> N
     assert give_sight_of_moves() == {"Administrator"}
     Group.objects.all().delete()
     assert give_sight_of_moves() == set()
+
+
+def write_prompts() -> set[str]:
+    """Run the migration, and return the groups that write prompts of the site."""
+    WRITING_PROMPTS.give_rights(apps, connection.schema_editor())
+    rows = Group.objects.filter(permissions__codename="change_siteprompt")
+    return set(rows.values_list("name", flat=True))
+
+
+def test_prompts_of_the_site_are_written_by_administrators() -> None:
+    Permission.objects.filter(codename__endswith="_siteprompt").delete()
+    assert write_prompts() == {"Administrator"}
+    boss = Group.objects.get(name="Administrator")
+    assert held(boss) == ROLES[0].permissions
+    boss.permissions.remove(*boss.permissions.filter(codename="change_siteprompt"))
+    assert write_prompts() == set()
+    Group.objects.all().delete()
+    assert write_prompts() == set()

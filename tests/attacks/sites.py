@@ -14,7 +14,14 @@ from django.utils import timezone
 
 from conversations.accounts.reading_log import record_reading
 from conversations.library.conversations import delete_conversation
-from conversations.models import Attachment, Conversation, MailAccount, User, WorkspaceFile
+from conversations.models import (
+    Attachment,
+    Conversation,
+    MailAccount,
+    SavedPrompt,
+    User,
+    WorkspaceFile,
+)
 from conversations.models.workspace import FileState
 from tests.support import people_and_turns, stored_turns
 from tests.web import canary
@@ -70,7 +77,10 @@ def quiet_world(name: str = "ada") -> World:
     """One whose record is as it was made: what is planted is damage to the engine."""
     place = stored_turns.played(name)
     seq = place.conversation.transformations.get(kind="compaction").seq
-    names = ("<uuid:account_id>", "<uuid:file_id>", "<uuid:client_id>", "<uuid:batch>")
+    names = (
+        "<uuid:account_id>", "<uuid:file_id>", "<uuid:client_id>", "<uuid:batch>",
+        "<uuid:prompt_id>",
+    )  # fmt: skip
     values = dict.fromkeys(names, NOBODYS)
     found = values | {"<int:seq>": str(seq), "answers/<int:seq>": "2"}
     return World(place.user, place.conversation, place.conversation, found)
@@ -92,6 +102,7 @@ def world(name: str = "ada") -> World:
     files = WorkspaceFile.objects.filter(**mine, state=FileState.LIVE)
     values = {
         "<uuid:account_id>": MailAccount.objects.filter(**mine)[0].public_id,
+        "<uuid:prompt_id>": SavedPrompt.objects.filter(**mine)[0].public_id,
         "<uuid:file_id>": Attachment.objects.filter(**mine)[0].public_id,
         "own/<uuid:file_id>": files[0].public_id,
         "<uuid:client_id>": waiting.client_id,

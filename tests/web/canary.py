@@ -22,6 +22,7 @@ from conversations.models import (
     MailAccount,
     Proposal,
     QueuedPrompt,
+    SavedPrompt,
     SearchText,
     ToolCall,
     Turn,
@@ -58,6 +59,9 @@ CONTENT = {
     "Proposal.reason": WORD,
     "Proposal.text": WORD,
     "QueuedPrompt.content": _BLOCKS,
+    "SavedPrompt.command": WORD,
+    "SavedPrompt.text": WORD,
+    "SavedPrompt.title": WORD,
     "SearchText.text": WORD,
     "ToolCall.flaw": WORD,
     "ToolCall.details": json.dumps({"word": WORD}),
@@ -110,6 +114,7 @@ FACTS = {
     "SearchText": "kind",
     "Session": "device network session_data session_key",
     "SiteChain": "chain",
+    "SitePrompt": "command text title",
     "ToolCall": "effect given_id name origin tool_use_id",
     "ToolRule": "tool",
     "ToolSwitch": "tool",
@@ -147,6 +152,7 @@ def plant(conversation: Conversation) -> None:
     QueuedPrompt.objects.create(conversation=conversation, client_id=uuid4(), payload_digest="x")
     call = ApiCall.objects.filter(conversation=conversation).latest("pk")
     MailAccount.objects.create(owner=user, name="x", imap_host="x")
+    SavedPrompt.objects.create(owner=user, title="x", command="x", text="x")
     Proposal.objects.create(conversation=conversation, tip=1, actor=user, call=call)
     for place in (conversation, None):
         Attachment.objects.create(

@@ -10,8 +10,10 @@ from django.contrib.auth.forms import AuthenticationForm
 from conversations.accounts.second_factors import Passkey, SecondFactors
 from conversations.library.search import ExcerptPiece, SearchPage, SearchResult
 from conversations.library.sidebar import Counts
+from conversations.saved_prompts.saved_prompts import PromptList, PromptRow
 from conversations.transcript.shapes import ConversationRow
 from conversations.transfer.uploads import Report
+from conversations.web.forms.saved_prompts import PromptForm
 from tests.web import samples
 
 
@@ -87,6 +89,17 @@ def secured(words: str = "x") -> dict[str, Any]:
     }
 
 
+def prompts(words: str = "x") -> dict[str, Any]:
+    row = PromptRow(samples.ID, words, words, words)
+    return framed(words) | {"prompts": PromptList((row,), (row,)), "asked": words}
+
+
+def prompt(words: str = "x") -> dict[str, Any]:
+    form = PromptForm({"title": words, "command": words, "text": words + "{{"})
+    shown = {"public_id": samples.ID, "title": words, "command": words, "text": words}
+    return framed(words) | {"form": form, "prompt_id": samples.ID, "prompt": shown}
+
+
 SHELVES: dict[str, Any] = {
     "conversations/search.html": searched,
     "conversations/_partials/found.html": missed,
@@ -96,6 +109,9 @@ SHELVES: dict[str, Any] = {
     "conversations/_partials/list_changed.html": rows,
     "conversations/trash.html": lambda words="x": framed(words) | {"rows": [row(words)]},
     "conversations/data.html": data,
+    "conversations/settings/prompts.html": prompts,
+    "conversations/settings/prompt.html": prompt,
+    "conversations/settings/prompt_of_site.html": prompt,
     "conversations/settings/email_address.html": lambda words="x": (
         framed(words) | {"form": AuthenticationForm(data={"username": words}), "sends_mail": True}
     ),

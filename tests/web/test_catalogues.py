@@ -31,7 +31,7 @@ _ALIKE = {
 ALIKE = {
     "de": _ALIKE | {
         "Budget", "Chat", "Name", "Normal", "Offline", "Passkey %(number)d", "Passkeys",
-        "Person", "Port", "Site", "in %%s s", "in %(time)s"
+        "Person", "Port", "Site", "Text", "in %%s s", "in %(time)s"
     },
     "es": _ALIKE | {
         "%(n)s bytes", "%(n)s tokens", "%(number)s tokens", "%(tokens)s tokens", "Bytes",

@@ -116,7 +116,8 @@ def unmarked(html: str) -> list[str]:
     [
         "/c/new/", "/c/list/", "/trash/", "/search/", "/settings/appearance/", "/settings/chat/",
         "/settings/shortcuts/", "/settings/account/", "/settings/data/", "/settings/context/",
-        "/settings/mail/", "/settings/security/", "/files/", "/files/attached/", "/usage/",
+        "/settings/mail/", "/settings/prompts/", "/settings/prompts/new/", "/settings/security/",
+        "/files/", "/files/attached/", "/usage/",
         "chat", "chat settings/", "chat tools/", "chat inspect/", "chat compact/preview/",
     ],
 )  # fmt: skip

@@ -30,6 +30,7 @@ POSTS = {
     "start", "send", "stop", "retry", "logout", "pin", "unpin", "restore", "undo", "rename",
     "pin_chat", "archive", "delete", "bring_back", "erase", "empty_trash", "import", "delete_data",
     "choose_model",
+    "copy_prompt", "delete_prompt",
     "change_mail", "remove_mail", "remove_file", "put_notice_away", "move_file", "delete_file",
     "restore_files", "empty_files", "log_out_elsewhere",
     "log_out_one", "log_out_everywhere", "stop_impersonation", *OF_HAND,
@@ -61,7 +62,7 @@ REFUSING = {"log_in_with_passkey"}
 #: A link that does not work is counted like a wrong password.
 COUNTING = {"password_reset_confirm", "invitation"}
 OF_A_PERSON = {"appearance_settings", "chat_settings", "shortcuts_settings", "account_settings"}
-OF_A_PERSON |= {"mail_settings", "change_email", "confirm_email"}
+OF_A_PERSON |= {"mail_settings", "change_email", "confirm_email", "new_prompt"}
 BOTH = (
     {
         "review_reason",
@@ -77,6 +78,7 @@ BOTH = (
         "lab",
         "settings",
         "tools",
+        "change_prompt",
     }
     | OF_A_PERSON
     | OF_A_RESET
@@ -113,7 +115,7 @@ def address(route: str, public_id: Any, seq: int = 1) -> str:
         "<uuid:public_id>": str(public_id), "<int:number>": "1", "<int:seq>": str(seq),
         "<str:id>": "toolu_1", "<str:token>": "token", "<str:form>": "md",
         "<uuid:account_id>": UNKNOWN, "<uuid:file_id>": UNKNOWN, "<uuid:client_id>": UNKNOWN,
-        "<uuid:batch>": UNKNOWN, "<str:uidb64>": "MQ", "<int:pk>": "9",
+        "<uuid:batch>": UNKNOWN, "<uuid:prompt_id>": UNKNOWN, "<str:uidb64>": "MQ", "<int:pk>": "9",
         "<str:provider_id>": "none",
         "<int:n>": "1", "<int:index>": "0", "<int:step>": "1", "<int:a>": "1", "<int:b>": "3",
     }  # fmt: skip
@@ -163,6 +165,7 @@ def test_the_urls_are_those_that_this_file_knows() -> None:
         "files", "files_waiting", "file", "file_text", "remove_file",
         "workspace", "workspace_file", "workspace_download", "move_file", "delete_file",
         "restore_files", "empty_files", "change_mail", "remove_mail",
+        "saved_prompts", "change_prompt", "copy_prompt", "delete_prompt",
         "sessions", "log_out_one", "log_out_everywhere", "stop_impersonation",
         "leave", "compact", *OF_HAND, *INSPECTOR, *OF_REVIEW,
     }  # fmt: skip

@@ -17,6 +17,7 @@ from conversations.library.sidebar import count_conversations
 from conversations.log.legal_holds import is_person_held, list_held
 from conversations.runtime import dispatch
 from conversations.runtime.adapters import workspace_for
+from conversations.saved_prompts.saved_prompts import delete_prompts
 from conversations.toolbox.mail_accounts import remove_mail_accounts
 from conversations.web.page_shell import add_notice, build_page_context
 from conversations.web.responses import require_user
@@ -46,7 +47,7 @@ def render_data_page(
 @login_required
 @require_POST
 def delete(request: HttpRequest) -> HttpResponse:
-    """Erase all conversations and files of the user, who has typed their name to confirm."""
+    """Erase everything that the user keeps here; they have typed their name to confirm."""
     user = require_user(request)
     if request.POST.get("name", "").strip() != user.get_username():
         return render_data_page(
@@ -58,6 +59,7 @@ def delete(request: HttpRequest) -> HttpResponse:
     drop_unsent(owner_id=user.pk)
     workspace_for(user.pk).clear()
     remove_mail_accounts(owner_id=user.pk)
+    delete_prompts(owner_id=user.pk)
     held, is_held = list_held(user.pk).count(), is_person_held(user.pk)
     if count_conversations(user).trash > held:
         notice = _("Your data was erased; what is still answering follows in a moment.")
@@ -65,7 +67,8 @@ def delete(request: HttpRequest) -> HttpResponse:
         notice = _("Your data was erased.")
     if is_held:
         notice += (
-            " " + _("What is under a legal hold stays: %d chats, files, mail accounts.") % held
+            " "
+            + _("What is under a legal hold stays: %d chats, files, prompts, mail accounts.") % held
         )
     elif held:
         notice += " " + _("Chats under a legal hold stay: %d.") % held

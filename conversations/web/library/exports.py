@@ -17,6 +17,7 @@ from django.views.decorators.http import require_safe
 from conversations.context.view import wire
 from conversations.library.access import load_owned_conversation
 from conversations.runtime.adapters import workspace_for
+from conversations.saved_prompts.saved_prompts import export_prompts
 from conversations.transfer.exports import EXPORT_FORMATS, list_exported, name_file, write_record
 from conversations.web.responses import require_user
 from conversations.web.streamed_downloads import stream_download
@@ -45,7 +46,7 @@ def conversation(request: HttpRequest, public_id: UUID, form: str) -> HttpRespon
 @login_required
 @require_safe
 def everything(request: HttpRequest) -> HttpResponseBase:
-    """Send all of the user's conversations and files as one archive."""
+    """Send all of the user's conversations, prompts and files as one archive."""
     user = require_user(request)
     with_events = request.GET.get("events") == "1"
     pieces = _write_archive(_list_members(user, with_events))
@@ -70,6 +71,7 @@ def _list_members(user: User, with_events: bool) -> Iterator[tuple[str, Content]
         for found in list_exported(user):
             pieces = EXPORT_FORMATS[form].write(found, with_events=with_events)
             yield f"{form}/{name_file(found, form)}", (piece.encode() for piece in pieces)
+    yield "prompts.json", [wire.encode(export_prompts(user.pk)).encode() + b"\n"]
     workspace = workspace_for(user.pk)
     for entry in workspace.entries():
         yield f"workspace/{entry.path}", _read_file(workspace, entry.path)

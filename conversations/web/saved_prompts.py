@@ -1,0 +1,126 @@
+"""The pages of saved prompts: a person's own are written here, those of the site are read."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from conversations.saved_prompts.saved_prompts import (
+    PromptRefused,
+    add_prompt,
+    change_prompt,
+    copy_prompt,
+    delete_prompt,
+    find_own_prompt,
+    find_prompt,
+    list_prompts,
+)
+from conversations.web.forms.saved_prompts import PromptForm, word_refusal
+from conversations.web.page_shell import add_notice, build_page_context
+from conversations.web.responses import require_user
+
+
+@login_required
+@require_safe
+def page(request: HttpRequest) -> HttpResponse:
+    """Show all prompts, or those that are searched; with htmx only the list."""
+    asked = request.GET.get("q", "")
+    found = {"prompts": list_prompts(require_user(request), asked), "asked": asked}
+    if request.htmx:  # type: ignore[attr-defined]
+        return render(request, "conversations/_partials/prompt_rows.html", found)
+    context = build_page_context(request) | found | {"tab": "prompts"}
+    return render(request, "conversations/settings/prompts.html", context)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def new(request: HttpRequest) -> HttpResponse:
+    """Write a prompt."""
+    form = PromptForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        try:
+            add_prompt(owner_id=require_user(request).pk, wording=form.read_wording())
+        except PromptRefused as error:
+            _add_refusal(form, error)
+        else:
+            add_notice(request, _("The prompt was saved."))
+            return redirect("saved_prompts")
+    return _render_form(request, form)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def change(request: HttpRequest, prompt_id: UUID) -> HttpResponse:
+    """Change a prompt of one's own; one of the site is shown."""
+    user = require_user(request)
+    row = find_own_prompt(user, prompt_id)
+    if row is None:
+        return _show_site_prompt(request, prompt_id)
+    present = {"title": row.title, "command": row.command, "text": row.text}
+    form = PromptForm(request.POST if request.method == "POST" else None, present)
+    if form.is_valid():
+        try:
+            change_prompt(owner_id=user.pk, public_id=prompt_id, wording=form.read_wording())
+        except PromptRefused as error:
+            _add_refusal(form, error)
+        else:
+            add_notice(request, _("The prompt was saved."))
+            return redirect("saved_prompts")
+    return _render_form(request, form, prompt_id)
+
+
+@login_required
+@require_POST
+def copy(request: HttpRequest, prompt_id: UUID) -> HttpResponse:
+    """Copy a prompt of one's own or of the site, and open the copy."""
+    user = require_user(request)
+    row = find_prompt(user, prompt_id)
+    if row is None:
+        raise Http404("no such prompt")
+    try:
+        made = copy_prompt(user=user, prompt=row)
+    except PromptRefused as error:
+        add_notice(request, word_refusal(error.code))
+        return redirect("saved_prompts")
+    add_notice(request, _("This is the copy, with the command /%s.") % made.command)
+    return redirect("change_prompt", made.public_id)
+
+
+@login_required
+@require_POST
+def delete(request: HttpRequest, prompt_id: UUID) -> HttpResponse:
+    """Delete a prompt of one's own."""
+    try:
+        if not delete_prompt(owner_id=require_user(request).pk, public_id=prompt_id):
+            raise Http404("no such prompt")
+    except PromptRefused as error:
+        add_notice(request, word_refusal(error.code))
+    else:
+        add_notice(request, _("The prompt was deleted."))
+    return redirect("saved_prompts")
+
+
+def _show_site_prompt(request: HttpRequest, prompt_id: UUID) -> HttpResponse:
+    prompt = find_prompt(require_user(request), prompt_id)
+    if prompt is None or request.method == "POST":
+        raise Http404("no such prompt")
+    shown = build_page_context(request) | {"tab": "prompts", "prompt": prompt}
+    return render(request, "conversations/settings/prompt_of_site.html", shown)
+
+
+def _add_refusal(form: PromptForm, error: PromptRefused) -> None:
+    form.add_error("command" if error.code == "taken" else None, word_refusal(error.code))
+
+
+def _render_form(
+    request: HttpRequest, form: PromptForm, prompt_id: UUID | None = None
+) -> HttpResponse:
+    context = {"tab": "prompts", "form": form, "prompt_id": prompt_id}
+    status = 400 if form.is_bound else 200
+    shown = build_page_context(request) | context
+    return render(request, "conversations/settings/prompt.html", shown, status=status)
