@@ -17,8 +17,8 @@ from conversations.budgets.units import convert_to_cell
 from conversations.budgets.usage.cells import Cell, write_csv_lines
 from conversations.web.streamed_downloads import stream_download
 
-#: Rows read at a time.
-PAGE = 2_000
+#: Rows read at a time: of a thousand SQLite does not find the related rows any more.
+PAGE = 500
 Rows = Iterator[tuple[Cell, ...]]
 
 _LEDGER = (
