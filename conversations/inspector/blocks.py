@@ -14,6 +14,7 @@ from conversations.context.steps.removed_lists import has_only_lists
 from conversations.context.view.blocks import SERVER_CALLS, is_server_result
 from conversations.context.view.view import Block, Kind
 from conversations.reductions.reduction_page import format_block_text
+from conversations.toolbox.tool_words import name_tool
 
 #: Characters of a block's summary line; of a text shown in full (the page says how much is cut).
 BRIEF, SHOWN = 140, 60_000
@@ -36,20 +37,25 @@ def label_block(kind: Kind, block: Block, names: Mapping[str, str]) -> str:
         case "thinking" | "redacted_thinking":
             return _("Thinking")
         case "tool_use":
-            return _("Call of %(tool)s") % {"tool": block.value.get("name", "")}
+            return _("Tool call: %(tool)s") % {"tool": _name_called(block)}
         case "tool_result":
-            words = _("Error of %(tool)s") if block.is_error else _("Result of %(tool)s")
-            return words % {"tool": names.get(block.id, _("a tool"))}
+            name = names.get(block.id, "")
+            words = _("Error: %(tool)s") if block.is_error else _("Result: %(tool)s")
+            return words % {"tool": name_tool(name) if name else _("a tool")}
         case "image":
             return _("Image")
         case "document":
             return _("Document")
         case name if name in SERVER_CALLS:
-            return _("Call of %(tool)s, by the API") % {"tool": block.value.get("name", "")}
+            return _("Tool call by the API: %(tool)s") % {"tool": _name_called(block)}
         case name if is_server_result(name):
             return _("Result of a tool of the API")
         case name:
             return name
+
+
+def _name_called(block: Block) -> str:
+    return str(name_tool(str(block.value.get("name", ""))))
 
 
 def _label_own(block: Block) -> str:

@@ -78,8 +78,8 @@ def test_the_blocks_sent_are_listed_in_order_with_their_states() -> None:
     assert [(row.index, row.label, row.state) for row in rows(page)] == [
         (0, "Message", "verbatim"),
         (1, "Answer", "verbatim"),
-        (2, "Call of read_file", "verbatim"),
-        (3, "Result of read_file", "shortened"),
+        (2, "Tool call: Read a file", "verbatim"),
+        (3, "Result: Read a file", "shortened"),
     ]
     short = rows(page)[3]
     assert (short.chip, short.step, short.text) == ("shortened 2.3k → 5 characters", 4, "")
