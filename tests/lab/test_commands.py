@@ -5,14 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
-import sys
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
@@ -24,6 +21,7 @@ from conversations.lab.records import read_record
 from conversations.lab.report import simulate_record
 from conversations.reductions.trial_subject import RECALL
 from tests.lab.samples import PAGE, answer, line, reading, user, world
+from tests.support.forked_commands import run_forked
 from tests.support.recorded_conversations import recorded_files
 
 pytestmark = pytest.mark.django_db
@@ -98,10 +96,10 @@ def test_windows_stand_side_by_side_and_markdown_has_a_row_for_each(
 def test_a_folder_is_replayed_without_a_database_of_the_site(talk: str, tmp_path: Path) -> None:
     words = ("simulate", str(tmp_path), "--policy", "off", "--tokenizer", "words", "--json")
     own = {"AGENTWEB_DATA_DIR": f"{tmp_path}/data", "DJANGO_SETTINGS_MODULE": "agentweb.settings"}
-    command = (sys.executable, str(Path(settings.BASE_DIR, "manage.py")), *words)
-    ran = subprocess.run(command, env=os.environ | own, capture_output=True, text=True, check=True)
+    ended, said = run_forked(os.environ | own, *words)
+    assert ended == 0, said
     _, out, _ = run("simulate", talk, *words[2:])
-    fresh, here = json.loads(ran.stdout)["totals"][0], json.loads(out)["totals"][0]
+    fresh, here = json.loads(said)["totals"][0], json.loads(out)["totals"][0]
     assert fresh["conversations"] == 2
     assert fresh["cost_micros"] == here["cost_micros"]
     assert not list(Path(own["AGENTWEB_DATA_DIR"]).glob("*.sqlite3"))

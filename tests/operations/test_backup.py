@@ -21,6 +21,7 @@ from conversations.operations.backup import archive, site_backup
 from tests.e2e.served import PROJECT
 from tests.support import people_and_turns, prepared_databases, servers
 from tests.support.environment import DATABASE
+from tests.support.forked_commands import execute_forked, run_forked
 
 #: Plays one turn after another until its input ends; prints each when it is acknowledged.
 WRITER = """
@@ -51,11 +52,10 @@ while not over.is_set():
     at += 1
     people_and_turns.answered(people_and_turns.next_turn(place.conversation, f"Message {at}"))
     print(at, flush=True)
+    over.wait(0.05)
 anchors.anchor_heads()
 """
 COUNT = """
-import django
-django.setup()
 from conversations.models import Message, WorkspaceFile
 from conversations.files.workspace.objects import read_object
 print(Message.objects.filter(kind="prompt").count())
@@ -82,16 +82,13 @@ class Site:
         elif not is_new:
             shutil.copy(prepared_databases.sqlite(), folder)
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, *arguments], check=False, cwd=PROJECT, env=self.env,
-            capture_output=True, text=True,
-        )  # fmt: skip
+    def execute(self, lines: str) -> str:
+        return execute_forked(self.env, lines)
 
-    def manage(self, *arguments: str) -> str:
-        done = self.run("manage.py", *arguments)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+    def manage(self, *arguments: str, code: int = 0) -> str:
+        ended, said = run_forked(self.env, *arguments)
+        assert ended == code, said
+        return said
 
 
 def test_a_backup_made_under_load_comes_back_whole(tmp_path: Path, request: Any) -> None:
@@ -120,7 +117,7 @@ def test_a_backup_made_under_load_comes_back_whole(tmp_path: Path, request: Any)
     assert "2 files; the anchors of the backup were put into" in said
     assert "1 conversation, " in said
     assert "chain intact" in said
-    prompts, files = new.run("-c", COUNT).stdout.splitlines()
+    prompts, files = new.execute(COUNT).splitlines()
     assert before < int(prompts) <= told[-1] + 1
     assert files == "[b'a note', b'a thrown one']"
     # Back over the old site, which has gone on since: its anchors know later rows.
@@ -216,8 +213,6 @@ def test_an_archive_with_links_or_files_it_does_not_list_is_refused(
 
 
 LOGGED_IN = """
-import django
-django.setup()
 from conversations.models.sessions import SessionStore
 from conversations.models import User
 User.objects.create_user("ada")
@@ -232,20 +227,18 @@ def test_a_damaged_database_is_replaced_and_kept_and_no_session_is_in_a_backup(
     tmp_path: Path,
 ) -> None:
     site, path = Site(tmp_path / "site", None, is_new=False), tmp_path / "backup.tar"
-    key = site.run("-c", LOGGED_IN).stdout.strip()
+    key = site.execute(LOGGED_IN).strip()
     site.manage("backup", str(path))
     assert len(key) == 32
     assert key.encode() in (site.folder / "agentweb.sqlite3").read_bytes()
     assert key.encode() not in path.read_bytes()
     (site.folder / "agentweb.sqlite3").write_bytes(b"no database" * 2_000)
-    assert "--force replaces it" in site.run("manage.py", "restore", str(path)).stderr
+    assert "--force replaces it" in site.manage("restore", str(path), code=1)
     assert ".before-" in site.manage("restore", str(path), "--force")
     assert [one.read_bytes()[:11] for one in site.folder.glob("*.before-*")] == [b"no database"]
 
 
 NEWER = """
-import django
-django.setup()
 from django.db import connection
 with connection.cursor() as cursor:
     cursor.execute("CREATE TABLE conversations_later"
@@ -259,10 +252,10 @@ def test_a_backup_goes_back_over_the_tables_of_a_newer_version(
 ) -> None:
     server, path = request.getfixturevalue("postgres"), tmp_path / "backup.tar"
     site = Site(tmp_path / "site", server, is_new=False)
-    key = site.run("-c", LOGGED_IN).stdout.strip()
+    key = site.execute(LOGGED_IN).strip()
     site.manage("backup", str(path))
     assert len(key) == 32
     assert key.encode() not in path.read_bytes()
     for _ in range(2):
-        assert site.run("-c", NEWER).returncode == 0
+        site.execute(NEWER)
         site.manage("restore", str(path), "--force")

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.served import PROJECT
 from tests.support import prepared_databases
+from tests.support.forked_commands import execute_forked, run_forked
 
 pytestmark = pytest.mark.only_database("sqlite", "it is SQLite's file")
 
 #: A site that is used, damaged under its feet, and used on; what it meets is printed.
 SCRIPT = """
-import django
-django.setup()
 from django.db import connection, connections
 from django.test import Client
 from conversations.models import Conversation, Message, User
@@ -51,22 +48,17 @@ print(Client().get("/healthz/ready", HTTP_HOST="localhost").status_code)
 def test_what_meets_a_damaged_page_says_so_and_writes_no_more(tmp_path: Path) -> None:
     shutil.copy(prepared_databases.sqlite(), tmp_path)
     env = {**os.environ, "AGENTWEB_DATA_DIR": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], check=False, cwd=PROJECT, env=env,
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [*["the database is damaged:"] * 3, "1", "503"]
-    assert done.stderr.count("CRITICAL agentweb.audit the database is damaged") == 1
-    assert "manage.py restore FILE" in done.stderr
+    said = execute_forked(env, SCRIPT)
+    assert re.findall(r"^\S+ \S+ \S+ damaged:$|^\d+$", said, re.MULTILINE) == [
+        *["the database is damaged:"] * 3, "1", "503",
+    ]  # fmt: skip
+    assert said.count("CRITICAL agentweb.audit the database is damaged") == 1
+    assert "manage.py restore FILE" in said
     # A server that starts on it refuses before it writes.
     before = (tmp_path / "agentweb.sqlite3").read_bytes()
-    done = subprocess.run(
-        [sys.executable, "manage.py", "serve", "--port", "1"], check=False, cwd=PROJECT, env=env,
-        capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert "is damaged: " in done.stderr
-    assert "manage.py backup FILE" in done.stderr
-    assert "Traceback" not in done.stderr
+    code, said = run_forked(env, "serve", "--port", "1")
+    assert code == 1
+    assert "is damaged: " in said
+    assert "manage.py backup FILE" in said
+    assert "Traceback" not in said
     assert (tmp_path / "agentweb.sqlite3").read_bytes() == before

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,15 +10,13 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from tests.e2e.served import PROJECT
 from tests.support import servers
+from tests.support.forked_commands import execute_forked, run_forked
 
 pytestmark = pytest.mark.only_database("postgres", "SQLite has no roles")
 
 #: What the application does: a turn with a tool, a grant, and the erasing of all of it.
 WORK = """
-import django
-django.setup()
 from django.core.management import call_command
 from django.db import connection
 from conversations.models import Erasure, Message
@@ -51,13 +47,8 @@ with connection.cursor() as cursor:
 DENIED = (errors.InsufficientPrivilege, errors.RestrictViolation)
 
 
-def run(*command: str, **env: str) -> str:
-    whole = {**os.environ, **env}
-    done = subprocess.run(
-        command, check=False, env=whole, cwd=PROJECT, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr[-3_000:]
-    return done.stdout
+def execute(lines: str, env: dict[str, str]) -> str:
+    return execute_forked({**os.environ, **env}, lines)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +60,7 @@ def urls(postgres: servers.Server, tmp_path_factory: Any) -> dict[str, str]:
         "AGENTWEB_MIGRATE_DATABASE_URL": owner,
         "AGENTWEB_ANCHOR_FILE": str(tmp_path_factory.mktemp("anchors") / "anchors.jsonl"),
     }
-    said = run(sys.executable, "-c", WORK, **env)
+    said = execute(WORK, env)
     assert 'CREATE ROLE "agentweb_app" LOGIN NOSUPERUSER' in said
     assert "The role agentweb_app may add to the record" in said
     assert said.splitlines()[-1] == "agentweb_app"
@@ -137,8 +128,6 @@ def test_the_role_has_no_other_way(app: psycopg.Connection[Any], statement: str)
 
 def test_only_the_owner_cleans_what_was_erased(urls: dict[str, str]) -> None:
     clean = """
-import django
-django.setup()
 from conversations.library import erase_proof
 from conversations.models import ErasedDigests
 erase_proof.purge_if_due()
@@ -147,14 +136,11 @@ print(row.tried_at is not None, row.purged_at is not None)
 """
     told = "it where AGENTWEB_MIGRATE_DATABASE_URL is set"
     worker = {**urls, "AGENTWEB_MIGRATE_DATABASE_URL": ""}
-    assert run(sys.executable, "-c", clean, **worker).split() == ["False", "False"]
-    done = subprocess.run(
-        [sys.executable, "manage.py", "erase", "--prove"], check=False, cwd=PROJECT,
-        env={**os.environ, **worker}, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert told in done.stderr
-    assert run(sys.executable, "-c", clean, **urls).split() == ["True", "True"]
+    assert execute(clean, worker).split() == ["False", "False"]
+    code, said = run_forked({**os.environ, **worker}, "erase", "--prove")
+    assert code == 1
+    assert told in said
+    assert execute(clean, urls).split() == ["True", "True"]
 
 
 def test_an_erasure_that_is_not_recorded_erases_nothing(app: psycopg.Connection[Any]) -> None:
@@ -189,7 +175,7 @@ def test_a_new_table_has_rights_after_the_next_migrate(urls: dict[str, str]) -> 
     with psycopg.connect(owner, autocommit=True) as link:
         link.execute("REVOKE ALL ON ALL TABLES IN SCHEMA public FROM agentweb_app")
         link.execute("CREATE TABLE later (id int)")
-    run(sys.executable, "manage.py", "migrate", "--verbosity=0", **urls)
+    assert run_forked({**os.environ, **urls}, "migrate", "--verbosity=0") == (0, "")
     with psycopg.connect(urls["DATABASE_URL"]) as link:
         link.execute("INSERT INTO later VALUES (1)")
         with pytest.raises(errors.InsufficientPrivilege):
