@@ -26,6 +26,7 @@ from agentweb.management.commands.serve import port_number
 from agentweb.serving.server_process import _demand_free, lock_data_folder
 from tests.e2e import served
 from tests.e2e.served import PROJECT, Served
+from tests.support import prepared_databases, servers
 
 embedded = pytest.mark.only_database("sqlite", "these processes bring their database")
 PASSWORD = "quite a long password 7"
@@ -267,9 +268,12 @@ def test_a_killed_one_is_followed_by_one_that_tidies_up_and_ends_cleanly(tmp_pat
 
 
 @pytest.mark.only_database("postgres", "needs the server of the run")
-def test_on_postgresql_two_servers_run_beside_each_other(postgres_url: str, tmp_path: Path) -> None:
-    one = served.start(tmp_path / "one", is_new=True, DATABASE_URL=postgres_url)
-    two = served.start(tmp_path / "two", is_new=True, DATABASE_URL=postgres_url)
+def test_on_postgresql_two_servers_run_beside_each_other(
+    postgres: servers.Server, tmp_path: Path
+) -> None:
+    url = prepared_databases.postgres(postgres)
+    one = served.fork(tmp_path / "one", DATABASE_URL=url)
+    two = served.fork(tmp_path / "two", DATABASE_URL=url)
     try:
         path = begin(set_up(one), "Hello there")
         assert Visitor(two.port).ask("GET", path)[0] == 302
