@@ -34,7 +34,8 @@ _COPIED = (
 )  # fmt: skip
 #: What is dear and seldom the first to notice comes last.
 _LAST = ("test_golden.py", "test_laws.py", "test_shortened.py", "test_shorten.py", "test_wire.py")
-_LEFT_OUT = shutil.ignore_patterns("__pycache__", ".git", ".venv", ".*_cache", "node_modules")
+#: What is compiled goes along, but for files that another process is about to rename.
+_LEFT_OUT = shutil.ignore_patterns("*.pyc.*", ".git", ".venv", ".*_cache", "node_modules")
 _OPTIONS = ("-q", "-x", "-p", "no:cacheprovider", "--rootdir=.")
 _ENGINE_OPTIONS = (
     "--noconftest", "-p", "no:django", "-c", "pytest.ini", "--import-mode=importlib", "-k",

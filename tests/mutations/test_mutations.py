@@ -11,7 +11,7 @@ from tests.mutations.run import MUTATIONS, ROOT, list_survivors, main
 from tests.mutations.services import SERVICE_MUTATIONS
 
 #: A few that are noticed early; `manage.py test --mutations` makes all of them.
-SLICE = ("view/edits.py", "steps/summary_checks.py", "conversations/budgets/prices.py")
+SLICE = ("view/edits.py", "view/rules.py", "conversations/log/leases.py")
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: f"{one.file} {one.law}")
