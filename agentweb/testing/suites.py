@@ -4,8 +4,8 @@ Each database needs a run of its own, because Django has one default connection 
 test uses it. The core's tests are a run of their own, because only they are measured for coverage,
 which takes longer than most of what it watches; the browser's and those of processes, because they
 mostly wait; the pages' and the faults', because no run should take longer than all that goes on
-beside it. All pages and faults are tested on PostgreSQL, and every fourth test of pages and every
-second of faults on SQLite: what differs between the two lies in the rooms that ask the database,
+beside it. All pages and faults are tested on PostgreSQL, and every eighth test of pages and every
+fourth of faults on SQLite: what differs between the two lies in the rooms that ask the database,
 whose own tests all run on both.
 
 Why not a library. nox and tox run sessions that differ one after the other, or each in an
@@ -134,13 +134,13 @@ SUITES = (
         "all else on sqlite", only="sqlite",
         without=(*PAGES, *AROUND, *PROCESSES, *BROWSER, *CORE, *FAULTS),
     ),
-    Suite("pages on sqlite", PAGES, only="sqlite", share=4),
+    Suite("pages on sqlite", PAGES, only="sqlite", share=8),
     Suite(
         "faults on postgres", (*FAULTS, "tests/edge", "tests/rig", "tests/scaled"),
         database="postgres", only="database",
     ),
     Suite("around the app", (*AROUND, *STORIES), only="sqlite"),
-    Suite("faults on sqlite", FAULTS, only="sqlite", share=2),
+    Suite("faults on sqlite", FAULTS, only="sqlite", share=4),
     Suite("core", CORE, without=STORIES, program=MEASURED),
 )  # fmt: skip
 #: The quick subset: shows within two minutes whether a change broke the core or a domain.
