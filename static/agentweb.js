@@ -145,6 +145,7 @@
   below.addEventListener("click", () => { follows = true; below.hidden = true; toBottom(); });
   /** Keep an element in view while what is around it gets its size, until the reader moves. */
   function holdAt(name) {
+    for (let at = document.getElementById(name); at; at = at.parentElement) if (at.localName === "details") at.open = true;
     const place = () => document.getElementById(name)?.scrollIntoView();
     const sizes = new ResizeObserver(place);
     const end = () => sizes.disconnect();

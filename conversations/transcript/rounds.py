@@ -72,8 +72,14 @@ def build_rounds(
         map_results(block for blocks in parts for block in blocks) | later.results, later.is_live
     )
     paid = {result.answer_id: result for result in results}
+    placed = _place_results(messages)
     rounds = [
-        _build_round(held, number, (answer, blocks), outputs, served, tools, paid.get(answer.pk))
+        replace(
+            _build_round(
+                held, number, (answer, blocks), outputs, served, tools, paid.get(answer.pk)
+            ),
+            results_seq=placed.get(answer.seq),
+        )
         for number, (answer, blocks) in enumerate(zip(answers, parts, strict=True), 1)
     ]
     for marker in markers:
@@ -82,6 +88,17 @@ def build_rounds(
             rounds.append(Round(at + 1))
         rounds[at] = replace(rounds[at], markers=(*rounds[at].markers, marker))
     return rounds
+
+
+def _place_results(messages: list[Message]) -> dict[int, int]:
+    """Return the log numbers of tool results by those of the answers that called."""
+    found, answer = dict[int, int](), 0
+    for message in messages:
+        if message.kind == "answer":
+            answer = message.seq
+        elif message.kind == "results":
+            found[answer] = message.seq
+    return found
 
 
 def _build_round(

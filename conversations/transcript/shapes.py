@@ -120,8 +120,9 @@ class Round:
     is_live: bool = False
     tokens: int | None = None
     call_id: int | None = None
-    #: The log number of the answer, to link to.
+    #: The log numbers of the answer and of the results of its tools, to link to.
     seq: int | None = None
+    results_seq: int | None = None
     sources: tuple[Source, ...] = ()
     #: From this round on another model answers.
     fallback: Fallback | None = None
