@@ -49,8 +49,8 @@ def _list_ticks(
     except ContextError:
         return ()
     found = [
-        Tick(step.tokens * 100 // window, f"{step.tokens:,}: {step.short}")
+        Tick(step.tokens * 100 // window, f"{step.tokens:,}: {step.short}", step.tokens)
         for step in ahead.steps
         if step.tokens
     ]
-    return tuple(sorted(found, key=lambda tick: tick.percent))
+    return tuple(sorted(found, key=lambda tick: tick.tokens))

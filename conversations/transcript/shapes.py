@@ -260,6 +260,7 @@ class Tick:
 
     percent: int
     label: str
+    tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +280,17 @@ class Meter:
     calls: int = 0
     #: None while an answer is running, and where there is no basis for a forecast.
     next: NextMessage | None = None
+
+    @property
+    def limit(self) -> int:
+        """The size from which something is reduced; the window where nothing is before it."""
+        is_full = self.next is not None and self.next.is_full
+        return self.window if is_full or not self.ticks else self.ticks[0].tokens or self.window
+
+    @property
+    def level(self) -> int:
+        """The size as a percentage of the limit: of a large window little is ever used."""
+        return min(100, self.tokens * 100 // self.limit)
 
     @property
     def sent_tokens(self) -> int:

@@ -86,7 +86,7 @@ async def test_a_chat_needs_no_mouse_and_says_states_not_tokens(page: Page, serv
     announcer = page.locator("#announcer")
     await expect(announcer).to_have_text(re.compile(r"Done, \d+ words"))
     assert await page.locator("#transcript").get_attribute("aria-live") == "off"
-    await expect(page.locator("#meter .figures").first).to_contain_text("/ 1M")
+    await expect(page.locator("#meter .figures").first).to_contain_text("/ 100k")
     await page.keyboard.press("Shift+Escape")
     await page.keyboard.press("Shift+Tab")
     reached = set()

@@ -6,7 +6,7 @@ import pytest
 from django.template.loader import render_to_string
 from playwright.async_api import Page, expect
 
-from conversations.transcript.shapes import Meter
+from conversations.transcript.shapes import Meter, Tick
 from tests.e2e.conftest import Serve
 from tests.e2e.people import ended, say, set_up, start_chat, turn
 from tests.e2e.served import Served
@@ -54,7 +54,9 @@ async def test_an_empty_answer_says_so_and_can_be_asked_for_again(
 
 _COLOUR = """html => {
   document.querySelector("#meter").outerHTML = html;
-  return getComputedStyle(document.querySelector("#meter .level")).fill;
+  const level = document.querySelector("#meter .level"), track = level.previousElementSibling;
+  const share = level.getBBox().width / track.getBBox().width;
+  return [getComputedStyle(level).fill, Math.round(share * 100)];
 }"""
 
 
@@ -64,10 +66,15 @@ async def test_the_gauge_has_a_colour_from_70_and_from_90_percent(
     await set_up(page, served)
     await start_chat(page, served, "Hello there")
     await ended(page, 1)
-    colours = {}
-    for percent in (69, 70, 89, 90):
-        meter = Meter(percent * 10_000, 1_000_000, percent, "reported", None)
-        html = render_to_string("conversations/_partials/meter.html", {"meter": meter})
-        colours[percent] = await page.evaluate(_COLOUR, html)
-    assert colours[70] == colours[89]
-    assert len({*colours.values()}) == 3
+    # Of a window of a million, of which older parts are reduced from 100,000 on: of these.
+    reduced = Tick(10, "100,000: nothing is removed before that", 100_000)
+    for ticks, size in (((), 1_000_000), ((reduced,), 100_000)):
+        colours = {}
+        for percent in (69, 70, 89, 90):
+            tokens = percent * size // 100
+            meter = Meter(tokens, 1_000_000, tokens // 10_000, "reported", None, ticks)
+            html = render_to_string("conversations/_partials/meter.html", {"meter": meter})
+            colours[percent], share = await page.evaluate(_COLOUR, html)
+            assert share == percent
+        assert colours[70] == colours[89]
+        assert len({*colours.values()}) == 3

@@ -106,7 +106,9 @@ def test_the_last_reply_counts_however_many_turns_had_none_since() -> None:
 def test_the_mark_is_where_the_promise_ends(window: int, percent: int) -> None:
     lease = people_and_turns.started_turn()
     ApiModel.objects.filter(pk=people_and_turns.conversation_of(lease).model).update(window=window)
-    assert meter(lease).ticks[0].percent == percent
+    found = meter(lease)
+    assert found.ticks[0].percent == percent
+    assert found.limit == window * percent // 100
 
 
 def test_more_than_the_window_is_full_and_not_more() -> None:
@@ -116,7 +118,8 @@ def test_more_than_the_window_is_full_and_not_more() -> None:
         people_and_turns.opened(lease).call,
         people_and_turns.complete(usage=Usage(9_999_999, 1, 0, 0, 0)),
     )
-    assert meter(lease).percent == 100
+    found = meter(lease)
+    assert (found.percent, found.level) == (100, 100)
 
 
 def test_the_thresholds_of_the_owner_and_the_conversation_are_marked() -> None:
@@ -133,4 +136,5 @@ def test_the_thresholds_of_the_owner_and_the_conversation_are_marked() -> None:
     Conversation.objects.update(policy={"input_token_budget": 60_000})
     assert meter(lease).ticks[0].label.startswith("60,000")
     Conversation.objects.update(policy={"input_token_budget": "many"})
-    assert meter(lease).ticks == ()
+    found = meter(lease)
+    assert (found.ticks, found.limit) == ((), found.window)
