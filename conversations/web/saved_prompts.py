@@ -1,4 +1,8 @@
-"""The pages of saved prompts: a person's own are written here, those of the site are read."""
+"""The pages of saved prompts, where a person's own are written, and what the composer asks for.
+
+The composer gets a list to choose from, then the text, or first a form where it has variables. The
+text is put into the message by static/prompts.js; nothing is sent.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +24,13 @@ from conversations.saved_prompts.saved_prompts import (
     find_prompt,
     list_prompts,
 )
-from conversations.web.forms.saved_prompts import PromptForm, word_refusal
+from conversations.saved_prompts.variables import fill_in, parse_prompt
+from conversations.web.forms.saved_prompts import PromptForm, VariablesForm, word_refusal
 from conversations.web.page_shell import add_notice, build_page_context
 from conversations.web.responses import require_user
+
+#: Prompts that the composer lists; the others are found by more letters.
+MOST_CHOICES = 50
 
 
 @login_required
@@ -103,6 +111,32 @@ def delete(request: HttpRequest, prompt_id: UUID) -> HttpResponse:
     else:
         add_notice(request, _("The prompt was deleted."))
     return redirect("saved_prompts")
+
+
+@login_required
+@require_safe
+def choices(request: HttpRequest) -> HttpResponse:
+    """List the prompts that fit what is typed in the composer."""
+    asked = request.GET.get("q", "")
+    rows = list_prompts(require_user(request), asked).all
+    shown = {"rows": rows[:MOST_CHOICES], "count": len(rows), "asked": asked}
+    return render(request, "conversations/_partials/prompt_choices.html", shown)
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def use(request: HttpRequest, prompt_id: UUID) -> HttpResponse:
+    """Give the composer the text of a prompt; where it has variables, after they are filled in."""
+    row = find_prompt(require_user(request), prompt_id)
+    if row is None:
+        raise Http404("no such prompt")
+    parsed = parse_prompt(row.text)
+    form = VariablesForm(parsed.variables, request.POST if request.method == "POST" else None)
+    text = None
+    if form.is_valid() or not parsed.variables:
+        text = fill_in(parsed, form.read_values())
+    shown = {"prompt": row, "form": form, "text": text}
+    return render(request, "conversations/_partials/prompt_text.html", shown)
 
 
 def _show_site_prompt(request: HttpRequest, prompt_id: UUID) -> HttpResponse:

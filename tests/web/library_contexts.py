@@ -110,6 +110,10 @@ SHELVES: dict[str, Any] = {
     "conversations/trash.html": lambda words="x": framed(words) | {"rows": [row(words)]},
     "conversations/data.html": data,
     "conversations/settings/prompts.html": prompts,
+    "conversations/_partials/prompt_choices.html": lambda words="x": (
+        {"rows": prompts(words)["prompts"].all, "count": 2, "asked": words}
+    ),
+    "conversations/_partials/prompt_text.html": lambda words="x": prompt(words) | {"text": words},
     "conversations/settings/prompt.html": prompt,
     "conversations/settings/prompt_of_site.html": prompt,
     "conversations/settings/email_address.html": lambda words="x": (

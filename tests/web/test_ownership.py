@@ -79,6 +79,7 @@ BOTH = (
         "settings",
         "tools",
         "change_prompt",
+        "use_prompt",
     }
     | OF_A_PERSON
     | OF_A_RESET
@@ -165,7 +166,8 @@ def test_the_urls_are_those_that_this_file_knows() -> None:
         "files", "files_waiting", "file", "file_text", "remove_file",
         "workspace", "workspace_file", "workspace_download", "move_file", "delete_file",
         "restore_files", "empty_files", "change_mail", "remove_mail",
-        "saved_prompts", "change_prompt", "copy_prompt", "delete_prompt",
+        "saved_prompts", "prompt_choices", "use_prompt", "change_prompt", "copy_prompt",
+        "delete_prompt",
         "sessions", "log_out_one", "log_out_everywhere", "stop_impersonation",
         "leave", "compact", *OF_HAND, *INSPECTOR, *OF_REVIEW,
     }  # fmt: skip

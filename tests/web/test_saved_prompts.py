@@ -145,12 +145,39 @@ def test_what_a_prompt_says_is_text(client: Client, ada: User) -> None:
         assert HOSTILE not in html_of(client, path)
 
 
+def test_the_composer_gets_a_list_and_then_a_text(
+    client: Client, ada: User, django_assert_num_queries: Any
+) -> None:
+    keep(ada, "Minutes", "minutes", "Of the minutes.\n<b>")
+    site = SitePrompt.objects.create(title="Mail", command="mail", text="Dear {{who}}, {{how=x}}")
+    SitePrompt.objects.create(title="Other", command="other", text="x")
+    with django_assert_num_queries(4):
+        part = client.get("/prompts/", {"q": "m"}, headers=HTMX).content.decode()
+    assert [part.count(f"<code>/{each}</code>") for each in ("minutes", "mail", "other")] == [
+        1,
+        1,
+        0,
+    ]
+    assert "No prompt fits." in client.get("/prompts/", {"q": "z"}).content.decode()
+    (own,) = SavedPrompt.objects.values_list("public_id", flat=True)
+    assert "hidden>Of the minutes.\n&lt;b&gt;</span>" in html_of(client, f"/prompts/{own}/")
+    path = f"/prompts/{site.public_id}/"
+    form = html_of(client, path)
+    assert "data-prompt-text" not in form
+    assert 'name="v0"' in form
+    assert "This field is required." in client.post(path, {"v1": "y"}).content.decode()
+    filled = client.post(path, {"v0": "{{you}}\r\n", "v1": ""}).content.decode()
+    assert "hidden>Dear {{you}}\n, </span>" in filled
+
+
 def test_another_persons_prompt_is_not_there(ada: User) -> None:
     row, eve = keep(ada, "Mine", "mine"), client_of(people_and_turns.person("eve"))
     for path in ("", "copy/", "delete/"):
         for public_id in (row.public_id, uuid4()):
             assert post(eve, f"{URL}{public_id}/{path}").status_code == 404
-    assert eve.get(f"{URL}{row.public_id}/").status_code == 404
+    for path in (f"{URL}{row.public_id}/", f"/prompts/{row.public_id}/"):
+        assert eve.get(path).status_code == 404
+    assert "Mine" not in html_of(eve, "/prompts/")
     assert "Mine" not in html_of(eve, URL)
     row.refresh_from_db()
     assert (row.title, SavedPrompt.objects.count()) == ("Mine", 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
@@ -14,9 +15,13 @@ from conversations.saved_prompts.variables import (
     MOST_CHOICES,
     MOST_NAME,
     MOST_VARIABLES,
+    Variable,
     VariableError,
     parse_prompt,
 )
+
+#: Characters of what a variable is filled in with.
+MOST_VALUE = 20_000
 
 
 def word_refusal(code: str) -> str:
@@ -110,3 +115,30 @@ class PromptForm(forms.Form):
 
     def read_wording(self) -> Wording:
         return Wording(**self.cleaned_data)
+
+
+class VariablesForm(forms.Form):
+    """What the variables of a prompt are filled in with: one field each, a choice as a menu."""
+
+    def __init__(self, variables: Sequence[Variable], data: Any = None) -> None:
+        super().__init__(data, auto_id="prompt-%s")
+        for number, variable in enumerate(variables):
+            self.fields[f"v{number}"] = _build_field(variable)
+
+    def read_values(self) -> list[str]:
+        """Return the values of a valid form; of one without fields, none."""
+        return [self.cleaned_data[name].replace("\r\n", "\n") for name in self.fields]
+
+
+def _build_field(variable: Variable) -> forms.Field:
+    label = variable.name.replace("_", " ")
+    if variable.choices:
+        return forms.ChoiceField(label=label, choices=[(each, each) for each in variable.choices])
+    return forms.CharField(
+        label=label,
+        required=variable.default is None,
+        initial=variable.default,
+        strip=False,
+        max_length=MOST_VALUE,
+        widget=forms.Textarea(attrs={"rows": 1, "dir": "auto"}),
+    )
