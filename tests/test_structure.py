@@ -201,3 +201,11 @@ def test_every_package_says_what_it_is_for() -> None:
         and "management" not in path.parts
     ]
     assert silent == []
+
+
+def test_each_context_of_a_browser_says_whether_it_moves() -> None:
+    """Painting what moves takes a tenth of what a browser takes."""
+    for path in (ROOT / "tests" / "e2e").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".new_context"):
+                assert "reduced_motion" in {each.arg for each in node.keywords}, path.name

@@ -119,7 +119,7 @@ async def used(
     """Give an app with a conversation that has everything, and its address."""
     data = tmp_path_factory.mktemp("access") / "data"
     served = app.fork(data, AGENTWEB_POLICY="classic", AGENTWEB_INPUT_TOKEN_BUDGET="3000")
-    async with await browser.new_context(locale="en-GB") as context:
+    async with await browser.new_context(locale="en-GB", reduced_motion="reduce") as context:
         page = await context.new_page()
         await set_up(page, served)
         await start_chat(page, served, "Please show me a heading, a list, a table and a code block")

@@ -53,7 +53,9 @@ async def test_a_budget_lowered_in_the_admin_stops_a_running_turn_before_its_nex
     await expect(page.locator("#effective-budgets")).to_contain_text("$0.00 spent of $90.00")
     limit = page.locator("#id_budgets-0-limit")
     await limit.fill("0.000001")
-    context = await browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-GB")
+    context = await browser.new_context(
+        viewport={"width": 1280, "height": 860}, locale="en-GB", reduced_motion="reduce"
+    )
     context.set_default_timeout(60_000)
     person = await context.new_page()
     observe(person, watch)

@@ -88,7 +88,7 @@ async def test_everything_works_without_script(
     browser: Browser, page: Page, served: Served
 ) -> None:
     await empty(page, served)
-    context = await browser.new_context(java_script_enabled=False)
+    context = await browser.new_context(java_script_enabled=False, reduced_motion="reduce")
     plain = await context.new_page()
     await log_in(plain, served)
     await plain.goto(f"{served.url}/files/")

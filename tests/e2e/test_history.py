@@ -125,7 +125,9 @@ async def test_without_script_everything_works_by_links_and_forms(
     browser = page.context.browser
     assert browser is not None
     context = await browser.new_context(
-        java_script_enabled=False, storage_state=await page.context.storage_state()
+        java_script_enabled=False,
+        storage_state=await page.context.storage_state(),
+        reduced_motion="reduce",
     )
     plain = await context.new_page()
     await plain.goto(f"{address}menu/")

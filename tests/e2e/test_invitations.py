@@ -24,7 +24,11 @@ async def test_a_link_from_the_admin_makes_an_account(
     link = await page.get_by_label("The link").inner_text()
     await snap("the link of an invitation")
     phone = {"width": 390, "height": 780}
-    context = await browser.new_context(viewport=phone, color_scheme="dark")  # type: ignore[arg-type]
+    context = await browser.new_context(
+        viewport=phone,  # type: ignore[arg-type]
+        color_scheme="dark",
+        reduced_motion="reduce",
+    )
     stranger = await context.new_page()
     observe(stranger, watch)
     await stranger.goto(link)

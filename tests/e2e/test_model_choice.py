@@ -118,7 +118,10 @@ async def test_the_menus_fit_the_page_and_pass_axe(
     browser: Browser, served: Any, theme: Any, size: str, width: int, height: int, watch: Any
 ) -> None:
     context = await browser.new_context(
-        viewport={"width": width, "height": height}, color_scheme=theme, locale="en-GB"
+        viewport={"width": width, "height": height},
+        color_scheme=theme,
+        locale="en-GB",
+        reduced_motion="reduce",
     )
     page = await context.new_page()
     observe(page, watch)

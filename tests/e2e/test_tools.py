@@ -83,7 +83,9 @@ async def the_page_switches_it_off(page: Page, chat: str) -> None:
 
 
 async def the_page_fits_a_phone(browser: Browser, served: Served, chat: str) -> None:
-    context = await browser.new_context(viewport={"width": 390, "height": 844}, color_scheme="dark")
+    context = await browser.new_context(
+        viewport={"width": 390, "height": 844}, color_scheme="dark", reduced_motion="reduce"
+    )
     page = await context.new_page()
     await log_in(page, served)
     await page.goto(f"{chat}tools/")
