@@ -13,9 +13,10 @@ limit, and named. A few failures of a run are retried alone at the end: those th
 and listed, and with CI=true they fail the run, too.
 
 Three runs are too long for every day. `--thorough [COUNT] [FIRST]` plays 100,000 generated
-conversations, and shortens texts at every limit, where the suite takes a slice. `--mutations
-[FILE...]` breaks one law at a time on purpose and fails unless the tests notice. `--chaos [KILLS]
-[SEED]` kills 2,000 processes while people talk, where the suite kills ten of each kind.
+conversations, shortens texts at every limit and replays a recording by every classic preset, where
+the suite takes a slice. `--mutations [FILE...]` breaks one law at a time on purpose and fails
+unless the tests notice. `--chaos [KILLS] [SEED]` kills 2,000 processes while people talk, where the
+suite kills ten of each kind.
 """
 
 from __future__ import annotations
@@ -50,7 +51,10 @@ PRODUCTION = {
 }
 #: Long runs: the module to run, and tests that then run in full instead of in part.
 LONG_RUNS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "--thorough": ("tests.context.thorough", ("tests/context/test_shortened.py",)),
+    "--thorough": (
+        "tests.context.thorough",
+        ("tests/context/test_shortened.py", "tests/lab/test_recorded.py"),
+    ),
     "--mutations": ("tests.mutations", ()),
     "--chaos": ("tests.rig.chaos", ()),
 }
