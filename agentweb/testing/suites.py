@@ -6,7 +6,8 @@ which takes longer than most of what it watches; the browser's and those of proc
 mostly wait; the pages' and the faults', because no run should take longer than all that goes on
 beside it. All pages and faults are tested on PostgreSQL, and every eighth test of pages and every
 fourth of faults on SQLite: what differs between the two lies in the rooms that ask the database,
-whose own tests all run on both.
+whose own tests all run on both. The rooms above those, whose queries are Django's and few, are
+shared out as pages are; whole turns run on SQLite in every rig and in the browser.
 
 Why not a library. nox and tox run sessions that differ one after the other, or each in an
 environment of its own. pytest-xdist shares the tests of one run among workers, so it would replace
@@ -45,6 +46,8 @@ DOMAINS = tuple(
         "operations", "reductions", "runtime", "toolbox", "transcript", "transfer", "turns",
     )
 )  # fmt: skip
+#: Those of them that ask the database through the others.
+ABOVE = ("tests/inspector", "tests/reductions", "tests/runtime", "tests/transfer")
 FAULTS = ("tests/faults",)
 #: Tests around the app: API client, servers, tools; and whole processes, which mostly wait.
 AROUND = ("tests/edge", "tests/emulator", "tests/scaled", "tests/tools")
@@ -132,9 +135,9 @@ SUITES = (
     Suite("domains on postgres", DOMAINS, database="postgres", only="database"),
     Suite(
         "all else on sqlite", only="sqlite",
-        without=(*PAGES, *AROUND, *PROCESSES, *BROWSER, *CORE, *FAULTS),
+        without=(*PAGES, *ABOVE, *AROUND, *PROCESSES, *BROWSER, *CORE, *FAULTS),
     ),
-    Suite("pages on sqlite", PAGES, only="sqlite", share=8),
+    Suite("pages on sqlite", (*PAGES, *ABOVE), only="sqlite", share=8),
     Suite(
         "faults on postgres", (*FAULTS, "tests/edge", "tests/rig", "tests/scaled"),
         database="postgres", only="database",
