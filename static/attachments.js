@@ -28,7 +28,7 @@
   const say = (text) => { one("#announcer").textContent = text; };
   const token = () => ({ "X-CSRFToken": form.elements.csrfmiddlewaretoken.value });
   const with_ = (text, value) => text.replace("%s", value);
-  const megabytes = (size) => `${Number((size / 1e6).toFixed(1))} MB`;
+  const megabytes = (size) => `${(size / 1e6).toLocaleString(document.documentElement.lang, { maximumFractionDigits: 1 })} MB`;
   const tokens = (count) => (count < 1000 ? String(count) : `${(count / 1000).toFixed(1).replace(/\.0$/, "")}k`);
   const chips = (kind = "") => [...list.querySelectorAll(`.file-chip${kind}`)];
 

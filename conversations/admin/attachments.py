@@ -10,6 +10,7 @@ from django.http import HttpRequest
 from conversations.admin.base import DirectOwnerFilter, ReadOnly, link_row, short_id
 from conversations.admin.content_access import open_content
 from conversations.models import Attachment
+from conversations.rendering.numbers import write_number
 
 
 @admin.register(Attachment)
@@ -37,8 +38,8 @@ class AttachmentAdmin(ReadOnly):
     @admin.display(description="pixels or pages")
     def measures(self, row: Attachment) -> str:
         if row.width:
-            return f"{row.width:,} × {row.height:,}"
-        return f"{row.pages:,} pages" if row.pages else "–"
+            return f"{write_number(row.width)} × {write_number(row.height or 0)}"
+        return f"{write_number(row.pages)} pages" if row.pages else "–"
 
     def review(self, request: HttpRequest, row: Attachment) -> dict[str, Any]:
         # An unsent file belongs to no conversation, so only its owner may see it.

@@ -17,6 +17,7 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 
 from conversations.models import ApiModel, Conversation, User
+from conversations.rendering.numbers import write_number
 from conversations.rendering.visible import reveal_hidden
 
 if TYPE_CHECKING:
@@ -168,7 +169,7 @@ def format_step(before: int, after: int) -> str:
     """Format a number before and after, and the share that was saved."""
     tenths = (before - after) * 1000 // before if 0 < after < before else 0
     share = f" (−{tenths // 10}.{tenths % 10} %)" if tenths else ""
-    return f"{before:,} → {after:,}{share}"
+    return f"{write_number(before)} → {write_number(after)}{share}"
 
 
 def is_superuser(request: HttpRequest) -> bool:

@@ -41,7 +41,7 @@ from conversations.budgets.current_use import (
 )
 from conversations.budgets.units import show_amount
 from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry, TurnCap, User
-from conversations.rendering.numbers import dollars
+from conversations.rendering.numbers import dollars, write_number
 from conversations.templatetags.bars import bar, in_zone
 
 
@@ -110,7 +110,7 @@ class BudgetAdmin(Choosing):
         most = (
             "by the only one who used it"
             if one.members == 1
-            else (f"by the one of {one.members:,} who used most")
+            else (f"by the one of {write_number(one.members)} who used most")
         )
         words = f"{most}; {show_amount(one.total, row.unit)} in all"
         return format_html('{}<span class="budget-note">{}</span>', drawn, words)

@@ -26,7 +26,7 @@ from conversations.budgets.usage.sums import FLAGGED, is_flagged
 from conversations.inspector.review import find_call_number
 from conversations.log.rebuild import DAMAGE, rebuild_request
 from conversations.models import ApiCall, ApiResult
-from conversations.rendering.numbers import dollars
+from conversations.rendering.numbers import dollars, write_number
 
 #: Parameters and facts that contain or may quote what people wrote.
 CONTENT = ("system", "error_message")
@@ -100,12 +100,14 @@ class ApiCallAdmin(OfConversation):
         if found is None or found.input_tokens is None:
             return "–"
         cached = (found.cache_read_tokens or 0) + (found.cache_write_tokens or 0)
-        return f"{found.input_tokens + cached:,}"
+        return write_number(found.input_tokens + cached)
 
     @admin.display(description="tokens out", ordering="result__output_tokens")
     def written(self, row: ApiCall) -> str:
         found = find_result(row)
-        return f"{found.output_tokens:,}" if found and found.output_tokens is not None else "–"
+        return (
+            write_number(found.output_tokens) if found and found.output_tokens is not None else "–"
+        )
 
     @admin.display(description="cost", ordering="result__cost_micros")
     def cost(self, row: ApiCall) -> str:
@@ -117,7 +119,7 @@ class ApiCallAdmin(OfConversation):
     @admin.display(description="ms", ordering="result__duration_ms")
     def milliseconds(self, row: ApiCall) -> str:
         found = find_result(row)
-        return f"{found.duration_ms:,}" if found else "–"
+        return write_number(found.duration_ms) if found else "–"
 
     def review(self, request: HttpRequest, row: ApiCall) -> dict[str, Any]:
         is_open = open_content(request, row.conversation, f"the parameters of call {row.pk}")
@@ -181,7 +183,7 @@ def _parameters(row: ApiCall, *, is_open: bool) -> list[tuple[str, str]]:
     shown = []
     for name, value in values.items():
         if name in CONTENT and not is_open:
-            text = f"({len(str(value)):,} characters)"
+            text = f"({write_number(len(str(value)))} characters)"
         else:
             is_plain = isinstance(value, str)
             text = value if is_plain else json.dumps(value, ensure_ascii=False, indent=2)

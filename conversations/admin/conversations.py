@@ -36,7 +36,7 @@ from conversations.models import (
     Transformation,
     Turn,
 )
-from conversations.rendering.numbers import dollars
+from conversations.rendering.numbers import dollars, write_number
 from conversations.web.policy_lab import build_context, start_trial
 
 
@@ -89,7 +89,7 @@ class ConversationAdmin(ReadOnly):
     def tokens_freed(self, row: Any) -> str:
         """Link to what was taken from the model, the largest first."""
         where = {"conversation__id__exact": row.pk, "outcome__exact": "applied", "o": "-5"}
-        return link_list(Transformation, f"{row.freed:,}", **where)
+        return link_list(Transformation, write_number(row.freed), **where)
 
     @admin.display(description="conversation", ordering="public_id")
     def place(self, row: Conversation) -> str:

@@ -6,6 +6,7 @@ from django.contrib import admin
 
 from conversations.admin.base import ReadOnly
 from conversations.models import DatabaseMove
+from conversations.rendering.numbers import write_number
 
 
 @admin.register(DatabaseMove)
@@ -17,4 +18,4 @@ class DatabaseMoveAdmin(ReadOnly):
 
     @admin.display(description="rows", ordering="rows")
     def moved(self, row: DatabaseMove) -> str:
-        return f"{row.rows:,}"
+        return write_number(row.rows)

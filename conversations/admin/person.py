@@ -18,7 +18,7 @@ from conversations.budgets.current_use import (
     list_effective_use,
 )
 from conversations.models import Budget, BudgetWindow, LedgerEntry, User
-from conversations.rendering.numbers import dollars
+from conversations.rendering.numbers import dollars, write_number
 
 
 def build_money_context(request: HttpRequest, user: User) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def build_money_context(request: HttpRequest, user: User) -> dict[str, Any]:
 def _format_cap(cap: Cap) -> str:
     if cap.name == "micros":
         return dollars(cap.number) if cap.number else "no cap"
-    return f"{cap.number:,} s" if cap.name == "seconds" else f"{cap.number:,}"
+    return f"{write_number(cap.number)} s" if cap.name == "seconds" else write_number(cap.number)
 
 
 def build_policy_context(form: Any, user: User) -> dict[str, Any]:

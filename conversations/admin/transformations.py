@@ -30,7 +30,7 @@ from conversations.log.rebuild import DAMAGE
 from conversations.models import ApiCall, Transformation
 from conversations.reductions.reduction_page import read_reduction
 from conversations.reductions.words import describe_decision, name_preset
-from conversations.rendering.numbers import dollars
+from conversations.rendering.numbers import dollars, write_number
 
 
 class TurnModelFilter(ModelFilter):
@@ -129,16 +129,16 @@ class TransformationAdmin(OfConversation):
 
     @admin.display(description="threshold", ordering="threshold")
     def limit(self, row: Transformation) -> str:
-        return f"{row.threshold:,}"
+        return write_number(row.threshold)
 
     @admin.display(description="measured", ordering="number")
     def measured(self, row: Transformation) -> str:
-        return f"{row.number:,} ({row.source})"
+        return f"{write_number(row.number)} ({row.source})"
 
     @admin.display(description="trigger", ordering="setting")
     def trigger(self, row: Transformation) -> str:
         """Return the figure, its source, the threshold it passed, and the setting."""
-        numbers = f"{row.number:,} ({row.source}) over {row.threshold:,}"
+        numbers = f"{write_number(row.number)} ({row.source}) over {write_number(row.threshold)}"
         return format_html("{}<br>{}", numbers, row.setting)
 
     @admin.display(description="decided by")
@@ -157,7 +157,7 @@ class TransformationAdmin(OfConversation):
 
     @admin.display(description="saved", ordering="freed")
     def saved(self, row: Any) -> str:
-        return f"{row.freed:,}"
+        return write_number(row.freed)
 
     @admin.display(description="bytes")
     def bytes(self, row: Transformation) -> str:

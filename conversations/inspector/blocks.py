@@ -14,6 +14,7 @@ from conversations.context.steps.removed_lists import has_only_lists
 from conversations.context.view.blocks import SERVER_CALLS, is_server_result
 from conversations.context.view.view import Block, Kind
 from conversations.reductions.reduction_page import format_block_text
+from conversations.rendering.numbers import write_number
 from conversations.toolbox.tool_words import name_tool
 
 #: Characters of a block's summary line; of a text shown in full (the page says how much is cut).
@@ -87,12 +88,12 @@ def format_block(block: Block) -> str:
     if block.type in ("image", "document", "container_upload", "search_result"):
         return _describe_attachment(value)
     if block.type == "redacted_thinking":
-        return _("Encrypted by the API, %(n)s characters") % {"n": f"{len(block.text):,}"}
+        return _("Encrypted by the API, %(n)s characters") % {"n": write_number(len(block.text))}
     if block.type in SERVER_CALLS or is_server_result(block.type):
         return json.dumps(value, ensure_ascii=False, indent=2)
     if block.type == "thinking" and not value.get("thinking"):
         return _("Not shown by the API; its signature has %(n)s characters") % {
-            "n": f"{len(str(value.get('signature', ''))):,}"
+            "n": write_number(len(str(value.get("signature", ""))))
         }
     return format_block_text(value)
 
@@ -112,7 +113,7 @@ def _describe_attachment(value: Mapping[str, Any]) -> str:
         return "\n".join(filter(None, [title, data]))
     about = [title, str(held.get("media_type") or held.get("type") or value.get("type"))]
     if held.get("type") == "base64":
-        about.append(_("%(n)s bytes") % {"n": f"{len(data) * 3 // 4:,}"})
+        about.append(_("%(n)s bytes") % {"n": write_number(len(data) * 3 // 4)})
     elif data:
         about.append(data)
     return " · ".join(filter(None, about))

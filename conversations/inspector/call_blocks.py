@@ -24,7 +24,7 @@ from conversations.inspector.blocks import (
     shorten_block,
 )
 from conversations.models import Conversation, Message
-from conversations.rendering.numbers import tokens
+from conversations.rendering.numbers import tokens, write_number
 
 #: Rows of a page; characters up to which a block's text is part of its row.
 PAGE, INLINE = 150, 1_200
@@ -242,7 +242,7 @@ def _build_removed_row(group: Sequence[Gone], turns: Mapping[int, int | None]) -
     }
     parts = [
         *_turn_words(known),
-        ngettext("%(n)s message", "%(n)s messages", len(seqs)) % {"n": f"{len(seqs):,}"},
+        ngettext("%(n)s message", "%(n)s messages", len(seqs)) % {"n": write_number(len(seqs))},
         _("%(n)s tokens") % {"n": tokens(count)},
     ]
     heading = f"{heads[first.fate]}: {', '.join(parts)}"

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from conversations.context.policy.policy import Policy
 from conversations.reductions.words import name_preset
+from conversations.rendering.numbers import write_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ def _steps(policy: Policy, window: int) -> Iterator[ForecastStep]:
     if policy.max_tool_result_chars:
         yield ForecastStep(
             _("A tool result of more than %(n)s characters is shortened before it is first sent.")
-            % {"n": f"{policy.max_tool_result_chars:,}"}
+            % {"n": write_number(policy.max_tool_result_chars)}
         )
     if policy.compact_above_percent:
         yield _one_go(policy, window)
@@ -103,7 +104,7 @@ def _tool_results(policy: Policy) -> ForecastStep:
         )
     words = _("Tool results before the latest are shortened to %(n)s characters.")
     return ForecastStep(
-        words % {"n": f"{policy.tool_result_retention_chars:,}"},
+        words % {"n": write_number(policy.tool_result_retention_chars)},
         policy.input_token_budget,
         _("tool results are compacted"),
         _write_share(policy, "input_token_budget"),
@@ -133,11 +134,11 @@ def _trims(policy: Policy, window: int) -> Iterator[ForecastStep]:
     if policy.max_conversation_messages:
         yield ForecastStep(
             _("Above %(n)s messages the oldest exchanges are dropped.")
-            % {"n": f"{policy.max_conversation_messages:,}"}
+            % {"n": write_number(policy.max_conversation_messages)}
         )
     if policy.max_conversation_bytes:
         gate = window * policy.trim_threshold_percent // 100
         yield ForecastStep(
             _("Above %(gate)s tokens, messages of more than %(n)s bytes lose the oldest exchanges.")
-            % {"gate": f"{gate:,}", "n": f"{policy.max_conversation_bytes:,}"}
+            % {"gate": write_number(gate), "n": write_number(policy.max_conversation_bytes)}
         )

@@ -31,7 +31,7 @@ from conversations.reductions.reduction_page import list_changes
 from conversations.reductions.shapes import Change
 from conversations.reductions.word_diff import DiffBudget, Piece, compare_texts
 from conversations.reductions.working_view import build_desk
-from conversations.rendering.numbers import dollars
+from conversations.rendering.numbers import dollars, write_number
 
 #: Changed blocks that a preview shows, and characters of each.
 MOST, SHOWN = 40, 800
@@ -167,10 +167,10 @@ def _describe_costs(desk: WorkingView, change: Transformation) -> tuple[tuple[st
     if desk.situation.is_cold:
         cache = _("nothing: nothing of it is in the cache any more")
     else:
-        cache = _("about %(n)s cached tokens are written anew") % {"n": f"{again:,}"}
+        cache = _("about %(n)s cached tokens are written anew") % {"n": write_number(again)}
         if found.saved_each:
             cache += _(", about %(cost)s once") % {"cost": dollars(found.cost)}
-    saves = _("about %(n)s tokens a call") % {"n": f"{found.saved_tokens:,}"}
+    saves = _("about %(n)s tokens a call") % {"n": write_number(found.saved_tokens)}
     if found.saved_each:
         saves += _(", about %(each)s") % {"each": dollars(found.saved_each)}
     costs = [(_("Prompt cache"), cache)]
@@ -179,7 +179,7 @@ def _describe_costs(desk: WorkingView, change: Transformation) -> tuple[tuple[st
     if found.saved_tokens and found.saved_each and found.cost:
         calls = found.pays_back_calls
         back = ngettext("with the next call", "after about %(n)s calls", calls) % {
-            "n": f"{calls:,}"
+            "n": write_number(calls)
         }
         costs.append((_("Pays back"), back))
     return tuple(costs)

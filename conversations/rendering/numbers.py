@@ -1,8 +1,17 @@
-"""Numbers as people read them: money, tokens, durations. Templates use them as filters."""
+"""Numbers as people read them, in the active language: money, tokens, durations.
+
+Templates use them as filters. What a program reads is written elsewhere.
+"""
 
 from __future__ import annotations
 
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
+
+
+def write_number(number: float | str) -> str:
+    """Format a number with the signs of the active language: 1,234.5 is 1.234,5 in German."""
+    return number_format(number, force_grouping=True)
 
 
 def dollars(micros: int | None) -> str:
@@ -11,18 +20,18 @@ def dollars(micros: int | None) -> str:
         return ""
     sign, size = ("-" if micros < 0 else ""), abs(micros)
     if 0 < size < 50:
-        return f"{sign}<$0.0001"
+        return f"{sign}<${write_number('0.0001')}"
     places = 2 if size >= 1_000_000 or size == 0 else 3 if size >= 10_000 else 4
     unit = 10 ** (6 - places)
     whole, rest = divmod((size + unit // 2) // unit, 10**places)
-    return f"{sign}${whole:,}.{rest:0{places}d}"
+    return f"{sign}${write_number(f'{whole}.{rest:0{places}d}')}"
 
 
 def cents(micros: int) -> str:
     """Format an estimated price: whole cents."""
     if micros < 10_000:
-        return "<$0.01"
-    return f"${(micros + 5_000) // 10_000 / 100:,.2f}"
+        return f"<${write_number('0.01')}"
+    return f"${write_number(f'{(micros + 5_000) // 10_000 / 100:.2f}')}"
 
 
 def budget_name(period: str) -> str:
@@ -43,12 +52,12 @@ def tokens(count: int | None) -> str:
     if count < 1_000:
         return str(count)
     if count < 9_950:
-        return f"{(count + 50) // 100 / 10:g}k"
+        return write_number(f"{(count + 50) // 100 / 10:g}") + "k"
     if count < 999_500:
         return f"{(count + 500) // 1_000}k"
     if count < 999_995_000:
-        return f"{(count + 5_000) // 10_000 / 100:g}M"
-    return f"{(count + 5_000_000) // 10_000_000 / 100:g}B"
+        return write_number(f"{(count + 5_000) // 10_000 / 100:g}") + "M"
+    return write_number(f"{(count + 5_000_000) // 10_000_000 / 100:g}") + "B"
 
 
 def duration(milliseconds: int | None) -> str:
@@ -58,7 +67,7 @@ def duration(milliseconds: int | None) -> str:
     if milliseconds < 1_000:
         return _("%(number)d ms") % {"number": milliseconds}
     if milliseconds < 60_000:
-        return _("%(number)s s") % {"number": f"{milliseconds / 1000:.1f}"}
+        return _("%(number)s s") % {"number": write_number(f"{milliseconds / 1000:.1f}")}
     minutes, seconds = divmod(milliseconds // 1000, 60)
     return _("%(minutes)d min %(seconds)d s") % {"minutes": minutes, "seconds": seconds}
 

@@ -19,6 +19,7 @@ from conversations.context.tokens import images, media
 from conversations.files.file_texts import TAKEN
 from conversations.rendering import clean_html, link_addresses, numbers
 from conversations.rendering.model_names import name_model
+from conversations.rendering.numbers import write_number
 from conversations.rendering.visible import reveal_hidden as _visible
 from tools.framework.registry import icon_of
 
@@ -66,7 +67,7 @@ def share(part: int, whole: int) -> int:
 
 @register.filter
 def commas(number: int) -> str:
-    return f"{number:,}"
+    return write_number(number)
 
 
 @register.filter

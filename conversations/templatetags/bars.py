@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from conversations.budgets.effective import compute_percent
 from conversations.budgets.units import show_amount
 from conversations.models.periods import format_moment
+from conversations.rendering.numbers import write_number
 
 register = template.Library()
 
@@ -52,7 +53,7 @@ def number(value: Any) -> str:
         case bool():
             return _("on") if value else _("off")
         case int():
-            return f"{value:,}"
+            return write_number(value)
         case _:
             rest = len(value) - MOST_WORDS
             words = [str(word) for word in value[:MOST_WORDS]]

@@ -8,6 +8,8 @@ from django import template
 from django.template import Context
 from django.utils.translation import gettext as _
 
+from conversations.rendering.numbers import write_number
+
 register = template.Library()
 
 
@@ -20,7 +22,8 @@ def inspected(context: Context, name: str, *args: Any) -> str:
 @register.filter
 def signed(number: int) -> str:
     """Format a difference with its sign."""
-    return f"+{number:,}" if number > 0 else f"−{-number:,}" if number < 0 else "0"
+    sign = "+" if number > 0 else "−" if number < 0 else ""
+    return sign + write_number(abs(number))
 
 
 @register.filter

@@ -10,6 +10,7 @@ from conversations.log.context_size import ContextFigures, estimate_tokens, read
 from conversations.models import Conversation
 from conversations.reductions.forecast import build_forecast
 from conversations.reductions.policy import effective_numbers, read_known_numbers
+from conversations.rendering.numbers import write_number
 from conversations.transcript.next_message import foresee_next
 from conversations.transcript.shapes import Meter, Tick
 
@@ -49,7 +50,7 @@ def _list_ticks(
     except ContextError:
         return ()
     found = [
-        Tick(step.tokens * 100 // window, f"{step.tokens:,}: {step.short}", step.tokens)
+        Tick(step.tokens * 100 // window, f"{write_number(step.tokens)}: {step.short}", step.tokens)
         for step in ahead.steps
         if step.tokens
     ]

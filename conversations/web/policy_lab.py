@@ -19,6 +19,7 @@ from conversations.reductions.trial_subject import TrialError, build_subject, co
 from conversations.reductions.trials import trials
 from conversations.reductions.words import name_preset
 from conversations.rendering.numbers import dollars
+from conversations.rendering.numbers import write_number as write
 from conversations.web.responses import require_user
 
 if TYPE_CHECKING:
@@ -89,21 +90,24 @@ def compare_reports(reports: Sequence[Report]) -> list[Row]:
     costs = [report.total_cost for report in reports]
     cheapest = tuple(at for at, cost in enumerate(costs) if cost == min(costs) < max(costs))
     return [
-        _build_row(_("Calls"), reports, lambda r: f"{r.calls:,}"),
-        _build_row(_("Turns ended for want of room"), reports, lambda r: f"{r.ended:,}"),
-        _build_row(_("Largest request, tokens"), reports, lambda r: f"{r.peak:,}"),
-        _build_row(_("Input tokens"), reports, lambda r: f"{r.tokens.input:,}"),
-        _build_row(_("read from the cache"), reports, lambda r: f"{r.tokens.read:,}", is_part=True),
+        _build_row(_("Calls"), reports, lambda r: write(r.calls)),
+        _build_row(_("Turns ended for want of room"), reports, lambda r: write(r.ended)),
+        _build_row(_("Largest request, tokens"), reports, lambda r: write(r.peak)),
+        _build_row(_("Input tokens"), reports, lambda r: write(r.tokens.input)),
+        _build_row(_("read from the cache"), reports, lambda r: write(r.tokens.read), is_part=True),
         _build_row(
-            _("written to the cache"), reports, lambda r: f"{r.tokens.written:,}", is_part=True
+            _("written to the cache"),
+            reports,
+            lambda r: write(r.tokens.written),
+            is_part=True,
         ),
         Row(_("Cost"), tuple(map(dollars, costs)), best=cheapest),
         _build_row(_("of it summaries"), reports, lambda r: dollars(r.summary_cost), is_part=True),
         _build_row(_("Cost without a cache"), reports, lambda r: dollars(r.cost_uncached)),
-        _build_row(_("Changes of the context"), reports, lambda r: f"{sum(r.applied.values()):,}"),
+        _build_row(_("Changes of the context"), reports, lambda r: write(sum(r.applied.values()))),
         *(_build_row(kind, reports, _count_applied(kind), is_part=True) for kind in kinds),
-        _build_row(_("Tokens freed"), reports, lambda r: f"{r.freed:,}"),
-        _build_row(_("Rules of the API broken"), reports, lambda r: f"{len(r.violations):,}"),
+        _build_row(_("Tokens freed"), reports, lambda r: write(r.freed)),
+        _build_row(_("Rules of the API broken"), reports, lambda r: write(len(r.violations))),
     ]
 
 
@@ -114,4 +118,4 @@ def _build_row(
 
 
 def _count_applied(kind: str) -> Callable[[Report], str]:
-    return lambda report: f"{report.applied[kind]:,}"
+    return lambda report: write(report.applied[kind])

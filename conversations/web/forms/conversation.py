@@ -38,6 +38,7 @@ from conversations.reductions.policy import (
 )
 from conversations.reductions.words import name_number, name_preset
 from conversations.rendering.model_names import name_model
+from conversations.rendering.numbers import write_number
 from conversations.web.forms.instructions import InstructionsField
 from conversations.web.forms.presets import list_preset_choices
 
@@ -163,7 +164,7 @@ def _with_limits(name: str, allowed: Allowed) -> str:
         return " ".join((label, str(_("Set for your account."))))
     if name not in allowed.ranges or limits is None:
         return label
-    words = {"least": f"{limits[0]:,}", "most": f"{limits[1]:,}"}
+    words = {"least": write_number(limits[0]), "most": write_number(limits[1])}
     return " ".join((label, str(_("Your account allows %(least)s to %(most)s.") % words)))
 
 

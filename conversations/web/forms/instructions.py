@@ -7,6 +7,8 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext as _
 
+from conversations.rendering.numbers import write_number
+
 
 class InstructionsField(forms.CharField):
     """A text of up to `most` characters, with its lines ended as they are stored."""
@@ -31,5 +33,5 @@ class InstructionsField(forms.CharField):
         if len(value) > self.most:
             raise forms.ValidationError(
                 _("At most %(most)s characters fit; these are %(count)s.")
-                % {"most": f"{self.most:,}", "count": f"{len(value):,}"}
+                % {"most": write_number(self.most), "count": write_number(len(value))}
             )
