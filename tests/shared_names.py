@@ -21,6 +21,7 @@ MEANINGS = {
     "charts": "charts of a page, from its figures",
     "chat": "the page of a conversation",
     "checks": "what is refused or reported when a process starts",
+    "closed_days": "the days that are over and added up",
     "connection": "a connection to one server of a person's or a site's",
     "conversation_settings": "what one conversation runs with",
     "conversations": "conversations as things people keep",

@@ -20,8 +20,9 @@ from conversations.budgets.usage.cells import write_csv_lines
 from conversations.budgets.usage.csv_rows import SHEETS, limit_rows
 from conversations.budgets.usage.groups import name_purpose, sum_lines
 from conversations.budgets.usage.percentiles import SAMPLE
+from conversations.budgets.usage.savings import Step
 from conversations.budgets.usage.shares import WAYS, split_money, sum_by_group
-from conversations.budgets.usage.site import Site, Step, sum_site
+from conversations.budgets.usage.site import Site, sum_site
 from conversations.charts import format_number
 from conversations.web.streamed_downloads import stream_download
 

@@ -20,6 +20,7 @@ from conversations.audit.anchor_checks import (
 from conversations.audit.anchor_file import SITE_NAME
 from conversations.audit.chain_links import check_links
 from conversations.audit.checkpoint_checks import check_checkpoint
+from conversations.audit.closed_day_checks import check_closed_days
 from conversations.audit.content_checks import (
     check_files,
     check_texts,
@@ -50,6 +51,7 @@ def verify_everything(tally: Tally) -> Iterator[Problem]:
     yield from _count_problems(tally, _verify_site(tally, pins))
     yield from _count_problems(tally, check_money_records())
     yield from _count_problems(tally, check_windows())
+    yield from _count_problems(tally, check_closed_days())
 
 
 def verify_conversation(public_id: UUID, tally: Tally) -> Iterator[Problem]:

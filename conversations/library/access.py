@@ -12,7 +12,7 @@ from django.shortcuts import get_object_or_404
 from conversations.budgets.prices import filter_models_of
 from conversations.log.settings_version import VERSION, note_settings_version
 from conversations.log.whole_rows import shape_of
-from conversations.models import LIVE, Conversation, QueuedPrompt, Turn, User
+from conversations.models import IS_LIVE, LIVE, Conversation, QueuedPrompt, Turn, User
 
 
 def load_owned_conversation(user: User, public_id: UUID | str) -> Conversation:
@@ -75,7 +75,7 @@ def load_owned_turn(user: User, public_id: UUID | str, number: int) -> Turn:
 
 
 def find_live_turn(conversation: Conversation) -> Turn | None:
-    return conversation.turns.filter(state__in=LIVE).first()
+    return conversation.turns.filter(IS_LIVE).first()
 
 
 def is_over(turn_id: int) -> bool:

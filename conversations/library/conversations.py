@@ -23,7 +23,7 @@ from conversations.log.legal_holds import is_held
 from conversations.log.page_version import raise_version
 from conversations.log.search_index import index_title
 from conversations.log.texts import make_storable
-from conversations.models import LIVE, Conversation, Turn
+from conversations.models import IS_LIVE, Conversation, Turn
 from conversations.turns.turns import request_stop
 
 MOST_TITLE_CHARS = 200
@@ -88,7 +88,7 @@ def delete_conversation(*, conversation: Conversation) -> Turn | None:
                 removed_by_rule="",
             )
     # Outside the lock: a worker locks its turn first, then the conversation (lock order).
-    turn = row.turns.filter(state__in=LIVE).first()
+    turn = row.turns.filter(IS_LIVE).first()
     if turn is not None:
         request_stop(turn=turn)
     return turn
@@ -132,7 +132,7 @@ def delete_everything(*, owner_id: int) -> list[Turn]:
     with transaction.atomic():
         rows.filter(deleted_at=None).update(deleted_at=now)
         rows.exclude(deleted_at=None).update(erase_at=now)
-    live = Turn.objects.filter(conversation__owner_id=owner_id, state__in=LIVE)
+    live = Turn.objects.filter(IS_LIVE, conversation__owner_id=owner_id)
     turns = list(live.exclude(conversation__deleted_at=None))
     for turn in turns:
         request_stop(turn=turn)

@@ -23,6 +23,7 @@ from django.db.models.functions import TruncDate
 from django.utils import timezone
 
 from conversations.audit.content_checks import list_text_digests
+from conversations.budgets.usage.closed_days import reopen_days
 from conversations.library.erased_texts import digest_texts
 from conversations.log.chain import append_row, append_rows, lock_site_chain
 from conversations.log.erase_functions import erase_log, erase_texts
@@ -30,7 +31,7 @@ from conversations.log.kept_starts import kept_starts
 from conversations.log.legal_holds import is_held
 from conversations.log.texts import lock_texts_exclusively
 from conversations.models import (
-    LIVE,
+    IS_LIVE,
     ApiCall,
     Attachment,
     BudgetWindow,
@@ -71,7 +72,7 @@ def erase_due_conversations(*, owner_id: int | None = None, now: datetime | None
 
 def _end_temporary(now: datetime) -> None:
     """Move temporary conversations whose time is over to the trash, where nothing is written."""
-    live = Turn.objects.filter(conversation=OuterRef("pk"), state__in=LIVE)
+    live = Turn.objects.filter(IS_LIVE, conversation=OuterRef("pk"))
     over = Conversation.objects.filter(~is_held(), deleted_at=None, erase_at__lte=now)
     over.exclude(Exists(live)).update(deleted_at=now)
 
@@ -85,7 +86,7 @@ def _is_erased(conversation_id: int, now: datetime | None) -> bool:
 
 
 def _list_due(now: datetime) -> QuerySet[Conversation]:
-    live = Turn.objects.filter(conversation=OuterRef("pk"), state__in=LIVE)
+    live = Turn.objects.filter(IS_LIVE, conversation=OuterRef("pk"))
     rows = Conversation.objects.filter(~is_held(), erase_at__lte=now).exclude(deleted_at=None)
     open_calls = ApiCall.objects.filter(conversation=OuterRef("pk"), result=None)
     return rows.exclude(Exists(live)).exclude(Exists(open_calls))
@@ -113,6 +114,7 @@ def erase_conversation(*, conversation_id: int, now: datetime | None = None) -> 
             return None
         append_rows(corrections, site)
         append_row(record, site)
+        reopen_days(record.begun_at.date(), locked.updated_at.date())
         digests.erasure = record
         digests.save()
         beside, around = _list_rows(locked)

@@ -32,7 +32,7 @@ from django.utils.translation import gettext as _
 from conversations.conf import conf
 from conversations.log.chain import lock_conversation
 from conversations.log.legal_holds import is_held
-from conversations.models import LIVE, Attachment, Conversation, RetentionRule, Turn, User
+from conversations.models import IS_LIVE, Attachment, Conversation, RetentionRule, Turn, User
 
 logger = logging.getLogger("agentweb.erase")
 
@@ -94,7 +94,7 @@ class Limit:
 
 def list_due(rule: RetentionRule, now: datetime, *, held: bool = False) -> QuerySet[Conversation]:
     """Return the chats that a rule takes now; with `held`, those that a hold keeps from it."""
-    live = Turn.objects.filter(conversation=OuterRef("pk"), state__in=LIVE)
+    live = Turn.objects.filter(IS_LIVE, conversation=OuterRef("pk"))
     rows = Conversation.objects.exclude(Exists(live)).filter(is_held() if held else ~is_held())
     if rule.group_id is not None:
         rows = rows.filter(owner__groups=rule.group_id)

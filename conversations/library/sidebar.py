@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 
 from conversations.library.access import list_kept
 from conversations.log.legal_holds import is_held
-from conversations.models import LIVE, Conversation, Turn, User
+from conversations.models import IS_LIVE, Conversation, Turn, User
 from conversations.models.cursor import Cursor, format_cursor
 from conversations.transcript.shapes import ConversationRow, Sidebar
 
@@ -57,7 +57,7 @@ def read_sidebar(
 
 def annotate_rows(rows: QuerySet[Conversation], *more: str) -> QuerySet[Conversation]:
     """Load the columns of a list row, and `more`; annotate whether a turn is running or waiting."""
-    live = Turn.objects.filter(conversation=OuterRef("pk"), state__in=LIVE)
+    live = Turn.objects.filter(IS_LIVE, conversation=OuterRef("pk"))
     waiting = live.filter(state="approval_wait")
     fields = (
         "public_id",

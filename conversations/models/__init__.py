@@ -9,6 +9,7 @@ from conversations.models.budgets import Budget, BudgetWindow, Grant
 from conversations.models.calls import ApiCall, ApiResult, Envelope
 from conversations.models.caps import TurnCap
 from conversations.models.catalogue import ApiModel, ModelPrice
+from conversations.models.closed_days import ClosedDay, PersonDay
 from conversations.models.effort import EffortRule
 from conversations.models.erasures import ErasedDigests, Erasure, ErasureProof
 from conversations.models.impersonations import Impersonation, ImpersonationEnd
@@ -36,12 +37,22 @@ from conversations.models.second_factors import SecondFactorRule
 from conversations.models.sessions import Session, SessionStore
 from conversations.models.site_chain import AnchorMark, DatabaseMove, SiteChain
 from conversations.models.tool_access import ToolRule, ToolSwitch
-from conversations.models.turns import ALLOWED, LIVE, Draft, QueuedPrompt, ToolCall, Turn, TurnState
+from conversations.models.turns import (
+    ALLOWED,
+    IS_LIVE,
+    LIVE,
+    Draft,
+    QueuedPrompt,
+    ToolCall,
+    Turn,
+    TurnState,
+)
 from conversations.models.view_checkpoints import ViewCheckpoint
 from conversations.models.workspace import FileState, WorkspaceFile
 
 __all__ = [
     "ALLOWED",
+    "IS_LIVE",
     "LIVE",
     "AccountEvent",
     "AnchorMark",
@@ -56,6 +67,7 @@ __all__ = [
     "Budget",
     "BudgetWindow",
     "Chained",
+    "ClosedDay",
     "Conversation",
     "Crossing",
     "DatabaseMove",
@@ -84,6 +96,7 @@ __all__ = [
     "Message",
     "ModelPrice",
     "MoneyRecord",
+    "PersonDay",
     "Pin",
     "Proposal",
     "QueuedPrompt",

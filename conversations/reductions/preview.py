@@ -23,7 +23,7 @@ from conversations.context.steps.summary_zone import find_zone
 from conversations.context.steps.working_view import WorkingView
 from conversations.context.view import wire
 from conversations.context.view.edits import Transformation
-from conversations.models import LIVE, ApiCall, Conversation, Proposal
+from conversations.models import IS_LIVE, ApiCall, Conversation, Proposal
 from conversations.reductions.policy import effective_policy
 from conversations.reductions.proposals import build_change
 from conversations.reductions.record_change import ManualChangeError
@@ -117,7 +117,7 @@ def build_offer(conversation: Conversation, wanted: str) -> Offer:
             )
         case _:
             made = _offer_summary(made, conversation, desk)
-    if conversation.turns.filter(state__in=LIVE).exists():
+    if conversation.turns.filter(IS_LIVE).exists():
         made = replace(made, problem=_("An answer is on its way. Wait until it is done."))
     return made
 

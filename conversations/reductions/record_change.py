@@ -12,7 +12,7 @@ from conversations.context.policy.policy import Policy
 from conversations.context.view import wire
 from conversations.context.view.edits import Transformation as Change
 from conversations.log.append import append_change
-from conversations.models import LIVE, Conversation, Transformation
+from conversations.models import IS_LIVE, Conversation, Transformation
 from conversations.reductions.policy import effective_policy
 from conversations.signals import collect_vetoes
 
@@ -27,7 +27,7 @@ class ManualChangeError(Exception):
 
 def demand_idle(conversation: Conversation) -> None:
     """Raise ManualChangeError while an answer is running; the conversation is locked."""
-    if conversation.turns.filter(state__in=LIVE).exists():
+    if conversation.turns.filter(IS_LIVE).exists():
         raise ManualChangeError("busy", "An answer is on its way; try again when it is done.")
 
 

@@ -13,7 +13,7 @@ from conversations.context.view import wire
 from conversations.context.view.edits import SpliceBlocks, SpliceMessages, load_edits
 from conversations.context.view.view import Block, Message
 from conversations.log.path import read_path
-from conversations.models import LIVE, ApiCall, Conversation, Transformation
+from conversations.models import IS_LIVE, ApiCall, Conversation, Transformation
 from conversations.reductions.word_diff import DiffBudget, Piece, compare_texts
 from conversations.reductions.working_view import find_summary
 
@@ -80,7 +80,7 @@ def build_summary_card(conversation: Conversation, row: Transformation) -> Summa
     is_shown = known is not None and row.seq in {one.seq for one in known.versions}
     newest = known.current if known is not None and is_shown else None
     is_editable = known is not None and known.zone is not None and newest == row.seq
-    is_live = conversation.turns.filter(state__in=LIVE).exists()
+    is_live = conversation.turns.filter(IS_LIVE).exists()
     return SummaryCard(
         sections=split_sections(text),
         text=text,

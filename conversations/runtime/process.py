@@ -19,6 +19,7 @@ from conversations.accounts.account_events import sweep_account_events
 from conversations.accounts.sessions import sweep_sessions
 from conversations.accounts.throttle import sweep_log_ins
 from conversations.audit.anchors import anchor_if_due
+from conversations.budgets.usage.closed_days import close_days
 from conversations.conf import conf
 from conversations.db import run_db
 from conversations.files.attachments import sweep_unsent
@@ -34,6 +35,7 @@ from conversations.runtime.supervisor import supervisor
 from conversations.runtime.sweep import sweep_turns
 from conversations.telemetry.event_loop_lag import pulse
 from conversations.turns.call_counts import refresh_continuation
+from conversations.turns.side_calls import close_lost_side_calls
 from tools.isolation.isolated_calls import start_call_server
 
 logger = logging.getLogger("agentweb.turns")
@@ -126,6 +128,8 @@ class Process:
 async def run_maintenance() -> None:
     """Do what is not urgent: apply rules, erase what is due, remove files, anchor the chains."""
     for work in (
+        close_lost_side_calls,
+        close_days,
         apply_retention,
         erase_due_conversations,
         purge_if_due,

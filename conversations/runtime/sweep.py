@@ -32,6 +32,6 @@ async def sweep_turns(mine: Container[int], *, everything: bool = False) -> list
         turn = await run_db(expire_approvals, turn_id=turn_id)
         if turn is not None:
             await announce(turn.conversation_id, TurnChanged(turn.number))
-    await run_db(close_lost_side_calls, everything=everything)
+    await run_db(close_lost_side_calls, everything=everything, recent=not everything)
     await run_db(expire_proposals, everything=everything)
     return await run_db(takeovers.list_claimable_turns)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from conversations.context.view import wire
 from conversations.log.contents import read_contents
-from conversations.models import LIVE, Conversation
+from conversations.models import IS_LIVE, Conversation
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def read_queue(conversation: Conversation) -> Queue:
         return Queue()
     rows = conversation.queued_prompts.values_list("client_id", "content")
     found = tuple(_build_waiting(str(client_id), content) for client_id, content in rows)
-    return Queue(found, bool(found) and conversation.turns.filter(state__in=LIVE).exists())
+    return Queue(found, bool(found) and conversation.turns.filter(IS_LIVE).exists())
 
 
 def _build_waiting(id: str, content: str) -> Waiting:

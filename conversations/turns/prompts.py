@@ -20,7 +20,7 @@ from conversations.files.attachments import AttachmentError, attach_files, estim
 from conversations.log.append import append_message
 from conversations.log.chain import lock_conversation
 from conversations.log.whole_rows import shape_of
-from conversations.models import LIVE, Conversation, Turn, User
+from conversations.models import IS_LIVE, LIVE, Conversation, Turn, User
 
 BUSY = "An answer is on its way; send when it is done."
 REUSED = "This message id was used for another message."
@@ -152,7 +152,7 @@ def demand_same(stored: str, sent: str) -> None:
 
 
 def is_busy(row: Conversation) -> bool:
-    return row.turns.filter(state__in=LIVE).exists()
+    return row.turns.filter(IS_LIVE).exists()
 
 
 def demand_idle(row: Conversation) -> None:
@@ -162,7 +162,7 @@ def demand_idle(row: Conversation) -> None:
 
 def demand_slot(row: Conversation) -> None:
     """Refuse a turn beyond the owner's cap on live turns; turns awaiting approval do not count."""
-    live = Turn.objects.filter(conversation__owner_id=row.owner_id, state__in=LIVE)
+    live = Turn.objects.filter(IS_LIVE, conversation__owner_id=row.owner_id)
     demand_room(live.exclude(state="approval_wait").count())
 
 

@@ -24,6 +24,8 @@ from conversations.turns.billed_usage import Timing
 
 #: Time after its deadline at which a call counts as lost.
 GRACE = timedelta(seconds=60)
+#: How far back each sweep looks for open calls; maintenance looks at all of them.
+RECENT = timedelta(days=2)
 
 
 def lock_for_side_call(conversation_id: int) -> Conversation:
@@ -49,10 +51,18 @@ def close_side_call(*, call_id: int, ending: Ending, timing: Timing) -> None:
         )
 
 
-def close_lost_side_calls(*, everything: bool = False, now: datetime | None = None) -> int:
-    """Close open calls of ended turns past their deadline; with `everything`, all of them."""
+def close_lost_side_calls(
+    *, everything: bool = False, recent: bool = False, now: datetime | None = None
+) -> int:
+    """Close open calls of ended turns past their deadline; with `everything`, all of them.
+
+    With `recent` only those of the last days are looked for, so that the sweep does not read every
+    call there ever was.
+    """
     # The only open calls of an ended turn are side calls.
     rows = ApiCall.objects.filter(result=None).exclude(turn__state__in=LIVE)
+    if recent:
+        rows = rows.filter(sent_at__gte=(now or timezone.now()) - RECENT)
     if not everything:
         waited = timedelta(seconds=conf.attempt_seconds) + GRACE
         rows = rows.filter(sent_at__lt=(now or timezone.now()) - waited)

@@ -22,7 +22,7 @@ from conversations.log.chain import lock_conversation
 from conversations.log.leases import RELEASED, release_turn
 from conversations.log.page_version import raise_version
 from conversations.log.texts import store_blob
-from conversations.models import ALLOWED, ApiCall, Draft, Message, ToolCall, Turn
+from conversations.models import ALLOWED, IS_LIVE, ApiCall, Draft, Message, ToolCall, Turn
 from conversations.turns.calls import lose_call
 from conversations.turns.drafts import drop_draft, store_draft_as_answer
 from conversations.turns.metrics import count_takeover, count_turn
@@ -42,14 +42,15 @@ def list_expired_turns(*, everything: bool = False) -> list[int]:
 
 def _filter_expired(*, everything: bool) -> QuerySet[Turn]:
     # By the database's clock, like the leases: the clocks of processes may differ.
-    turns = Turn.objects.filter(state__in=_INTERRUPTIBLE).exclude(lease_until=None)
+    turns = Turn.objects.filter(IS_LIVE, state__in=_INTERRUPTIBLE).exclude(lease_until=None)
     return turns if everything else turns.filter(lease_until__lt=Now())
 
 
 def list_claimable_turns() -> list[int]:
     """Return the turns that wait for a worker, oldest first."""
-    rows = Turn.objects.filter(Q(state="queued") | RELEASED)
-    return list(rows.order_by("pk").values_list("pk", flat=True))
+    rows = Turn.objects.filter(IS_LIVE, Q(state="queued") | RELEASED)
+    # Sorted here: to have them in order SQLite would read all turns by their keys.
+    return sorted(rows.values_list("pk", flat=True))
 
 
 @transact

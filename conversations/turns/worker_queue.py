@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from conversations.models import LIVE, Turn
+from conversations.models import IS_LIVE, Turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class WaitingTurns:
 
 def count_waiting_turns() -> WaitingTurns:
     """Return the number of queued turns and the age of the oldest, by the database's clock."""
-    rows = Turn.objects.filter(state="queued")
+    rows = Turn.objects.filter(IS_LIVE, state="queued")
     oldest = rows.annotate(now=Now()).order_by("created_at").values("created_at", "now").first()
     if oldest is None:
         return WaitingTurns(0, 0.0)
@@ -34,8 +34,8 @@ def count_waiting_turns() -> WaitingTurns:
 def count_stuck_turns(*, waited: timedelta, silent: timedelta) -> int:
     """Count turns queued for longer than `waited`, and live ones expired for `silent`."""
     forgotten = Q(state="queued", created_at__lt=Now() - waited)
-    orphaned = Q(state__in=LIVE, lease_until__lt=Now() - silent)
-    return Turn.objects.filter(forgotten | orphaned).count()
+    orphaned = Q(lease_until__lt=Now() - silent)
+    return Turn.objects.filter(IS_LIVE, forgotten | orphaned).count()
 
 
 def read_database_time() -> datetime:

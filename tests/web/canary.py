@@ -89,6 +89,7 @@ FACTS = {
     "DatabaseMove": "chain digest source target",
     "Decision": "chain",
     "Envelope": "digest headers",
+    "ClosedDay": "sums",
     "Erasure": "chain rule tail usage",
     "ErasureProof": "backup chain places",
     "FailedLogIns": "name_digest peer",

@@ -8,8 +8,8 @@ from conversations.budgets.usage.cells import Cell, format_dollars
 from conversations.budgets.usage.days import Span
 from conversations.budgets.usage.erased import list_erased_within
 from conversations.budgets.usage.groups import Group, group_calls, name_purpose, sum_lines
+from conversations.budgets.usage.savings import Step, sum_models_changes, sum_steps
 from conversations.budgets.usage.shares import sum_by_group
-from conversations.budgets.usage.site import Step, sum_steps
 from conversations.budgets.usage.subjects import Subject, sum_models, sum_users
 from conversations.budgets.usage.sums import Figures, filter_calls_within
 
@@ -40,7 +40,7 @@ def list_group_rows(span: Span) -> Rows:
 
 def list_model_rows(span: Span) -> Rows:
     yield ("model", *_FIGURES, *_CHANGES)
-    yield from map(_cells_of_subject, sum_models(span, _group_calls(span)))
+    yield from map(_cells_of_subject, sum_models(_group_calls(span), sum_models_changes(span)))
 
 
 def list_purpose_rows(span: Span) -> Rows:

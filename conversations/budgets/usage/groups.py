@@ -33,8 +33,14 @@ def group_calls(calls: QuerySet[ApiCall], erased: Iterable[Erased]) -> tuple[Gro
         Group(str(row["day"]), row["model"], row["purpose"], Figures.of(row))
         for row in rows.annotate(**SUMS)
     ]
-    found += [Group(row.day, row.model, "", row.figures) for row in erased]
-    return tuple(sorted(found, key=lambda one: (one.day, one.model, one.purpose)))
+    return add_erased(found, erased)
+
+
+def add_erased(groups: Iterable[Group], erased: Iterable[Erased]) -> tuple[Group, ...]:
+    """Return groups and those of erased conversations, by day, model and purpose."""
+    gone = (Group(row.day, row.model, "", row.figures) for row in erased)
+    rows = [*groups, *gone]
+    return tuple(sorted(rows, key=lambda one: (one.day, one.model, one.purpose)))
 
 
 def sum_lines(groups: Iterable[Group], name: Callable[[Group], str]) -> tuple[Line, ...]:

@@ -41,7 +41,9 @@ def measure_estimate_errors(span: Span) -> Spread:
         .filter(purpose="reply", result__status="complete", result__input_tokens__isnull=False)
         .exclude(result__usage__contains=f'"{START}"')
     )
-    found = rows.order_by("-pk").values_list("estimated_tokens", *(f"result__{n}" for n in counts))
+    found = rows.order_by("-sent_at", "-pk").values_list(
+        "estimated_tokens", *(f"result__{n}" for n in counts)
+    )
     errors = []
     for estimated, read, cached, written in found[:SAMPLE]:
         if reported := read + (cached or 0) + (written or 0):
@@ -51,7 +53,7 @@ def measure_estimate_errors(span: Span) -> Spread:
 
 def measure_tokens_saved(span: Span) -> Spread:
     """Return how many tokens one transformation frees."""
-    rows = filter_shrunk(filter_changes_within(span)).order_by("-pk")
+    rows = filter_shrunk(filter_changes_within(span)).order_by("-created_at", "-pk")
     counts = rows.values_list("tokens_before", "tokens_after")[:SAMPLE]
     return compute_spread([before - after for before, after in counts])
 

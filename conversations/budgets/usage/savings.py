@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
-from conversations.budgets.usage.days import Span
+from conversations.budgets.usage.days import Span, UtcDay
 from conversations.context.steps.kinds import ASKS_MODEL, GROWING
 from conversations.models import ApiCall, Transformation
 
@@ -65,3 +65,30 @@ def build_model_expression() -> Coalesce:
     """Return the model of a transformation's turn, else of its conversation, as SQL."""
     calls = ApiCall.objects.filter(turn=OuterRef("turn"), purpose="reply").order_by("number")
     return Coalesce(Subquery(calls.values("model")[:1]), "conversation__model")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The transformations of one kind with one outcome, on one day."""
+
+    day: str
+    kind: str
+    outcome: str
+    count: int
+    changes: Changes
+
+
+def sum_steps(span: Span) -> tuple[Step, ...]:
+    rows = filter_changes_within(span).annotate(day=UtcDay("created_at"))
+    sums = rows.values("day", "kind", "outcome").annotate(count=Count("pk"), **CHANGES)
+    return tuple(
+        Step(str(row["day"]), row["kind"], row["outcome"], row["count"], Changes.of(row))
+        for row in sums.order_by("day", "kind", "outcome")
+    )
+
+
+def sum_models_changes(span: Span) -> Iterator[tuple[str, Changes]]:
+    """Yield the models whose context was changed within a span, by name, and the changes."""
+    rows = filter_changes_within(span).annotate(of=build_model_expression()).values("of")
+    for row in rows.annotate(**CHANGES).order_by("of"):
+        yield row["of"], Changes.of(row)

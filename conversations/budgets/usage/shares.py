@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from django.db.models import Sum
 from django.utils.translation import gettext as _
 
+from conversations.budgets.usage.closed_days import list_closed_costs
 from conversations.budgets.usage.days import UtcDay
 from conversations.budgets.usage.groups import name_model, name_purpose
 from conversations.budgets.usage.site import Site
@@ -39,11 +40,12 @@ def split_money(found: Site, by: str) -> Shares:
 
 
 def _sum_by_owner(found: Site) -> list[tuple[str, int, int]]:
-    """Return (day, owner, micro-dollars), erased conversations included; one query."""
-    rows = filter_calls_within(found.span).annotate(day=UtcDay("sent_at")).order_by()
+    """Return (day, owner, micro-dollars), erased conversations included; two queries."""
+    closed = list_closed_costs(found.span, found.rest)
+    rows = filter_calls_within(found.rest).annotate(day=UtcDay("sent_at")).order_by()
     sums = rows.values("day", "conversation__owner").annotate(micros=Sum("result__cost_micros"))
     owned = [(str(row["day"]), row["conversation__owner"], row["micros"] or 0) for row in sums]
-    return owned + [(row.day, row.owner, row.figures.micros) for row in found.erased]
+    return [*closed, *owned] + [(row.day, row.owner, row.figures.micros) for row in found.erased]
 
 
 def map_groups(keys: Iterable[int | None]) -> defaultdict[int | None, tuple[str, ...]]:

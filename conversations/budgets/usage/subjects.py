@@ -14,7 +14,6 @@ from conversations.budgets.usage.groups import Group
 from conversations.budgets.usage.savings import (
     CHANGES,
     Changes,
-    build_model_expression,
     filter_changes_within,
 )
 from conversations.budgets.usage.sums import SUMS, Figures, filter_calls_within
@@ -47,17 +46,24 @@ class Subject:
         )
 
 
-def sum_users(span: Span, erased: Iterable[Erased]) -> list[Subject]:
-    """Return the users whose calls were sent within the span, by falling cost; three queries."""
+def sum_users(
+    span: Span, erased: Iterable[Erased], closed: Iterable[Subject] = ()
+) -> list[Subject]:
+    """Return the users whose calls were sent within the span, by falling cost; three queries.
+
+    `closed` is what they did before it, for each by their key.
+    """
     found: defaultdict[int, Subject] = defaultdict(lambda: Subject(""))
+    found.update({one.key: one for one in closed if one.key is not None})
     calls = filter_calls_within(span).values("conversation__owner").order_by()
     for row in calls.annotate(**SUMS, paid=_COMPACTING):
         paid = int(row["paid"] or 0)
-        found[row["conversation__owner"]] = Subject("", Figures.of(row), compacting=paid)
+        owner = row["conversation__owner"]
+        found[owner] = found[owner].plus(Subject("", Figures.of(row), compacting=paid))
     changes = filter_changes_within(span).values("conversation__owner").order_by()
     for reduced in changes.annotate(**CHANGES):
         owner = reduced["conversation__owner"]
-        found[owner] = replace(found[owner], changes=Changes.of(reduced))
+        found[owner] = found[owner].plus(Subject("", changes=Changes.of(reduced)))
     for gone in erased:
         before = found[gone.owner]
         found[gone.owner] = replace(before, figures=before.figures + gone.figures)
@@ -65,21 +71,14 @@ def sum_users(span: Span, erased: Iterable[Erased]) -> list[Subject]:
     return _sort_by_cost(replace(each, name=names[key], key=key) for key, each in found.items())
 
 
-def sum_models(span: Span, groups: Iterable[Group]) -> list[Subject]:
-    """Return the models that answered within the span, by falling cost; one query."""
+def sum_models(groups: Iterable[Group], changes: Iterable[tuple[str, Changes]]) -> list[Subject]:
+    """Return the models of calls and of changed contexts, by falling cost."""
     found: defaultdict[str, Subject] = defaultdict(lambda: Subject(""))
     for group in groups:
-        before, paid = found[group.model], group.figures.micros
-        found[group.model] = replace(
-            before,
-            figures=before.figures + group.figures,
-            compacting=before.compacting + (paid if group.purpose == "summary" else 0),
-        )
-    changes = (
-        filter_changes_within(span).annotate(of=build_model_expression()).values("of").order_by()
-    )
-    for row in changes.annotate(**CHANGES):
-        found[row["of"]] = replace(found[row["of"]], changes=Changes.of(row))
+        paid = group.figures.micros if group.purpose == "summary" else 0
+        found[group.model] = found[group.model].plus(Subject("", group.figures, compacting=paid))
+    for model, changed in changes:
+        found[model] = found[model].plus(Subject("", changes=changed))
     return _sort_by_cost(replace(each, name=name) for name, each in found.items())
 
 

@@ -19,7 +19,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.utils import timezone
 
 from conversations.log.findings import Problem, describe_error
-from conversations.models import LIVE, Turn
+from conversations.models import IS_LIVE, Turn
 from conversations.operations.move import canonical_rows
 from conversations.operations.move.canonical_rows import Table, Values
 
@@ -102,7 +102,7 @@ def _lock_tables(database: BaseDatabaseWrapper) -> None:
 
 
 def _demand_no_turns() -> None:
-    live = Turn.objects.using(SOURCE).filter(state__in=LIVE, lease_until__gt=timezone.now())
+    live = Turn.objects.using(SOURCE).filter(IS_LIVE, lease_until__gt=timezone.now())
     if count := live.count():
         raise MoveError(
             f"turns are running ({count}): stop the servers and workers; if they were killed, wait"

@@ -1,0 +1,37 @@
+"""Compare the sums of closed days with the rows that they sum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.forms.models import model_to_dict
+
+from conversations.budgets.usage.closed_days import add_up_day, find_last_erasure
+from conversations.log.findings import DAMAGE, Problem, describe_error
+from conversations.models import ClosedDay, PersonDay
+
+
+def check_closed_days() -> Iterator[Problem]:
+    """Yield a problem for each closed day that is not what its calls and turns come to."""
+    try:
+        for key in list(ClosedDay.objects.order_by("day").values_list("pk", flat=True)):
+            yield from _check_day(key)
+    except DAMAGE as error:
+        yield Problem("closedday", "", f"cannot be read: {describe_error(error)}")
+
+
+def _check_day(key: int) -> list[Problem]:
+    before = find_last_erasure()
+    closed = ClosedDay.objects.filter(pk=key, is_current=True).first()
+    if closed is None:
+        return []
+    sums, people = add_up_day(closed.day)
+    stored = closed.people.order_by("owner")
+    is_equal = closed.sums == sums and [*map(_read, stored)] == [*map(_read, people)]
+    if is_equal or find_last_erasure() != before:
+        return []
+    return [Problem("closedday", str(key), f"is not what {closed.day} comes to")]
+
+
+def _read(row: PersonDay) -> dict[str, object]:
+    return model_to_dict(row, exclude=("id", "closed"))

@@ -1,0 +1,214 @@
+"""Days that are over, added up once, so that pages about weeks and months read days and not calls.
+
+A day is closed by the sweep two days after its end, when each of its calls has a result and no turn
+of it lives: then nothing is added to it any more. Erasing a conversation marks its days, and the
+next sweep adds them up again; until then the days from the first marked one on are read from the
+calls. `verify` compares every closed day with its rows.
+
+They are not written when a call settles, as counters would be: calls of one model would wait for
+each other there, and every answer would pay for a page that few people open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from django.db.models import Count, Max, Min, Sum
+
+from conversations.budgets.usage.days import ONE, Span, UtcDay
+from conversations.budgets.usage.groups import Group, group_calls
+from conversations.budgets.usage.savings import (
+    Changes,
+    Step,
+    filter_changes_within,
+    sum_models_changes,
+    sum_steps,
+)
+from conversations.budgets.usage.subjects import Subject, sum_users
+from conversations.budgets.usage.sums import FLAGGED, Figures, filter_calls_within
+from conversations.db import transact
+from conversations.log.chain import lock_site_chain
+from conversations.models import (
+    IS_LIVE,
+    ApiCall,
+    ClosedDay,
+    Erasure,
+    PersonDay,
+    Transformation,
+    Turn,
+)
+
+#: A day is closed when it has been over for this long.
+AFTER = timedelta(days=2)
+#: Days that one sweep adds up at most.
+MOST = 31
+_FIGURES = ("calls", "input", "output", "cache_read", "cache_write", "micros")
+_CHANGED = ("applied", "saved", "requested", "rejected")
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What the calls, turns and transformations of some days come to."""
+
+    groups: tuple[Group, ...] = ()
+    steps: tuple[Step, ...] = ()
+    turns: tuple[tuple[str, str, int], ...] = ()
+    changes: tuple[tuple[str, Changes], ...] = ()
+    flagged: int = 0
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(
+            self.groups + other.groups, self.steps + other.steps, self.turns + other.turns,
+            self.changes + other.changes, self.flagged + other.flagged,
+        )  # fmt: skip
+
+
+def sum_rows(span: Span) -> Sums:
+    """Add up the rows of a span, without what was erased."""
+    calls = filter_calls_within(span)
+    return Sums(
+        groups=group_calls(calls, ()),
+        steps=sum_steps(span),
+        turns=_count_turns(span),
+        changes=tuple(sum_models_changes(span)),
+        flagged=calls.filter(FLAGGED).count(),
+    )
+
+
+def _count_turns(span: Span) -> tuple[tuple[str, str, int], ...]:
+    rows = Turn.objects.filter(created_at__gte=span.starts_at, created_at__lt=span.ends_at)
+    days = rows.annotate(day=UtcDay("created_at")).values_list("day", "state")
+    sums = days.annotate(count=Count("pk")).order_by("day", "state")
+    return tuple((str(day), state, count) for day, state, count in sums)
+
+
+def read_closed_days(span: Span) -> tuple[Sums, Span]:
+    """Return the sums of the closed days at the beginning of a span, and the span after them."""
+    current = ClosedDay.objects.filter(day__gte=span.first, day__lte=span.last, is_current=True)
+    rows, found, at = list(current.order_by("day")), Sums(), span.first
+    if rows and _is_empty(replace(span, last=rows[0].day - ONE)):
+        at = rows[0].day
+    for row in rows:
+        if row.day != at:
+            break
+        found, at = found + _load(row), at + ONE
+    return found, replace(span, first=at)
+
+
+def _is_empty(span: Span) -> bool:
+    """Return whether a span has no rows, as all days before the site's first have none."""
+    turns = Turn.objects.filter(created_at__gte=span.starts_at, created_at__lt=span.ends_at)
+    calls, changes = filter_calls_within(span), filter_changes_within(span)
+    return not any(rows.exists() for rows in (turns, calls, changes))
+
+
+def read_closed_people(span: Span, rest: Span) -> Iterator[Subject]:
+    """Yield what the closed days of a span, those before `rest`, come to for each person."""
+    rows = PersonDay.objects.filter(closed__day__gte=span.first, closed__day__lt=rest.first)
+    names = (*_FIGURES, "compacting", *_CHANGED)
+    # Their annotations are named apart from the fields that they sum.
+    sums = {f"sum_{name}": Sum(name) for name in names}
+    for owner, *sums_of in rows.order_by().values_list("owner").annotate(**sums):
+        found = [int(each) for each in sums_of]
+        yield Subject("", Figures(*found[:6]), Changes(*found[7:]), found[6], owner)
+
+
+def list_closed_costs(span: Span, rest: Span) -> list[tuple[str, int, int]]:
+    """Return (day, person, micro-dollars) of the closed days of a span, those before `rest`."""
+    rows = PersonDay.objects.filter(closed__day__gte=span.first, closed__day__lt=rest.first)
+    found = rows.order_by("closed__day").values_list("closed__day", "owner", "micros")
+    return [(day.isoformat(), owner, micros) for day, owner, micros in found]
+
+
+def close_days(now: datetime | None = None) -> int:
+    """Add up days that are over and not closed, the earliest first; return how many."""
+    until = ((now or datetime.now(UTC)) - AFTER).astimezone(UTC).date()
+    days = [day for day in _list_due(until) if not _is_alive(Span(day, day))][:MOST]
+    for day in days:
+        _close(day)
+    return len(days)
+
+
+def reopen_days(first: date, last: date) -> None:
+    """Mark the closed days from one to another, because rows of them are erased."""
+    ClosedDay.objects.filter(day__gte=first, day__lte=last).update(is_current=False)
+
+
+def add_up_day(day: date) -> tuple[dict[str, Any], list[PersonDay]]:
+    """Return what a closed day has: its sums as JSON, and the rows of its people, by their key."""
+    span = Span(day, day)
+    sums = sum_rows(span)
+    text = {
+        "groups": [[one.model, one.purpose, *astuple(one.figures)] for one in sums.groups],
+        "steps": [[one.kind, one.outcome, one.count, *astuple(one.changes)] for one in sums.steps],
+        "turns": [[state, count] for _day, state, count in sums.turns],
+        "changes": [[model, *astuple(found)] for model, found in sums.changes],
+        "flagged": sums.flagged,
+    }
+    people = sorted(sum_users(span, ()), key=lambda one: one.key or 0)
+    return text, [_build_row(one) for one in people]
+
+
+def _build_row(one: Subject) -> PersonDay:
+    changed = dict(zip(_CHANGED, astuple(one.changes), strict=True))
+    figures = dict(zip(_FIGURES, astuple(one.figures), strict=True))
+    return PersonDay(owner_id=one.key or 0, compacting=one.compacting, **figures, **changed)
+
+
+def _load(row: ClosedDay) -> Sums:
+    day, sums = row.day.isoformat(), row.sums
+    return Sums(
+        tuple(Group(day, one[0], one[1], Figures(*one[2:])) for one in sums["groups"]),
+        tuple(Step(day, one[0], one[1], one[2], Changes(*one[3:])) for one in sums["steps"]),
+        tuple((day, state, count) for state, count in sums["turns"]),
+        tuple((one[0], Changes(*one[1:])) for one in sums["changes"]),
+        sums["flagged"],
+    )
+
+
+def _list_due(until: date) -> Iterator[date]:
+    """Yield the days before `until` that have no current sums, from the site's first day on."""
+    starts = [
+        ApiCall.objects.aggregate(at=Min("sent_at"))["at"],
+        Turn.objects.aggregate(at=Min("created_at"))["at"],
+        Transformation.objects.aggregate(at=Min("created_at"))["at"],
+    ]
+    first = min((at.astimezone(UTC).date() for at in starts if at), default=until)
+    current = ClosedDay.objects.filter(is_current=True, day__gte=first, day__lt=until)
+    days = {first + ONE * at for at in range((until - first).days)}
+    if len(days) != current.count():
+        yield from sorted(days - {*current.values_list("day", flat=True)})
+
+
+def _is_alive(span: Span) -> bool:
+    calls = filter_calls_within(span).filter(result=None)
+    turns = Turn.objects.filter(created_at__gte=span.starts_at, created_at__lt=span.ends_at)
+    return calls.exists() or turns.filter(IS_LIVE).exists()
+
+
+def _close(day: date) -> None:
+    before = find_last_erasure()
+    _store(day, *add_up_day(day), before)
+
+
+def find_last_erasure() -> int:
+    """Return the key of the last erasure, 0: none; what was read around one is not of one state."""
+    return Erasure.objects.aggregate(last=Max("pk"))["last"] or 0
+
+
+@transact
+def _store(day: date, sums: dict[str, Any], people: list[PersonDay], before: int) -> None:
+    # An erasure holds the same lock from before it deletes until it is done.
+    lock_site_chain()
+    if find_last_erasure() != before:
+        return  # the next sweep tries again
+    closed, _ = ClosedDay.objects.update_or_create(
+        day=day, defaults={"sums": sums, "is_current": True}
+    )
+    PersonDay.objects.filter(closed=closed).delete()
+    for row in people:
+        row.pk, row.closed = None, closed
+    PersonDay.objects.bulk_create(people, batch_size=50)
