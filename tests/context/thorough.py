@@ -18,7 +18,7 @@ from functools import partial
 from tests.context.story import live
 
 #: Stories of every run, in so many tests; all of them; and how many one process takes at a time.
-SLICE, PARTS = int(os.environ.get("AGENTWEB_TEST_STORIES", "600")), 6
+SLICE, PARTS = int(os.environ.get("AGENTWEB_TEST_STORIES", "300")), 6
 ALL = 100_000
 _AT_ONCE = 500
 #: The limits at which texts are shortened.
