@@ -47,6 +47,7 @@ from conversations.models import (
     User,
 )
 from tests.support import people_and_turns, stored_turns
+from tests.support.environment import DATABASE
 
 pytestmark = pytest.mark.django_db
 KINDS = list_guarded_models()
@@ -57,6 +58,8 @@ COLUMNS: list[tuple[Any, str, str]] = [
     for field in kind._meta.concrete_fields
     if not field.primary_key or kind in (Blob, Envelope)
 ]
+#: A changed value is read back alike by both databases: PostgreSQL has every fourth.
+COLUMNS_HERE = COLUMNS if DATABASE == "sqlite" else COLUMNS[::4]
 
 
 @pytest.fixture
@@ -195,7 +198,7 @@ def changed(kind: type[AppendOnly], column: str, row: Any) -> Any:
 @pytest.mark.usefixtures("world")
 def test_one_changed_byte_in_any_column_of_any_table_is_named() -> None:
     missed = []
-    for kind, column, name in COLUMNS:
+    for kind, column, name in COLUMNS_HERE:
         row = rows_of(kind)[1]
         with undone():
             key, value = row.pk, changed(kind, column, row)
