@@ -142,8 +142,8 @@ class Conf:
     web_search_blocked: tuple[str, ...] = ()
     #: Two-letter country whose pages searches prefer; empty: none.
     web_search_country: str = ""
-    #: Keys that the secrets of mail accounts and MCP servers are stored under; the first seals, all
-    #: of them open; empty: `SECRET_KEY`.
+    #: Keys that the secrets of mail accounts, MCP servers and webhooks are stored under; the first
+    #: seals, all of them open; empty: `SECRET_KEY`.
     secrets_key: tuple[str, ...] = ()
     #: host:port pairs that MCP servers may be reached at although they are loopback or private.
     mcp_private: tuple[str, ...] = ()
@@ -185,6 +185,9 @@ class Conf:
     mail_providers: tuple[str, ...] = ()
     #: Bytes of one mail that are read.
     mail_bytes: int = 25_000_000
+    #: host:port pairs that budget alerts may be posted to although they are loopback or private,
+    #: and without TLS.
+    alert_private: tuple[str, ...] = ()
     #: File in which the ends of all chains are anchored every hour, best on another disk or on
     #: storage that is written once; empty: anchors.jsonl in the data folder; off: none.
     anchor_file: str = ""

@@ -6,6 +6,7 @@ import logging
 
 from celery import shared_task
 
+from conversations.alerts.delivery import deliver_alerts
 from conversations.audit.anchors import anchor_if_due
 from conversations.audit.verify import Tally, verify_everything
 from conversations.runtime.process import process, run_maintenance
@@ -30,6 +31,12 @@ def propose(proposal_id: int) -> None:
 def reap() -> None:
     """Sweep the turns and side calls whose worker is gone."""
     process.do(process.sweep())
+
+
+@shared_task(name="conversations.alert")  # type: ignore[untyped-decorator]
+def alert() -> None:
+    """Send the alerts of budgets that are due."""
+    process.do(deliver_alerts())
 
 
 @shared_task(name="conversations.erase")  # type: ignore[untyped-decorator]

@@ -11,6 +11,7 @@ DJANGO = frozenset({"apps", "base", "urls"})
 MEANINGS = {
     "access": "who may see a conversation",
     "account_events": "what happened to an account",
+    "alerts": "who is told when a budget passes a percent",
     "approvals": "a person allows a tool call, or does not",
     "attachments": "the files of messages",
     "blocks": "content blocks of messages",

@@ -122,7 +122,7 @@ def check_mail() -> Iterator[Line]:
 
 
 def check_private_addresses() -> Iterator[Line]:
-    for setting in ("fetch_private", "mcp_private", "mail_private"):
+    for setting in ("fetch_private", "mcp_private", "mail_private", "alert_private"):
         name = f"AGENTWEB_{setting.upper()}"
         for pair in getattr(conf, setting):
             host, _, port = pair.rpartition(":")

@@ -25,12 +25,17 @@ def send_account_mail(*, to: str, subject: str, text: str) -> Future[None] | Non
     """Hand a mail over to be sent; None without an address."""
     if not to:
         return None
-    return _senders.submit(_send, to, f"agentweb: {' '.join(subject.split())}", text)
+    return _senders.submit(_send, to, subject, text)
+
+
+def send_mail_now(*, to: str, subject: str, text: str) -> None:
+    """Send a mail before this returns; raises OSError, and ValueError for an address."""
+    mail.send_mail(f"agentweb: {' '.join(subject.split())}", text, None, [to])
 
 
 def _send(to: str, subject: str, text: str) -> None:
     try:
-        mail.send_mail(subject, text, None, [to])
+        send_mail_now(to=to, subject=subject, text=text)
     except OSError as error:
         # Not the address: the log is read by more people than the mail.
         logger.warning("a mail to an account was not sent: %s", type(error).__name__)

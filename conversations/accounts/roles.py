@@ -67,10 +67,12 @@ SPENDING = Right(
     ),
 )  # fmt: skip
 BUDGETS = Right(
-    "set budgets and caps, grant and correct amounts, with a reason",
+    "set budgets, caps and alerts, grant and correct amounts, with a reason",
     (
         *_list_permissions(["add", "change", "delete"], "budget", "turncap"),
         *_list_permissions(["add"], "grant", "ledgerentry"),
+        *_list_permissions(ALL, "budgetalert"),
+        *_list_permissions(["view"], "alertdelivery"),
     ),
 )
 MODELS = Right(

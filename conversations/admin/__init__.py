@@ -9,6 +9,7 @@ written by a model, a tool or a user is escaped, here as everywhere.
 from __future__ import annotations
 
 from conversations.admin import (  # noqa: F401  (each registers its pages)
+    alerts,
     approvals,
     attachments,
     budgets,

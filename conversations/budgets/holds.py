@@ -33,6 +33,8 @@ from conversations.models import (
 )
 
 Kind = LedgerEntry.Kind
+#: The percent at which all of a limit is spent; recorded whatever the budget names.
+WHOLE = 100
 #: The person whose budgets a call counts in.
 _PAYER = F("call__conversation__owner")
 
@@ -162,7 +164,7 @@ def _append_entries(
 
 
 def record_crossings(*, user_id: int, windows: AbstractSet[int]) -> None:
-    """Record the soft percents that the person's windows, locked by the caller, have passed."""
+    """Record the soft percents, and the limit, that windows locked by the caller have passed."""
     found = find_effective_budgets(user_id, timezone.now())
     present = list(filter_windows(found)) if found else []
     passed: dict[tuple[int, int], BudgetStatus] = {}
@@ -170,7 +172,8 @@ def record_crossings(*, user_id: int, windows: AbstractSet[int]) -> None:
         one = compute_status(budget, present)
         for window in present:
             if budget.is_of(window) and window.pk in windows:
-                passed |= {(window.pk, p): one for p in budget.rule.percents if p <= one.percent}
+                percents = (*budget.rule.percents, WHOLE)
+                passed |= {(window.pk, p): one for p in percents if p <= one.percent}
     if not passed:
         return
     crossings = Crossing.objects.filter(window__in={window for window, _ in passed})

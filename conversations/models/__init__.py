@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from conversations.models.account_events import AccountEvent
+from conversations.models.alerts import AlertDelivery, BudgetAlert
 from conversations.models.approvals import Approval, ApprovalRule, Decision, EgressRule
 from conversations.models.attachments import Attachment
 from conversations.models.budgets import Budget, BudgetWindow, Grant
@@ -55,6 +56,7 @@ __all__ = [
     "IS_LIVE",
     "LIVE",
     "AccountEvent",
+    "AlertDelivery",
     "AnchorMark",
     "ApiCall",
     "ApiModel",
@@ -65,6 +67,7 @@ __all__ = [
     "Attachment",
     "Blob",
     "Budget",
+    "BudgetAlert",
     "BudgetWindow",
     "Chained",
     "ClosedDay",

@@ -84,7 +84,7 @@ class LedgerEntry(Chained):
 
 
 class Crossing(Chained):
-    """A soft percent that a window has passed, recorded once; the source of notices."""
+    """A percent that a window has passed, recorded once; the source of notices and alerts."""
 
     window = models.ForeignKey(BudgetWindow, on_delete=models.PROTECT, related_name="crossings")
     percent = models.PositiveSmallIntegerField()
@@ -95,6 +95,7 @@ class Crossing(Chained):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["window", "percent"], name="crossing_once")]
+        indexes = [models.Index(fields=["created_at"], name="crossing_created")]
 
     def __str__(self) -> str:
         return f"{self.percent} %"

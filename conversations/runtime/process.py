@@ -18,6 +18,8 @@ from django.db import connection
 from conversations.accounts.account_events import sweep_account_events
 from conversations.accounts.sessions import sweep_sessions
 from conversations.accounts.throttle import sweep_log_ins
+from conversations.alerts.delivery import deliver_alerts
+from conversations.alerts.outbox import forget_deliveries
 from conversations.audit.anchors import anchor_if_due
 from conversations.budgets.usage.closed_days import close_days
 from conversations.conf import conf
@@ -41,6 +43,8 @@ from tools.isolation.isolated_calls import start_call_server
 logger = logging.getLogger("agentweb.turns")
 #: Seconds between two sweeps; sweeps between two rounds of maintenance unless beat schedules it.
 SWEEP_SECONDS, TIDY_SWEEPS = 5.0, 12
+#: Seconds between two sweeps of alerts unless beat schedules them.
+ALERT_SECONDS = 15.0
 #: Sweeps between two updates of how long conversations continue: an hour.
 LEARN_SWEEPS = 720
 #: Seconds after the drain of the turns at which the process exits in any case.
@@ -52,6 +56,7 @@ class Process:
 
     def __init__(self) -> None:
         self._sweeper: asyncio.Task[None] | None = None
+        self._alerter: asyncio.Task[None] | None = None
         self._runs_turns = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -68,6 +73,8 @@ class Process:
                 supervisor.start(is_alone=connection.vendor == "sqlite"),
             )
         self._sweeper = asyncio.create_task(self._sweep_regularly(), name="sweeper")
+        if conf.run_turns_in == "web":
+            self._alerter = asyncio.create_task(_alert_regularly(), name="alerter")
 
     async def drain(self) -> None:
         """Announce the stop to pages, end or hand over turns, and shut down in bounded time."""
@@ -81,8 +88,9 @@ class Process:
             work.result()
 
     async def _drain(self) -> None:
-        if self._sweeper is not None:
-            self._sweeper.cancel()
+        for task in (self._sweeper, self._alerter):
+            if task is not None:
+                task.cancel()
         await watch.announce_stop()
         if self._runs_turns:
             await supervisor.drain(self._find_drain_seconds())
@@ -125,6 +133,16 @@ class Process:
                 logger.exception("the sweep failed; it is tried again")
 
 
+async def _alert_regularly() -> None:
+    """Send alerts beside the sweep of turns, which a slow receiver does not hold up."""
+    while True:
+        await asyncio.sleep(ALERT_SECONDS)
+        try:
+            await deliver_alerts()
+        except Exception:
+            logger.exception("the sweep of alerts failed; it is tried again")
+
+
 async def run_maintenance() -> None:
     """Do what is not urgent: apply rules, erase what is due, remove files, anchor the chains."""
     for work in (
@@ -138,6 +156,7 @@ async def run_maintenance() -> None:
         sweep_log_ins,
         sweep_account_events,
         sweep_sessions,
+        forget_deliveries,
         end_expired_impersonations,
         anchor_if_due,
     ):

@@ -16,7 +16,7 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.db.models import Model
 
 from conversations.db import transact
-from conversations.models import MailAccount, McpServer, User
+from conversations.models import BudgetAlert, MailAccount, McpServer, User
 from conversations.toolbox.secrets import SecretUnreadable, reseal, unseal
 
 
@@ -42,6 +42,7 @@ TABLES = (
     SealedTable(
         McpServer, ("sealed_environment", "sealed_headers"), lambda row: f"MCP server {row.name}"
     ),
+    SealedTable(BudgetAlert, ("sealed_secret",), lambda row: f"budget alert {row.name}"),
     SealedTable(
         Authenticator, ("data",), lambda row: f"second factor {row.pk} of {row.user}", "user"
     ),

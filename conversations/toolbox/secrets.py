@@ -1,4 +1,4 @@
-"""Secrets at rest: passwords of mail accounts, headers and environments of MCP servers.
+"""Secrets at rest: passwords of mail accounts, headers of MCP servers, secrets of webhooks.
 
 They are stored encrypted (Fernet), so a copy of the database or a backup alone reveals none. The
 keys are those of AGENTWEB_SECRETS_KEY, or the site's SECRET_KEY where none is set, each derived by

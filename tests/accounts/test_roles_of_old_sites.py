@@ -15,6 +15,7 @@ pytestmark = pytest.mark.django_db
 NEW = ("invitation", "retentionrule", "legalhold", "holdrelease")
 MIGRATION = import_module("conversations.migrations.0041_rights_of_roles")
 WRITING_PROMPTS = import_module("conversations.migrations.0053_rights_to_write_prompts")
+SETTING_ALERTS = import_module("conversations.migrations.0056_rights_to_set_alerts")
 SIGHT_OF_MOVES = import_module("conversations.migrations.0050_rights_to_see_moves")
 
 
@@ -88,3 +89,23 @@ def test_prompts_of_the_site_are_written_by_administrators() -> None:
     assert write_prompts() == set()
     Group.objects.all().delete()
     assert write_prompts() == set()
+
+
+def set_alerts() -> set[str]:
+    """Run the migration, and return the groups that set alerts of budgets."""
+    SETTING_ALERTS.give_rights(apps, connection.schema_editor())
+    rows = Group.objects.filter(permissions__codename="change_budgetalert")
+    return set(rows.values_list("name", flat=True))
+
+
+def test_alerts_of_budgets_are_set_by_budget_officers() -> None:
+    for name in ("_budgetalert", "_alertdelivery"):
+        Permission.objects.filter(codename__endswith=name).delete()
+    assert set_alerts() == {"Budget officer"}
+    officer = Group.objects.get(name="Budget officer")
+    role = next(role for role in ROLES if role.name == "Budget officer")
+    assert held(officer) == role.permissions
+    officer.permissions.remove(*officer.permissions.filter(codename="change_budgetalert"))
+    assert set_alerts() == set()
+    Group.objects.all().delete()
+    assert set_alerts() == set()

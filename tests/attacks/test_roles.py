@@ -44,6 +44,8 @@ SPECIAL = {
     "spend_desk_csv": ("view_budget", "view_budgetwindow", "view_user"),
     "budgets_export": ("view_budget",),
     "budgets_import": ("add_budget", "change_budget"),
+    "alert_test": ("change_budgetalert",),
+    "alert_secret": ("change_budgetalert",),
     "budget_grant": ("add_grant", "view_budget"),
     "apicall_body": ("view_apicall",),
     "apicall_correct": ("add_ledgerentry", "view_apicall"),

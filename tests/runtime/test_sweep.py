@@ -66,3 +66,24 @@ async def test_a_process_that_knows_the_owner_cleans_what_was_erased(
     async with asyncio.timeout(60):
         await cleaned.wait()
     task.cancel()
+
+
+@pytest.mark.asyncio
+async def test_alerts_are_sent_beside_the_sweep_and_again_after_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(processes, "ALERT_SECONDS", 0.001)
+    swept, enough = list[int](), asyncio.Event()
+
+    async def deliver() -> int:
+        swept.append(1)
+        if len(swept) < SWEEPS:
+            raise OSError
+        enough.set()
+        return 0
+
+    monkeypatch.setattr(processes, "deliver_alerts", deliver)
+    task = asyncio.create_task(processes._alert_regularly())
+    async with asyncio.timeout(60):
+        await enough.wait()
+    task.cancel()

@@ -19,7 +19,7 @@ from django.test import Client
 
 from agentweb.doctor.stored_data import check_secrets
 from conversations.live.socket_access import has_token, socket_token
-from conversations.models import MailAccount, McpServer, User
+from conversations.models import BudgetAlert, MailAccount, McpServer, User
 from conversations.toolbox import sealed_secrets
 from conversations.toolbox.mail_accounts import open_mail_secret, seal_mail_secret
 from conversations.toolbox.secrets import open_values, seal, unseal
@@ -50,6 +50,7 @@ def ada(settings: Any) -> User:
         name="tickets", transport="http", url="https://m.example",
         sealed_headers=seal('{"X-Key": "word"}'),
     )  # fmt: skip
+    BudgetAlert.objects.create(name="money", url="https://h.example", sealed_secret=seal("whsec_x"))
     TOTP.activate(user, "JBSWY3DPEHPK3PXP")
     RecoveryCodes.activate(user)
     settings.SECRET_KEY = NEW
@@ -59,6 +60,7 @@ def ada(settings: Any) -> User:
 def list_texts() -> list[str]:
     """Return the sealed texts of the database, found by how Fernet begins, not by our table."""
     rows = [*MailAccount.objects.values(), *McpServer.objects.values()]
+    rows += BudgetAlert.objects.values()
     rows += [one.data for one in Authenticator.objects.all()]
     texts = [value for row in rows for value in row.values() if isinstance(value, str)]
     return [text for text in texts if text.startswith("gAAAA")]
@@ -77,19 +79,19 @@ def open_alone(text: str, key: str) -> bool:
 def test_after_a_rotation_the_new_key_alone_opens_everything(ada: User, settings: Any) -> None:
     settings.SECRET_KEY_FALLBACKS = [OLD]
     codes = Authenticator.objects.get(type="recovery_codes").wrap().get_unused_codes()
-    assert [open_alone(text, OLD) for text in list_texts()] == [True] * 4
+    assert [open_alone(text, OLD) for text in list_texts()] == [True] * 5
     assert call("rotate", "--by", "ada") == (
-        0, "4 sealed anew, 0 were already.\nFormer keys are needed no longer for them.\n",
+        0, "5 sealed anew, 0 were already.\nFormer keys are needed no longer for them.\n",
     )  # fmt: skip
     settings.SECRET_KEY_FALLBACKS = []
-    assert [open_alone(text, NEW) for text in list_texts()] == [True] * 4
+    assert [open_alone(text, NEW) for text in list_texts()] == [True] * 5
     assert call() == (0, "All stored secrets can be opened.\n")
     assert open_mail_secret(MailAccount.objects.get()) == "hunter2"
     assert open_values(McpServer.objects.get().sealed_headers) == {"X-Key": "word"}
     assert unseal(Authenticator.objects.get(type="totp").data["secret"]) == "JBSWY3DPEHPK3PXP"
     assert Authenticator.objects.get(type="recovery_codes").wrap().get_unused_codes() == codes
     entry = LogEntry.objects.get(user=ada)
-    assert entry.change_message.startswith("Sealed 4 secrets with the first key; 0 rows")
+    assert entry.change_message.startswith("Sealed 5 secrets with the first key; 0 rows")
     client = Client()
     client.force_login(User.objects.create(username="root", is_staff=True, is_superuser=True))
     assert b"sealed secrets" in client.get("/admin/admin/logentry/").content
@@ -103,7 +105,7 @@ def test_a_rotation_that_was_interrupted_is_finished_by_the_next(
         patched.setattr(sealed_secrets, "TABLES", sealed_secrets.TABLES[:1])
         assert sealed_secrets.rotate_secrets(actor=ada).sealed == 1
     done = sealed_secrets.rotate_secrets(actor=ada)
-    assert (done.sealed, done.current) == (3, 1)
+    assert (done.sealed, done.current) == (4, 1)
     before = list_texts()
     assert sealed_secrets.rotate_secrets(actor=ada).sealed == 0
     assert list_texts() == before
@@ -112,6 +114,7 @@ def test_a_rotation_that_was_interrupted_is_finished_by_the_next(
 def test_what_no_key_opens_is_named_and_left(ada: User) -> None:
     before = list_texts()
     names = [f"mail account {MailAccount.objects.get().pk} of ada", "MCP server tickets"]
+    names += ["budget alert money"]
     names += [f"second factor {one.pk} of ada" for one in Authenticator.objects.order_by("pk")]
     said = "".join(f"cannot be opened: {name}\n" for name in names)
     assert call() == (1, said)
@@ -122,6 +125,7 @@ def test_what_no_key_opens_is_named_and_left(ada: User) -> None:
     assert "SECRET_KEY_FALLBACKS" in line.hint
     Authenticator.objects.all().delete()
     McpServer.objects.all().delete()
+    BudgetAlert.objects.all().delete()
     MailAccount.objects.all().delete()
     assert [one.state for one in check_secrets()] == ["ok"]
 

@@ -75,6 +75,7 @@ CONTENT = {
 #: Names, numbers, codes, digests, and what staff write themselves.
 FACTS = {
     "AccountEvent": "peer",
+    "AlertDelivery": "last_error",
     "AnchorMark": "digest",
     "ApiCall": "binding body_digest chain model",
     "ApiModel": "id lifecycle thresholds",
@@ -84,6 +85,7 @@ FACTS = {
     "Attachment": "ending media_type",
     "Blob": "digest",
     "Budget": "note soft_percents time_zone",
+    "BudgetAlert": "name origin sealed_secret url",
     "Conversation": "chain model policy removed_by_rule titled_by",
     "Crossing": "chain",
     "DatabaseMove": "chain digest source target",

@@ -1,0 +1,1 @@
+"""Alerts of budgets: mails and signed webhooks when a percent is passed, and their outbox."""
