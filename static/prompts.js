@@ -79,7 +79,8 @@
   asked.addEventListener("input", () => {
     waits = false;
     // A path, or words after what is no command: a message that begins with a slash.
-    const isNone = isCurrent() && !options().length;
+    const listed = found.querySelector("[data-asked]")?.dataset.asked;
+    const isNone = listed !== undefined && asked.value.startsWith(listed) && !options().length;
     if (isTyped && (asked.value.includes("/") || (isNone && asked.value.endsWith(" ")))) close();
   });
   asked.addEventListener("keydown", (event) => {
@@ -89,7 +90,8 @@
       move(step);
     } else if (event.key === "Enter") {
       if (!isCurrent()) waits = true;
-      else choose(active());
+      else if (active()) choose(active());
+      else if (isTyped) close();
     } else if (event.key === "Backspace" && isTyped && !asked.value) {
       close("");
     } else {
