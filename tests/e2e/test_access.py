@@ -64,6 +64,8 @@ def kind_of(url: str) -> str:
     path = _UUID.sub("ID", urlsplit(url).path)
     path = re.sub(r"/tools/[^/]+/", "/tools/T/", path)
     path = re.sub(r"/admin/([a-z]+)/([a-z]+)/[^/]+/([a-z]+)/", r"/admin/\1/\2/N/\3/", path)
+    # A row is added by the form that it is changed by.
+    path = re.sub(r"(/admin/[a-z]+/[a-z]+)/add/$", r"\1/N/change/", path)
     # Django's own pages are the same for each model.
     path = re.sub(r"/admin/[a-z]+/[a-z]+/N/(history|delete)/", r"/admin/A/M/N/\1/", path)
     return re.sub(r"/\d+(\.\.\d+)?(?=/|$)", "/N", path)
@@ -137,10 +139,10 @@ async def used(
 
 async def judge_all(page: Page, served: Served, waiting: list[str], *, of_staff: bool) -> set[str]:
     """Follow the links of people's, or of the staff's, pages; give the kinds that were met."""
-    left, asked, seen = deque(waiting), set[str](), set[str]()
+    left, last, asked, seen = deque(waiting), deque[str](), set[str](), set[str]()
     found: list[str] = []
-    while left:
-        url = left.popleft()
+    while left or last:
+        url = (left or last).popleft()
         kind = kind_of(url)
         if kind in asked or kind.startswith(STAFF) != of_staff:
             continue
@@ -153,7 +155,9 @@ async def judge_all(page: Page, served: Served, waiting: list[str], *, of_staff:
         if shown not in seen and shown.startswith(STAFF) == of_staff:
             found += await judge(page, shown)
         seen |= {kind, shown}
-        left += await links(page, served)
+        for one in await links(page, served):
+            # The form of a row that is there has more on it.
+            (last if one.endswith("/add/") else left).append(one)
     assert not found, "\n".join(found)
     return seen
 

@@ -18,17 +18,11 @@ from agentweb.demo import job_site
 from agentweb.demo.openings import make_opening
 from agentweb.demo.workspace import PROMPTS, RESULT_NAME, list_workspace_files
 from agentweb.emulator.server import Server
-from tests.e2e.conftest import Motion, Serve, picture
+from tests.e2e.conftest import Serve, picture
 from tests.e2e.people import allow, download, ended, say, set_up, start_chat, upload
 from tests.e2e.served import Served
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
-
-
-@pytest.fixture
-def motion() -> Motion:
-    """Let it all move, as it does for most people."""
-    return "no-preference"
 
 
 @pytest.fixture(scope="module")
