@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from django.db.models import Model, Q
+from django.utils.translation import gettext as _
 
 from conversations.db import transact
 from conversations.log.chain import append_rows
@@ -31,6 +32,7 @@ from conversations.turns.prompts import SendError, lock_for_send
 from conversations.turns.versions import find_last_entry
 
 M = TypeVar("M", bound=Model)
+MOST_TITLE = 200
 #: Fields that are not copied.
 _OWN = frozenset(("id", "conversation_id", "link", "chain", "public_id", "client_id"))
 
@@ -45,7 +47,7 @@ def fork_conversation(*, turn: Turn) -> Conversation:
     end = _find_end(row, turn)
     copy = Conversation.objects.create(
         owner_id=row.owner_id,
-        title=row.title,
+        title=_name_copy(row.title),
         titled_by=row.titled_by,
         model=row.model,
         instructions=row.instructions,
@@ -75,6 +77,14 @@ def fork_conversation(*, turn: Turn) -> Conversation:
     ToolSwitch.objects.bulk_create(_copy_row(one, copy, {}) for one in row.tool_switches.all())
     index_messages(conversation=copy, rows=messages)
     return copy
+
+
+def _name_copy(title: str) -> str:
+    """Return a title that says, once, that the conversation is a fork."""
+    word = _("(fork)")
+    if not title or title.endswith(word):
+        return title
+    return f"{title[: MOST_TITLE - len(word) - 1]} {word}"
 
 
 def _find_end(row: Conversation, turn: Turn) -> int:

@@ -47,7 +47,8 @@ def test_a_fork_gives_the_model_the_same_view_to_the_byte() -> None:
     assert read_original(copy.pk, "toolu_1") == stored_turns.LONG
     assert list_pins(copy) == {"toolu_1"}
     assert texts(copy) == texts(first)
-    assert (copy.title, copy.model, copy.owner) == (first.title, first.model, first.owner)
+    assert copy.title == f"{first.title} (fork)"
+    assert (copy.model, copy.owner) == (first.model, first.owner)
     assert not ApiCall.objects.filter(conversation=copy).exists()
     assert ToolCall.objects.filter(turn__conversation=copy).count() == 1
     assert clean()
