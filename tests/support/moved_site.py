@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from uuid import uuid4
 
 #: What is new each time a page is read, or of the session.
@@ -18,6 +19,7 @@ def fill() -> None:
     from django.utils import timezone
 
     from conversations.audit.anchors import anchor_heads
+    from conversations.budgets.usage.closed_days import close_days
     from conversations.files.workspace.objects import find_storage
     from conversations.log.legal_holds import place_hold
     from conversations.models import AccountEvent, McpServer, Turn, User, WorkspaceFile
@@ -51,6 +53,7 @@ def fill() -> None:
     find_storage().save(f"{user.pk}/x", ContentFile(b"a"))
     # The number of somebody who is gone is not given again.
     User.objects.create(username="gone").delete()
+    assert close_days(now + timedelta(3)) == 1
     anchor_heads()
 
 

@@ -1,9 +1,9 @@
 """Rows in one form that both databases have: the form that is compared, and from which is written.
 
-Numbers, flags and texts are themselves. A moment is text in UTC with microseconds, a UUID is its
-digits, JSON is its text with sorted keys (PostgreSQL keeps no order of keys), and bytes are bytes.
-Search terms are not read: they are made again from their texts. What one database takes and the
-other refuses, or would give back changed, is found here before anything is written.
+Numbers, flags and texts are themselves. A moment is text in UTC with microseconds, a day is text, a
+UUID is its digits, JSON is its text with sorted keys (PostgreSQL keeps no order of keys), and bytes
+are bytes. Search terms are not read: they are made again from their texts. What one database takes
+and the other refuses, or would give back changed, is found here before anything is written.
 """
 
 # ruff: noqa: S608 - the names are those of our own tables
@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -31,6 +31,7 @@ _KINDS = {
     "flag": (models.BooleanField,),
     "text": (models.CharField, models.TextField),
     "moment": (models.DateTimeField,),
+    "day": (models.DateField,),
     "uuid": (models.UUIDField,),
     "json": (models.JSONField,),
     "bytes": (models.BinaryField,),
@@ -115,7 +116,7 @@ def write_select(table: Table, vendor: str) -> str:
     # Without the type of the column, for which Django reads what is no moment as nothing.
     names = [
         f'CAST("{column.name}" AS text)'
-        if column.kind == "moment" and vendor == "sqlite"
+        if column.kind in {"moment", "day"} and vendor == "sqlite"
         else f'"{column.name}"'
         for column in table.columns
     ]
@@ -199,6 +200,10 @@ def _is_kept(word: str) -> bool:
     return number.is_finite() and "." in f"{number:f}" and not (number.is_zero() and word[0] == "-")
 
 
+def _read_sqlite_day(value: str) -> str:
+    return date.fromisoformat(value).isoformat()
+
+
 def _read_sqlite_moment(value: str) -> str:
     return datetime.fromisoformat(value).isoformat(" ", "microseconds")
 
@@ -217,9 +222,16 @@ def _read_json(value: str) -> str:
 
 
 _READERS: dict[str, dict[str, Callable[[Any], Any]]] = {
-    "sqlite": {"flag": bool, "moment": _read_sqlite_moment, "json": _read_json, "bytes": bytes},
+    "sqlite": {
+        "flag": bool,
+        "moment": _read_sqlite_moment,
+        "day": _read_sqlite_day,
+        "json": _read_json,
+        "bytes": bytes,
+    },
     "postgresql": {
         "moment": _read_postgresql_moment,
+        "day": date.isoformat,
         "uuid": lambda value: value.hex,
         "json": _read_json,
         "bytes": bytes,
