@@ -8,11 +8,11 @@ addEventListener("load", () => {
   function name(root) {
     for (const box of root.querySelectorAll(".select2-selection[role='combobox']")) {
       const label = box.closest(".fieldBox, .form-row")?.querySelector("label, legend");
-      const value = box.getAttribute("aria-labelledby");
-      if (!label || !value || value.includes(" ")) continue;
-      label.id ||= `${value}-label`;
-      box.setAttribute("aria-labelledby", `${label.id} ${value}`);
-      box.querySelector("[role='textbox']")?.setAttribute("aria-labelledby", label.id);
+      const value = box.getAttribute("aria-labelledby") ?? "";
+      if (!label || value.includes(" ") || value === label.id) continue;
+      label.id ||= `${value || label.htmlFor}-label`;
+      box.setAttribute("aria-labelledby", `${label.id} ${value}`.trim());
+      box.querySelector("[role='textbox'], [role='searchbox']")?.setAttribute("aria-labelledby", label.id);
     }
     for (const input of root.querySelectorAll(".vDateField, .vTimeField")) {
       if (input.labels.length) continue;
