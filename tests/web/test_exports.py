@@ -57,12 +57,16 @@ def test_everything_of_mine_is_one_archive(settings: Any, tmp_path: Any) -> None
     stored_turns.played("bob", title="Bob's secret")
     delete_conversation(conversation=thrown.conversation)
     workspace_for(played.user.pk).write("notes/ü.txt", b"mine")
+    played.user.preferences = {"instructions": "Answer in verse."}
+    played.user.save(update_fields=["preferences"])
     files = everything(client_of(played.user), "?events=1")
     lines = files["conversations.jsonl"].splitlines()
     assert [json.loads(line)["title"] for line in lines] == ["First talk", "Second talk"]
     assert all("events" in json.loads(line) for line in lines)
     assert files["workspace/notes/ü.txt"] == b"mine"
-    assert json.loads(files["account.json"])["username"] == "ada"
+    account = json.loads(files["account.json"])
+    assert account["username"] == "ada"
+    assert account["preferences"]["instructions"] == "Answer in verse."
     names = sorted(name.split("-")[0] for name in files if name.startswith(("md/", "html/")))
     assert names == ["html/first", "html/second", "md/first", "md/second"]
     assert not any(b"secret" in content for content in files.values())
@@ -75,6 +79,7 @@ def test_an_archive_of_nothing_is_one_too(settings: Any, tmp_path: Any) -> None:
     assert set(everything(client_of(people_and_turns.person()))) == {
         "account.json",
         "conversations.jsonl",
+        "prompts.json",
     }
 
 

@@ -6,6 +6,7 @@ import io
 import logging
 import zipfile
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from conversations.accounts.preferences import read_preferences
 from conversations.context.view import wire
 from conversations.library.access import load_owned_conversation
 from conversations.runtime.adapters import workspace_for
@@ -84,6 +86,7 @@ def _write_account(user: User) -> bytes:
         "first_name": user.first_name,
         "last_name": user.last_name,
         "date_joined": user.date_joined.isoformat(),
+        "preferences": asdict(read_preferences(user.preferences)),
     }
     return wire.encode(facts).encode() + b"\n"
 
