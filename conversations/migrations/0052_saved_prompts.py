@@ -41,7 +41,7 @@ class Migration(migrations.Migration):
                 ('text', models.TextField()),
                 ('created_at', models.DateTimeField(auto_now_add=True)),
                 ('changed_at', models.DateTimeField(auto_now=True)),
-                ('groups', models.ManyToManyField(blank=True, help_text='Only their members see the prompt; none chosen: everybody does.', related_name='site_prompts', to='auth.group', verbose_name='kept for groups')),
+                ('groups', models.ManyToManyField(blank=True, help_text='Only their members see the prompt; none chosen: everybody does.', related_name='site_prompts', to='auth.group')),
             ],
             options={
                 'constraints': [models.UniqueConstraint(fields=('command',), name='site_prompt_command', violation_error_message='A prompt of the site has this command already.')],

@@ -53,7 +53,6 @@ class SitePrompt(PromptTemplate):
         Group,
         blank=True,
         related_name="site_prompts",
-        verbose_name="kept for groups",
         help_text="Only their members see the prompt; none chosen: everybody does.",
     )
 

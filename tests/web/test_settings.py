@@ -19,7 +19,17 @@ from tests.support import people_and_turns, stored_turns
 from tests.web.tags import elements
 
 pytestmark = pytest.mark.django_db
-TABS = ("appearance", "chat", "shortcuts", "context", "mail", "account", "security", "data")
+TABS = (
+    "appearance",
+    "chat",
+    "prompts",
+    "shortcuts",
+    "context",
+    "mail",
+    "account",
+    "security",
+    "data",
+)
 
 
 @pytest.fixture
