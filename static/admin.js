@@ -9,7 +9,7 @@ addEventListener("load", () => {
     for (const box of root.querySelectorAll(".select2-selection[role='combobox']")) {
       const label = box.closest(".fieldBox, .form-row")?.querySelector("label, legend");
       const value = box.getAttribute("aria-labelledby") ?? "";
-      if (!label || value.includes(" ") || value === label.id) continue;
+      if (!label || value.includes(" ") || (value && value === label.id)) continue;
       label.id ||= `${value || label.htmlFor}-label`;
       box.setAttribute("aria-labelledby", `${label.id} ${value}`.trim());
       box.querySelector("[role='textbox'], [role='searchbox']")?.setAttribute("aria-labelledby", label.id);
