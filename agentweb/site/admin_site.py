@@ -1,4 +1,4 @@
-"""The admin site: Django's admin, with the overview before its tables.
+"""The admin site: Django's admin, with the overview before its tables, which stand by job.
 
 People log in where all of the site logs in, so that attempts are counted and second factors asked
 for in one place; a password is changed in one place only.
@@ -19,6 +19,8 @@ from django.db import DataError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, URLResolver, path, reverse
+
+from agentweb.site.admin_jobs import group_tables
 
 
 class ReviewSite(AdminSite):
@@ -50,6 +52,11 @@ class ReviewSite(AdminSite):
                 raise SuspiciousOperation("the address asks for what no column takes") from error
 
         return super().admin_view(call_view, cacheable)
+
+    def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> list[Any]:
+        """List the tables by job; those of one app as Django does."""
+        found = super().get_app_list(request, app_label)
+        return found if app_label else group_tables(found)
 
     def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         """Send strangers to the site's own log-in, and refuse people who are not staff."""
