@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 MOST_NAME, MOST_VARIABLES, MOST_CHOICES = 40, 20, 20
 #: Characters of a wrong place that an error quotes.
 _QUOTED = 40
-_OPENS = re.compile(r"(\\*)\{\{")
+#: From the first of the signs before it on, so that a long row of them is looked at once.
+_OPENS = re.compile(r"(?<!\\)(\\*)\{\{")
 _NAME = re.compile(r"[^\W_][^\\|]*")
 
 
