@@ -49,7 +49,7 @@ def group_tables(apps: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     tables = {table["object_name"]: table for app in apps for table in app["models"]}
     place = {name: job for job, (_name, names) in JOBS.items() for name in names}
     found: dict[str, list[dict[str, Any]]] = {job: [] for job in JOBS}
-    for name in (*place, *(set(tables) - set(place))):
+    for name in (*place, *sorted(set(tables) - set(place))):
         if name in tables:
             found[place.get(name, "records")].append(tables[name])
     return [
