@@ -77,6 +77,14 @@ def test_a_chart_is_its_table_too_with_marks_limits_and_links() -> None:
     assert not [each for each in elements(page) if "style" in dict(each[1])]
 
 
+def test_names_and_links_of_bars_and_rows_are_written_as_text() -> None:
+    name, link = "<b>&'\"", '/a/?b="><script>'
+    bars = drawn(draw_bars([name], [Series(name, (5,))], links=[link]))
+    tags = {tag for tag, _attributes in elements(bars)}
+    assert not {"b", "script"} & tags
+    assert [dict(of)["href"] for tag, of in elements(bars) if tag == "a"] == [link, link]
+
+
 def test_an_empty_chart_says_so() -> None:
     for chart in (
         draw_bars([], []),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import date
+from functools import lru_cache
 
+from django.utils import translation
 from django.utils.dateformat import format as dated
 from django.utils.translation import gettext as _
 
@@ -68,7 +70,13 @@ def format_cents(micros: int) -> str:
 
 
 def label_days(span: Span) -> tuple[str, ...]:
-    return tuple(dated(date.fromisoformat(day), "j M") for day in span.days)
+    return _label_days(span.days, translation.get_language())
+
+
+@lru_cache(maxsize=32)
+def _label_days(days: tuple[str, ...], _language: str | None) -> tuple[str, ...]:
+    """Write the days, once for all charts of a page."""
+    return tuple(dated(date.fromisoformat(day), "j M") for day in days)
 
 
 def draw_turns_by_day(span: Span, turns: Iterable[tuple[str, str, int]]) -> Chart:

@@ -7,12 +7,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from django.db.models import QuerySet
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _
 
 from conversations.budgets.usage.days import UtcDay
 from conversations.budgets.usage.erased import Erased
 from conversations.budgets.usage.sums import SUMS, Figures, Line
 from conversations.models import ApiCall
+
+_PURPOSES = {
+    "reply": _("Replies"),
+    "summary": _("Summaries"),
+    "title": _("Titles"),
+    "": _("Erased conversations"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +64,4 @@ def name_model(group: Group) -> str:
 
 
 def name_purpose(group: Group) -> str:
-    names = {
-        "reply": _("Replies"),
-        "summary": _("Summaries"),
-        "title": _("Titles"),
-        "": _("Erased conversations"),
-    }
-    return names.get(group.purpose, group.purpose)
+    return str(_PURPOSES.get(group.purpose, group.purpose))

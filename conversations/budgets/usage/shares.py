@@ -50,7 +50,8 @@ def _sum_by_owner(found: Site) -> list[tuple[str, int, int]]:
 
 def map_groups(keys: Iterable[int | None]) -> defaultdict[int | None, tuple[str, ...]]:
     """Return the names of the groups that people are in now; one query."""
-    found: defaultdict[int | None, tuple[str, ...]] = defaultdict(lambda: (_("No group"),))
+    none = (_("No group"),)
+    found: defaultdict[int | None, tuple[str, ...]] = defaultdict(lambda: none)
     rows = User.groups.through.objects.filter(user__in=[key for key in keys if key is not None])
     for user, group in rows.order_by("group__name").values_list("user", "group__name"):
         found[user] = (*found.get(user, ()), group)
