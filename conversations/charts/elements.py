@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
-
 #: Pixels from the top line to the base line, and the horizontal units of paths.
 HEIGHT, WIDTH = 160, 1_000
-
-# A chart of 90 days has hundreds of bars and cells: a loop of the template over them would cost
-# most of the time of its page.
-_BAR = (
-    '<rect class="chart-bar" x="{}%" y="{}" width="{}%" height="{}" fill="url(#chart-{})">'
-    "<title>{}</title></rect>"
-)
-_LINK = '<a href="{}">{}</a>'
-_CELL = "<td>{}</td>"
-_ROW = '<tr><th scope="row">{}</th>{}</tr>'
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +59,6 @@ class Bar:
     text: str
     href: str = ""
 
-    @property
-    def markup(self) -> SafeString:
-        drawn = format_html(_BAR, self.x, self.y, self.width, self.height, self.kind, self.text)
-        return format_html(_LINK, self.href, drawn) if self.href else drawn
-
 
 @dataclass(frozen=True, slots=True)
 class Path:
@@ -109,11 +91,6 @@ class Row:
     cells: tuple[str, ...]
     href: str = ""
 
-    @property
-    def markup(self) -> SafeString:
-        head = format_html(_LINK, self.href, self.label) if self.href else self.label
-        return format_html(_ROW, head, format_html_join("", _CELL, zip(self.cells)))
-
 
 @dataclass(frozen=True, slots=True)
 class Chart:
@@ -133,14 +110,6 @@ class Chart:
     @property
     def is_empty(self) -> bool:
         return not (self.bars or self.paths)
-
-    @property
-    def drawn_bars(self) -> SafeString:
-        return SafeString("".join(bar.markup for bar in self.bars))
-
-    @property
-    def table_rows(self) -> SafeString:
-        return SafeString("".join(row.markup for row in self.rows))
 
     @property
     def has_links(self) -> bool:
