@@ -39,6 +39,9 @@ class ReviewSite(AdminSite):
         ]
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
+        # Tables are imported after this site.
+        from conversations.budgets.money_records import changed_by
+
         table = getattr(view, "__self__", None)
 
         @wraps(view)
@@ -46,7 +49,8 @@ class ReviewSite(AdminSite):
             if isinstance(table, ModelAdmin) and not any(table.get_model_perms(request).values()):
                 raise PermissionDenied
             try:
-                return view(request, *args, **kwargs)
+                with changed_by(request.user.pk):
+                    return view(request, *args, **kwargs)
             except (OverflowError, DataError) as error:
                 # A number or text in the URL that does not fit any database column.
                 raise SuspiciousOperation("the address asks for what no column takes") from error

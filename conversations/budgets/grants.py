@@ -16,7 +16,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 
-from conversations.budgets.money_records import record_rows
+from conversations.budgets.money_records import changed_by, record_rows
 from conversations.budgets.reconciliation import compute_totals
 from conversations.budgets.units import show_amount
 from conversations.conf import conf
@@ -191,7 +191,8 @@ def set_exempt(*, user: User, is_exempt: bool, reason: str, actor: User) -> bool
     rows = User.objects.filter(pk=user.pk).exclude(is_exempt=is_exempt)
     if not rows.update(is_exempt=is_exempt):
         return False
-    record_rows(User, [user.pk])
+    with changed_by(actor.pk, reason):
+        record_rows(User, [user.pk])
     words = "Exempt from budgets" if is_exempt else "No longer exempt from budgets"
     LogEntry.objects.create(
         user=actor,

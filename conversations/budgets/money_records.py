@@ -3,13 +3,16 @@
 Each change of such a row appends the row as it is from then on to the site's chain, so that
 `manage.py verify` finds a row that was changed in another way. Saving and deleting by the ORM are
 seen by signals; code that updates rows by a query calls `record_rows`. Rows that were there before
-the first record are recorded after the migration that brought the table.
+the first record are recorded after the migration that brought the table. What changes within
+`changed_by` is recorded with that person and reason.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any
 
@@ -33,6 +36,19 @@ COLUMNS: dict[type[Model], tuple[str, ...]] = {
     TurnCap: ("group_id", "user_id", "micros", "rounds", "tool_calls", "seconds"),
     User: ("is_exempt",),
 }  # fmt: skip
+#: The person who changes rows now, by key, and the reason.
+_changed_by: ContextVar[tuple[int | None, str]] = ContextVar("changed_by", default=(None, ""))
+
+
+@contextmanager
+def changed_by(actor: int | None, reason: str = "") -> Iterator[None]:
+    """Record changes made within this block as those of a person, by key."""
+    before = _changed_by.get()
+    token = _changed_by.set((actor or before[0], reason or before[1]))
+    try:
+        yield
+    finally:
+        _changed_by.reset(token)
 
 
 def name_table(table: type[Model]) -> str:
@@ -113,6 +129,8 @@ def _names(table: type[Model]) -> set[str]:
 
 def _append(rows: Iterator[MoneyRecord]) -> None:
     if found := list(rows):
+        for row in found:
+            row.actor_id, row.reason = _changed_by.get()
         append_rows(found, lock_site_chain())
 
 

@@ -138,6 +138,7 @@ _ADDED: dict[type[Chained], tuple[str, ...]] = {
     LedgerEntry: ("overrun", "limit"),
     Approval: ("words",),
     Erasure: ("rule",),
+    MoneyRecord: ("actor_id", "reason"),
 }
 
 

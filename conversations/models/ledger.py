@@ -109,6 +109,11 @@ class MoneyRecord(Chained):
     key = models.PositiveBigIntegerField()
     #: The row as JSON; "": it was deleted.
     content = models.TextField()
+    #: Who changed it and why, where a person did.
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
+    )
+    reason = models.CharField(max_length=200, blank=True, db_default="")
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,8 +15,15 @@ from django.utils import timezone
 
 from conversations.audit.verify import Tally, verify_everything
 from conversations.budgets.grants import set_exempt, set_limit
-from conversations.budgets.money_records import COLUMNS, name_table, record_first
+from conversations.budgets.money_records import (
+    COLUMNS,
+    changed_by,
+    name_table,
+    record_first,
+)
 from conversations.budgets.price_book import NewPrice, load_prices
+from conversations.context.view import wire
+from conversations.log.chain import _FIELDS, compute_link
 from conversations.models import (
     ApiModel,
     Budget,
@@ -174,3 +182,36 @@ def test_a_table_that_cannot_be_read_is_a_finding() -> None:
         sql = "UPDATE conversations_modelprice SET kind = CAST(x'ff' AS TEXT) WHERE id = %s"
         cursor.execute(sql, [key])
     assert ("modelprice", "") in verified()
+
+
+def test_records_name_who_changed_a_row_and_why(world: User) -> None:
+    boss = User.objects.get(username="boss")
+    last = MoneyRecord.objects.filter(table="user", key=world.pk).order_by("link").last()
+    assert last is not None
+    assert (last.actor, last.reason) == (boss, "it ended")
+    with changed_by(boss.pk, "more work"):
+        set_limit(user=world, **MORE | {"limit": 7_000_000})
+        with changed_by(world.pk):
+            set_limit(user=world, **MORE | {"limit": 8_000_000})
+    set_limit(user=world, **MORE | {"limit": 9_000_000})
+    rows = MoneyRecord.objects.filter(table="budget").order_by("-link")[:3]
+    assert [(one.actor, one.reason) for one in rows] == [
+        (None, ""), (world, "more work"), (boss, "more work"),
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("world")
+def test_records_without_a_person_keep_the_digest_that_they_had_before_people_were_named() -> None:
+    row = MoneyRecord.objects.filter(table="budget").order_by("link").first()
+    assert row is not None
+    before = _FIELDS[MoneyRecord]
+    assert {"actor_id", "reason"}.isdisjoint(before)
+    fields = {name: getattr(row, name) for name in before} | {
+        "created_at": row.created_at.astimezone(dt.UTC).isoformat(timespec="microseconds")
+    }
+    text = json.dumps(
+        ["v1", "MoneyRecord", row.link, fields], sort_keys=True, separators=(",", ":")
+    )
+    assert compute_link("sha256:before", row) == wire.digest(f"sha256:before\n{text}")
+    row.actor_id = User.objects.earliest("pk").pk
+    assert compute_link("sha256:before", row) != wire.digest(f"sha256:before\n{text}")

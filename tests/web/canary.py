@@ -111,7 +111,7 @@ FACTS = {
     "MailAccount": "provider",
     "Message": "chain",
     "ModelPrice": "source",
-    "MoneyRecord": "chain content table",
+    "MoneyRecord": "chain content reason table",
     "Pin": "chain tool_use_id",
     "QueuedPrompt": "payload_digest",
     "SearchText": "kind",
