@@ -1,4 +1,4 @@
-"""PostgreSQL connections with a timeout on the client's side.
+"""PostgreSQL connections with a timeout on the client's side, and the options of all of them.
 
 `statement_timeout` is enforced by the server, so it does not help when the server itself hangs; a
 stopped process still acknowledges TCP. Here the client waits slightly longer than the server's
@@ -16,6 +16,9 @@ from psycopg import errors
 
 #: Server timeouts in seconds: of a statement, a wait for a lock, an idle open transaction.
 STATEMENT_SECONDS, LOCK_SECONDS, IDLE_SECONDS = 10, 5, 15
+#: What a page costs that is read out of order. PostgreSQL takes 4, as of a turning disk, and then
+#: reads the whole table of results for the calls of three days.
+RANDOM_PAGE_COST = 1.1
 #: Seconds that the client waits for a response: longer than the server's statement timeout.
 ANSWER_SECONDS = STATEMENT_SECONDS + 2.0
 #: Most requests that wait for a connection of the pool, and for how many seconds; more fail at
@@ -54,7 +57,12 @@ def make_options() -> dict[str, Any]:
         "keepalives_interval": 5,
         "keepalives_count": 3,
         "tcp_user_timeout": 10_000,
-        "options": " ".join(f"-c {name}={seconds}s" for name, seconds in limits.items()),
+        "options": " ".join(
+            [
+                *(f"-c {name}={seconds}s" for name, seconds in limits.items()),
+                f"-c random_page_cost={RANDOM_PAGE_COST}",
+            ]
+        ),
     }
 
 

@@ -117,6 +117,7 @@ def test_postgresql_is_read_with_its_parts_decoded() -> None:
     assert (found["HOST"], found["PORT"], found["NAME"]) == ("::1", "5433", "site")
     assert found["OPTIONS"]["sslmode"] == "require"
     assert "lock_timeout" in found["OPTIONS"]["options"]
+    assert "random_page_cost=1.1" in found["OPTIONS"]["options"]
     plain = env.database("postgresql:///site")
     assert (plain["HOST"], plain["PORT"], plain["USER"]) == ("", "", "")
 
