@@ -24,7 +24,6 @@ from conversations.library.access import (
     load_owned_conversation,
     was_sent,
 )
-from conversations.library.sidebar import read_sidebar
 from conversations.live.publish import announce
 from conversations.log.settings_version import reading_settings
 from conversations.reductions.model_choice import read_choice_of
@@ -43,6 +42,7 @@ from conversations.turns.prompts import SendError
 from conversations.turns.queue import is_waiting
 from conversations.web.conversation_settings import read_requested_choice
 from conversations.web.forms.chat import PromptForm, StartForm, describe_error
+from conversations.web.page_shell import build_page_context
 from conversations.web.responses import answer_post, refuse_post, require_user
 
 if TYPE_CHECKING:
@@ -80,9 +80,8 @@ def _build_page(
     user = require_user(request)
     chosen = read_preferences(user.preferences)
     choice = read_choice_of(conversation) if conversation else read_requested_choice(request)
-    context: dict[str, object] = {
+    context = build_page_context(request, conversation) | {
         "conversation": conversation,
-        "sidebar": read_sidebar(user, conversation),
         "choice": choice,
         "tools": [] if conversation else list_usable_tools(user.pk),
         "can_review": user.is_staff,
@@ -218,6 +217,7 @@ def stop(request: HttpRequest, public_id: UUID) -> HttpResponse:
 def reduction(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
     conversation = load_owned_conversation(require_user(request), public_id)
     context = {"conversation": conversation, "reduction": reduction_of(conversation, seq)}
+    context |= build_page_context(request, conversation)
     return render(request, "conversations/reduction.html", context)
 
 
@@ -234,4 +234,5 @@ def tool_output(request: HttpRequest, public_id: UUID, id: str) -> HttpResponse:
         "images": list_original_images(conversation.pk, id),
         "standing": read_original_state(conversation, id),
     }  # fmt: skip
+    context |= build_page_context(request, conversation)
     return render(request, "conversations/output.html", context)

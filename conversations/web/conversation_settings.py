@@ -26,6 +26,7 @@ from conversations.reductions.record_change import ManualChangeError
 from conversations.web.forms.chat import describe_error
 from conversations.web.forms.conversation import ConversationForm
 from conversations.web.forms.model_choice import ModelChoiceForm
+from conversations.web.page_shell import build_page_context
 from conversations.web.responses import answer_post, refuse_post, require_user
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
             async_to_sync(announce)(conversation.pk, ModelChanged())
             return redirect("chat", conversation.public_id)
     context = {"conversation": conversation, "form": form}
+    context |= build_page_context(request, conversation)
     return render(request, "conversations/tuning.html", context, status=400 if form.errors else 200)
 
 

@@ -30,13 +30,16 @@ if TYPE_CHECKING:
 _CHAT = re.compile(r"/c/([0-9a-f-]{36})/")
 
 
-def build_page_context(request: HttpRequest) -> dict[str, object]:
-    return {"sidebar": read_sidebar(require_user(request))}
+def build_page_context(
+    request: HttpRequest, current: Conversation | None = None
+) -> dict[str, object]:
+    """Return what the frame of a page shows: the list of chats, with the page's own one marked."""
+    return {"sidebar": read_sidebar(require_user(request), current)}
 
 
 def find_current(request: HttpRequest) -> Conversation | None:
-    """Return the conversation whose chat the request came from, if the user may still see it."""
-    match = _CHAT.fullmatch(_read_current_path(request))
+    """Return the conversation of the page the request came from, if the user may still see it."""
+    match = _CHAT.match(_read_current_path(request))
     try:
         return load_owned_conversation(require_user(request), UUID(match[1])) if match else None
     except (Http404, ValueError):

@@ -20,6 +20,7 @@ from conversations.reductions.trials import trials
 from conversations.reductions.words import name_preset
 from conversations.rendering.numbers import dollars
 from conversations.rendering.numbers import write_number as write
+from conversations.web.page_shell import build_page_context
 from conversations.web.responses import require_user
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
     context = build_context(user.pk, conversation) | {"problem": problem}
     if request.htmx and not problem:  # type: ignore[attr-defined]
         return render(request, "conversations/_partials/trial.html", context)
+    context |= build_page_context(request, conversation)
     return render(request, "conversations/lab.html", context, status=409 if problem else 200)
 
 

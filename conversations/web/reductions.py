@@ -23,6 +23,7 @@ from conversations.reductions.record_change import ManualChangeError
 from conversations.reductions.reduction_page import read_reduction
 from conversations.reductions.shapes import PinState
 from conversations.runtime import dispatch
+from conversations.web.page_shell import build_page_context
 from conversations.web.reduction_replies import (
     answer_click,
     answer_original_change,
@@ -108,6 +109,8 @@ def _render_preview(
         "offer": build_offer(conversation, wanted),
         "error": error,
     }
+    if not request.htmx:  # type: ignore[attr-defined]
+        context |= build_page_context(request, conversation)
     page = "conversations/compact.html"
     return render(request, page, context, status=409 if error else 200)
 
@@ -193,6 +196,7 @@ def edit(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
             "draft": text,
             "error": error.text,
         }
+        context |= build_page_context(request, conversation)
         return render(request, "conversations/reduction.html", context, status=409)
     publish_change(conversation, row)
     return redirect("reduction", conversation.public_id, row.seq if row is not None else seq)

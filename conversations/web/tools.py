@@ -13,6 +13,7 @@ from conversations.library.access import load_owned_conversation
 from conversations.toolbox.egress import find_egress_rule, switch_egress
 from conversations.toolbox.tool_access import choose_web_search, switch_tools
 from conversations.toolbox.tool_list import list_tools, read_search_choice
+from conversations.web.page_shell import build_page_context
 from conversations.web.responses import require_user
 
 
@@ -35,4 +36,5 @@ def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
             switch_egress(conversation_id=conversation.pk, asks="egress" in request.POST)
         return redirect("chat", conversation.public_id)
     context = {"conversation": conversation, "rows": rows, "search": search, "egress": egress}
+    context |= build_page_context(request, conversation)
     return render(request, "conversations/toolbox.html", context)

@@ -27,6 +27,7 @@ from conversations.turns.forks import fork_conversation
 from conversations.turns.prompts import SendError
 from conversations.turns.versions import continue_turn, edit_prompt, regenerate_answer, show_version
 from conversations.web.forms.chat import EditForm, VersionForm, describe_error
+from conversations.web.page_shell import build_page_context
 from conversations.web.responses import answer_post, refuse_post, require_user
 
 if TYPE_CHECKING:
@@ -70,8 +71,10 @@ def edit(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
         fields = form.cleaned_data
         return _answer_version(request, turn, lambda: edit_prompt(turn=turn, **fields))
     context = {"conversation": turn.conversation, "draft": found, "client_id": uuid4()}
-    page = "_partials/editor" if request.htmx else "edit"  # type: ignore[attr-defined]
-    return render(request, f"conversations/{page}.html", context)
+    if request.htmx:  # type: ignore[attr-defined]
+        return render(request, "conversations/_partials/editor.html", context)
+    context |= build_page_context(request, turn.conversation)
+    return render(request, "conversations/edit.html", context)
 
 
 @login_required

@@ -137,7 +137,7 @@ def test_the_price_of_a_summary_is_shown_before_it_is_asked_for(
     assert press(client, f"{chat_path(played)}/compact/ask/")["Location"] == path
     assert Proposal.objects.get().is_asking
     html = html_of(client, path)
-    assert "hx-trigger" in html
+    assert 'hx-trigger="load delay:1500ms"' in html
     assert "is writing the summary" in html
 
 

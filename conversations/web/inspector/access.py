@@ -1,4 +1,9 @@
-"""Access to the inspector: the owner, or staff who may read content, which is recorded."""
+"""Access to the inspector: the owner, or staff who may read content, which is recorded.
+
+The owner's pages stand in the frame of the chat. A page for review has no list of chats: beside
+what somebody else wrote the reviewer's own chats would look like theirs, and a click there would
+leave the review unnoticed. Its way back is the conversation's page in the admin.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.urls import reverse
 
 from conversations.accounts.reading_log import CONTENT, record_reading
 from conversations.accounts.reading_reasons import demand_reason
 from conversations.library.access import load_any_conversation, load_owned_conversation
+from conversations.web.page_shell import build_page_context
 from conversations.web.responses import require_user
 
 if TYPE_CHECKING:
@@ -50,3 +57,11 @@ def open_subject(request: HttpRequest, public_id: UUID, what: str, *, is_review:
         reason = demand_reason(request.session, conversation.public_id)
         record_reading(reader=reader, conversation=conversation, what=what, reason=reason)
     return Subject(conversation, is_review=True)
+
+
+def render_page(request: HttpRequest, seen: Subject, name: str, **more: object) -> HttpResponse:
+    """Show a page of the inspector, or the part of one that htmx asks for."""
+    context = {"subject": seen, "conversation": seen.conversation} | more
+    if not (seen.is_review or request.htmx):  # type: ignore[attr-defined]
+        context |= build_page_context(request, seen.conversation)
+    return render(request, f"conversations/inspector/{name}.html", context)

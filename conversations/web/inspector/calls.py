@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from conversations.inspector.call_blocks import map_turns
@@ -19,8 +18,8 @@ from conversations.inspector.raw_request import read_raw_request
 from conversations.inspector.sent_messages import TracedCall, catch_damage, trace_call
 from conversations.log.rebuild import rebuild_request
 from conversations.reductions.pins import list_pins
-from conversations.web.inspector.access import Subject, open_subject
-from conversations.web.inspector.timeline import FOLDER, parse_number
+from conversations.web.inspector.access import Subject, open_subject, render_page
+from conversations.web.inspector.timeline import parse_number
 
 if TYPE_CHECKING:
     from conversations.models import ApiCall
@@ -38,7 +37,7 @@ def call(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = Fal
     ahead = read_forecast(seen.conversation)
     start = parse_number(request.GET.get("from")) or 0
     page = build_call_page(found, named, row, ahead, start=start)
-    return render(request, f"{FOLDER}/call.html", _build_context(seen, page=page, call=named))
+    return render_page(request, seen, "call", page=page, call=named)
 
 
 @login_required
@@ -56,8 +55,8 @@ def block(
         shown = read_full_block(made.found, index, turns, held, is_own=made.is_own)
         if shown is None:
             raise Http404("no such block")
-    context = _build_context(seen, call=named, whole=shown, problem=problem)
-    return render(request, f"{FOLDER}/{_choose_template(request, 'block')}.html", context)
+    name = _choose_template(request, "block")
+    return render_page(request, seen, name, call=named, whole=shown, problem=problem)
 
 
 @login_required
@@ -80,10 +79,8 @@ def gone(
     )
     if found and not sides:
         raise Http404("nothing was taken by such a step")
-    context = _build_context(
-        seen, call=named, sides=sides, after=after, step=step, fate=fate, problem=problem
-    )
-    return render(request, f"{FOLDER}/{_choose_template(request, 'gone')}.html", context)
+    context = {"sides": sides, "after": after, "step": step, "fate": fate, "problem": problem}
+    return render_page(request, seen, _choose_template(request, "gone"), call=named, **context)
 
 
 @login_required
@@ -93,8 +90,8 @@ def raw(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = Fals
     seen = open_subject(request, public_id, f"the request of call {n}", is_review=is_review)
     found = read_call_index(seen.conversation)
     named, row = _demand_call(found.call(n)), _demand_row(read_call(seen.conversation, found, n))
-    context = _build_context(seen, call=named, row=row, raw=read_raw_request(row))
-    return render(request, f"{FOLDER}/{_choose_template(request, 'request')}.html", context)
+    name = _choose_template(request, "request")
+    return render_page(request, seen, name, call=named, row=row, raw=read_raw_request(row))
 
 
 @login_required
@@ -115,10 +112,6 @@ def body(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = Fal
 def _choose_template(request: HttpRequest, name: str) -> str:
     """Return the template of the part for htmx, else that of the page around it."""
     return f"_{name}" if request.htmx else name  # type: ignore[attr-defined]
-
-
-def _build_context(seen: Subject, **more: Any) -> dict[str, Any]:
-    return {"subject": seen, "conversation": seen.conversation} | more
 
 
 def _trace_call(seen: Subject, n: int) -> tuple[CallRow, ApiCall, TracedCall | None, str]:

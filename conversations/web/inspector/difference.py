@@ -6,15 +6,15 @@ from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
 
 from conversations.inspector.call_index import read_call_index
 from conversations.inspector.calls import read_call
 from conversations.inspector.difference import compare_calls
 from conversations.inspector.sent_messages import catch_damage, trace_call
-from conversations.web.inspector.access import open_subject
-from conversations.web.inspector.timeline import FOLDER, parse_number
+from conversations.web.inspector.access import open_subject, render_page
+from conversations.web.inspector.timeline import parse_number
 
 
 @login_required
@@ -44,8 +44,5 @@ def diff(
     shown, problem = catch_damage(
         lambda: compare_calls(one, other, trace_call(one), trace_call(other))
     )
-    context = {
-        "subject": seen, "conversation": seen.conversation, "difference": shown,
-        "problem": problem, "a": found.call(a), "b": found.call(b), "calls": found.calls,
-    }  # fmt: skip
-    return render(request, f"{FOLDER}/diff.html", context)
+    context = {"a": found.call(a), "b": found.call(b), "calls": found.calls}
+    return render_page(request, seen, "diff", difference=shown, problem=problem, **context)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
 
 from conversations.inspector import charts
@@ -25,9 +25,7 @@ from conversations.inspector.current_context import (
 from conversations.inspector.sent_messages import catch_damage
 from conversations.inspector.timeline import build_timeline
 from conversations.reductions.forecast import Forecast
-from conversations.web.inspector.access import Subject, open_subject
-
-FOLDER = "conversations/inspector"
+from conversations.web.inspector.access import Subject, open_subject, render_page
 
 
 def parse_number(value: str | None) -> int | None:
@@ -47,15 +45,14 @@ def inspect(request: HttpRequest, public_id: UUID, *, is_review: bool = False) -
     before = parse_number(request.GET.get("before"))
     shown = build_timeline(found, before=before, is_all=is_all)
     context: dict[str, Any] = {
-        "subject": seen, "conversation": seen.conversation, "timeline": shown,
-        "ahead": read_forecast(seen.conversation), "is_older": before is not None,
-        "is_drawer": request.GET.get("drawer") == "1",
+        "timeline": shown, "ahead": read_forecast(seen.conversation),
+        "is_older": before is not None, "is_drawer": request.GET.get("drawer") == "1",
     }  # fmt: skip
     if request.htmx:  # type: ignore[attr-defined]
         part = "drawer" if context["is_drawer"] and before is None else "_events"
-        return render(request, f"{FOLDER}/{part}.html", context)
+        return render_page(request, seen, part, **context)
     more = _draw_charts(seen, found, context["ahead"]) if before is None else {}
-    return render(request, f"{FOLDER}/timeline.html", context | more)
+    return render_page(request, seen, "timeline", **context, **more)
 
 
 def _draw_charts(seen: Subject, found: CallIndex, ahead: Forecast | None) -> dict[str, object]:
@@ -73,14 +70,9 @@ def _draw_charts(seen: Subject, found: CallIndex, ahead: Forecast | None) -> dic
 def present(request: HttpRequest, public_id: UUID, *, is_review: bool = False) -> HttpResponse:
     """Show what fills the context now and what will be reduced next."""
     seen = open_subject(request, public_id, "what its context is made of", is_review=is_review)
-    context = {
-        "subject": seen,
-        "conversation": seen.conversation,
-        "now": read_current_context(seen.conversation),
-    }
     is_brief = request.GET.get("brief") == "1"
     page = ("_now_brief" if is_brief else "_now") if request.htmx else "now"  # type: ignore[attr-defined]
-    return render(request, f"{FOLDER}/{page}.html", context)
+    return render_page(request, seen, page, now=read_current_context(seen.conversation))
 
 
 @login_required
@@ -91,11 +83,8 @@ def kinds(request: HttpRequest, public_id: UUID, *, is_review: bool = False) -> 
     found = read_call_index(seen.conversation)
     calls = [call for call in found.calls if call.is_on_path]
     chart, problem = catch_damage(lambda: charts.draw_kinds(read_entries(seen.conversation), calls))
-    context = {
-        "subject": seen, "conversation": seen.conversation, "chart": chart, "problem": problem,
-    }  # fmt: skip
     page = "_kinds" if request.htmx else "kinds"  # type: ignore[attr-defined]
-    return render(request, f"{FOLDER}/{page}.html", context)
+    return render_page(request, seen, page, chart=chart, problem=problem)
 
 
 @login_required

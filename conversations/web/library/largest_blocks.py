@@ -23,4 +23,5 @@ def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
     context = {"conversation": conversation, "rows": list_largest_blocks(conversation)}
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "conversations/_partials/largest.html", context)
-    return render(request, "conversations/largest.html", build_page_context(request) | context)
+    context |= build_page_context(request, conversation)
+    return render(request, "conversations/largest.html", context)

@@ -48,9 +48,8 @@ def _render_menu(
     }
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "conversations/_partials/menu.html", context)
-    return render(
-        request, "conversations/menu.html", build_page_context(request) | context, status=status
-    )
+    context |= build_page_context(request, conversation)
+    return render(request, "conversations/menu.html", context, status=status)
 
 
 @login_required
