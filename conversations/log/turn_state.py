@@ -17,7 +17,6 @@ from conversations.context.policy.cache_lifetime import CachedPrefix
 from conversations.context.policy.gauge import Report, anchor_report
 from conversations.context.steps import api_clearing
 from conversations.context.view import wire
-from conversations.context.view.cache_breakpoints import Lifetime
 from conversations.context.view.view import Message, View
 from conversations.log.contents import read_contents
 from conversations.log.kept_starts import KeptStart, kept_starts
@@ -153,18 +152,24 @@ def _read_last_replies(conversation: Conversation, path: LoadedPath) -> list[Rep
 def _read_cached(replies: list[Reply], model: str) -> CachedPrefix:
     """Return what the API keeps of the last reply's request, by the last replies of this model."""
     own = [reply for reply in replies if reply.model == model]
-    if not any(_HOUR_PAID.search(reply.usage) for reply in own):
-        # Every call replaced what the one before it had left.
-        return CachedPrefix()
-    cached, before = CachedPrefix(), None
-    for one in reversed(own):
-        usage = read_usage(wire.decode(one.usage))
-        # Every call writes something to the cache, so its figures show the lifetime.
-        lifetime: Lifetime = "1h" if usage.cache_write_1h else "5m"
-        passed = (one.sent_at - before.sent_at).total_seconds() if before else 0.0
-        is_changed = before is not None and before.view_edits != one.view_edits
-        cached = cached.after_call(passed, lifetime, usage.context, is_changed=is_changed)
-        before = one
+    # Every call writes something to the cache, so its figures show the lifetime; before the last
+    # payment for an hour nothing counts.
+    for at, one in enumerate(own):
+        if _HOUR_PAID.search(one.usage):
+            usage = read_usage(wire.decode(one.usage))
+            if usage.cache_write_1h:
+                paid = CachedPrefix().after_call(0.0, "1h", usage.context, is_changed=False)
+                return _follow_calls(paid, own[at::-1])
+    # Every call replaced what the one before it had left.
+    return CachedPrefix()
+
+
+def _follow_calls(cached: CachedPrefix, replies: list[Reply]) -> CachedPrefix:
+    """Return what is kept of the first reply's request after the others, oldest first."""
+    for before, one in pairwise(replies):
+        passed = (one.sent_at - before.sent_at).total_seconds()
+        is_changed = before.view_edits != one.view_edits
+        cached = cached.after_call(passed, "5m", 0, is_changed=is_changed)
     return cached
 
 

@@ -12,6 +12,7 @@ from conversations.context.steps.recall_list import message_id
 from conversations.context.steps.summary_versions import EDIT, REBUILD
 from conversations.context.view.edits import Edit, SpliceBlocks, load_edits
 from conversations.context.view.view import Block, Message
+from conversations.log.contents import read_contents
 from conversations.log.path import read_path
 from conversations.log.tree import build_path_condition
 from conversations.models import Conversation, Transformation
@@ -52,6 +53,8 @@ def list_undone(rows: Iterable[Transformation]) -> frozenset[int]:
 
 def list_excluded(conversation: Conversation) -> frozenset[str]:
     """Return the originals that a person excluded on the shown path; two queries."""
+    if not read_contents(conversation).changes:
+        return frozenset()
     rows = conversation.transformations.filter(
         build_path_condition("turn", conversation), outcome="applied"
     )

@@ -25,6 +25,7 @@ from conversations.transcript.server_tools import (
 )
 from conversations.transcript.shapes import Fallback, Live, Marker, Round, ToolCard
 from conversations.transcript.tool_cards import build_tool_card
+from conversations.transcript.turn_rows import has_declined, list_turn_results
 
 #: Answers after a server tool call that are searched for its result.
 _NEAR = 5
@@ -187,14 +188,12 @@ def mark_fallback(
             return rounds
 
 
-def read_fallback(turns: QuerySet[models.Turn], number: int) -> Fallback | None:
+def read_fallback(turn: models.Turn, number: int) -> Fallback | None:
     """Return the fallback that begins at this round of the turn, if there is one."""
-    results = ApiResult.objects.filter(call__turn__in=turns, call__purpose=ApiCall.Purpose.REPLY)
-    refused = results.filter(status=ApiResult.Status.REFUSED).select_related("call__turn").first()
-    if refused is None:
+    if not has_declined(turn):
         return None
-    rows = results.select_related("call").defer("usage")
-    found = find_fallback(rows, is_live=refused.call.turn.is_live)
+    results = list_turn_results([turn])[turn.pk]
+    found = find_fallback(results, is_live=turn.is_live)
     return found[1] if found is not None and found[0] == number else None
 
 

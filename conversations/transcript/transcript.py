@@ -50,7 +50,15 @@ from conversations.transcript.rounds import (
 )
 from conversations.transcript.shapes import Live, Marker, Round, Transcript, Turn
 from conversations.transcript.tool_cards import mark_excluded, mark_round_excluded
-from conversations.transcript.turn_rows import list_turn_messages, list_turn_results
+from conversations.transcript.turn_rows import (
+    find_turn,
+    list_answer_results,
+    list_answer_seqs,
+    list_answer_tools,
+    list_messages_between,
+    list_turn_messages,
+    list_turn_results,
+)
 from conversations.transcript.words import describe_ending, explain_ending
 
 PAGE = 20
@@ -108,27 +116,27 @@ def read_round(conversation: Conversation, turn: int, number: int) -> Round:
 
     A round without an answer yet has only the reductions before it.
     """
-    rows = conversation.turns.filter(number=turn)
-    messages = Message.objects.filter(turn__in=rows).order_by("seq")
-    answers = messages.filter(kind="answer").values_list("seq", flat=True)
+    noted = read_contents(conversation)
+    row = noted.turn if noted.turn is not None and noted.turn.number == turn else None
+    row = row or find_turn(conversation.pk, turn)
+    answers = list_answer_seqs(row)
     before, own, behind = [0, *answers, *[_END] * (number + 1)][number - 1 : number + 2]
-    since = Transformation.objects.filter(turn__in=rows, seq__gt=before, seq__lt=own)
-    has_changes = read_contents(conversation).changes
-    changes = list(since.defer("edits", "policy").order_by("seq")) if has_changes else []
+    since = Transformation.objects.filter(turn=row, seq__gt=before, seq__lt=own)
+    changes = list(since.defer("edits", "policy").order_by("seq")) if noted.changes else []
     markers = _build_markers(conversation, changes)
-    fallback = read_fallback(rows, number)
+    fallback = read_fallback(row, number)
     if own == _END:
         return Round(number, markers=tuple(markers), fallback=fallback)
-    tools = ToolCall.objects.filter(turn__in=rows, answer__seq=own).select_related("output")
-    results = ApiResult.objects.filter(call__turn__in=rows, answer__seq=own)
-    shown_messages = list(messages.filter(seq__gte=own, seq__lt=behind))
+    messages = list_messages_between(row, own, behind)
+    answer = messages[0]
+    Message.turn.field.set_cached_value(answer, row)
     found = build_rounds(
         list_pins(conversation),
-        shown_messages,
+        messages,
         markers,
-        {call.tool_use_id: call for call in tools},
-        list(results.select_related("call").defer("usage")),
-        find_later(shown_messages[0], messages),
+        {call.tool_use_id: call for call in list_answer_tools(answer)},
+        list_answer_results(answer),
+        find_later(answer, Message.objects.filter(turn=row)),
     )
     shown = replace(found[0], number=number, fallback=fallback)
     return mark_round_excluded(shown, list_excluded(conversation)) if shown.tools else shown

@@ -98,7 +98,7 @@ def test_a_round_costs_the_same_however_many_there_are() -> None:
         append.store_results(lease=lease, content=people_and_turns.results(f"t{at}"), estimate=1)
         costs.append(queries(lambda at=at: transcript.read_round(conversation, 1, at)))
     assert len(set(costs)) == 1
-    assert queries(lambda: transcript.read_round(conversation, 1, 7)) == 3
+    assert queries(lambda: transcript.read_round(conversation, 1, 7)) == 4
 
 
 def test_a_turn_is_its_prompt_its_rounds_and_its_tools() -> None:
