@@ -26,7 +26,7 @@ else:
     _FormSet = forms.BaseInlineFormSet
 
 #: The fields that define a budget's windows.
-FIXED = ("scope", "group", "user", "kind", "unit", "period", "time_zone")
+FIXED = ("scope", "group", "user", "kind", "unit", "period", "model", "time_zone")
 
 
 #: The units whose amounts are whole numbers.
@@ -60,15 +60,15 @@ class BudgetFormSet(_FormSet):
         here = [form.instance.pk for form in self.forms if form.instance.pk]
         others = Budget.objects.filter(user=self.instance, is_active=True).exclude(pk__in=here)
         active = [
-            *others.values_list("unit", "period"),
+            *others.values_list("unit", "period", "model"),
             *(
-                (form.cleaned_data.get("unit"), form.cleaned_data["period"])
+                tuple(form.cleaned_data.get(name) for name in ("unit", "period", "model"))
                 for form in self.forms
                 if form.is_valid() and form.cleaned_data.get("is_active") and _is_used(form)
             ),
         ]
         if len(active) != len(set(active)):
-            raise ValidationError("Only one active budget for each unit and period.")
+            raise ValidationError("Only one active budget for each unit, period and model.")
 
 
 def _is_used(form: Any) -> bool:
@@ -84,7 +84,7 @@ class BudgetInline(_Inline):
     verbose_name_plural = "budgets of this person's own"
     extra = 0
     can_delete = False
-    fields = ("unit", "period", "time_zone", "limit", "is_active", "note")
+    fields = ("unit", "period", "model", "time_zone", "limit", "is_active", "note")
     readonly_fields = ("amount",)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:

@@ -75,7 +75,9 @@ class BudgetAdmin(Choosing):
     actions = None
     form = BudgetForm
     list_display = ("__str__", "whose", "kind", "present_use", "starts_anew", "is_active")
-    list_filter = ("is_active", "scope", "kind", "unit", "period", OfGroupFilter, SubjectFilter)
+    list_filter = (
+        "is_active", "scope", "kind", "unit", "period", "model", OfGroupFilter, SubjectFilter
+    )  # fmt: skip
     list_select_related = ("group", "user")
     list_per_page = 50
     search_fields = ("user__username", "group__name", "note")

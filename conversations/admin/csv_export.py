@@ -56,7 +56,7 @@ def write_budgets(rows: QuerySet[Any]) -> Rows:
         yield (
             row.scope, subject, row.kind, row.unit, row.period,
             convert_to_cell(row.limit, row.unit), row.time_zone, row.soft_percents,
-            "yes" if row.is_active else "no", row.note,
+            "yes" if row.is_active else "no", row.note, row.model,
         )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ SETTING = ("conversations.add_budget", "conversations.change_budget")
 #: Rows of a page, and rows read at a time for the file.
 ROWS, CHUNK = 25, 2_000
 _COLUMNS = (
-    "user", "group", "scope", "unit", "period", "from", "to", "limit", "spent", "held",
+    "user", "group", "scope", "unit", "period", "model", "from", "to", "limit", "spent", "held",
     "forecast", "share",
 )  # fmt: skip
 
@@ -112,7 +112,7 @@ def _write_rows(scope: str, name: str, now: datetime) -> Iterator[tuple[Cell, ..
         ahead = None if row.forecast is None else convert_to_cell(row.forecast, unit)
         yield (
             row.user.username if row.user else "", budget.group.name if budget.group else "",
-            budget.scope, unit, budget.period, row.starts_at.isoformat(),
+            budget.scope, unit, budget.period, budget.model, row.starts_at.isoformat(),
             row.ends_at.isoformat() if row.ends_at else "", convert_to_cell(row.limit, unit),
             convert_to_cell(row.spent, unit), convert_to_cell(row.held, unit), ahead,
             row.spent * 100 // row.limit if row.limit else None,

@@ -16,6 +16,7 @@ from conversations.alerts.webhook import name_message
 from conversations.budgets.units import show_amount
 from conversations.models import AlertDelivery, Budget, BudgetAlert, Crossing, User
 from conversations.models.periods import load_zone
+from conversations.rendering.model_names import name_scope
 
 #: What the numbers of a webhook count.
 _UNITS = {Budget.Unit.MONEY: "micro-dollars"}
@@ -59,8 +60,13 @@ def name_subject(crossing: Crossing) -> str:
     window = crossing.window
     person, group = window.user or window.budget.user, window.budget.group
     if person is not None:
-        return person.get_username()
-    return _("everybody together") if group is None else _("group %(name)s") % {"name": group.name}
+        whose = person.get_username()
+    elif group is not None:
+        whose = _("group %(name)s") % {"name": group.name}
+    else:
+        whose = _("everybody together")
+    model = name_scope(window.budget.model)
+    return f"{whose}, {model}" if model else whose
 
 
 def _write_text(alert: BudgetAlert, crossing: Crossing, person: User) -> str:
@@ -93,6 +99,7 @@ def _describe_crossing(alert: BudgetAlert, crossing: Crossing) -> dict[str, Any]
         "shared": budget.kind == Budget.Kind.POOL,
         "person": None if person is None else person.get_username(),
         "group": None if budget.group is None else budget.group.name,
+        "model": budget.model or None,
         "percent": crossing.percent,
         "spent": crossing.spent,
         "limit": crossing.limit,

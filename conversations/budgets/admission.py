@@ -16,7 +16,7 @@ from conversations.agent.ports import Refused, ReplyAhead, Sending
 from conversations.agent.prices import LEAST_OUTPUT, PriceMissing
 from conversations.budgets.caps import resolve_turn_caps
 from conversations.budgets.holds import find_room
-from conversations.budgets.judgement import TurnRoom, find_later_amount, judge_call, size_call
+from conversations.budgets.judgement import TurnRoom, is_of_calls, judge_call, size_call
 from conversations.budgets.prices import load_price_list
 from conversations.budgets.status import list_statuses
 from conversations.budgets.units import MONEY, UNITS, CallSize
@@ -50,8 +50,8 @@ def admit_call(*, lease: Lease, sending: Sending) -> Admission:
     )
     turn = _read_turn_room(lease)
     _demand_price(replace(size, output_tokens=LEAST_OUTPUT))
-    slots = lock_slots(lease.user_id)
     ahead = None if sending.ahead is None else _size_reply(sending.ahead)
+    slots = lock_slots(lease.user_id, models=[one.prices.model for one in (size, ahead) if one])
     size = fit_call(size, slots, turn, ahead)
     if ahead is not None:
         # The reply comes first: what is left must pay for it after this call.
@@ -60,6 +60,7 @@ def admit_call(*, lease: Lease, sending: Sending) -> Admission:
     envelope = envelope.with_lifetime(size.lifetime)
     # `hold_amounts` judges by the budgets, once it is known which of them count the turn already.
     judge_call(size, (), turn).demand()
+    slots = tuple(slot for slot in slots if is_of_calls(slot.budget.rule, size))
     return Admission(model, envelope.with_limit(size.output_tokens), slots, size)
 
 
@@ -128,14 +129,10 @@ def _fit_answer(
     size: CallSize, slots: tuple[Slot, ...], turn: TurnRoom, ahead: CallSize | None
 ) -> CallSize:
     """Shorten the answer to the room in every budget, but not below LEAST_OUTPUT."""
-    rooms = {name: find_room(slots, name) for name in UNITS}
+    rooms = {name: find_room(slots, name, size, ahead) for name in UNITS}
     if turn.limit:
-        left, room = turn.limit - turn.spent, rooms[MONEY.name]
+        left, room = turn.limit - turn.spent - (ahead.cost if ahead else 0), rooms[MONEY.name]
         rooms[MONEY.name] = left if room is None else min(left, room)
-    fits = [
-        UNITS[name].fit_output(size, room - find_later_amount(ahead, name))
-        for name, room in rooms.items()
-        if room is not None
-    ]
+    fits = [UNITS[name].fit_output(size, room) for name, room in rooms.items() if room is not None]
     most = max(LEAST_OUTPUT, min(fits, default=size.output_tokens))
     return replace(size, output_tokens=min(size.output_tokens, most))

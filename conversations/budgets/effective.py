@@ -1,7 +1,8 @@
 """Which budgets apply to a person, where each comes from, and its present use.
 
-All pools apply: the site's and those of the person's groups. For each unit and period one allowance
-applies: the person's own, else the largest of the groups', else the site's.
+All pools apply: the site's and those of the person's groups. For each unit, period and model scope
+one allowance applies: the person's own, else the largest of the groups', else the site's. A budget
+with a model scope applies to the calls of its models alone, and beside the budgets of all models.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+
+from conversations.models.catalogue import is_model_in
+from conversations.rendering.model_names import name_scope
 
 #: Scopes in ascending order of precedence.
 _SCOPES = ("site", "group", "user")
@@ -28,10 +32,26 @@ class Rule:
     percents: tuple[int, ...] = ()
     group: str = ""
     note: str = ""
+    #: The model or the family whose calls alone count; "": all.
+    model: str = ""
+
+    def counts_model(self, model: str) -> bool:
+        """Return whether calls of a model count."""
+        return is_model_in(self.model, model)
+
+    @property
+    def model_name(self) -> str:
+        """The scope's name for people, such as Opus; "" for all models."""
+        return name_scope(self.model)
 
     @property
     def is_pool(self) -> bool:
         return self.kind == "pool"
+
+    @property
+    def slot(self) -> tuple[str, str, str]:
+        """What one allowance applies for: unit, period and model scope."""
+        return self.unit, self.period, self.model
 
     @property
     def own_source(self) -> str:
@@ -56,8 +76,7 @@ class Rule:
 
 def list_outranked(rules: Iterable[Rule], by: Rule) -> tuple[Rule, ...]:
     """Return the allowances that would apply without `by`, in order of precedence."""
-    key = by.is_pool, by.unit, by.period
-    rivals = (rule for rule in rules if (rule.is_pool, rule.unit, rule.period) == key)
+    rivals = (rule for rule in rules if rule.slot == by.slot and not rule.is_pool)
     others = (rule for rule in rivals if rule.id != by.id and not by.is_pool)
     return tuple(sorted(others, key=_rank, reverse=True))
 
@@ -65,13 +84,12 @@ def list_outranked(rules: Iterable[Rule], by: Rule) -> tuple[Rule, ...]:
 def choose_effective(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """Return the budgets that apply, of the active ones of the site, the groups and the person."""
     pools: list[Rule] = []
-    chosen: dict[tuple[str, str], Rule] = {}
+    chosen: dict[tuple[str, str, str], Rule] = {}
     for rule in rules:
         if rule.is_pool:
             pools.append(rule)
         else:
-            key = rule.unit, rule.period
-            chosen[key] = max(chosen.get(key, rule), rule, key=_rank)
+            chosen[rule.slot] = max(chosen.get(rule.slot, rule), rule, key=_rank)
     return tuple(sorted((*pools, *chosen.values()), key=lambda rule: rule.id))
 
 

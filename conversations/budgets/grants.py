@@ -44,6 +44,7 @@ def set_limit(
     zone: str | None = None,
     note: str | None = None,
     percents: str | None = None,
+    model: str = "",
 ) -> Budget:
     """Set a budget of a person, a group or the site.
 
@@ -51,7 +52,7 @@ def set_limit(
     """
     scope = "user" if user else "group" if group else "site"
     where: dict[str, Any] = {"scope": scope, "user": user, "group": group}
-    where |= {"kind": kind, "unit": unit, "period": period}
+    where |= {"kind": kind, "unit": unit, "period": period, "model": model.strip().lower()}
     found = Budget.objects.select_for_update(of=("self",))
     budget = found.filter(is_active=True, **where).first()
     if limit is None:

@@ -17,7 +17,7 @@ from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
 from conversations.budgets.effective import BudgetStatus
-from conversations.budgets.judgement import find_amount, judge_call
+from conversations.budgets.judgement import find_amount, find_later_amount, is_of_calls, judge_call
 from conversations.budgets.status import compute_status, filter_windows, find_effective_budgets
 from conversations.budgets.units import UNITS, CallSize, CallUse
 from conversations.budgets.windows import Slot, update_windows
@@ -39,9 +39,18 @@ WHOLE = 100
 _PAYER = F("call__conversation__owner")
 
 
-def find_room(slots: Iterable[Slot], unit: str) -> int | None:
-    """Return what may still be held in all windows of a unit; None if there is no limit."""
-    found = (slot.status.left for slot in slots if slot.budget.rule.unit == unit)
+def find_room(
+    slots: Iterable[Slot], unit: str, size: CallSize, ahead: CallSize | None = None
+) -> int | None:
+    """Return what a call may still hold in all windows of a unit; None if there is no limit.
+
+    What the reply `ahead` needs is left for it.
+    """
+    found = (
+        slot.status.left - find_later_amount(ahead, slot.budget.rule)
+        for slot in slots
+        if slot.budget.rule.unit == unit and is_of_calls(slot.budget.rule, size)
+    )
     return min(found, default=None)
 
 
@@ -87,7 +96,7 @@ def _turn_key(window: BudgetWindow) -> tuple[object, ...]:
     """Identify a turn's budget across windows and allowances: a turn counts once in each."""
     if window.user_id is None:
         return (window.budget_id,)
-    return window.user_id, window.budget.unit, window.budget.period
+    return window.user_id, window.budget.unit, window.budget.period, window.budget.model
 
 
 def settle_holds(*, call: ApiCall, used: CallUse | None, conversation: Conversation) -> None:

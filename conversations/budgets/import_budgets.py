@@ -21,9 +21,9 @@ from conversations.models import Budget, User
 
 COLUMNS = (
     "scope", "subject", "kind", "unit", "period", "limit", "time_zone", "soft_percents", "active",
-    "note",
+    "note", "model",
 )  # fmt: skip
-_KEY = COLUMNS[:5]
+_KEY = (*COLUMNS[:5], "model")
 _CHOICES = {
     "scope": Budget.Scope.values, "kind": Budget.Kind.values, "unit": Budget.Unit.values,
     "period": Budget.Period.values, "active": ["yes", "no"],
@@ -68,6 +68,7 @@ class _Importer:
 
     def _set(self, row: Row, *, is_off: bool) -> tuple[str, str]:
         where = {name: row[name] for name in ("kind", "unit", "period")} | _find_subject(row)
+        where["model"] = row["model"].lower()
         scope = {"user": None, "group": None} | where
         before = Budget.objects.filter(scope=row["scope"], is_active=True, **scope).first()
         if is_off and before is None:

@@ -76,10 +76,12 @@ def pad_estimate(tokens: int, searches: int = 0) -> int:
 
 
 def find_amount(size: CallSize, rule: Rule, counted: Collection[int] = ()) -> int:
-    """Return what a call needs of a budget; nothing if `counted` includes the budget.
+    """Return what a call needs of a budget; nothing if it is of another model or counted.
 
     `counted` are the ids of the budgets that count its turn already. Raises PriceMissing.
     """
+    if not rule.counts_model(size.prices.model):
+        return 0
     return 0 if rule.id in counted else UNITS[rule.unit].worst(size)
 
 
@@ -96,9 +98,10 @@ def judge_call(
     amounts = (
         (
             status,
-            find_amount(size, status.rule, counted) + find_later_amount(ahead, status.rule.unit),
+            find_amount(size, status.rule, counted) + find_later_amount(ahead, status.rule),
         )
         for status in statuses
+        if is_of_calls(status.rule, size, ahead)
     )
     refused_by = tuple((status, amount) for status, amount in amounts if amount > status.left)
     if turn is None or not turn.limit:
@@ -107,7 +110,13 @@ def judge_call(
     return Verdict(refused_by, turn if turn.spent + cost > turn.limit else None, cost)
 
 
-def find_later_amount(ahead: CallSize | None, name: str) -> int:
-    """Return what the reply ahead needs of budgets of a unit; its turn is counted once."""
-    unit = UNITS[name]
-    return 0 if ahead is None or unit.is_once_per_turn else unit.worst(ahead)
+def find_later_amount(ahead: CallSize | None, rule: Rule) -> int:
+    """Return what the reply ahead needs of a budget; its turn is counted once."""
+    unit = UNITS[rule.unit]
+    is_free = ahead is None or unit.is_once_per_turn or not is_of_calls(rule, ahead)
+    return 0 if ahead is None or is_free else unit.worst(ahead)
+
+
+def is_of_calls(rule: Rule, *sizes: CallSize | None) -> bool:
+    """Return whether one of these calls counts in a budget, by its model."""
+    return any(size is not None and rule.counts_model(size.prices.model) for size in sizes)

@@ -31,7 +31,7 @@ COLUMNS: dict[type[Model], tuple[str, ...]] = {
     ),
     Budget: (
         "scope", "group_id", "user_id", "kind", "unit", "period", "time_zone", "limit",
-        "soft_percents", "is_active",
+        "soft_percents", "is_active", "model",
     ),
     TurnCap: ("group_id", "user_id", "micros", "rounds", "tool_calls", "seconds"),
     User: ("is_exempt",),
@@ -49,6 +49,10 @@ def changed_by(actor: int | None, reason: str = "") -> Iterator[None]:
         yield
     finally:
         _changed_by.reset(token)
+
+
+#: Columns that records of before say nothing of: left out where they have this value.
+_LATER = {"model": ""}
 
 
 def name_table(table: type[Model]) -> str:
@@ -135,7 +139,8 @@ def _append(rows: Iterator[MoneyRecord]) -> None:
 
 
 def _write(row: dict[str, Any]) -> str:
-    return json.dumps(row, default=_write_moment, sort_keys=True, separators=(",", ":"))
+    said = {name: value for name, value in row.items() if _LATER.get(name, ...) != value}
+    return json.dumps(said, default=_write_moment, sort_keys=True, separators=(",", ":"))
 
 
 def _write_moment(value: datetime) -> str:

@@ -107,7 +107,8 @@ class TurnStop:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a page shows of budgets; `stop` is the budget that stops the person for longest.
+    """What a page shows of budgets; `stop` is the budget that stops the person for longest, one of
+    all models before one of the chosen model, which another model does not need.
 
     `turn`: no budget stops the next message, but its first call would exceed the cap of its turn.
     """
@@ -116,6 +117,8 @@ class Limits:
     notices: tuple[Notice, ...] = ()
     stop: Notice | None = None
     turn: TurnStop | None = None
+    #: The models and families of which a limit is used up.
+    closed: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -134,8 +137,10 @@ def find_limits(
     """Return what a page shows before a call of `model` with `tokens` estimated tokens; seven
     queries at most. `conversation` is the one the person writes in.
     """
-    found = find_effective_budgets(user_id, timezone.now())
-    windows = list(filter_windows(found)) if found else []
+    present = find_effective_budgets(user_id, timezone.now())
+    windows = list(filter_windows(present)) if present else []
+    closed = _list_closed(present, windows)
+    found = [budget for budget in present if budget.rule.counts_model(model)]
     statuses = [compute_status(budget, windows) for budget in found]
     refusing: Collection[int] = ()
     cap, turn = resolve_turn_caps(user_id).micros, None
@@ -149,7 +154,7 @@ def find_limits(
             refusing = _find_refusing(size, statuses)
     notices = _build_notices(found, statuses, windows, refusing)
     stops = [notice for notice in notices if notice.is_over]
-    stop = max(stops, key=lambda notice: notice.resets_at or _NEVER, default=None)
+    stop = max(stops, key=lambda one: (not one.rule.model, one.resets_at or _NEVER), default=None)
     hidden = put_away.split()
     soft = [one for one in notices if not one.is_over and one.name not in hidden]
     return Limits(
@@ -159,7 +164,15 @@ def find_limits(
         tuple(soft) if stop is None else (),
         stop,
         turn if stop is None else None,
+        closed,
     )
+
+
+def _list_closed(found: Iterable[EffectiveBudget], windows: list[BudgetWindow]) -> tuple[str, ...]:
+    """Return the models and families of which a limit is used up."""
+    scoped = (budget for budget in found if budget.rule.model)
+    used_up = {one.rule.model for one in scoped if compute_status(one, windows).left <= 0}
+    return tuple(sorted(used_up))
 
 
 def find_conversation_limits(
@@ -218,8 +231,9 @@ def build_budget_pill(found: Iterable[BudgetStatus], stopped_by: Rule | None = N
         "month": _("this month"),
         "lifetime": _("in all"),
     }
+    label = ", ".join(filter(None, (labels[one.rule.period], one.rule.model_name)))
     return BudgetPill(
-        True, one.spent, one.limit, one.percent, labels[one.rule.period], one.ends_at,
+        True, one.spent, one.limit, one.percent, label, one.ends_at,
         is_over=bool(stopping), unit=one.rule.unit, source=one.rule.own_source, held=one.held,
     )  # fmt: skip
 

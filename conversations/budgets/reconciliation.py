@@ -15,6 +15,7 @@ from conversations.budgets.units import UNITS
 from conversations.db import transact
 from conversations.log.findings import DAMAGE, Problem, describe_error
 from conversations.models import Budget, BudgetWindow, LedgerEntry, Reservation
+from conversations.models.catalogue import is_model_in
 from conversations.models.periods import compute_bounds
 
 _FINAL = ("settle", "release")
@@ -113,6 +114,10 @@ def _describe_misplacement(window: BudgetWindow) -> str:
     calls = Reservation.objects.filter(window=window)
     if window.user_id and calls.exclude(call__conversation__owner=window.user_id).exists():
         return "calls of another person are booked to it"
+    if budget.model:
+        names = calls.values_list("call__model", flat=True).distinct()
+        if not all(is_model_in(budget.model, name) for name in names):
+            return "calls of another model are booked to it"
     return ""
 
 

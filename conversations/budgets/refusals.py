@@ -18,9 +18,13 @@ _ADJECTIVES = {
 def build_limit_refusal(status: BudgetStatus, amount: int) -> Refused:
     """Build the refusal of a call that needs `amount` more than a budget has left."""
     rule, unit = status.rule, UNITS[status.rule.unit]
-    what = f"The {_ADJECTIVES[rule.period]} budget of {unit.show(status.limit)} ({rule.source})"
+    whose = f"{rule.model_name}, {rule.source}" if rule.model else rule.source
+    what = f"The {_ADJECTIVES[rule.period]} budget of {unit.show(status.limit)} ({whose})"
     why = unit.refusal.format(used=unit.show(status.spent + status.held), amount=unit.show(amount))
-    return Refused("budget", f"{what} {why}" + _describe_reset(status.ends_at, rule.zone))
+    text = f"{what} {why}" + _describe_reset(status.ends_at, rule.zone)
+    if rule.model:
+        text += f" It counts {rule.model_name} alone: choose another model to go on at once."
+    return Refused("budget", text)
 
 
 def build_turn_refusal(limit: int, spent: int, amount: int) -> Refused:

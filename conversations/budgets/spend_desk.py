@@ -104,7 +104,7 @@ def forecast_spending(
 def filter_people(name: str = "") -> QuerySet[User]:
     """Return the active people with `own`, what each may spend a month by their own budget."""
     mine = Budget.objects.filter(
-        user=OuterRef("pk"), is_active=True, unit=MONEY.name, period=Budget.Period.MONTH
+        user=OuterRef("pk"), is_active=True, unit=MONEY.name, period=Budget.Period.MONTH, model=""
     )
     rows = User.objects.filter(is_active=True, username__icontains=name)
     own = Subquery(mine.values("limit")[:1], output_field=BigIntegerField())
@@ -119,7 +119,8 @@ def _sum_grants(now: datetime) -> Coalesce:
 
 def _sum_use(amount: Combinable) -> Coalesce:
     """Add up a pool's window, or a person's windows of the same unit and period."""
-    alike = {"budget__unit": OuterRef("budget__unit"), "budget__period": OuterRef("budget__period")}
+    names = ("budget__unit", "budget__period", "budget__model")
+    alike = {name: OuterRef(name) for name in names}
     is_same = Q(pk=OuterRef("pk")) | Q(
         user=OuterRef("user"), starts_at=OuterRef("starts_at"), **alike
     )
@@ -133,7 +134,7 @@ def _or_nothing(rows: QuerySet[Any]) -> Coalesce:
 
 def _is_outranked() -> Q:
     """Tell whether another allowance applies to the person instead of the window's."""
-    alike = {"unit": OuterRef("budget__unit"), "period": OuterRef("budget__period")}
+    alike = {name: OuterRef(f"budget__{name}") for name in ("unit", "period", "model")}
     others = Budget.objects.filter(is_active=True, kind=Budget.Kind.PER_MEMBER, **alike)
     theirs = others.filter(user=OuterRef("user"))
     of_groups = others.filter(group__user=OuterRef("user"))

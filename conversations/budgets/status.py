@@ -5,7 +5,7 @@ It takes two queries, whatever the number of budgets and groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -44,8 +44,9 @@ class EffectiveBudget:
         """Return whether this budget counts what the window has used; `window.budget` is loaded."""
         if self.user_id is None or self.is_of(window):
             return self.is_of(window)
-        kind = window.budget.unit, window.budget.period, window.starts_at, window.ends_at
-        mine = self.rule.unit, self.rule.period, self.starts_at, self.ends_at
+        other = window.budget
+        kind = other.unit, other.period, other.model, window.starts_at, window.ends_at
+        mine = *self.rule.slot, self.starts_at, self.ends_at
         return window.user_id == self.user_id and kind == mine
 
 
@@ -53,7 +54,7 @@ class EffectiveBudget:
 #: the database takes to run it.
 _BUDGETS = """
 SELECT b.id, b.scope, b.kind, b.unit, b.period, b.time_zone, b."limit", b.soft_percents, g.name,
-  b.note, COALESCE((
+  b.note, b.model, COALESCE((
     SELECT SUM(r.amount) FROM conversations_grant r WHERE r.budget_id = b.id
       AND (r.user_id IS NULL OR r.user_id = %(user)s) AND r.starts_at <= %(now)s
       AND (r.expires_at IS NULL OR r.expires_at > %(now)s)), 0),
@@ -72,14 +73,21 @@ WHERE b.is_active
 """
 
 
-def find_effective_budgets(user_id: int, now: datetime) -> tuple[EffectiveBudget, ...]:
-    """Return the budgets that apply to the person, in the order of their ids; one query."""
+def find_effective_budgets(
+    user_id: int, now: datetime, models: Collection[str] = ()
+) -> tuple[EffectiveBudget, ...]:
+    """Return the budgets that apply to the person, in the order of their ids; one query.
+
+    Where `models` are named, only those that apply to calls of one of them.
+    """
     stored = connection.ops.adapt_datetimefield_value
     rows = _query_budgets(user_id, now)
     extra = {row[0]: (int(row[-2]), row[-1]) for row in rows}
     rules = map(_rule_of_row, rows)
     found = []
     for rule in choose_effective(rules):
+        if models and not any(map(rule.counts_model, models)):
+            continue
         starts, ends = compute_bounds(rule.period, rule.zone, now)
         granted, newest = extra[rule.id]
         user, is_made = None if rule.is_pool else user_id, newest == stored(starts)
@@ -107,10 +115,11 @@ def _has_budgets() -> bool:
 
 
 def _rule_of_row(row: tuple[Any, ...]) -> Rule:
-    key, scope, kind, unit, period, zone, limit, percents, group, note, *_rest = row
+    key, scope, kind, unit, period, zone, limit, percents, group, note, model, *_rest = row
     return Rule(
-        key, scope, kind, unit, period, zone, limit, _parse_percents(percents), group or "", note
-    )
+        key, scope, kind, unit, period, zone, limit, _parse_percents(percents), group or "", note,
+        model,
+    )  # fmt: skip
 
 
 def rule_of(budget: Budget) -> Rule:
@@ -125,6 +134,7 @@ def rule_of(budget: Budget) -> Rule:
         _parse_percents(budget.soft_percents),
         budget.group.name if budget.group else "",
         budget.note,
+        budget.model,
     )
 
 

@@ -6,7 +6,7 @@ created before any is locked, so no two transactions deadlock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -32,9 +32,14 @@ class Slot:
     status: BudgetStatus
 
 
-def lock_slots(user_id: int, now: datetime | None = None) -> tuple[Slot, ...]:
-    """Return the budgets that apply to a call of this person now, their windows locked."""
-    found = find_effective_budgets(user_id, now or timezone.now())
+def lock_slots(
+    user_id: int, now: datetime | None = None, models: Collection[str] = ()
+) -> tuple[Slot, ...]:
+    """Return the budgets that apply to this person's calls now, their windows locked.
+
+    Where `models` are named, only those that apply to calls of one of them.
+    """
+    found = find_effective_budgets(user_id, now or timezone.now(), models)
     if not found:
         return ()
     _create_windows(budget for budget in found if not budget.is_made)

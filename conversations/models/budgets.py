@@ -11,13 +11,16 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.contrib.auth.models import Group
+from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator
 from django.db import models
 from django.utils import timezone
 
+from conversations.models.catalogue import ApiModel, is_model_in
 from conversations.models.log import Chained
 from conversations.models.periods import load_zone
 from conversations.models.validators import demand_percents, demand_zone
+from conversations.rendering.model_names import name_scope
 
 #: The largest limit; sums of such limits still fit the database's integers.
 MOST = 10**15
@@ -29,12 +32,12 @@ def _subject(scope: str) -> models.Q:
 
 
 def _one_active(scope: str, subject: str = "") -> models.UniqueConstraint:
-    names = (subject, "kind", "unit", "period") if subject else ("kind", "unit", "period")
+    names = (*((subject,) if subject else ()), "kind", "unit", "period", "model")
     return models.UniqueConstraint(
         fields=names,
         condition=models.Q(scope=scope, is_active=True),
         name=f"one_active_{scope}_budget",
-        violation_error_message="There is an active budget of this kind, unit and period.",
+        violation_error_message="There is an active budget of this kind, unit, period and model.",
     )
 
 
@@ -92,6 +95,13 @@ class Budget(models.Model):
         validators=[demand_zone],
         help_text="Where its days begin at midnight, such as Europe/Vienna.",
     )
+    model = models.CharField(
+        max_length=100,
+        default="",
+        db_default="",
+        blank=True,
+        help_text="Only calls of this model count: its id, or a family such as opus. Empty: all.",
+    )
     limit = models.PositiveBigIntegerField(validators=_FITS, help_text="Of money in dollars.")
     soft_percents = models.CharField(
         max_length=40,
@@ -132,7 +142,15 @@ class Budget(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.amount} a {self.period}"
+        words = f"{self.amount} a {self.period}"
+        return f"{words} for {name_scope(self.model)}" if self.model else words
+
+    def clean(self) -> None:
+        # A name that no model has would limit nothing, and nobody would see it.
+        self.model = self.model.strip().lower()
+        known = ApiModel.objects.values_list("pk", flat=True)
+        if self.model and not any(is_model_in(self.model, key) for key in known):
+            raise ValidationError({"model": "No model of the catalogue has this id or family."})
 
     @property
     def amount(self) -> str:

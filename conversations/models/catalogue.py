@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import re
+
 from django.contrib.auth.models import Group
 from django.core.validators import MaxValueValidator
 from django.db import models
 
 #: A million dollars per million tokens; sums of such costs do not overflow.
 MOST_RATE = 10**12
+
+
+_DATED = re.compile(r"-\d{8}")
+
+
+def is_model_in(scope: str, model: str) -> bool:
+    """Return whether a scope names a model: by its id, with a date or without, or by its family.
+
+    A family is a word of the id, such as opus; "" names every model.
+    """
+    scope, model = scope.lower(), model.lower()
+    if not scope or model == scope:
+        return True
+    if scope.isalpha():
+        return scope in model.split("-")
+    return model.startswith(scope) and _DATED.fullmatch(model, len(scope)) is not None
 
 
 class ApiModel(models.Model):

@@ -11,3 +11,8 @@ def name_model(model: str) -> str:
     """Return the name of a model: claude-opus-4-8 is Opus 4.8, with a date or without."""
     found = _ID.fullmatch(model)
     return f"{found[1].capitalize()} {found[2].replace('-', '.')}" if found else model
+
+
+def name_scope(scope: str) -> str:
+    """Return the name of what a budget counts: a family, such as Opus, or a model."""
+    return scope.capitalize() if scope.isalpha() else name_model(scope)

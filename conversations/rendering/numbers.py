@@ -34,15 +34,16 @@ def cents(micros: int) -> str:
     return f"${write_number(f'{(micros + 5_000) // 10_000 / 100:.2f}')}"
 
 
-def budget_name(period: str) -> str:
-    """Return the name of the budget of a period."""
+def budget_name(period: str, model: str = "") -> str:
+    """Return the name of the budget of a period, of all models or the one that is named."""
     names = {
         "hour": _("this hour's budget"),
         "day": _("today's budget"),
         "week": _("this week's budget"),
         "month": _("this month's budget"),
     }
-    return names.get(period, _("the budget"))
+    budget = names.get(period, _("the budget"))
+    return _("%(budget)s for %(model)s") % {"budget": budget, "model": model} if model else budget
 
 
 def tokens(count: int | None) -> str:

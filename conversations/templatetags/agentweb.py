@@ -17,6 +17,7 @@ from conversations.budgets.units import show_amount
 from conversations.conf import conf
 from conversations.context.tokens import images, media
 from conversations.files.file_texts import TAKEN
+from conversations.models.catalogue import is_model_in
 from conversations.rendering import clean_html, link_addresses, numbers
 from conversations.rendering.model_names import name_model
 from conversations.rendering.numbers import write_number
@@ -39,6 +40,12 @@ register.filter("visible", _visible)
 register.filter("linked", link_addresses)
 register.filter("model_name", name_model)
 register.filter("tool_icon", icon_of)
+
+
+@register.filter
+def is_in(model: str, scopes: tuple[str, ...] | str) -> bool:
+    """Return whether a model is named by one of these models and families."""
+    return any(is_model_in(scope, model) for scope in scopes)
 
 
 class _Turn(Protocol):

@@ -79,9 +79,13 @@ def explain_ending(state: str, reason: str, *, has_answer: bool) -> str:
             return ""
 
 
-def explain_not_sent(period: str) -> str:
-    """Return why a message is not accepted: the budget is not enough for an answer."""
-    return _(
+def explain_not_sent(period: str, model: str = "") -> str:
+    """Return why a message is not accepted: the budget is not enough for an answer.
+
+    `model` is the name of the model or family that the budget counts alone.
+    """
+    text = _(
         "Not sent: what is left of %(budget)s is not enough for an answer. Your message is kept"
         " here."
-    ) % {"budget": budget_name(period)}
+    ) % {"budget": budget_name(period, model)}
+    return text + " " + _("Choose another model or wait.") if model else text

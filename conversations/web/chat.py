@@ -138,7 +138,7 @@ def start(request: HttpRequest) -> HttpResponse:
         return _refuse_start(request, describe_error(form))
     stop = find_limits(user.pk, form.cleaned_data["model"] or conf.model).stop
     if stop is not None and not was_sent(user, form.cleaned_data["client_id"]):
-        return _refuse_start(request, explain_not_sent(stop.rule.period), 409)
+        return _refuse_start(request, explain_not_sent(stop.rule.period, stop.rule.model_name), 409)
     try:
         turn = services.start_conversation(
             owner_id=user.pk,
@@ -178,7 +178,9 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
         return refuse_post(request, conversation, describe_error(form))
     stop = find_conversation_limits(conversation).stop
     if stop is not None and not was_sent(conversation.owner, form.cleaned_data["client_id"]):
-        return refuse_post(request, conversation, explain_not_sent(stop.rule.period), 409)
+        return refuse_post(
+            request, conversation, explain_not_sent(stop.rule.period, stop.rule.model_name), 409
+        )
     try:
         files = _store_files(request, form)
         fields = form.cleaned_data | {"attachments": files}

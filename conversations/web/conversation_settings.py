@@ -13,6 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from conversations.accounts.preferences import read_preferences
 from conversations.agent.events import ModelChanged
+from conversations.budgets.notices import find_limits
 from conversations.conf import conf
 from conversations.library.access import load_owned_conversation
 from conversations.live.publish import announce
@@ -82,9 +83,11 @@ def _refuse_choice(request: HttpRequest, conversation: Conversation, text: str) 
 @login_required
 @require_safe
 def choose_first(request: HttpRequest) -> HttpResponse:
-    """Show the levels that a new chat can choose with a model."""
-    context = {"choice": read_requested_choice(request), "oob": True}
-    return render(request, "conversations/_partials/model_choice.html", context)
+    """Show the levels that a new chat can choose with a model, and the limits of that model."""
+    user, choice = require_user(request), read_requested_choice(request)
+    away = read_preferences(user.preferences).put_away
+    context = {"choice": choice, "limits": find_limits(user.pk, choice.model, put_away=away)}
+    return render(request, "conversations/_partials/first_choice.html", context)
 
 
 def read_requested_choice(request: HttpRequest) -> ModelChoice:

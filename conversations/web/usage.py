@@ -98,7 +98,8 @@ def _read_limits(request: HttpRequest) -> tuple[Conversation | None, Limits]:
     user, name = require_user(request), request.GET.get("chat", "")
     away = read_preferences(user.preferences)
     if not name:
-        model = away.model if away.model in list_usable_models(user.pk) else conf.model
+        usable, wanted = list_usable_models(user.pk), request.GET.get("model", "")
+        model = wanted if wanted in usable else away.model if away.model in usable else conf.model
         return None, find_limits(user.pk, model, put_away=away.put_away)
     try:
         conversation = load_owned_conversation(user, UUID(name))

@@ -119,6 +119,7 @@ def test_a_hundred_sends_never_pass_a_limit(processes: int, dying: int, settings
         limit=45 * (padded(leases[0]) + 2_000),
     )  # fmt: skip
     Budget.objects.create(scope="site", unit="turns", period="week", limit=70)
+    Budget.objects.create(scope="site", kind="pool", model="sonnet", limit=11 * most)
     with Watch() as watch:
         ended = spend(plans(leases, processes, dying))
     assert set(ended) <= {"settled", "budget"}, ended
@@ -152,4 +153,4 @@ def check_books() -> None:
         if window.budget.unit == "turns":
             results = ApiResult.objects.exclude(cost_basis="none")
             assert settled == results.values("call__turn").distinct().count()
-    assert BudgetWindow.objects.count() == 4
+    assert BudgetWindow.objects.count() == 5

@@ -84,7 +84,7 @@ FACTS = {
     "ApprovalRule": "tool",
     "Attachment": "ending media_type",
     "Blob": "digest",
-    "Budget": "note soft_percents time_zone",
+    "Budget": "model note soft_percents time_zone",
     "BudgetAlert": "name origin sealed_secret url",
     "Conversation": "chain model policy removed_by_rule titled_by",
     "Crossing": "chain",

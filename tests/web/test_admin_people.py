@@ -80,7 +80,7 @@ def test_two_active_budgets_of_one_period_are_refused(
     user = User.objects.create(username="ada")
     new = tuple({"period": p, "limit": 5, "is_active": "on"} for p in periods)
     response = root.post(url(user), form(user, new))
-    assert "Only one active budget for each unit and period." in text(response)
+    assert "Only one active budget for each unit, period and model." in text(response)
     Budget.objects.create(user=user, period=periods[0], limit=1)
     response = root.post(url(user), form(user, new[:1]))
     assert response.status_code == 200

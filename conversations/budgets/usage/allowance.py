@@ -40,6 +40,8 @@ class Allowance:
     instead_of: tuple[Rule, ...] = ()
     #: The grants that `limit` includes.
     grants: tuple[Granted, ...] = ()
+    #: The model or the family that it counts alone, such as Opus; "": all models.
+    model: str = ""
 
     @property
     def used(self) -> int:
@@ -62,10 +64,9 @@ def list_allowances(user_id: int) -> tuple[Allowance, ...]:
     """Return the budgets that apply, ordered by unit, then the shortest period first."""
     units, periods = list(Budget.Unit), list(Budget.Period)
 
-    def place(one: BudgetStatus) -> tuple[int, int]:
-        return units.index(Budget.Unit(one.rule.unit)), periods.index(
-            Budget.Period(one.rule.period)
-        )
+    def place(one: BudgetStatus) -> tuple[int, int, str]:
+        unit, period = Budget.Unit(one.rule.unit), Budget.Period(one.rule.period)
+        return units.index(unit), periods.index(period), one.rule.model
 
     found = sorted(list_statuses(user_id), key=place)
     if not found:
@@ -91,6 +92,7 @@ def _build_allowance(
         is_pool=one.rule.is_pool,
         instead_of=list_outranked(rules, one.rule),
         grants=tuple(granted),
+        model=one.rule.model_name,
     )
 
 

@@ -61,6 +61,7 @@ class Command(BaseCommand):
         grant.add_argument("--until", metavar="DAY", help="when it expires, in the budget's zone")
         for action in (set_limit, grant):
             action.add_argument("--unit", choices=_UNITS, default=Budget.Unit.MONEY.value)
+            action.add_argument("--model", default="", help="only calls of this model or family")
         set_limit.add_argument("--period", choices=_PERIODS, default="month")
         grant.add_argument("--period", choices=_PERIODS, help="where the person has several")
         exempt = actions.add_parser("exempt", help="free a person of budgets, or no longer")
@@ -106,13 +107,14 @@ class Command(BaseCommand):
             limit=None if limit == "off" else read_amount(limit, unit),
             zone=options["zone"],
             note=options["note"],
+            model=options["model"],
         )
         words = "on" if budget.is_active else "off"
         self.stdout.write(f"budget {budget.pk}: {budget}, {words}")
 
     def _grant(self, options: dict[str, Any]) -> None:
         user = find_person(options["user"])
-        one = _find_allowance(user, options["unit"], options["period"])
+        one = _find_allowance(user, options["unit"], options["period"], options["model"].lower())
         until = options["until"]
         grant = grant_more(
             budget=Budget.objects.get(pk=one.rule.id),
@@ -144,9 +146,13 @@ def _find_subject(options: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _find_allowance(user: User, unit: str, period: str | None) -> BudgetStatus:
+def _find_allowance(user: User, unit: str, period: str | None, model: str) -> BudgetStatus:
     """Return the allowance that a grant adds to."""
-    own = [one for one in list_statuses(user.pk) if not one.rule.is_pool and one.rule.unit == unit]
+    own = [
+        one
+        for one in list_statuses(user.pk)
+        if not one.rule.is_pool and (one.rule.unit, one.rule.model) == (unit, model)
+    ]
     found = [one for one in own if period in (None, one.rule.period)]
     if len(found) == 1:
         return found[0]
@@ -165,4 +171,5 @@ def _describe_status(one: BudgetStatus) -> str:
     ends = "without end"
     if one.ends_at is not None:
         ends = f"until {one.ends_at.astimezone(load_zone(rule.zone)):%Y-%m-%d %H:%M} ({rule.zone})"
-    return f"budget {rule.id}, {rule.period}, {rule.source}: {spent} spent{held} of {limit}, {ends}"
+    what = f"{rule.period}, {rule.model}" if rule.model else rule.period
+    return f"budget {rule.id}, {what}, {rule.source}: {spent} spent{held} of {limit}, {ends}"
