@@ -35,3 +35,6 @@ from conversations.admin import (  # noqa: F401  (each registers its pages)
     turns,
     users,
 )
+from conversations.admin.labels import name_tables
+
+name_tables()

@@ -15,6 +15,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllow
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.base import Choosing, ReadOnly, is_key, link_list, link_row
 from conversations.alerts.alert_messages import name_subject
@@ -43,8 +44,10 @@ class BudgetAlertForm(_Form):
         model = BudgetAlert
         fields = ("name", "budget", "group", "from_percent", "people", "url", "is_active")
         help_texts = {
-            "url": "Each is posted there as JSON, signed with a secret that is shown once. It has"
-            " to be https, on the public internet."
+            "url": _(
+                "Each is posted there as JSON, signed with a secret that is shown once. It has"
+                " to be https, on the public internet."
+            )
         }
 
     def clean_url(self) -> str:
@@ -114,7 +117,9 @@ class BudgetAlertAdmin(Choosing):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        shown = {"outbox": link_list(AlertDelivery, "What was sent", alert__id__exact=object_id)}
+        shown = {
+            "outbox": link_list(AlertDelivery, str(_("What was sent")), alert__id__exact=object_id)
+        }
         return super().change_view(request, object_id, form_url, shown | (extra_context or {}))
 
     def test(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -142,13 +147,13 @@ class BudgetAlertAdmin(Choosing):
         self.log_change(request, alert, "Made a new secret.")
         return self._show_secret(request, alert, made)
 
-    @admin.display(description="whose budgets", ordering="budget")
+    @admin.display(description=_("whose budgets"), ordering="budget")
     def whose(self, row: BudgetAlert) -> str:
         if row.budget is not None:
             return link_row(row.budget)
-        return "all" if row.group is None else link_row(row.group)
+        return str(_("all")) if row.group is None else link_row(row.group)
 
-    @admin.display(description="told")
+    @admin.display(description=_("receivers"))
     def receivers(self, row: BudgetAlert) -> str:
         names = [str(person) for person in row.people.all()]
         return ", ".join([*names, *([_name_host(row.url)] if row.url else [])])
@@ -194,7 +199,7 @@ class AlertDeliveryAdmin(ReadOnly):
     def has_send_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("conversations.change_budgetalert")
 
-    @admin.action(description="Send the chosen again", permissions=["send"])
+    @admin.action(description=_("Send the chosen again"), permissions=["send"])
     def send_again(self, request: HttpRequest, rows: Any) -> None:
         chosen = list(rows.exclude(state=AlertDelivery.State.SENT))
         count = send_again(rows)
@@ -202,19 +207,19 @@ class AlertDeliveryAdmin(ReadOnly):
             self.log_change(request, row, "Sent again.")
         messages.success(request, f"Tried again: {count}. What was sent already is left as it is.")
 
-    @admin.display(description="to")
+    @admin.display(description=_("receiver"))
     def receiver(self, row: AlertDelivery) -> str:
         if row.person is not None:
             return link_row(row.person)
         return _name_host(row.alert.url) if row.alert and row.alert.url else "–"
 
-    @admin.display(description="of")
+    @admin.display(description=_("about"))
     def told_of(self, row: AlertDelivery) -> str:
         if row.crossing is None:
-            return "a test"
+            return str(_("a test"))
         return link_row(row.crossing, f"{row.crossing} of {name_subject(row.crossing)}")
 
-    @admin.display(description="next try", ordering="next_try_at")
+    @admin.display(description=_("next try"), ordering="next_try_at")
     def next_try(self, row: AlertDelivery) -> Any:
         return row.next_try_at if row.state == AlertDelivery.State.WAITING else None
 
@@ -223,4 +228,4 @@ def _name_host(url: str) -> str:
     try:
         return format_host_port(parse_url(url))
     except AddressRefusedError:
-        return "a webhook"
+        return str(_("a webhook"))

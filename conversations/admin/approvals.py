@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
+from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.base import OfConversation, OwnerFilter, ShownLookups, link_row
 from conversations.models import Approval, ApprovalRule, EgressRule
@@ -37,25 +38,25 @@ class ApprovalAdmin(OfConversation):
         "verdict", "decided_by", "decided_at", "link", "chain",
     )  # fmt: skip
 
-    @admin.display(description="tool", ordering="call__name")
+    @admin.display(description=_("tool"), ordering="call__name")
     def tool(self, row: Approval) -> str:
         return row.call.name
 
-    @admin.display(description="call")
+    @admin.display(description=_("call"))
     def call_link(self, row: Approval) -> str:
         return link_row(row.call, row.call.name)
 
-    @admin.display(description="decision", ordering="decision__verdict")
+    @admin.display(description=_("decision"), ordering="decision__verdict")
     def verdict(self, row: Approval) -> str:
         decision = _decision(row)
         return "–" if decision is None else decision.get_verdict_display()
 
-    @admin.display(description="by", ordering="decision__actor__username")
+    @admin.display(description=_("decided by"), ordering="decision__actor__username")
     def decided_by(self, row: Approval) -> str:
         decision = _decision(row)
         return link_row(None if decision is None else decision.actor)
 
-    @admin.display(description="decided at", ordering="decision__created_at")
+    @admin.display(description=_("decided at"), ordering="decision__created_at")
     def decided_at(self, row: Approval) -> Any:
         decision = _decision(row)
         return None if decision is None else decision.created_at

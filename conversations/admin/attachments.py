@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.base import DirectOwnerFilter, ReadOnly, link_row, short_id
 from conversations.admin.content_access import open_content
@@ -25,17 +26,17 @@ class AttachmentAdmin(ReadOnly):
     search_fields = ("conversation__public_id", "owner__username", "media_type")
     fields = ("person", "place", "media_type", "size", "measures", "estimate", "created_at")
 
-    @admin.display(description="user", ordering="owner__username")
+    @admin.display(description=_("user"), ordering="owner__username")
     def person(self, row: Attachment) -> str:
         return link_row(row.owner)
 
-    @admin.display(description="conversation")
+    @admin.display(description=_("conversation"))
     def place(self, row: Attachment) -> str:
         return (
             link_row(row.conversation, short_id(row.conversation)) if row.conversation else "unsent"
         )
 
-    @admin.display(description="pixels or pages")
+    @admin.display(description=_("pixels or pages"))
     def measures(self, row: Attachment) -> str:
         if row.width:
             return f"{write_number(row.width)} × {write_number(row.height or 0)}"

@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.http import urlencode
+from django.utils.translation import gettext_lazy as _
 
 from conversations.models import ApiModel, Conversation, User
 from conversations.rendering.numbers import write_number
@@ -124,15 +125,15 @@ class ReadOnly(ShownLookups):
 class OfConversation(ReadOnly):
     """Rows of a conversation. A title is content, so lists show the conversation's id."""
 
-    @admin.display(description="user", ordering="conversation__owner__username")
+    @admin.display(description=_("user"), ordering="conversation__owner__username")
     def owner(self, row: Any) -> str:
         return link_row(row.conversation.owner)
 
-    @admin.display(description="conversation", ordering="conversation__public_id")
+    @admin.display(description=_("conversation"), ordering="conversation__public_id")
     def place(self, row: Any) -> str:
         return link_row(row.conversation, short_id(row.conversation))
 
-    @admin.display(description="turn", ordering="turn")
+    @admin.display(description=_("turn"), ordering="turn")
     def turn_link(self, row: Any) -> str:
         return link_row(row.turn)
 
@@ -203,7 +204,7 @@ class SeenFilter(admin.SimpleListFilter):
 class OwnerFilter(admin.SimpleListFilter):
     """By the owner of the conversation, with a bounded list of names."""
 
-    title = "user"
+    title = _("user")
     parameter_name = "user"
     path = "conversation__owner"
 
@@ -228,7 +229,7 @@ class DirectOwnerFilter(OwnerFilter):
 class GroupFilter(admin.SimpleListFilter):
     """By a group of the conversation's owner."""
 
-    title = "group"
+    title = _("group")
     parameter_name = "group"
     path = "conversation__owner__groups"
 
@@ -244,7 +245,7 @@ class GroupFilter(admin.SimpleListFilter):
 class ModelFilter(admin.SimpleListFilter):
     """By a model of the catalogue."""
 
-    title = "model"
+    title = _("model")
     parameter_name = "model"
     path = "model"
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from django import forms
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 from conversations.budgets.amounts import Unreadable
 from conversations.budgets.units import UNITS, parse_amount
@@ -23,21 +25,21 @@ class ReasonForm(forms.Form):
 
     form = forms.UUIDField(widget=forms.HiddenInput)
     reason = forms.CharField(
-        max_length=200, widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="It stays on record with your name.",
+        label=_("Reason"), max_length=200, widget=forms.Textarea(attrs={"rows": 2}),
+        help_text=_("It stays on record with your name."),
     )  # fmt: skip
 
 
 class AmountForm(ReasonForm):
     """An amount in the unit of a budget."""
 
-    amount = forms.CharField(max_length=40)
+    amount = forms.CharField(label=_("Amount"), max_length=40)
     field_order: tuple[str, ...] = ("form", "amount")
 
     def __init__(self, *args: Any, unit: str, sign: str = "", **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.unit = unit
-        self.fields["amount"].help_text = f"In {UNITS[unit].measure}{sign}."
+        self.fields["amount"].help_text = _(sign or "In %(unit)s.") % {"unit": UNITS[unit].measure}
 
     def clean_amount(self) -> int:
         try:
@@ -48,19 +50,21 @@ class AmountForm(ReasonForm):
 
 class GrantForm(AmountForm):
     user = forms.CharField(
-        label="For", max_length=150, required=False,
-        help_text="A username; empty: everybody the budget is for.",
+        label=_("For"), max_length=150, required=False,
+        help_text=_("A username; empty: everybody the budget is for."),
     )  # fmt: skip
     until = forms.DateField(
-        label="Until the end of", required=False,
-        widget=forms.DateInput(attrs={"type": "date"}), help_text="Empty: it does not end.",
+        label=_("Until the end of"), required=False,
+        widget=forms.DateInput(attrs={"type": "date"}), help_text=_("Empty: it does not end."),
     )  # fmt: skip
     field_order = ("form", "user", "amount", "until")
 
     def __init__(self, *args: Any, budget: Budget, **kwargs: Any) -> None:
         super().__init__(*args, unit=budget.unit, **kwargs)
         self.zone = load_zone(budget.time_zone)
-        self.fields["until"].help_text = f"Empty: it does not end. Days of {budget.time_zone}."
+        self.fields["until"].help_text = _("Empty: it does not end. Days of %(zone)s.") % {
+            "zone": budget.time_zone
+        }
         if budget.kind == Budget.Kind.POOL or budget.user_id is not None:
             del self.fields["user"]
 
@@ -93,5 +97,7 @@ class GrantForm(AmountForm):
 
 class CorrectionForm(AmountForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, sign="; with a minus it gives back", **kwargs)
-        self.fields["amount"].label = "Add to what is spent"
+        super().__init__(
+            *args, sign=gettext_noop("In %(unit)s; with a minus it gives back."), **kwargs
+        )
+        self.fields["amount"].label = _("Add to what is spent")

@@ -8,9 +8,10 @@ from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.amount_field import AmountField
-from conversations.budgets.units import MONEY, UNITS, show_amount
+from conversations.budgets.units import show_amount
 from conversations.conf import conf
 from conversations.models import Budget, TurnCap, User
 
@@ -29,12 +30,11 @@ else:
 FIXED = ("scope", "group", "user", "kind", "unit", "period", "model", "time_zone")
 
 
-#: The units whose amounts are whole numbers.
-_COUNTED = " and ".join(unit.measure for unit in UNITS.values() if not unit.digits)
-
-
 class BudgetForm(_Form):
-    limit = AmountField(help_text=f"In {MONEY.measure}; of {_COUNTED} a whole number.")
+    limit = AmountField(
+        label=_("Limit"),
+        help_text=_("Money in dollars, such as 2.50; tokens and turns as whole numbers."),
+    )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -50,7 +50,7 @@ class BudgetForm(_Form):
         budget = self.instance
         if budget.pk and budget.windows.exists():
             for name in set(self.changed_data) & set(FIXED):
-                self.add_error(name, "Already in use: switch this one off and add another.")
+                self.add_error(name, _("Already in use: switch this one off and add another."))
         return self.cleaned_data
 
 
@@ -68,7 +68,7 @@ class BudgetFormSet(_FormSet):
             ),
         ]
         if len(active) != len(set(active)):
-            raise ValidationError("Only one active budget for each unit, period and model.")
+            raise ValidationError(_("Only one active budget for each unit, period and model."))
 
 
 def _is_used(form: Any) -> bool:
@@ -81,7 +81,7 @@ class BudgetInline(_Inline):
     model = Budget
     form = BudgetForm
     formset = BudgetFormSet
-    verbose_name_plural = "budgets of this person's own"
+    verbose_name_plural = _("budgets of this person's own")
     extra = 0
     can_delete = False
     fields = ("unit", "period", "model", "time_zone", "limit", "is_active", "note")
@@ -91,7 +91,7 @@ class BudgetInline(_Inline):
         may = self.has_change_permission(request, obj) or self.has_add_permission(request, obj)
         return choose_fields(self.fields, may)
 
-    @admin.display(description="limit")
+    @admin.display(description=_("limit"))
     def amount(self, budget: Budget) -> str:
         return show_amount(budget.limit, budget.unit)
 
@@ -101,14 +101,14 @@ class BudgetInline(_Inline):
 
 class TurnCapForm(_CapForm):
     micros = AmountField(
-        label="Money", required=False, help_text="In dollars, such as 2.50; 0: no cap."
+        label=_("Money (USD)"), required=False, help_text=_("In dollars, such as 2.50; 0: no cap.")
     )
 
 
 class TurnCapInline(_CapInline):
     model = TurnCap
     form = TurnCapForm
-    verbose_name_plural = "caps of a turn, this person's own"
+    verbose_name_plural = _("caps of a turn, this person's own")
     extra = 1
     max_num = 1
     fields = (("micros", "rounds", "tool_calls", "seconds"),)

@@ -13,6 +13,7 @@ from django.contrib.admin.views.main import ChangeList
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import URLPattern, path
 from django.utils.html import format_html
+from django.utils.translation import gettext_lazy as _
 
 from conversations.admin import budget_actions, csv_import
 from conversations.admin.base import (
@@ -94,16 +95,16 @@ class BudgetAdmin(Choosing):
         may = self.has_change_permission if obj else self.has_add_permission
         return choose_fields(self.fields, may(request))
 
-    @admin.display(description="limit")
+    @admin.display(description=_("limit"))
     def amount(self, row: Budget) -> str:
         return show_amount(row.limit, row.unit)
 
-    @admin.display(description="whose", ordering="scope")
+    @admin.display(description=_("whose"), ordering="scope")
     def whose(self, row: Budget) -> str:
         owner = row.user or row.group
-        return "everybody" if owner is None else link_row(owner)
+        return str(_("everybody")) if owner is None else link_row(owner)
 
-    @admin.display(description="now")
+    @admin.display(description=_("now"))
     def present_use(self, row: Any) -> str:
         one = row.present
         drawn = bar(one.spent, one.held, one.limit, row.unit)
@@ -117,7 +118,7 @@ class BudgetAdmin(Choosing):
         words = f"{most}; {show_amount(one.total, row.unit)} in all"
         return format_html('{}<span class="budget-note">{}</span>', drawn, words)
 
-    @admin.display(description="starts anew")
+    @admin.display(description=_("starts anew"))
     def starts_anew(self, row: Any) -> str:
         return in_zone(row.present.ends_at, row.time_zone)
 
@@ -195,14 +196,14 @@ class GrantAdmin(ReadOnly):
         "more", "budget", "whose", "starts_at", "expires_at", "reason", "actor", "created_at"
     )  # fmt: skip
 
-    @admin.display(description="more", ordering="amount")
+    @admin.display(description=_("added amount"), ordering="amount")
     def more(self, row: Grant) -> str:
         return show_amount(row.amount, row.budget.unit)
 
-    @admin.display(description="for")
+    @admin.display(description=_("for whom"))
     def whose(self, row: Grant) -> str:
         owner = row.user or row.budget.user or row.budget.group
-        return "everybody" if owner is None else link_row(owner)
+        return str(_("everybody")) if owner is None else link_row(owner)
 
 
 @admin.register(TurnCap)
@@ -216,6 +217,6 @@ class TurnCapAdmin(Choosing):
     autocomplete_fields = ("group", "user")
     show_full_result_count = False
 
-    @admin.display(description="money", ordering="micros")
+    @admin.display(description=_("money"), ordering="micros")
     def money(self, row: TurnCap) -> str:
-        return "no cap" if row.micros == 0 else dollars(row.micros) or "–"
+        return str(_("no cap")) if row.micros == 0 else dollars(row.micros) or "–"

@@ -11,6 +11,7 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path
+from django.utils.translation import gettext_lazy as _
 
 from conversations.admin import budget_actions
 from conversations.admin.base import (
@@ -41,11 +42,11 @@ _RESULT_FIELDS = (
 class FiguresFilter(admin.SimpleListFilter):
     """By whether the reported usage was implausible, or missing."""
 
-    title = "figures"
+    title = _("figures")
     parameter_name = "figures"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("flagged", "flagged: impossible or missing")]
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("flagged", _("flagged: impossible or missing"))]
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows.filter(FLAGGED) if self.value() == "flagged" else rows
@@ -54,7 +55,7 @@ class FiguresFilter(admin.SimpleListFilter):
 class BasisFilter(SeenFilter):
     """By how the cost is known."""
 
-    title = "cost basis"
+    title = _("cost basis")
     parameter_name = "basis"
     path = "result__cost_basis"
 
@@ -80,21 +81,25 @@ class ApiCallAdmin(OfConversation):
         "result__error_type", "body_digest",
     )  # fmt: skip
     fieldsets = (
-        ("Where", {"fields": ("place", "owner", "turn_link", "number", "sent_at")}),
-        ("What", {"fields": ("purpose", "model", "max_tokens", "tip", "body_bytes")}),
+        (_("Where"), {"fields": ("place", "owner", "turn_link", "number", "sent_at")}),
+        (_("What"), {"fields": ("purpose", "model", "max_tokens", "tip", "body_bytes")}),
         (
-            "Estimates, in tokens",
+            _("Estimates, in tokens"),
             {"fields": ("estimated_tokens", "view_tokens", "overhead_tokens", "view_edits")},
         ),
-        ("Bound to", {"fields": ("binding", "envelope_id"), "classes": ("collapse",)}),
+        (_("Bound to"), {"fields": ("binding", "envelope_digest"), "classes": ("collapse",)}),
     )
 
-    @admin.display(description="result", ordering="result__status")
+    @admin.display(description=_("digest of the parameters"))
+    def envelope_digest(self, row: ApiCall) -> str:
+        return str(row.envelope_id)
+
+    @admin.display(description=_("result"), ordering="result__status")
     def status(self, row: ApiCall) -> str:
         found = find_result(row)
-        return found.get_status_display() if found else "in doubt"
+        return found.get_status_display() if found else str(_("in doubt"))
 
-    @admin.display(description="tokens in")
+    @admin.display(description=_("tokens in"))
     def read(self, row: ApiCall) -> str:
         found = find_result(row)
         if found is None or found.input_tokens is None:
@@ -102,21 +107,21 @@ class ApiCallAdmin(OfConversation):
         cached = (found.cache_read_tokens or 0) + (found.cache_write_tokens or 0)
         return write_number(found.input_tokens + cached)
 
-    @admin.display(description="tokens out", ordering="result__output_tokens")
+    @admin.display(description=_("tokens out"), ordering="result__output_tokens")
     def written(self, row: ApiCall) -> str:
         found = find_result(row)
         return (
             write_number(found.output_tokens) if found and found.output_tokens is not None else "–"
         )
 
-    @admin.display(description="cost", ordering="result__cost_micros")
+    @admin.display(description=_("cost"), ordering="result__cost_micros")
     def cost(self, row: ApiCall) -> str:
         found = find_result(row)
         if found is None:
             return "–"
         return f"{dollars(found.cost_micros)}{' ⚑ flagged' * is_flagged(found)}"
 
-    @admin.display(description="ms", ordering="result__duration_ms")
+    @admin.display(description=_("duration (ms)"), ordering="result__duration_ms")
     def milliseconds(self, row: ApiCall) -> str:
         found = find_result(row)
         return write_number(found.duration_ms) if found else "–"

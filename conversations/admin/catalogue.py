@@ -13,12 +13,15 @@ from django.forms.fields import InvalidJSONInput
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from conversations.admin import csv_import
+from conversations.admin.amount_field import AmountField
 from conversations.admin.base import ModelFilter, ShownLookups
 from conversations.admin.csv_export import build_csv_link
 from conversations.context.policy.policy import PolicyError
 from conversations.models import ApiModel, ModelPrice
+from conversations.models.catalogue import MOST_RATE
 from conversations.reductions.policy import demand_thresholds
 from conversations.rendering.numbers import dollars
 
@@ -80,6 +83,12 @@ class ApiModelAdmin(ShownLookups):
 class PriceForm(ModelForm):
     """A new price, or the end of an old one; past bills keep their price."""
 
+    micros_per_million = AmountField(
+        label=_("Price per million (USD)"),
+        most=MOST_RATE,
+        help_text=_("Of a million tokens or searches, such as 2.50."),
+    )
+
     def clean(self) -> dict[str, Any]:
         super().clean()
         if self.instance._state.adding:
@@ -140,13 +149,17 @@ class ModelPriceAdmin(ShownLookups):
         files = [build_csv_link(request, "admin:prices_import", "Take in CSV")] if may else []
         return super().changelist_view(request, (extra_context or {}) | {"files": files})
 
-    @admin.display(description="per million tokens", ordering="micros_per_million")
+    @admin.display(description=_("per million tokens"), ordering="micros_per_million")
     def per_million(self, row: ModelPrice) -> str:
         return dollars(row.micros_per_million)
 
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
+        rate = "micros_per_million" if obj is None else "per_million"
+        return "model", "kind", rate, "above_tokens", "effective_from", "effective_to", "source"
+
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        names = ("model", "kind", "micros_per_million", "above_tokens", "effective_from", "source")
-        return () if obj is None else names
+        fixed = {*self.get_fields(request, obj), "micros_per_million"} - {"effective_to"}
+        return () if obj is None else tuple(fixed)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         is_open = obj is None or obj.effective_to is None or obj.effective_to > timezone.now()

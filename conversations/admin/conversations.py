@@ -16,6 +16,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
+from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.base import (
     DirectOwnerFilter,
@@ -53,13 +54,13 @@ class ConversationAdmin(ReadOnly):
     fieldsets = (
         (None, {"fields": ("person", "model", "public_id")}),
         (
-            "Its record",
+            _("Its record"),
             {"fields": ("turns_link", "calls", "changes", "tools", "files", "waiting", "cost")},
         ),
-        ("Log and chain", {"fields": ("head", "tip", "links", "chain")}),
-        ("Settings", {"fields": ("policy",)}),
+        (_("Log and chain"), {"fields": ("head", "tip", "links", "chain")}),
+        (_("Settings"), {"fields": ("policy",)}),
         (
-            "Times",
+            _("Times"),
             {
                 "fields": (
                     "created_at",
@@ -85,47 +86,47 @@ class ConversationAdmin(ReadOnly):
         rows: QuerySet[Any] = super().get_queryset(request).annotate(freed=freed_in_all)
         return rows
 
-    @admin.display(description="tokens freed", ordering="freed")
+    @admin.display(description=_("tokens freed"), ordering="freed")
     def tokens_freed(self, row: Any) -> str:
         """Link to what was taken from the model, the largest first."""
         where = {"conversation__id__exact": row.pk, "outcome__exact": "applied", "o": "-5"}
         return link_list(Transformation, write_number(row.freed), **where)
 
-    @admin.display(description="conversation", ordering="public_id")
+    @admin.display(description=_("conversation"), ordering="public_id")
     def place(self, row: Conversation) -> str:
         return short_id(row)
 
-    @admin.display(description="user", ordering="owner__username")
+    @admin.display(description=_("user"), ordering="owner__username")
     def person(self, row: Conversation) -> str:
         return link_row(row.owner)
 
-    @admin.display(description="turns")
+    @admin.display(description=_("turns"))
     def turns_link(self, row: Conversation) -> str:
         return link_list(Turn, f"{row.turns.count()}", conversation__id__exact=row.pk)
 
-    @admin.display(description="calls")
+    @admin.display(description=_("calls"))
     def calls(self, row: Conversation) -> str:
         return link_list(ApiCall, f"{row.calls.count()}", conversation__id__exact=row.pk)
 
-    @admin.display(description="transformations")
+    @admin.display(description=_("transformations"))
     def changes(self, row: Conversation) -> str:
         count = row.transformations.count()
         return link_list(Transformation, f"{count}", conversation__id__exact=row.pk)
 
-    @admin.display(description="tool calls")
+    @admin.display(description=_("tool calls"))
     def tools(self, row: Conversation) -> str:
         count = ToolCall.objects.filter(turn__conversation=row).count()
         return link_list(ToolCall, f"{count}", turn__conversation__id__exact=row.pk)
 
-    @admin.display(description="attachments")
+    @admin.display(description=_("attachments"))
     def files(self, row: Conversation) -> str:
         return link_list(Attachment, f"{row.attachments.count()}", conversation__id__exact=row.pk)
 
-    @admin.display(description="messages waiting to be sent")
+    @admin.display(description=_("messages waiting to be sent"))
     def waiting(self, row: Conversation) -> int:
         return row.queued_prompts.count()
 
-    @admin.display(description="cost")
+    @admin.display(description=_("cost"))
     def cost(self, row: Conversation) -> str:
         spent = ApiResult.objects.filter(call__conversation=row).aggregate(sum=Sum("cost_micros"))
         return dollars(int(spent["sum"] or 0))

@@ -12,6 +12,8 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 from conversations.budgets import import_budgets, import_prices
 from conversations.budgets.csv_import import MOST_CHARS, Plan
@@ -22,10 +24,12 @@ class SheetForm(forms.Form):
     """A file or its text; after the preview the text alone, with the preview's digest."""
 
     file = forms.FileField(
-        required=False, widget=forms.FileInput(attrs={"accept": ".csv,text/csv"})
+        label=_("File"),
+        required=False,
+        widget=forms.FileInput(attrs={"accept": ".csv,text/csv"}),
     )
     text = forms.CharField(
-        label="Or its text", required=False, max_length=MOST_CHARS, strip=False,
+        label=_("Or its text"), required=False, max_length=MOST_CHARS, strip=False,
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
     )  # fmt: skip
     digest = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)
@@ -38,9 +42,9 @@ class SheetForm(forms.Form):
             try:
                 data["text"] = data["file"].read().decode()
             except UnicodeDecodeError as error:
-                raise forms.ValidationError("The file is not UTF-8 text.") from error
+                raise forms.ValidationError(_("The file is not UTF-8 text.")) from error
         if not data.get("text", "").strip() and not self.errors:
-            raise forms.ValidationError("Choose a file, or paste its text.")
+            raise forms.ValidationError(_("Choose a file, or paste its text."))
         return data
 
 
@@ -48,33 +52,33 @@ class SheetForm(forms.Form):
 class ImportKind:
     """One kind of import: its texts, its permission and its functions."""
 
-    title: str
+    title: Promise
     columns: Sequence[str]
     needed: tuple[str, ...]
     take: Callable[[str, User, str], Plan]
     back: str
-    help_text: str
+    help_text: Promise
 
 
 BUDGETS = ImportKind(
-    title="Take in budgets",
+    title=_("Take in budgets"),
     columns=import_budgets.COLUMNS,
     needed=("conversations.add_budget", "conversations.change_budget"),
     take=lambda text, actor, expected: import_budgets.import_budgets(
         text=text, actor=actor, expected=expected
     ),
     back="admin:conversations_budget_changelist",
-    help_text="A limit of money is in dollars. active: yes or no. What is empty stays as it is.",
+    help_text=_("A limit of money is in dollars. active: yes or no. What is empty stays as it is."),
 )
 PRICES = ImportKind(
-    title="Take in prices",
+    title=_("Take in prices"),
     columns=import_prices.COLUMNS,
     needed=("conversations.add_modelprice", "conversations.change_modelprice"),
     take=lambda text, actor, expected: import_prices.import_prices(
         text=text, actor=actor, expected=expected
     ),
     back="admin:conversations_modelprice_changelist",
-    help_text="The last three may be empty. A new price closes the one before it.",
+    help_text=_("The last three may be empty. A new price closes the one before it."),
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.utils import timezone
 from django.utils.html import format_html_join
+from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.base import DirectOwnerFilter, ReadOnly, format_json, link_row
 from conversations.context.view import wire
@@ -26,25 +27,25 @@ class ErasureAdmin(ReadOnly):
     search_fields = ("owner__username", "conversation")
     fieldsets = (
         (None, {"fields": ("person", "conversation", "messages", "transformations", "calls")}),
-        ("Times", {"fields": ("begun_at", "deleted_at", "rule", "due_at", "erased_at")}),
-        ("Money", {"fields": ("cost", "by_day")}),
-        ("Chain", {"fields": ("links", "chain")}),
-        ("Proof", {"fields": ("proofs",)}),
+        (_("Times"), {"fields": ("begun_at", "deleted_at", "rule", "due_at", "erased_at")}),
+        (_("Money"), {"fields": ("cost", "by_day")}),
+        (_("Chain"), {"fields": ("links", "chain")}),
+        (_("Proof"), {"fields": ("proofs",)}),
     )
 
-    @admin.display(description="user", ordering="owner__username")
+    @admin.display(description=_("user"), ordering="owner__username")
     def person(self, row: Erasure) -> str:
         return link_row(row.owner)
 
-    @admin.display(description="cost", ordering="cost_micros")
+    @admin.display(description=_("cost"), ordering="cost_micros")
     def cost(self, row: Erasure) -> str:
         return dollars(row.cost_micros)
 
-    @admin.display(description="by day and model")
+    @admin.display(description=_("by day and model"))
     def by_day(self, row: Erasure) -> str:
         return format_json(wire.encode(row.usage))
 
-    @admin.display(description="searches for what was erased")
+    @admin.display(description=_("searches for what was erased"))
     def proofs(self, row: Erasure) -> str:
         proofs = row.proofs.order_by("-pk")[:MOST_PROOFS]
         lines = (
@@ -80,10 +81,10 @@ class ErasureProofAdmin(ReadOnly):
         "chain",
     )
 
-    @admin.display(description="conversation", ordering="erasure__conversation")
+    @admin.display(description=_("conversation"), ordering="erasure__conversation")
     def conversation(self, row: ErasureProof) -> str:
         return link_row(row.erasure, str(row.erasure.conversation)[:8])
 
-    @admin.display(description="by place")
+    @admin.display(description=_("by place"))
     def by_place(self, row: ErasureProof) -> str:
         return format_json(wire.encode(row.places))

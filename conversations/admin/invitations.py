@@ -11,7 +11,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html_join
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _
 
 from conversations.accounts.account_mail import can_send_mail, send_account_mail
 from conversations.admin.base import ShownLookups, is_superuser, link_row
@@ -33,7 +33,7 @@ else:
 
 class InvitationForm(_ModelForm):
     days = forms.IntegerField(
-        label="Days that the link works", min_value=1, max_value=MOST_DAYS, initial=USUAL_DAYS
+        label=_("Days that the link works"), min_value=1, max_value=MOST_DAYS, initial=USUAL_DAYS
     )
 
     class Meta:
@@ -44,7 +44,7 @@ class InvitationForm(_ModelForm):
     def clean_email(self) -> str:
         email = str(self.cleaned_data["email"])
         if has_account(email):
-            raise forms.ValidationError("An account has this address already.")
+            raise forms.ValidationError(_("An account has this address already."))
         return email
 
 
@@ -92,7 +92,7 @@ class InvitationAdmin(ShownLookups):
         obj.pk, obj.digest, obj.expires_at = made.pk, made.digest, made.expires_at
         obj.link = request.build_absolute_uri(reverse("invitation", args=[token]))
         if obj.email and can_send_mail():
-            send_account_mail(to=obj.email, subject=_("Your invitation"), text=_describe(obj))
+            send_account_mail(to=obj.email, subject=str(_("Your invitation")), text=_describe(obj))
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Nothing: the groups were saved with the invitation."""
@@ -101,49 +101,52 @@ class InvitationAdmin(ShownLookups):
         self, request: HttpRequest, obj: Invitation, post_url_continue: str | None = None
     ) -> HttpResponse:
         context = self.admin_site.each_context(request) | {
-            "title": "Invitation",
+            "title": _("Invitation"),
             "opts": self.opts,
             "link": obj.link,
-            "words": "This link makes one account, once. It is not shown again.",
+            "words": _("This link makes one account, once. It is not shown again."),
             "until": obj.expires_at,
             "mailed_to": obj.email if can_send_mail() else "",
             "back": reverse("admin:conversations_invitation_changelist"),
         }
         return TemplateResponse(request, "admin/conversations/link.html", context)
 
-    @admin.action(description="Withdraw the chosen invitations", permissions=["change"])
+    @admin.action(description=_("Withdraw the chosen invitations"), permissions=["change"])
     def withdraw(self, request: HttpRequest, rows: Any) -> None:
         assert isinstance(request.user, User)  # noqa: S101 - it is the admin
         count = sum(withdraw_invitation(invitation=row, actor=request.user) for row in rows)
         messages.success(request, f"Withdrawn: {count}. Others had ended before.")
 
-    @admin.display(description="state")
+    @admin.display(description=_("state"))
     def state(self, row: Invitation) -> str:
         return find_invitation_state(row).value
 
-    @admin.display(description="made by", ordering="made_by__username")
+    @admin.display(description=_("made by"), ordering="made_by__username")
     def maker(self, row: Invitation) -> str:
-        return link_row(row.made_by) if row.made_by else "a command"
+        return link_row(row.made_by) if row.made_by else str(_("a command"))
 
-    @admin.display(description="account", ordering="used_by__username")
+    @admin.display(description=_("account"), ordering="used_by__username")
     def account(self, row: Invitation) -> str:
         return link_row(row.used_by)
 
-    @admin.display(description="decisions")
+    @admin.display(description=_("decisions"))
     def record(self, row: Invitation) -> str:
         lines = (
             (f"{timezone.localtime(each.created_at):%Y-%m-%d %H:%M}", each.get_kind_display(),
-             each.actor or "a command", f" ({each.note})" if each.note else "")
+             each.actor or _("a command"), f" ({each.note})" if each.note else "")
             for each in row.decisions.select_related("actor").order_by("pk")
         )  # fmt: skip
-        return format_html_join("", "<div>{} {} by {}{}</div>", lines)
+        return format_html_join("", "<div>{} {} · {}{}</div>", lines)
 
 
 def _describe(row: Invitation) -> str:
-    return _(
-        "You are invited to make an account. Open this link and choose a name and a password:\n\n"
-        "%(link)s\n\nIt works once, until %(until)s."
-    ) % {
-        "link": row.link,
-        "until": row.expires_at.strftime("%Y-%m-%d %H:%M UTC"),
-    }
+    return str(
+        _(
+            "You are invited to make an account. Open this link and choose a name and a"
+            " password:\n\n%(link)s\n\nIt works once, until %(until)s."
+        )
+        % {
+            "link": row.link,
+            "until": row.expires_at.strftime("%Y-%m-%d %H:%M UTC"),
+        }
+    )

@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.urls import URLPattern, path
+from django.utils.translation import gettext_lazy as _
 
 from conversations.admin import budget_actions
 from conversations.admin.base import OwnerFilter, ReadOnly, filter_by_key, link_list, link_row
@@ -30,7 +31,7 @@ class WindowUserFilter(OwnerFilter):
 class PurposeFilter(admin.SimpleListFilter):
     """By the purpose of the call; corrections have none."""
 
-    title = "purpose"
+    title = _("purpose")
     parameter_name = "purpose"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
@@ -43,12 +44,12 @@ class PurposeFilter(admin.SimpleListFilter):
 class EntryBudgetFilter(admin.SimpleListFilter):
     """By a budget, linked from its own page; it offers no choices."""
 
-    title = "budget"
+    title = _("budget")
     parameter_name = "budget"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         value = request.GET.get(self.parameter_name)
-        return [(value, f"budget {value}")] if value else []
+        return [(value, _("budget %(number)s") % {"number": value})] if value else []
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
@@ -58,7 +59,7 @@ class EntryBudgetFilter(admin.SimpleListFilter):
 def link_owner(window: BudgetWindow) -> str:
     """Return a link to the person or the group whose window it is."""
     owner = window.user or window.budget.group
-    return "everybody" if owner is None else link_row(owner)
+    return str(_("everybody")) if owner is None else link_row(owner)
 
 
 @admin.register(BudgetWindow)
@@ -86,48 +87,48 @@ class BudgetWindowAdmin(ReadOnly):
             "may_correct": request.user.has_perm(CORRECT),
         }
 
-    @admin.display(description="whose", ordering="user__username")
+    @admin.display(description=_("whose"), ordering="user__username")
     def whose(self, row: BudgetWindow) -> str:
         return link_owner(row)
 
-    @admin.display(description="budget")
+    @admin.display(description=_("budget"))
     def budget_link(self, row: BudgetWindow) -> str:
         return link_row(row.budget)
 
-    @admin.display(description="period", ordering="budget__period")
+    @admin.display(description=_("period"), ordering="budget__period")
     def period(self, row: BudgetWindow) -> str:
         return row.budget.get_period_display()
 
-    @admin.display(description="limit then", ordering="limit")
+    @admin.display(description=_("limit then"), ordering="limit")
     def limit_then(self, row: BudgetWindow) -> str:
         return show_amount(row.limit, row.budget.unit)
 
-    @admin.display(description="spent", ordering="spent")
+    @admin.display(description=_("spent"), ordering="spent")
     def settled(self, row: BudgetWindow) -> str:
         return show_amount(row.spent, row.budget.unit)
 
-    @admin.display(description="held", ordering="held")
+    @admin.display(description=_("held"), ordering="held")
     def on_hold(self, row: BudgetWindow) -> str:
         return show_amount(row.held, row.budget.unit)
 
-    @admin.display(description="overrun", ordering="overrun")
+    @admin.display(description=_("overrun"), ordering="overrun")
     def above(self, row: BudgetWindow) -> str:
         return show_amount(row.overrun, row.budget.unit)
 
-    @admin.display(description="used")
+    @admin.display(description=_("used"))
     def used(self, row: BudgetWindow) -> str:
         """Draw the use and the limit at the last call; the budget's page has the present limit."""
         return bar(row.spent + row.overrun, row.held, row.limit, row.budget.unit)
 
-    @admin.display(description="begins", ordering="starts_at")
+    @admin.display(description=_("begins"), ordering="starts_at")
     def begins(self, row: BudgetWindow) -> str:
         return in_zone(row.starts_at, row.budget.time_zone)
 
-    @admin.display(description="ends", ordering="ends_at")
+    @admin.display(description=_("ends"), ordering="ends_at")
     def ends(self, row: BudgetWindow) -> str:
         return in_zone(row.ends_at, row.budget.time_zone)
 
-    @admin.display(description="ledger")
+    @admin.display(description=_("ledger"))
     def entries(self, row: BudgetWindow) -> str:
         return link_list(LedgerEntry, "Its entries", window__id__exact=row.pk)
 
@@ -148,19 +149,19 @@ class Movement(ReadOnly):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).prefetch_related(*_LINKS)
 
-    @admin.display(description="whose", ordering="window__user__username")
+    @admin.display(description=_("whose"), ordering="window__user__username")
     def whose(self, row: Any) -> str:
         return link_owner(row.window)
 
-    @admin.display(description="window")
+    @admin.display(description=_("window"))
     def window_link(self, row: Any) -> str:
         return link_row(row.window)
 
-    @admin.display(description="call")
+    @admin.display(description=_("call"))
     def call_link(self, row: Any) -> str:
         return link_row(row.call)
 
-    @admin.display(description="worth", ordering="amount")
+    @admin.display(description=_("amount"), ordering="amount")
     def shown(self, row: Any) -> str:
         return show_amount(row.amount, row.window.budget.unit)
 
@@ -170,7 +171,7 @@ class ReservationAdmin(Movement):
     list_display = ("id", "whose", "window_link", "call_link", "shown", "is_open")
     list_filter = ("is_open", WindowUserFilter)
     ordering = ("-pk",)
-    fields = ("whose", "window_link", "call_link", "shown", "amount", "is_open")
+    fields = ("whose", "window_link", "call_link", "shown", "is_open")
 
 
 @admin.register(LedgerEntry)
@@ -185,11 +186,11 @@ class LedgerEntryAdmin(Movement):
     ordering = ("-created_at", "-pk")
     date_hierarchy = "created_at"
     fields = (
-        "created_at", "whose", "kind", "shown", "amount", "purpose", "window_link", "call_link",
+        "created_at", "whose", "kind", "shown", "purpose", "window_link", "call_link",
         "reason", "actor",
     )  # fmt: skip
 
-    @admin.display(description="purpose", ordering="call__purpose")
+    @admin.display(description=_("purpose"), ordering="call__purpose")
     def purpose(self, row: LedgerEntry) -> str:
         return row.call.get_purpose_display() if row.call else "–"
 
@@ -214,12 +215,20 @@ class CrossingAdmin(ReadOnly):
     list_filter = ("percent", WindowUserFilter, "created_at")
     list_select_related = ("window", "window__budget", "window__budget__group", "window__user")
     ordering = ("-pk",)
-    fields = ("created_at", "whose", "percent", "window_link", "spent", "limit")
+    fields = ("created_at", "whose", "percent", "window_link", "spent_then", "limit_then")
 
-    @admin.display(description="whose", ordering="window__user__username")
+    @admin.display(description=_("whose"), ordering="window__user__username")
     def whose(self, row: Crossing) -> str:
         return link_owner(row.window)
 
-    @admin.display(description="window")
+    @admin.display(description=_("window"))
     def window_link(self, row: Crossing) -> str:
         return link_row(row.window)
+
+    @admin.display(description=_("spent"))
+    def spent_then(self, row: Crossing) -> str:
+        return show_amount(row.spent, row.window.budget.unit)
+
+    @admin.display(description=_("limit"))
+    def limit_then(self, row: Crossing) -> str:
+        return show_amount(row.limit, row.window.budget.unit)

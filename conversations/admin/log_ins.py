@@ -7,17 +7,18 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.base import ReadOnly
 from conversations.models import FailedLogIns
 
 
 class WaitFilter(admin.SimpleListFilter):
-    title = "state"
+    title = _("state")
     parameter_name = "state"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("waits", "must wait")]
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("waits", _("must wait"))]
 
     def queryset(self, request: HttpRequest, rows: Any) -> Any:
         return rows.filter(until__gt=timezone.now()) if self.value() == "waits" else rows
@@ -36,8 +37,8 @@ class FailedLogInsAdmin(ReadOnly):
         name = "conversations.delete_failedlogins"
         return bool(request.user.has_perm(name))
 
-    @admin.display(description="of", ordering="user__username")
+    @admin.display(description=_("name"), ordering="user__username")
     def whose(self, row: FailedLogIns) -> str:
         if row.user is not None:
             return row.user.get_username()
-        return "a name nobody has" if row.name_digest else "all names together"
+        return str(_("a name nobody has") if row.name_digest else _("all names together"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.base import DirectOwnerFilter, ReadOnly, link_row
 from conversations.models import MailAccount
@@ -22,14 +23,14 @@ class MailAccountAdmin(ReadOnly):
         "created_at", "used_at", "works",
     )  # fmt: skip
 
-    @admin.display(description="user", ordering="owner__username")
+    @admin.display(description=_("user"), ordering="owner__username")
     def person(self, row: MailAccount) -> str:
         return link_row(row.owner)
 
-    @admin.display(description="can send", boolean=True)
+    @admin.display(description=_("can send"), boolean=True)
     def can_send(self, row: MailAccount) -> bool:
         return bool(row.smtp_host)
 
-    @admin.display(description="worked at its last use", boolean=True)
+    @admin.display(description=_("worked at its last use"), boolean=True)
     def works(self, row: MailAccount) -> bool:
         return not row.problem

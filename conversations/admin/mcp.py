@@ -19,6 +19,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.html import format_html
+from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.base import ReadOnly, ShownLookups, link_list, link_row
 from conversations.admin.mcp_form import ServerForm
@@ -51,9 +52,9 @@ class McpServerAdmin(ShownLookups):
     readonly_fields = ("state_display", "says", "tools_link")
     fieldsets = (
         (None, {"fields": ("name", "note", "is_enabled", "state_display", "says", "tools_link")}),
-        ("Where", {"fields": ("transport", "url", "header_lines", "command", "argument_lines",
+        (_("Where"), {"fields": ("transport", "url", "header_lines", "command", "argument_lines",
                               "environment_lines")}),
-        ("Use", {"fields": ("allowed_lines", "is_private", "deadline")}),
+        (_("Use"), {"fields": ("allowed_lines", "is_private", "deadline")}),
     )  # fmt: skip
 
     def get_form(
@@ -96,12 +97,12 @@ class McpServerAdmin(ShownLookups):
         )
         pool_synchronizer.wake()
 
-    @admin.display(description="state", ordering="state")
+    @admin.display(description=_("state"), ordering="state")
     def state_display(self, row: McpServer) -> str:
         if not row.pk:
             return "–"
         if not row.is_enabled:
-            return "switched off"
+            return str(_("switched off"))
         since = (
             f" since {timezone.localtime(row.state_since):%Y-%m-%d %H:%M}"
             if row.state_since
@@ -109,11 +110,11 @@ class McpServerAdmin(ShownLookups):
         )
         return f"{row.get_state_display()}{since}"
 
-    @admin.display(description="tools", ordering="listed")
+    @admin.display(description=_("tools"), ordering="listed")
     def tool_count(self, row: McpServer) -> int:
         return int(getattr(row, "listed", 0))
 
-    @admin.display(description="tools")
+    @admin.display(description=_("tools"))
     def tools_link(self, row: McpServer) -> str:
         if not row.pk:
             return "Listed once the server is enabled and connected."
@@ -204,11 +205,11 @@ class McpDecisionAdmin(ReadOnly):
     search_fields = ("tool", "server__name", "actor__username")
     fields = ("created_at", "place", "tool", "kind", "actor", "note", "digest", "shown")
 
-    @admin.display(description="server", ordering="server")
+    @admin.display(description=_("server"), ordering="server")
     def place(self, row: McpDecision) -> str:
         return link_row(row.server)
 
-    @admin.display(description="definition")
+    @admin.display(description=_("definition"))
     def shown(self, row: McpDecision) -> str:
         text = format_definition(row.definition)
         return format_html('<pre class="record" dir="auto" tabindex="0">{}</pre>', text or "–")

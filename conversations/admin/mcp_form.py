@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext_lazy as _
 
 from conversations.conf import conf
 from conversations.models import McpServer
@@ -42,7 +43,7 @@ class _Lines(forms.CharField):
         return str(super().to_python(value)).replace("\r\n", "\n")
 
 
-def _lines(help_text: str, label: str, rows: int = 4) -> _Lines:
+def _lines(help_text: Any, label: Any, rows: int = 4) -> _Lines:
     area = forms.Textarea(attrs={"rows": rows, "spellcheck": "false", "autocomplete": "off"})
     return _Lines(
         required=False,
@@ -56,21 +57,27 @@ def _lines(help_text: str, label: str, rows: int = 4) -> _Lines:
 
 class ServerForm(_Form):
     argument_lines = _lines(
-        "One per line, passed on as they are: there is no shell. Do not put secrets here.",
-        "Arguments",
+        _("One per line, passed on as they are: there is no shell. Do not put secrets here."),
+        _("Arguments"),
     )
     environment_lines = _lines(
-        "NAME=value, one per line: the whole environment of the process. PATH is /bin:/usr/bin"
-        " unless you set it. Values are stored encrypted and never shown again.",
-        "Environment",
+        _(
+            "NAME=value, one per line: the whole environment of the process. PATH is /bin:/usr/bin"
+            " unless you set it. Values are stored encrypted and never shown again."
+        ),
+        _("Environment"),
     )
     header_lines = _lines(
-        "Name: value, one per line, such as Authorization: Bearer … Values are stored encrypted and"
-        " never shown again.",
-        "Headers",
+        _(
+            "Name: value, one per line, such as Authorization: Bearer … Values are stored encrypted"
+            " and never shown again."
+        ),
+        _("Headers"),
     )
     allowed_lines = _lines(
-        "Names of the tools that may be approved at all, one per line; empty: any.", "Tools", 3
+        _("Names of the tools that may be approved at all, one per line; empty: any."),
+        _("Tools"),
+        3,
     )
     is_superuser = False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.base import ReadOnly
 from conversations.models import DatabaseMove
@@ -16,6 +17,6 @@ class DatabaseMoveAdmin(ReadOnly):
     ordering = ("-pk",)
     fields = ("begun_at", "created_at", "source", "target", "moved", "digest", "link", "chain")
 
-    @admin.display(description="rows", ordering="rows")
+    @admin.display(description=_("rows"), ordering="rows")
     def moved(self, row: DatabaseMove) -> str:
         return write_number(row.rows)

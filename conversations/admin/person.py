@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from conversations.admin import policy_form
 from conversations.admin.base import link_list
@@ -45,7 +46,7 @@ def build_money_context(request: HttpRequest, user: User) -> dict[str, Any]:
 
 def _format_cap(cap: Cap) -> str:
     if cap.name == "micros":
-        return dollars(cap.number) if cap.number else "no cap"
+        return dollars(cap.number) if cap.number else _("no cap")
     return f"{write_number(cap.number)} s" if cap.name == "seconds" else write_number(cap.number)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.base import OfConversation, OwnerFilter, link_row
 from conversations.models import Pin
@@ -19,10 +20,14 @@ class PinAdmin(OfConversation):
     search_fields = ("conversation__public_id", "actor__username", "tool_use_id")
     fields = ("place", "what", "is_pinned", "who", "created_at", "link", "chain")
 
-    @admin.display(description="what")
+    @admin.display(description=_("part"))
     def what(self, row: Pin) -> str:
-        return row.tool_use_id if row.seq is None else f"message {row.seq}"
+        return (
+            row.tool_use_id
+            if row.seq is None
+            else str(_("message %(number)s") % {"number": row.seq})
+        )
 
-    @admin.display(description="by")
+    @admin.display(description=_("set by"))
     def who(self, row: Pin) -> str:
         return link_row(row.actor)

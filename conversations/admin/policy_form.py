@@ -13,6 +13,7 @@ from typing import Any
 from django import forms
 from django.db.models import Max
 from django.utils.text import capfirst
+from django.utils.translation import gettext_lazy as _
 
 from conversations.context.policy.allowed import FIXED, read_allowed
 from conversations.context.policy.policy import BOUNDS, POLICY_FIELDS, PRESETS, PolicyError
@@ -81,22 +82,25 @@ def add_fields(form: forms.BaseForm, user: User) -> None:
     own, limits = _mapping(user.policy), _mapping(user.policy_limits)
     named = {PRESET: own[PRESET]} if PRESET in own else {}
     base = first_valid_policy((named,), ())
-    usual = f"as the site ({name_preset(preset_of())})"
+    usual = _("as the site (%(preset)s)") % {"preset": name_preset(preset_of())}
     choices = list_preset_choices(usual, PRESETS)
     form.fields[OWN + PRESET] = forms.ChoiceField(
-        label="When chats are reduced", required=False, choices=choices
+        label=_("When chats are reduced"), required=False, choices=choices
     )
     for name in POLICY_FIELDS:
         form.fields[OWN + name] = build_number_field(name, read_as_set(base, name))
         label = form.fields[OWN + name].label
         if name in BOUNDS:
-            for part, word in ((LEAST, "lowest"), (MOST, "highest")):
+            for part, word in (
+                (LEAST, _("%(number)s, lowest in a chat")),
+                (MOST, _("%(number)s, highest in a chat")),
+            ):
                 form.fields[part + name] = forms.IntegerField(
-                    label=f"{label}, {word} in a chat", required=False
+                    label=word % {"number": label}, required=False
                 )
         else:
             form.fields[FIX + name] = forms.BooleanField(
-                label=f"{label}, fixed for chats", required=False
+                label=_("%(number)s, fixed for chats") % {"number": label}, required=False
             )
     form.initial.update({OWN + name: format_value(value) for name, value in own.items()})
     for name, data in limits.items():

@@ -16,19 +16,22 @@ from django.db.models import CharField, Q, QuerySet
 from django.db.models.functions import Cast
 from django.http import HttpRequest
 from django.utils.html import format_html
+from django.utils.translation import gettext_lazy as _
 
 from conversations.accounts.reading_log import READ
 from conversations.admin.base import MOST_NAMES, ReadOnly, filter_by_key, link_row
 from conversations.models import Conversation, Erasure, User
 
-ACTIONS = {READ: "Read", ADDITION: "Added", CHANGE: "Changed", DELETION: "Deleted"}
+ACTIONS = {
+    READ: _("Read"), ADDITION: _("Added"), CHANGE: _("Changed"), DELETION: _("Deleted")
+}  # fmt: skip
 
 
 class ActionFilter(admin.SimpleListFilter):
-    title = "action"
+    title = _("action")
     parameter_name = "action"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
         return [(str(flag), name) for flag, name in ACTIONS.items()]
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
@@ -40,7 +43,7 @@ class ActionFilter(admin.SimpleListFilter):
 class ReaderFilter(admin.SimpleListFilter):
     """By the person who acted, from those with an entry."""
 
-    title = "reader"
+    title = _("reader")
     parameter_name = "reader"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -55,7 +58,7 @@ class ReaderFilter(admin.SimpleListFilter):
 class ReadOwnerFilter(admin.SimpleListFilter):
     """By the owner of the conversation that was read, including erased ones."""
 
-    title = "owner"
+    title = _("owner")
     parameter_name = "owner"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -112,15 +115,15 @@ class LogEntryAdmin(ReadOnly):
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return Owners
 
-    @admin.display(description="action", ordering="action_flag")
+    @admin.display(description=_("action"), ordering="action_flag")
     def action(self, row: LogEntry) -> str:
-        return ACTIONS.get(row.action_flag, "")
+        return str(ACTIONS.get(row.action_flag, ""))
 
-    @admin.display(description="owner")
+    @admin.display(description=_("owner"))
     def whose(self, row: Any) -> str:
         return link_row(getattr(row, "whose", None))
 
-    @admin.display(description="about", ordering="object_repr")
+    @admin.display(description=_("about"), ordering="object_repr")
     def about(self, row: LogEntry) -> str:
         """Return what the entry is about; a conversation by its short id."""
         name, _, public_id = row.object_repr.partition("conversation ")
@@ -128,6 +131,6 @@ class LogEntryAdmin(ReadOnly):
         address = row.get_admin_url()
         return format_html('<a href="{}">{}</a>', address, shown) if address else shown
 
-    @admin.display(description="what")
+    @admin.display(description=_("what"))
     def message(self, row: LogEntry) -> str:
         return row.get_change_message()

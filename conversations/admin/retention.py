@@ -17,6 +17,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
+from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.base import Choosing, ReadOnly, ShownLookups, link_row
 from conversations.library.retention import Preview, preview_rules
@@ -71,25 +72,27 @@ class RetentionRuleAdmin(ShownLookups):
     search_fields = ("group__name",)
     show_full_result_count = False
 
-    @admin.display(description="whose chats", ordering="group__name")
+    @admin.display(description=_("whose chats"), ordering="group__name")
     def who(self, row: RetentionRule) -> str:
-        return str(row.group) if row.group_id else "everybody's"
+        return str(row.group) if row.group_id else str(_("everybody's"))
 
 
 class HoldForm(_HoldForm):
     chat = forms.UUIDField(
         required=False,
-        label="Chat",
+        label=_("Chat"),
         help_text=(
-            "The id of one chat, from its page here. Leave blank for every chat, the files and"
-            " the mail accounts."
+            _(
+                "The id of one chat, from its page here. Leave blank for every chat, the files and"
+                " the mail accounts."
+            )
         ),
     )
 
     class Meta:
         model = LegalHold
         fields = ("owner", "reason")
-        help_texts = {"reason": "Stays on record, and is not shown to the person."}
+        help_texts = {"reason": _("Stays on record, and is not shown to the person.")}
 
     def clean(self) -> dict[str, Any] | None:
         given = super().clean()
@@ -143,19 +146,19 @@ class LegalHoldAdmin(AddedOnly, Choosing):
         )  # fmt: skip
         obj.pk, obj.conversation = placed.pk, placed.conversation
 
-    @admin.display(description="user", ordering="owner__username")
+    @admin.display(description=_("user"), ordering="owner__username")
     def person(self, row: LegalHold) -> str:
         return link_row(row.owner)
 
-    @admin.display(description="chat", ordering="conversation")
+    @admin.display(description=_("chat"), ordering="conversation")
     def place(self, row: LegalHold) -> str:
-        return str(row.conversation)[:8] if row.conversation else "every chat"
+        return str(row.conversation)[:8] if row.conversation else str(_("every chat"))
 
-    @admin.display(description="by", ordering="actor__username")
+    @admin.display(description=_("placed by"), ordering="actor__username")
     def by(self, row: LegalHold) -> str:
         return link_row(row.actor)
 
-    @admin.display(description="released")
+    @admin.display(description=_("released"))
     def end(self, row: LegalHold) -> str:
         if hasattr(row, "release"):
             return link_row(row.release, f"{row.release.created_at:%Y-%m-%d}")
@@ -167,7 +170,7 @@ class ReleaseForm(_ReleaseForm):
     class Meta:
         model = HoldRelease
         fields = ("hold", "reason")
-        help_texts = {"reason": "Stays on record."}
+        help_texts = {"reason": _("Stays on record.")}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -181,7 +184,7 @@ def _list_open() -> QuerySet[LegalHold]:
 
 
 def _name_hold(hold: LegalHold) -> str:
-    place = f"chat {str(hold.conversation)[:8]}" if hold.conversation else "every chat"
+    place = f"chat {str(hold.conversation)[:8]}" if hold.conversation else str(_("every chat"))
     return f"{hold.owner}: {place}, since {hold.created_at:%Y-%m-%d}"
 
 
@@ -205,11 +208,11 @@ class HoldReleaseAdmin(AddedOnly):
         done = release_hold(hold_id=given["hold"].pk, actor_id=_pk(request), reason=given["reason"])
         obj.pk = done.pk
 
-    @admin.display(description="hold", ordering="hold")
+    @admin.display(description=_("hold"), ordering="hold")
     def of(self, row: HoldRelease) -> str:
         return link_row(row.hold, _name_hold(row.hold))
 
-    @admin.display(description="by", ordering="actor__username")
+    @admin.display(description=_("released by"), ordering="actor__username")
     def by(self, row: HoldRelease) -> str:
         return link_row(row.actor)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django import forms
 from django.contrib import admin
+from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.base import ShownLookups
 from conversations.models import SitePrompt
@@ -19,8 +20,11 @@ else:
 
 class SitePromptForm(_ModelForm):
     text = PromptTextField(
-        help_text="{{topic}} has to be filled in, {{tone=friendly}} has a default,"
-        " {{length:short|long}} is a choice. Write \\{{ for two braces as they are."
+        label=_("Text"),
+        help_text=_(
+            "{{topic}} has to be filled in, {{tone=friendly}} has a default,"
+            " {{length:short|long}} is a choice. Write \\{{ for two braces as they are."
+        ),
     )
 
     class Meta:

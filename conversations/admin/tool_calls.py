@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.base import ReadOnly, TurnOwnerFilter, format_json, link_row, short_id
 from conversations.admin.content_access import open_content
@@ -21,7 +22,7 @@ from tools.framework.registry import TOOLS
 class ToolFilter(admin.SimpleListFilter):
     """By a tool of the registry; the search finds names that a model invented."""
 
-    title = "tool"
+    title = _("tool")
     parameter_name = "tool"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -51,21 +52,28 @@ class ToolCallAdmin(ReadOnly):
     )  # fmt: skip
     fieldsets = (
         (
-            "Where",
+            _("Where"),
             {"fields": ("place", "owner", "turn_link", "position", "tool_use_id", "given_id")},
         ),
-        ("What", {"fields": ("name", "effect", "state", "started_at", "ended_at", "output_id")}),
+        (
+            _("What"),
+            {"fields": ("name", "effect", "state", "started_at", "ended_at", "output_digest")},
+        ),
     )
 
-    @admin.display(description="user", ordering="turn__conversation__owner__username")
+    @admin.display(description=_("digest of the result"))
+    def output_digest(self, row: ToolCall) -> str:
+        return str(row.output_id or "–")
+
+    @admin.display(description=_("user"), ordering="turn__conversation__owner__username")
     def owner(self, row: ToolCall) -> str:
         return link_row(row.turn.conversation.owner)
 
-    @admin.display(description="conversation")
+    @admin.display(description=_("conversation"))
     def place(self, row: ToolCall) -> str:
         return link_row(row.turn.conversation, short_id(row.turn.conversation))
 
-    @admin.display(description="turn")
+    @admin.display(description=_("turn"))
     def turn_link(self, row: ToolCall) -> str:
         return link_row(row.turn)
 

@@ -11,6 +11,7 @@ from django.contrib import admin
 from django.db.models import F, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
+from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.base import (
     GroupFilter,
@@ -40,7 +41,7 @@ class TurnModelFilter(ModelFilter):
 class PresetFilter(admin.SimpleListFilter):
     """By the preset of the recorded policy, whose name is the first field of the record."""
 
-    title = "policy"
+    title = _("policy")
     parameter_name = "policy"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -54,21 +55,23 @@ class PresetFilter(admin.SimpleListFilter):
 class SourceFilter(SeenFilter):
     """By how the number behind the decision was had."""
 
-    title = parameter_name = path = "source"
+    title = _("source")
+    parameter_name = path = "source"
 
 
 class SettingFilter(SeenFilter):
     """By the setting whose threshold was passed."""
 
-    title = parameter_name = path = "setting"
+    title = _("setting")
+    parameter_name = path = "setting"
 
 
 class HandFilter(admin.SimpleListFilter):
-    title = "asked for"
+    title = _("asked for")
     parameter_name = "by"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("hand", "By hand"), ("policy", "By the policy")]
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [("hand", _("By hand")), ("policy", _("By the policy"))]
 
     def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
         match self.value():
@@ -110,11 +113,11 @@ class TransformationAdmin(OfConversation):
     _where = ("place", "owner", "turn_link", "answered_by", "seq", "parent", "created_at")
     _why = ("kind", "outcome", "measured", "limit", "setting", "weighed", "note", "person")
     fieldsets = (
-        ("Where", {"fields": _where}),
-        ("Why", {"fields": _why}),
-        ("What it did", {"fields": ("tokens", "saved", "bytes")}),
-        ("Summary call", {"fields": ("summary", "summary_model", "summary_cost")}),
-        ("Policy of that day", {"fields": ("numbers",), "classes": ("collapse",)}),
+        (_("Where"), {"fields": _where}),
+        (_("Why"), {"fields": _why}),
+        (_("What it did"), {"fields": ("tokens", "saved", "bytes")}),
+        (_("Summary call"), {"fields": ("summary", "summary_model", "summary_cost")}),
+        (_("Policy of that day"), {"fields": ("numbers",), "classes": ("collapse",)}),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -123,60 +126,60 @@ class TransformationAdmin(OfConversation):
         found: QuerySet[Any] = rows.annotate(of_model=build_model_expression(), freed=freed)
         return found
 
-    @admin.display(description="model", ordering="of_model")
+    @admin.display(description=_("model"), ordering="of_model")
     def answered_by(self, row: Any) -> str:
         return str(row.of_model)
 
-    @admin.display(description="threshold", ordering="threshold")
+    @admin.display(description=_("threshold"), ordering="threshold")
     def limit(self, row: Transformation) -> str:
         return write_number(row.threshold)
 
-    @admin.display(description="measured", ordering="number")
+    @admin.display(description=_("measured"), ordering="number")
     def measured(self, row: Transformation) -> str:
         return f"{write_number(row.number)} ({row.source})"
 
-    @admin.display(description="trigger", ordering="setting")
+    @admin.display(description=_("trigger"), ordering="setting")
     def trigger(self, row: Transformation) -> str:
         """Return the figure, its source, the threshold it passed, and the setting."""
         numbers = f"{write_number(row.number)} ({row.source}) over {write_number(row.threshold)}"
         return format_html("{}<br>{}", numbers, row.setting)
 
-    @admin.display(description="decided by")
+    @admin.display(description=_("decided by"))
     def weighed(self, row: Transformation) -> str:
         facts = describe_decision(row.decision)
         lines = format_html_join("", "<div>{}: {}</div>", facts)
         return lines if facts else "–"
 
-    @admin.display(description="by hand of", ordering="actor")
+    @admin.display(description=_("by hand of"), ordering="actor")
     def person(self, row: Transformation) -> str:
         return link_row(row.actor)
 
-    @admin.display(description="tokens", ordering="tokens_before")
+    @admin.display(description=_("tokens"), ordering="tokens_before")
     def tokens(self, row: Transformation) -> str:
         return format_step(row.tokens_before, row.tokens_after)
 
-    @admin.display(description="saved", ordering="freed")
+    @admin.display(description=_("saved"), ordering="freed")
     def saved(self, row: Any) -> str:
         return write_number(row.freed)
 
-    @admin.display(description="bytes")
+    @admin.display(description=_("bytes"))
     def bytes(self, row: Transformation) -> str:
         return format_step(row.bytes_before, row.bytes_after)
 
-    @admin.display(description="call")
+    @admin.display(description=_("call"))
     def summary(self, row: Transformation) -> str:
         return link_row(row.summary_call)
 
-    @admin.display(description="model")
+    @admin.display(description=_("model"))
     def summary_model(self, row: Transformation) -> str:
         return row.summary_call.model if row.summary_call else "–"
 
-    @admin.display(description="summary cost", ordering="summary_call__result__cost_micros")
+    @admin.display(description=_("summary cost"), ordering="summary_call__result__cost_micros")
     def summary_cost(self, row: Transformation) -> str:
         result = getattr(row.summary_call, "result", None)
         return f"{dollars(result.cost_micros)} ({result.cost_basis})" if result else "–"
 
-    @admin.display(description="policy")
+    @admin.display(description=_("policy"))
     def numbers(self, row: Transformation) -> str:
         return format_json(row.policy)
 

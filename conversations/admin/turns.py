@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.base import OfConversation, OwnerFilter, SeenFilter, link_list, link_row
 from conversations.admin.content_access import open_content
@@ -15,7 +16,7 @@ from conversations.models import ApiCall, ToolCall, Turn
 class FinishFilter(SeenFilter):
     """By why the answer ended, in the API's words or ours."""
 
-    title = "finish reason"
+    title = _("why it ended")
     parameter_name = path = "finish_reason"
 
 
@@ -33,23 +34,23 @@ class TurnAdmin(OfConversation):
     ordering = ("-created_at", "-pk")
     search_fields = ("conversation__public_id", "conversation__owner__username", "error_code")
     fieldsets = (
-        ("Where", {"fields": ("place", "owner", "number", "before", "public_id")}),
-        ("How it went", {"fields": ("state", "finish_reason", "error_code")}),
-        ("Its record", {"fields": ("calls", "tools")}),
-        ("Attempts", {"fields": ("attempt", "retry_at", "stop_requested_at")}),
-        ("Lease", {"fields": ("lease_owner", "lease_generation", "lease_until")}),
-        ("Times", {"fields": ("created_at", "started_at", "ended_at")}),
+        (_("Where"), {"fields": ("place", "owner", "number", "before", "public_id")}),
+        (_("How it went"), {"fields": ("state", "finish_reason", "error_code")}),
+        (_("Its record"), {"fields": ("calls", "tools")}),
+        (_("Attempts"), {"fields": ("attempt", "retry_at", "stop_requested_at")}),
+        (_("Lease"), {"fields": ("lease_owner", "lease_generation", "lease_until")}),
+        (_("Times"), {"fields": ("created_at", "started_at", "ended_at")}),
     )
 
-    @admin.display(description="retry of")
+    @admin.display(description=_("retry of"))
     def before(self, row: Turn) -> str:
         return link_row(row.retry_of)
 
-    @admin.display(description="calls")
+    @admin.display(description=_("calls"))
     def calls(self, row: Turn) -> str:
         return link_list(ApiCall, f"{row.calls.count()}", turn__id__exact=row.pk)
 
-    @admin.display(description="tool calls")
+    @admin.display(description=_("tool calls"))
     def tools(self, row: Turn) -> str:
         return link_list(ToolCall, f"{row.tool_calls.count()}", turn__id__exact=row.pk)
 

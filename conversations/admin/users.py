@@ -26,6 +26,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.functional import cached_property
 from django.utils.html import format_html, format_html_join
+from django.utils.translation import gettext_lazy as _
 
 from conversations.accounts.openid_providers import forget_closing
 from conversations.accounts.reading_log import READ
@@ -86,7 +87,7 @@ class UserAdmin(ShownLookups, _UserAdmin):
     fieldsets = (
         (None, {"fields": ("username",)}),
         *(DjangoUserAdmin.fieldsets or ())[1:],
-        ("Record", {"fields": ("record", "public_id")}),
+        (_("Record"), {"fields": ("record", "public_id")}),
     )
 
     def get_queryset(self, request: HttpRequest) -> Any:
@@ -146,11 +147,11 @@ class UserAdmin(ShownLookups, _UserAdmin):
             return [], {}, set(), kept
         return super().get_deleted_objects(objs, request)
 
-    @admin.display(description="conversations", ordering="owned")
+    @admin.display(description=_("conversations"), ordering="owned")
     def conversation_count(self, user: User) -> int:
         return int(getattr(user, "owned", 0))
 
-    @admin.display(description="of this user")
+    @admin.display(description=_("of this user"))
     def record(self, user: User) -> str:
         """Return links to the records of a user: figures, never content."""
         if not user.pk:

@@ -18,8 +18,9 @@ from operator import add
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models import F, Q
 from django.db.models.functions import Coalesce
+from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext
 
 from conversations.agent.prices import PriceList
 from conversations.agent.usage import Usage
@@ -78,7 +79,7 @@ class Unit:
     #: Decimal digits of an amount as it is read and written: 6 where micro-dollars are stored.
     digits: int
     #: The form's word for the amount.
-    measure: str
+    measure: Promise
     #: The end of the sentence that refuses a call; its placeholders are `used` and `amount`.
     refusal: str
 
@@ -112,7 +113,7 @@ MONEY = Unit(
     show=dollars,
     read=parse_dollars,
     digits=6,
-    measure="dollars, such as 2.50",
+    measure=gettext_lazy("dollars, such as 2.50"),
     refusal=(
         "does not allow another call: {used} is spent or held, and this call may cost up to"
         " {amount}."
@@ -128,7 +129,7 @@ TOKENS = Unit(
     show=_show_tokens,
     read=partial(parse_count, noun="tokens"),
     digits=0,
-    measure="tokens",
+    measure=gettext_lazy("tokens"),
     refusal=(
         "does not allow another call: {used} are spent or held, and this call may use up to"
         " {amount}."
@@ -144,7 +145,7 @@ TURNS = Unit(
     show=_show_turns,
     read=partial(parse_count, noun="turns"),
     digits=0,
-    measure="turns",
+    measure=gettext_lazy("turns"),
     refusal="is used up: {used} were made or are on their way.",
 )
 

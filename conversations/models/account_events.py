@@ -23,7 +23,7 @@ class AccountEvent(models.Model):
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="account_events")
     kind = models.CharField(max_length=24, choices=Kind)
     #: The address it came from, as the server saw it.
-    peer = models.CharField("address", max_length=64, blank=True)
+    peer = models.CharField(_("address"), max_length=64, blank=True)
     at = models.DateTimeField()
     #: The person was told on a page.
     is_shown = models.BooleanField(default=False)

@@ -9,6 +9,7 @@ from django.contrib.auth.models import Group
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from conversations.models.budgets import Budget
 from conversations.models.ledger import Crossing
@@ -20,29 +21,31 @@ class BudgetAlert(models.Model):
     name = models.CharField(max_length=100, unique=True)
     budget = models.ForeignKey(
         Budget, null=True, blank=True, on_delete=models.CASCADE, related_name="alerts",
-        help_text="Only this one; none chosen: those of the group, else all.",
+        help_text=_("Only this one; none chosen: those of the group, else all."),
     )  # fmt: skip
     group = models.ForeignKey(
         Group, null=True, blank=True, on_delete=models.CASCADE, related_name="budget_alerts",
-        help_text="Only the budgets that are set for this group.",
+        help_text=_("Only the budgets that are set for this group."),
     )  # fmt: skip
     from_percent = models.PositiveSmallIntegerField(
-        "from percent",
+        _("from percent"),
         default=80,
         validators=[MinValueValidator(1), MaxValueValidator(100)],
-        help_text="Tells of each percent that a budget names from this one on, and of 100: all of"
-        " it is spent.",
+        help_text=_(
+            "Tells of each percent that a budget names from this one on, and of 100: all of"
+            " it is spent."
+        ),
     )
     people = models.ManyToManyField(
         settings.AUTH_USER_MODEL, blank=True, related_name="budget_alerts",
-        help_text="They get a mail. Each needs an e-mail address.",
+        help_text=_("They get a mail. Each needs an e-mail address."),
     )  # fmt: skip
-    url = models.CharField("webhook URL", max_length=2_000, blank=True)
+    url = models.CharField(_("webhook URL"), max_length=2_000, blank=True)
     #: Signs what is sent to the URL (toolbox/secrets.py).
     sealed_secret = models.TextField(blank=True, editable=False)
     #: Where the site was when this was last saved: links in what is sent begin with it.
     origin = models.CharField(max_length=200, blank=True, editable=False)
-    is_active = models.BooleanField("active", default=True)
+    is_active = models.BooleanField(_("active"), default=True)
     #: Percents that were passed before are not told of.
     active_since = models.DateTimeField(default=timezone.now, editable=False)
 
@@ -52,7 +55,7 @@ class BudgetAlert(models.Model):
             models.CheckConstraint(
                 name="alert_of_one_kind",
                 condition=models.Q(budget=None) | models.Q(group=None),
-                violation_error_message="Choose a budget or a group, not both.",
+                violation_error_message=_("Choose a budget or a group, not both."),
             ),
             models.CheckConstraint(
                 name="alert_percent",
@@ -68,9 +71,9 @@ class AlertDelivery(models.Model):
     """What one receiver is told of one crossing; a test is of no crossing."""
 
     class State(models.TextChoices):
-        WAITING = "waiting", "waiting"
-        SENT = "sent", "sent"
-        GIVEN_UP = "given_up", "given up"
+        WAITING = "waiting", _("waiting")
+        SENT = "sent", _("sent")
+        GIVEN_UP = "given_up", _("given up")
 
     #: The same for every attempt, so that a receiver knows a repeat.
     public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
@@ -92,7 +95,7 @@ class AlertDelivery(models.Model):
     sent_at = models.DateTimeField(null=True)
 
     class Meta:
-        verbose_name_plural = "alert deliveries"
+        verbose_name_plural = _("alert deliveries")
         constraints = [
             models.UniqueConstraint(
                 fields=["crossing", "person"],

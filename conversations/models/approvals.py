@@ -11,6 +11,7 @@ from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from conversations.models.log import Chained, Conversation
 from conversations.models.turns import ToolCall
@@ -20,9 +21,9 @@ class Approval(Chained):
     """A tool call that waits for a person, or has waited."""
 
     class Reason(models.TextChoices):
-        WRITE = "write", "it changes something"
-        PRIVATE = "private", "it tells others, and private data was read before"
-        EGRESS = "egress", "it tells others, and nothing leaves here unasked"
+        WRITE = "write", _("it changes something")
+        PRIVATE = "private", _("it tells others, and private data was read before")
+        EGRESS = "egress", _("it tells others, and nothing leaves here unasked")
 
     conversation = models.ForeignKey(
         Conversation, on_delete=models.PROTECT, related_name="approvals"
@@ -48,10 +49,10 @@ class Decision(Chained):
     """The decision on a question; without an actor the question expired."""
 
     class Verdict(models.TextChoices):
-        ONCE = "once", "allowed once"
-        CONVERSATION = "chat", "allowed in this conversation"
-        DENIED = "denied", "denied"
-        EXPIRED = "expired", "not answered in time"
+        ONCE = "once", _("allowed once")
+        CONVERSATION = "chat", _("allowed in this conversation")
+        DENIED = "denied", _("denied")
+        EXPIRED = "expired", _("not answered in time")
 
     conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="+")
     approval = models.OneToOneField(Approval, on_delete=models.PROTECT, related_name="decision")
@@ -78,8 +79,8 @@ class EgressRule(models.Model):
     group = models.OneToOneField(Group, on_delete=models.CASCADE, related_name="egress_rule")
 
     class Meta:
-        verbose_name = "group that sends nothing unasked"
-        verbose_name_plural = "groups that send nothing unasked"
+        verbose_name = _("group that sends nothing unasked")
+        verbose_name_plural = _("groups that send nothing unasked")
         ordering = ["group_id"]
 
     def __str__(self) -> str:
@@ -90,12 +91,12 @@ class ApprovalRule(models.Model):
     """The site's rule for one tool; without a row approval is required."""
 
     class Rule(models.TextChoices):
-        ASK = "ask", "ask the person"
-        ALLOW = "allow", "always allow"
-        NEVER = "never", "never allow"
+        ASK = "ask", _("ask the person")
+        ALLOW = "allow", _("always allow")
+        NEVER = "never", _("never allow")
 
     tool = models.CharField(
-        max_length=128, unique=True, help_text="The name of the tool, as the model calls it."
+        max_length=128, unique=True, help_text=_("The name of the tool, as the model calls it.")
     )
     rule = models.CharField(max_length=5, choices=Rule.choices, default=Rule.ASK)
 

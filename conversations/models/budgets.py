@@ -15,6 +15,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from conversations.models.catalogue import ApiModel, is_model_in
 from conversations.models.log import Chained
@@ -37,16 +38,18 @@ def _one_active(scope: str, subject: str = "") -> models.UniqueConstraint:
         fields=names,
         condition=models.Q(scope=scope, is_active=True),
         name=f"one_active_{scope}_budget",
-        violation_error_message="There is an active budget of this kind, unit, period and model.",
+        violation_error_message=_(
+            "There is an active budget of this kind, unit, period and model."
+        ),
     )
 
 
 class BudgetUnit(models.TextChoices):
     """What a budget counts; every member has a row in budgets/units.py."""
 
-    MONEY = "money", "money"
-    TOKENS = "tokens", "tokens"
-    TURNS = "turns", "turns"
+    MONEY = "money", _("money")
+    TOKENS = "tokens", _("tokens")
+    TURNS = "turns", _("turns")
 
     def write(self, amount: int) -> str:
         """Write an amount with all its digits; only money is stored in a fraction of its unit."""
@@ -58,22 +61,22 @@ class BudgetUnit(models.TextChoices):
 
 class Budget(models.Model):
     class Scope(models.TextChoices):
-        SITE = "site", "the site"
-        GROUP = "group", "a group"
-        USER = "user", "a user"
+        SITE = "site", _("the site")
+        GROUP = "group", _("a group")
+        USER = "user", _("a user")
 
     class Kind(models.TextChoices):
-        POOL = "pool", "shared by all"
-        PER_MEMBER = "per_member", "for each member"
+        POOL = "pool", _("shared by all")
+        PER_MEMBER = "per_member", _("for each member")
 
     Unit = BudgetUnit
 
     class Period(models.TextChoices):
-        HOUR = "hour"
-        DAY = "day"
-        WEEK = "week"
-        MONTH = "month"
-        LIFETIME = "lifetime"
+        HOUR = "hour", _("Hour")
+        DAY = "day", _("Day")
+        WEEK = "week", _("Week")
+        MONTH = "month", _("Month")
+        LIFETIME = "lifetime", _("Lifetime")
 
     scope = models.CharField(max_length=5, choices=Scope.choices, default=Scope.USER)
     group = models.ForeignKey(
@@ -93,22 +96,24 @@ class Budget(models.Model):
         max_length=64,
         default="UTC",
         validators=[demand_zone],
-        help_text="Where its days begin at midnight, such as Europe/Vienna.",
+        help_text=_("Where its days begin at midnight, such as Europe/Vienna."),
     )
     model = models.CharField(
         max_length=100,
         default="",
         db_default="",
         blank=True,
-        help_text="Only calls of this model count: its id, or a family such as opus. Empty: all.",
+        help_text=_(
+            "Only calls of this model count: its id, or a family such as opus. Empty: all."
+        ),
     )
-    limit = models.PositiveBigIntegerField(validators=_FITS, help_text="Of money in dollars.")
+    limit = models.PositiveBigIntegerField(validators=_FITS, help_text=_("Of money in dollars."))
     soft_percents = models.CharField(
         max_length=40,
         default="50,80,95",
         blank=True,
         validators=[demand_percents],
-        help_text="At these shares of the limit people are told, once in each window.",
+        help_text=_("At these shares of the limit people are told, once in each window."),
     )
     is_active = models.BooleanField(default=True)
     note = models.CharField(max_length=200, blank=True)
@@ -119,13 +124,13 @@ class Budget(models.Model):
             models.CheckConstraint(
                 name="budget_subject",
                 condition=_subject("site") | _subject("group") | _subject("user"),
-                violation_error_message="Name the group or the user of the scope, and no other.",
+                violation_error_message=_("Name the group or the user of the scope, and no other."),
             ),
             # A budget of one person can only be that person's own allowance.
             models.CheckConstraint(
                 name="budget_kind",
                 condition=~models.Q(scope="user") | models.Q(kind="per_member"),
-                violation_error_message="What is set for one person is no pool.",
+                violation_error_message=_("What is set for one person is no pool."),
             ),
             models.CheckConstraint(
                 name="budget_choices",

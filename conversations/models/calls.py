@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from conversations.models.log import AppendOnly, Blob, Chained, Conversation, Message
 from conversations.models.turns import Turn
@@ -26,9 +27,9 @@ class Envelope(AppendOnly):
 
 class ApiCall(Chained):
     class Purpose(models.TextChoices):
-        REPLY = "reply"
-        SUMMARY = "summary"
-        TITLE = "title"
+        REPLY = "reply", _("Reply")
+        SUMMARY = "summary", _("Summary")
+        TITLE = "title", _("Title")
 
     conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="calls")
     turn = models.ForeignKey(Turn, on_delete=models.PROTECT, related_name="calls")
@@ -52,7 +53,7 @@ class ApiCall(Chained):
     sent_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        verbose_name = "call"
+        verbose_name = _("call")
         constraints = [models.UniqueConstraint(fields=["turn", "number"], name="apicall_number")]
         indexes = [
             models.Index(fields=["conversation", "tip"]),
@@ -65,12 +66,12 @@ class ApiCall(Chained):
 
 class ApiResult(Chained):
     class Status(models.TextChoices):
-        COMPLETE = "complete"
-        STOPPED = "stopped"
-        TRUNCATED = "truncated"
-        REFUSED = "refused"
-        ERROR = "error"
-        LOST = "lost"
+        COMPLETE = "complete", _("Complete")
+        STOPPED = "stopped", _("Stopped")
+        TRUNCATED = "truncated", _("Truncated")
+        REFUSED = "refused", _("Refused")
+        ERROR = "error", _("Error")
+        LOST = "lost", _("Lost")
 
     call = models.OneToOneField(ApiCall, on_delete=models.PROTECT, related_name="result")
     answer = models.OneToOneField(

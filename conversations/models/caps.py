@@ -6,6 +6,7 @@ from django.conf import settings
 from django.contrib.auth.models import Group
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from conversations.models.budgets import MOST
 
@@ -32,10 +33,10 @@ class TurnCap(models.Model):
         null=True,
         blank=True,
         validators=[MaxValueValidator(MOST)],
-        help_text="In dollars; 0: no cap.",
+        help_text=_("In dollars; 0: no cap."),
     )
     rounds = models.PositiveIntegerField(
-        "model calls", null=True, blank=True, validators=[MinValueValidator(1)]
+        _("model calls"), null=True, blank=True, validators=[MinValueValidator(1)]
     )
     tool_calls = models.PositiveIntegerField(null=True, blank=True)
     seconds = models.PositiveIntegerField(null=True, blank=True, validators=[MinValueValidator(1)])

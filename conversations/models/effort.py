@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib.auth.models import Group
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from conversations.models.log import Effort
 
@@ -18,11 +19,13 @@ class EffortRule(models.Model):
     effort = models.CharField(
         max_length=6,
         choices=Effort,
-        help_text="More thinks longer and costs more; a model without the level uses its nearest.",
+        help_text=_(
+            "More thinks longer and costs more; a model without the level uses its nearest."
+        ),
     )
 
     class Meta:
-        verbose_name = "default effort"
+        verbose_name = _("default effort")
         ordering = ["group_id"]
 
     def __str__(self) -> str:

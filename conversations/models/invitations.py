@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from conversations.models.log import Chained
 from conversations.models.people import User
@@ -20,22 +21,24 @@ class Invitation(models.Model):
 
     digest = models.CharField(max_length=64, unique=True, editable=False)
     email = models.EmailField(
-        "e-mail address",
+        _("e-mail address"),
         blank=True,
-        help_text="The account gets this address. Where the site sends mail, the link goes there.",
+        help_text=_(
+            "The account gets this address. Where the site sends mail, the link goes there."
+        ),
     )
     groups = models.ManyToManyField(Group, blank=True, related_name="+")
     #: None: an operator, by a command.
     made_by = models.ForeignKey(
         User, on_delete=models.PROTECT, null=True, editable=False, related_name="+"
     )
-    created_at = models.DateTimeField("made", default=timezone.now, editable=False)
-    expires_at = models.DateTimeField("works until")
+    created_at = models.DateTimeField(_("made"), default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(_("works until"))
     used_by = models.OneToOneField(
         User, on_delete=models.PROTECT, null=True, editable=False, related_name="invitation"
     )
-    used_at = models.DateTimeField("used", null=True, editable=False)
-    withdrawn_at = models.DateTimeField("withdrawn", null=True, editable=False)
+    used_at = models.DateTimeField(_("used"), null=True, editable=False)
+    withdrawn_at = models.DateTimeField(_("withdrawn"), null=True, editable=False)
 
     class Meta:
         ordering = ["-pk"]
@@ -48,9 +51,9 @@ class InvitationDecision(Chained):
     """That an invitation was made, used or withdrawn."""
 
     class Kind(models.TextChoices):
-        MADE = "made", "made"
-        USED = "used", "used"
-        WITHDRAWN = "withdrawn", "withdrawn"
+        MADE = "made", _("made")
+        USED = "used", _("used")
+        WITHDRAWN = "withdrawn", _("withdrawn")
 
     invitation = models.ForeignKey(Invitation, on_delete=models.PROTECT, related_name="decisions")
     kind = models.CharField(max_length=9, choices=Kind.choices)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from conversations.models.budgets import BudgetWindow
 from conversations.models.calls import ApiCall
@@ -41,10 +42,10 @@ class LedgerEntry(Chained):
     """A movement; that of a call is in its conversation's chain, any other in the site's."""
 
     class Kind(models.TextChoices):
-        RESERVE = "reserve"
-        SETTLE = "settle"
-        RELEASE = "release"
-        ADJUST = "adjust"
+        RESERVE = "reserve", _("Reserve")
+        SETTLE = "settle", _("Settle")
+        RELEASE = "release", _("Release")
+        ADJUST = "adjust", _("Adjust")
 
     window = models.ForeignKey(BudgetWindow, on_delete=models.PROTECT, related_name="entries")
     call = models.ForeignKey(ApiCall, null=True, on_delete=models.PROTECT, related_name="entries")
@@ -63,7 +64,7 @@ class LedgerEntry(Chained):
     form = models.UUIDField(null=True, unique=True, editable=False)
 
     class Meta:
-        verbose_name_plural = "ledger entries"
+        verbose_name_plural = _("ledger entries")
         indexes = [models.Index(fields=["created_at", "id"], name="ledger_created_at")]
         constraints = [
             models.UniqueConstraint(fields=["call", "window", "kind"], name="ledger_once"),

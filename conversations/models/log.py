@@ -16,6 +16,7 @@ from typing import Any
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from conversations.context.steps import kinds
 
@@ -48,17 +49,17 @@ class Chained(AppendOnly):
 class WebSearch(models.TextChoices):
     """Whether the API may search the web here; single searches cannot be approved."""
 
-    OFF = "", "off"
-    ALONE = "alone", "on, and nothing private is read"
-    BESIDE = "beside", "on, beside private data"
+    OFF = "", _("off")
+    ALONE = "alone", _("on, and nothing private is read")
+    BESIDE = "beside", _("on, beside private data")
 
 
 class Effort(models.TextChoices):
-    LOW = "low", "low"
-    MEDIUM = "medium", "medium"
-    HIGH = "high", "high"
-    XHIGH = "xhigh", "very high"
-    MAX = "max", "maximum"
+    LOW = "low", _("low")
+    MEDIUM = "medium", _("medium")
+    HIGH = "high", _("high")
+    XHIGH = "xhigh", _("very high")
+    MAX = "max", _("maximum")
 
 
 class Conversation(models.Model):
@@ -152,9 +153,9 @@ class Blob(AppendOnly):
 
 class Message(Chained):
     class Kind(models.TextChoices):
-        PROMPT = "prompt", "prompt"
-        ANSWER = "answer", "answer"
-        RESULTS = "results", "results"
+        PROMPT = "prompt", _("prompt")
+        ANSWER = "answer", _("answer")
+        RESULTS = "results", _("results")
 
     conversation = models.ForeignKey(
         Conversation, on_delete=models.PROTECT, related_name="messages"
@@ -190,10 +191,10 @@ def _growing() -> list[models.Q]:
 
 class Transformation(Chained):
     class Outcome(models.TextChoices):
-        APPLIED = "applied", "applied"
-        REJECTED = "rejected", "rejected"
-        VETOED = "vetoed", "vetoed"
-        EXPECTED = "expected", "expected of the API"
+        APPLIED = "applied", _("applied")
+        REJECTED = "rejected", _("rejected")
+        VETOED = "vetoed", _("vetoed")
+        EXPECTED = "expected", _("expected of the API")
 
     conversation = models.ForeignKey(
         Conversation, on_delete=models.PROTECT, related_name="transformations"
@@ -203,7 +204,9 @@ class Transformation(Chained):
     turn = models.ForeignKey(
         "conversations.Turn", null=True, on_delete=models.PROTECT, related_name="transformations"
     )
-    kind = models.CharField(max_length=12, choices=kinds.CHOICES)
+    kind = models.CharField(
+        max_length=12, choices=[(name, _(label)) for name, label in kinds.CHOICES]
+    )
     outcome = models.CharField(max_length=10, choices=Outcome.choices)
     #: The trigger: the number, the threshold it passed, the source of the number, the policy's
     #: field.

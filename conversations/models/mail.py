@@ -15,8 +15,8 @@ from django.utils.translation import gettext_lazy as _
 
 class MailAccount(models.Model):
     class Security(models.TextChoices):
-        TLS = "tls", "TLS"
-        STARTTLS = "starttls", "STARTTLS"
+        TLS = "tls", _("TLS")
+        STARTTLS = "starttls", _("STARTTLS")
 
     class Auth(models.TextChoices):
         PASSWORD = "password", _("App password")

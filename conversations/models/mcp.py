@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from conversations.models.log import Chained
 
@@ -25,14 +26,14 @@ LONGEST_DEADLINE = 600
 
 class McpServer(models.Model):
     class Transport(models.TextChoices):
-        STDIO = "stdio", "a command on this machine (stdio)"
-        HTTP = "http", "a URL (streamable HTTP)"
+        STDIO = "stdio", _("a command on this machine (stdio)")
+        HTTP = "http", _("a URL (streamable HTTP)")
 
     class State(models.TextChoices):
-        IDLE = "idle", "not started"
-        CONNECTING = "connecting"
-        CONNECTED = "connected"
-        FAILED = "failed"
+        IDLE = "idle", _("not started")
+        CONNECTING = "connecting", _("Connecting")
+        CONNECTED = "connected", _("Connected")
+        FAILED = "failed", _("Failed")
 
     name = models.CharField(max_length=32, unique=True, validators=[NAME])
     note = models.CharField(max_length=200, blank=True)
@@ -40,17 +41,17 @@ class McpServer(models.Model):
     #: A program and its arguments; no shell is used.
     command = models.CharField(max_length=1_000, blank=True)
     arguments = models.JSONField(default=list, blank=True)
-    url = models.CharField("URL", max_length=2_000, blank=True)
+    url = models.CharField(_("URL"), max_length=2_000, blank=True)
     #: Sealed JSON objects (toolbox/secrets.py). A server gets no other environment variables.
     sealed_environment = models.TextField(blank=True, editable=False)
     sealed_headers = models.TextField(blank=True, editable=False)
-    is_enabled = models.BooleanField("enabled", default=False)
+    is_enabled = models.BooleanField(_("enabled"), default=False)
     #: Whether its tools return private data: mail, files.
-    is_private = models.BooleanField("results are private", default=False)
+    is_private = models.BooleanField(_("results are private"), default=False)
     #: Names of the tools that may be approved; empty: any.
     allowed_tools = models.JSONField(default=list, blank=True)
     deadline = models.PositiveSmallIntegerField(
-        "seconds a call may take",
+        _("seconds a call may take"),
         default=60,
         validators=[MinValueValidator(1), MaxValueValidator(LONGEST_DEADLINE)],
     )
@@ -66,7 +67,7 @@ class McpServer(models.Model):
     check_asked_at = models.DateTimeField(null=True, editable=False)
 
     class Meta:
-        verbose_name = "MCP server"
+        verbose_name = _("MCP server")
         ordering = ["name"]
         constraints = [
             models.CheckConstraint(
@@ -86,9 +87,9 @@ class McpServer(models.Model):
 
 class McpTool(models.Model):
     class Effect(models.TextChoices):
-        WRITE = "write", "changes things"
-        KEYED = "keyed", "a repeat changes nothing more"
-        READ = "read", "only reads"
+        WRITE = "write", _("changes things")
+        KEYED = "keyed", _("a repeat changes nothing more")
+        READ = "read", _("only reads")
 
     server = models.ForeignKey(McpServer, on_delete=models.PROTECT, related_name="tools")
     #: The server's name for the tool, and the name by which the model calls it.
@@ -108,7 +109,7 @@ class McpTool(models.Model):
     listed_at = models.DateTimeField(null=True)
 
     class Meta:
-        verbose_name = "MCP tool"
+        verbose_name = _("MCP tool")
         ordering = ["server", "name"]
         constraints = [
             models.UniqueConstraint(fields=["server", "name"], name="mcptool_name"),
@@ -127,13 +128,13 @@ class McpDecision(Chained):
     """A person's decision about a server or one of its tools, or a change by the server itself."""
 
     class Kind(models.TextChoices):
-        ADDED = "added", "server added"
-        CHANGED = "changed", "server changed"
-        APPROVED = "approved", "tool approved"
-        REJECTED = "rejected", "tool rejected"
-        WITHDRAWN = "withdrawn", "approval withdrawn"
-        DIFFERS = "differs", "definition changed by the server"
-        GONE = "gone", "tool no longer listed"
+        ADDED = "added", _("server added")
+        CHANGED = "changed", _("server changed")
+        APPROVED = "approved", _("tool approved")
+        REJECTED = "rejected", _("tool rejected")
+        WITHDRAWN = "withdrawn", _("approval withdrawn")
+        DIFFERS = "differs", _("definition changed by the server")
+        GONE = "gone", _("tool no longer listed")
 
     server = models.ForeignKey(McpServer, on_delete=models.PROTECT, related_name="decisions")
     tool = models.CharField(max_length=200, blank=True)
@@ -149,7 +150,7 @@ class McpDecision(Chained):
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        verbose_name = "MCP decision"
+        verbose_name = _("MCP decision")
         ordering = ["-pk"]
 
     def __str__(self) -> str:

@@ -8,22 +8,23 @@ from collections.abc import Iterator
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 
 class User(AbstractUser):
     public_id = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     policy = models.JSONField(
-        "context policy",
+        _("context policy"),
         default=dict,
         blank=True,
-        help_text='Numbers that replace the site\'s, for example {"input_token_budget": 60000}.',
+        help_text=_('Numbers that replace the site\'s, for example {"input_token_budget": 60000}.'),
     )
     #: Limits on what the person's conversations may change of the context policy.
     policy_limits = models.JSONField(default=dict, blank=True)
     is_exempt = models.BooleanField(
-        "exempt from budgets",
+        _("exempt from budgets"),
         default=False,
-        help_text="Nothing is held or refused; what calls cost is recorded all the same.",
+        help_text=_("Nothing is held or refused; what calls cost is recorded all the same."),
     )
     #: The person's display and behaviour settings; see accounts/preferences.py.
     preferences = models.JSONField(default=dict, blank=True)

@@ -12,6 +12,7 @@ from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models.functions import Coalesce
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from conversations.models.log import Chained
 
@@ -20,8 +21,8 @@ class RetentionRule(models.Model):
     """After how many days chats of a group's members, or of everybody, go; library/retention.py."""
 
     class Then(models.TextChoices):
-        TRASH = "trash", "to the trash, from which its owner can bring it back"
-        ERASE = "erase", "erased at once"
+        TRASH = "trash", _("to the trash, from which its owner can bring it back")
+        ERASE = "erase", _("erased at once")
 
     group = models.ForeignKey(
         Group,
@@ -29,26 +30,28 @@ class RetentionRule(models.Model):
         blank=True,
         on_delete=models.CASCADE,
         related_name="retention_rules",
-        help_text="Leave blank for a rule for everybody.",
+        help_text=_("Leave blank for a rule for everybody."),
     )
     idle_days = models.PositiveIntegerField(
-        "days without a message",
+        _("days without a message"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
-        help_text="A chat goes when its last message is this many days old.",
+        help_text=_("A chat goes when its last message is this many days old."),
     )
     file_days = models.PositiveIntegerField(
-        "days with an attached file",
+        _("days with an attached file"),
         null=True,
         blank=True,
         validators=[MinValueValidator(1)],
         help_text=(
-            "A chat goes when a file in it was attached this many days ago. It goes as a whole:"
-            " a sent file is part of the record of what the model saw."
+            _(
+                "A chat goes when a file in it was attached this many days ago. It goes as a whole:"
+                " a sent file is part of the record of what the model saw."
+            )
         ),
     )
-    then = models.CharField("where it goes", max_length=5, choices=Then, default=Then.TRASH)
+    then = models.CharField(_("where it goes"), max_length=5, choices=Then, default=Then.TRASH)
 
     class Meta:
         ordering = ["pk"]
@@ -58,7 +61,7 @@ class RetentionRule(models.Model):
             models.CheckConstraint(
                 condition=models.Q(idle_days__isnull=False) | models.Q(file_days__isnull=False),
                 name="retention_rule_has_days",
-                violation_error_message="Set at least one number of days.",
+                violation_error_message=_("Set at least one number of days."),
             ),
         ]
 

@@ -53,7 +53,7 @@ class SitePrompt(PromptTemplate):
         Group,
         blank=True,
         related_name="site_prompts",
-        help_text="Only their members see the prompt; none chosen: everybody does.",
+        help_text=_("Only their members see the prompt; none chosen: everybody does."),
     )
 
     class Meta:
@@ -61,7 +61,7 @@ class SitePrompt(PromptTemplate):
             models.UniqueConstraint(
                 fields=["command"],
                 name="site_prompt_command",
-                violation_error_message="A prompt of the site has this command already.",
+                violation_error_message=_("A prompt of the site has this command already."),
             )
         ]
 

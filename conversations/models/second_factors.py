@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib.auth.models import Group
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 
 class SecondFactorRule(models.Model):
@@ -12,7 +13,7 @@ class SecondFactorRule(models.Model):
     group = models.OneToOneField(Group, on_delete=models.CASCADE, related_name="second_factor_rule")
 
     class Meta:
-        verbose_name = "required second factor"
+        verbose_name = _("required second factor")
         ordering = ["group_id"]
 
     def __str__(self) -> str:

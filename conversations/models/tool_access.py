@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib.auth.models import Group
 from django.core.validators import RegexValidator
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from conversations.models.log import Conversation
 
@@ -28,9 +29,9 @@ class ToolRule(models.Model):
         blank=True,
         on_delete=models.CASCADE,
         related_name="tool_rules",
-        help_text="Empty: everybody for whom no group says otherwise.",
+        help_text=_("Empty: everybody for whom no group says otherwise."),
     )
-    is_allowed = models.BooleanField("allowed", default=False)
+    is_allowed = models.BooleanField(_("allowed"), default=False)
 
     class Meta:
         ordering = ["tool", "group_id"]
@@ -39,12 +40,12 @@ class ToolRule(models.Model):
                 fields=["tool"],
                 condition=models.Q(group=None),
                 name="one_site_tool_rule",
-                violation_error_message="There is a rule for this tool already.",
+                violation_error_message=_("There is a rule for this tool already."),
             ),
             models.UniqueConstraint(
                 fields=["tool", "group"],
                 name="one_group_tool_rule",
-                violation_error_message="There is a rule for this tool and group already.",
+                violation_error_message=_("There is a rule for this tool and group already."),
             ),
         ]
 

@@ -11,21 +11,22 @@ import uuid
 
 from django.db import models
 from django.db.models.expressions import RawSQL
+from django.utils.translation import gettext_lazy as _
 
 from conversations.models.log import Blob, Conversation, Message
 
 
 class TurnState(models.TextChoices):
-    QUEUED = "queued"
-    RUNNING = "running"
-    TOOL_WAIT = "tool_wait"
-    APPROVAL_WAIT = "approval_wait"
-    BACKOFF = "backoff"
-    CANCELLING = "cancelling"
-    DONE = "done"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-    INTERRUPTED = "interrupted"
+    QUEUED = "queued", _("Queued")
+    RUNNING = "running", _("Running")
+    TOOL_WAIT = "tool_wait", _("Waiting for a tool")
+    APPROVAL_WAIT = "approval_wait", _("Waiting for approval")
+    BACKOFF = "backoff", _("Waiting to try again")
+    CANCELLING = "cancelling", _("Cancelling")
+    DONE = "done", _("Done")
+    FAILED = "failed", _("Failed")
+    CANCELLED = "cancelled", _("Cancelled")
+    INTERRUPTED = "interrupted", _("Interrupted")
 
 
 LIVE = ("queued", "running", "tool_wait", "approval_wait", "backoff", "cancelling")
@@ -150,13 +151,13 @@ class Draft(models.Model):
 
 class ToolCall(models.Model):
     class State(models.TextChoices):
-        PLANNED = "planned"
-        STARTED = "started"
-        OK = "ok"
-        ERROR = "error"
-        UNKNOWN = "unknown"
-        DENIED = "denied"
-        CANCELLED = "cancelled"
+        PLANNED = "planned", _("Planned")
+        STARTED = "started", _("Started")
+        OK = "ok", _("OK")
+        ERROR = "error", _("Error")
+        UNKNOWN = "unknown", _("Unknown")
+        DENIED = "denied", _("Denied")
+        CANCELLED = "cancelled", _("Cancelled")
 
     turn = models.ForeignKey(Turn, on_delete=models.PROTECT, related_name="tool_calls")
     #: The answer that requested it, and its position among the calls of that answer.

@@ -79,7 +79,7 @@ def test_a_superuser_invites_with_groups_and_the_person_gets_them(root: User) ->
     shown = admin.get(f"{LIST}{row.pk}/change/").content.decode()
     assert link.split("/")[-2] not in shown + str(Invitation.objects.values())
     assert row.digest not in shown
-    assert "made by root (Buyers)" in shown
+    assert "made · root (Buyers)" in shown
 
 
 def test_who_is_no_superuser_gives_no_groups(root: User) -> None:

@@ -56,7 +56,7 @@ def test_a_budget_is_added_and_shown_in_dollars_with_its_bar(root: Client) -> No
     for shown in (
         "$2.50",
         "budget-bar",
-        "In dollars, such as 2.50",
+        "Money in dollars, such as 2.50",
         'value="2.50"',
         "$0.00 spent of $2.50",
     ):
@@ -164,7 +164,8 @@ def test_a_model_is_switched_off_and_nothing_else_of_it_changes(root: Client) ->
 def price(**values: Any) -> dict[str, Any]:
     start = timezone.now() + timedelta(days=1)
     return {
-        "model": "claude-haiku-4-5", "kind": "input", "micros_per_million": 7, "above_tokens": 0,
+        "model": "claude-haiku-4-5", "kind": "input", "micros_per_million": "7.25",
+        "above_tokens": 0,
         "effective_from_0": f"{start:%Y-%m-%d}", "effective_from_1": "00:00:00",
     } | values  # fmt: skip
 
@@ -183,7 +184,7 @@ def test_a_price_is_closed_and_a_new_one_inserted(root: Client) -> None:
     assert old.effective_to is not None
     assert old.micros_per_million != 1
     assert root.post(add, price()).status_code == 302
-    assert ModelPrice.objects.get(micros_per_million=7).effective_to is None
+    assert ModelPrice.objects.get(micros_per_million=7_250_000).effective_to is None
     assert (
         root.post(reverse("admin:conversations_modelprice_delete", args=[old.pk])).status_code
         == 403

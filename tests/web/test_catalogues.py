@@ -30,19 +30,22 @@ _ALIKE = {
 }  # fmt: skip
 ALIKE = {
     "de": _ALIKE | {
-        "Budget", "Chat", "Name", "Normal", "Offline", "Passkey %(number)d", "Passkeys",
+        "Budget", "Chat", "Limit", "Name", "Normal", "Offline", "Passkey %(number)d", "Passkeys",
         "Person", "Port", "Site", "Text", "in %%s s", "in %(time)s"
     },
     "es": _ALIKE | {
         "%(n)s bytes", "%(n)s tokens", "%(number)s tokens", "%(tokens)s tokens", "Bytes",
-        "Chat", "Error", "Normal", "Tokens", "error", "no", "tokens", "~%(n)s tokens"
+        "Chat", "Error", "Normal", "Tokens", "bytes", "chat", "error", "no", "tokens",
+        "~%(n)s tokens"
     },
     "fr": _ALIKE | {
         "%(count)d minute", "%(n)s conversation", "%(n)s message", "%(n)s page",
-        "Branches", "Budget", "Conversation", "Conversations", "Corrections", "Document",
+        "Arguments", "Branches", "Budget",
+        "Conversation", "Conversations", "Corrections", "Document",
         "Document %(number)d", "Effort", "Image", "Invitation", "Message", "Messages",
-        "Pages", "Port", "Site", "Sources", "Transformations", "Versions",
-        "page %(number)d"
+        "Pages", "Port", "Site", "Sources", "Transformations", "Versions", "action", "budget",
+        "budgets", "conversation", "conversations", "effort", "invitation", "invitations",
+        "messages", "page %(number)d", "source", "transformation", "transformations"
     },
 }  # fmt: skip
 _PLACES = re.compile(r"%%s|%\(\w+\)[sd]|%[sd]|</?\w+[^>]*>")

@@ -37,7 +37,7 @@ class RegisteredKind:
     """One kind of transformation."""
 
     name: TransformationKind
-    #: Its name in the admin.
+    #: Its name in the admin; translated.
     label: str
     #: What it does, for people; translated where it is shown.
     words: str
@@ -65,7 +65,7 @@ class RegisteredKind:
 ROWS = (
     RegisteredKind(
         "ingest",
-        label="ingest",
+        label=gettext_noop("ingest"),
         words=gettext_noop("shortened a tool result before it was first sent"),
         phase="shape",
         step="ingest:shape_new_results",
@@ -73,7 +73,7 @@ ROWS = (
     ),
     RegisteredKind(
         "compaction",
-        label="compaction",
+        label=gettext_noop("compaction"),
         words=gettext_noop("shortened old tool results"),
         phase="reduce",
         step="compaction:compact_results",
@@ -82,7 +82,7 @@ ROWS = (
     ),
     RegisteredKind(
         "rounds",
-        label="rounds",
+        label=gettext_noop("rounds"),
         words=gettext_noop("summarised finished tool rounds"),
         phase="reduce",
         step="rounds:summarise_rounds",
@@ -93,7 +93,7 @@ ROWS = (
     ),
     RegisteredKind(
         "summary",
-        label="summary",
+        label=gettext_noop("summary"),
         words=gettext_noop("replaced messages by a summary"),
         phase="reduce",
         step="summary:summarise_middle",
@@ -106,7 +106,7 @@ ROWS = (
     ),
     RegisteredKind(
         "trim",
-        label="trim",
+        label=gettext_noop("trim"),
         words=gettext_noop("dropped whole exchanges"),
         phase="limit",
         step="trim:drop_exchanges",
@@ -117,7 +117,7 @@ ROWS = (
     ),
     RegisteredKind(
         "shrink",
-        label="shrink",
+        label=gettext_noop("shrink"),
         words=gettext_noop("shortened the largest parts"),
         phase="limit",
         step="shrink:shrink_blocks",
@@ -125,7 +125,7 @@ ROWS = (
     ),
     RegisteredKind(
         "rebind",
-        label="rebind",
+        label=gettext_noop("rebind"),
         words=gettext_noop("dropped thinking that another request signed"),
         phase="send",
         step="rebind:drop_unbound_thinking",
@@ -134,7 +134,7 @@ ROWS = (
     # Without it no request could be sent, so it cannot be vetoed.
     RegisteredKind(
         "repair",
-        label="repair",
+        label=gettext_noop("repair"),
         words=gettext_noop("left out or mended what the API would have refused"),
         phase="send",
         step="repair:repair_view",
@@ -143,7 +143,7 @@ ROWS = (
     ),
     RegisteredKind(
         "restore",
-        label="restore",
+        label=gettext_noop("restore"),
         words=gettext_noop("brought an original back"),
         phase="person",
         step="restore:build_restore",
@@ -153,7 +153,7 @@ ROWS = (
     # It has no edits: it records what the API will clear from each request.
     RegisteredKind(
         "clearing",
-        label="clearing by the API",
+        label=gettext_noop("clearing by the API"),
         words=gettext_noop("the API cleared old tool results"),
         phase="send",
         step="api_clearing:build_expectation",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 
-from django.utils import timezone
+from django.utils import timezone, translation
 
 from conversations.db import transact
 from conversations.log.chain import append_row, lock_site_chain
@@ -90,7 +90,8 @@ def approve_tool(*, tool_id: int, digest: str, effect: str, actor: User) -> McpT
             "rejected_digest",
         ]
     )
-    note = tool.get_effect_display()
+    with translation.override(None):  # the record is in one language
+        note = str(tool.get_effect_display())
     _decide(tool.server, Kind.APPROVED, actor, tool.name, note, tool.approved, digest)
     return tool
 
