@@ -126,6 +126,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("prompts/<uuid:prompt_id>/", saved_prompts.use, name="use_prompt"),
     path("settings/prompts/", saved_prompts.page, name="saved_prompts"),
     path("settings/prompts/new/", saved_prompts.new, name="new_prompt"),
+    path("settings/prompts/import/", saved_prompts.import_file, name="import_prompts"),
     path("settings/prompts/<uuid:prompt_id>/", saved_prompts.change, name="change_prompt"),
     path("settings/prompts/<uuid:prompt_id>/copy/", saved_prompts.copy, name="copy_prompt"),
     path("settings/prompts/<uuid:prompt_id>/delete/", saved_prompts.delete, name="delete_prompt"),

@@ -7,7 +7,7 @@ by the database, which knows no other alphabet's capitals (SQLite).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -149,6 +149,37 @@ def copy_prompt(*, user: User, prompt: SavedPrompt | SitePrompt) -> SavedPrompt:
     command = _find_free(prompt.command, taken)
     wording = Wording(title=prompt.title, command=command, text=prompt.text)
     return add_prompt(owner_id=user.pk, wording=wording)
+
+
+@transact
+def import_prompts(*, owner_id: int, wordings: Sequence[Wording]) -> list[str]:
+    """Add the prompts that the person does not have; return what became of each.
+
+    That is `added`, `again` (one with this title and text is there) or `full`. A command that is
+    taken gets a number.
+    """
+    User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)
+    present = SavedPrompt.objects.filter(owner_id=owner_id)
+    had = {(row.title, row.text) for row in present.only("title", "text")}
+    taken = set(present.values_list("command", flat=True))
+    ends, rows = [], []
+    for wording in wordings:
+        if (wording.title, wording.text) in had:
+            ends.append("again")
+        elif len(taken) >= MOST_PROMPTS:
+            ends.append("full")
+        else:
+            command = _find_free(slugify(wording.command or wording.title), taken)
+            taken.add(command)
+            had.add((wording.title, wording.text))
+            rows.append(
+                SavedPrompt(
+                    owner_id=owner_id, title=wording.title, command=command, text=wording.text
+                )
+            )
+            ends.append("added")
+    SavedPrompt.objects.bulk_create(rows)
+    return ends
 
 
 def _find_free(wanted: str, taken: Iterable[str]) -> str:

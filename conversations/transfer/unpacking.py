@@ -24,6 +24,7 @@ WITH_FILES = 4
 #: Seconds for a whole upload; conversations imported until then are kept.
 MOST_SECONDS = 240.0
 _CONVERSATIONS = re.compile(r"(?:^|/)conversations[^/]*\.jsonl?$", re.IGNORECASE)
+_ARCHIVE = b"PK\x03\x04"
 _PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 #: Complete strings and the text between them, up to a brace or an incomplete string.
 _RUN = re.compile(rb'[^"{}]*+(?>(?:"[^"\\]*+(?>(?:\\.[^"\\]*+)*)"[^"{}]*+)*)', re.DOTALL)
@@ -85,6 +86,30 @@ class _Sparing:
         return found
 
 
+def is_archive(file: IO[bytes]) -> bool:
+    start = file.read(4)
+    file.seek(0)
+    return start == _ARCHIVE
+
+
+def read_archived(file: IO[bytes], name: str, *, most: int) -> bytes | None:
+    """Return the file of a name in an archive, None if there is none; raises UploadError."""
+    try:
+        with zipfile.ZipFile(_Sparing(file)) as archive:
+            named = (each for each in archive.infolist() if each.filename == name)
+            member = next(named, None)
+            if member is None:
+                return None
+            _demand_packing([member])
+            with archive.open(member) as unpacked:
+                found = unpacked.read(most + 1)
+    except _BROKEN as error:
+        raise UploadError("broken", f"The file cannot be read: {error}") from error
+    if len(found) > most:
+        raise UploadError("too_big", f"{name} has more than {most:,} bytes.")
+    return found
+
+
 def read_objects(file: IO[bytes], *, most: int, most_each: int) -> Iterator[bytes]:
     """Yield each JSON object of a file, an archive or a compressed file; raises UploadError."""
     allowance = Allowance(most)
@@ -99,7 +124,7 @@ def read_objects(file: IO[bytes], *, most: int, most_each: int) -> Iterator[byte
 def _read_objects(file: IO[bytes], allowance: Allowance, most_each: int) -> Iterator[bytes]:
     start = file.read(4)
     file.seek(0)
-    if start == b"PK\x03\x04":
+    if start == _ARCHIVE:
         yield from _read_archive(file, allowance, most_each)
     elif start[:2] == b"\x1f\x8b":
         with gzip.GzipFile(fileobj=file) as unpacked:
@@ -126,6 +151,10 @@ def _demand_plain(members: list[zipfile.ZipInfo]) -> None:
         )
     if len({member.filename for member in members}) < len(members):
         raise UploadError("twice", "The archive has two files of conversations of one name.")
+    _demand_packing(members)
+
+
+def _demand_packing(members: list[zipfile.ZipInfo]) -> None:
     if any(member.compress_type not in _PACKINGS or member.flag_bits & 1 for member in members):
         raise UploadError(
             "packing",

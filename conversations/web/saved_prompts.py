@@ -6,6 +6,7 @@ text is put into the message by static/prompts.js; nothing is sent.
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
@@ -25,7 +26,14 @@ from conversations.saved_prompts.saved_prompts import (
     list_prompts,
 )
 from conversations.saved_prompts.variables import fill_in, parse_prompt
-from conversations.web.forms.saved_prompts import PromptForm, VariablesForm, word_refusal
+from conversations.transfer.prompt_files import import_prompt_file
+from conversations.transfer.unpacking import UploadError
+from conversations.web.forms.saved_prompts import (
+    PromptForm,
+    VariablesForm,
+    word_import_problem,
+    word_refusal,
+)
 from conversations.web.page_shell import add_notice, build_page_context
 from conversations.web.responses import require_user
 
@@ -41,8 +49,28 @@ def page(request: HttpRequest) -> HttpResponse:
     found = {"prompts": list_prompts(require_user(request), asked), "asked": asked}
     if request.htmx:  # type: ignore[attr-defined]
         return render(request, "conversations/_partials/prompt_rows.html", found)
-    context = build_page_context(request) | found | {"tab": "prompts"}
-    return render(request, "conversations/settings/prompts.html", context)
+    return _render_page(request, found)
+
+
+@login_required
+@require_POST
+def import_file(request: HttpRequest) -> HttpResponse:
+    """Add the prompts of a file to one's own, and say what became of each."""
+    user = require_user(request)
+    file = request.FILES.get("file")
+    shown: dict[str, Any] = {}
+    if file is None or file.file is None:
+        shown = {"import_error": _("Choose a file first.")}
+    else:
+        try:
+            report = import_prompt_file(user=user, file=file.file)
+        except UploadError as error:
+            shown = {"import_error": error.text}
+        else:
+            problems = [(name, word_import_problem(why)) for name, why in report.problems]
+            shown = {"report": report, "problems": problems}
+    status = 400 if "import_error" in shown else 200
+    return _render_page(request, shown | {"prompts": list_prompts(user)}, status)
 
 
 @login_required
@@ -137,6 +165,11 @@ def use(request: HttpRequest, prompt_id: UUID) -> HttpResponse:
         text = fill_in(parsed, form.read_values())
     shown = {"prompt": row, "form": form, "text": text}
     return render(request, "conversations/_partials/prompt_text.html", shown)
+
+
+def _render_page(request: HttpRequest, found: dict[str, Any], status: int = 200) -> HttpResponse:
+    context = build_page_context(request) | found | {"tab": "prompts"}
+    return render(request, "conversations/settings/prompts.html", context, status=status)
 
 
 def _show_site_prompt(request: HttpRequest, prompt_id: UUID) -> HttpResponse:

@@ -38,6 +38,7 @@ OWN = {
     "budget_notices", "put_notice_away", "data", "export_all", "import", "delete_data",
     "preferences", "appearance_settings", "chat_settings", "shortcuts_settings",
     "context_settings", "mail_settings", "saved_prompts", "new_prompt", "prompt_choices",
+    "import_prompts",
     "account_settings",
     "log_out_elsewhere",
     "change_email", "confirm_email", "mfa_index", "mfa_activate_totp", "mfa_deactivate_totp",

@@ -29,6 +29,7 @@ POSTS = {
     "show", "continue", "send_queued", "take_back", "fork", "decide",
     "start", "send", "stop", "retry", "logout", "pin", "unpin", "restore", "undo", "rename",
     "pin_chat", "archive", "delete", "bring_back", "erase", "empty_trash", "import", "delete_data",
+    "import_prompts",
     "choose_model",
     "copy_prompt", "delete_prompt",
     "change_mail", "remove_mail", "remove_file", "put_notice_away", "move_file", "delete_file",
@@ -167,7 +168,7 @@ def test_the_urls_are_those_that_this_file_knows() -> None:
         "workspace", "workspace_file", "workspace_download", "move_file", "delete_file",
         "restore_files", "empty_files", "change_mail", "remove_mail",
         "saved_prompts", "prompt_choices", "use_prompt", "change_prompt", "copy_prompt",
-        "delete_prompt",
+        "delete_prompt", "import_prompts",
         "sessions", "log_out_one", "log_out_everywhere", "stop_impersonation",
         "leave", "compact", *OF_HAND, *INSPECTOR, *OF_REVIEW,
     }  # fmt: skip

@@ -33,6 +33,18 @@ def word_refusal(code: str) -> str:
     }[code]
 
 
+def word_import_problem(reason: str | VariableError) -> str:
+    """Say why a prompt of a file is not imported."""
+    if isinstance(reason, VariableError):
+        return word_variable_error(reason)
+    return {
+        "full": _("more than %d prompts do not fit.") % MOST_PROMPTS,
+        "no_prompt": _("this is no prompt."),
+        "no_text": _("it has no text."),
+        "too_long": _("its text is longer than %s characters.") % f"{MOST_TEXT:,}",
+    }[reason]
+
+
 def word_variable_error(error: VariableError) -> str:
     """Say what is wrong with a variable, where, and how it is written."""
     found = {"line": error.line, "found": error.found}
