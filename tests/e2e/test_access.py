@@ -10,7 +10,7 @@ import re
 from collections import deque
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urljoin, urlsplit
 
 import axe_playwright_python
@@ -28,6 +28,18 @@ pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
 TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 BAD = {"serious", "critical"}
+EVERY: dict[str, Any] = {"type": "tag", "values": TAGS}
+#: Rules whose result depends on colours and sizes: all that a second look can find.
+SEEN: dict[str, Any] = {
+    "type": "rule",
+    "values": [
+        "color-contrast", "link-in-text-block", "target-size", "scrollable-region-focusable",
+    ],
+}  # fmt: skip
+LOOKS: tuple[tuple[Literal["light", "dark"], int, dict[str, Any]], ...] = (
+    ("light", 1280, EVERY),
+    ("dark", 390, SEEN),
+)
 #: Kinds of pages that must be among those found.
 WANTED = {
     "/c/new/", "/c/ID/", "/c/ID/menu/", "/c/ID/settings/", "/c/ID/lab/",
@@ -37,7 +49,7 @@ WANTED = {
 WANTED_OF_STAFF = {
     "/admin/", "/admin/overview/", "/admin/conversations/conversation/", "/review/c/ID/inspect/",
 }  # fmt: skip
-#: Judged in one look only: Django's pages, and the inspector's once more.
+#: Django's pages, and the inspector's once more: their tables may be wider than a phone.
 STAFF = ("/admin/", "/review/")
 #: Files, and plain text.
 SKIPPED = re.compile(r"/download$|/export\.|\.zip$|\.csv|/logout|/jsi18n|/body/$|/request\.json")
@@ -71,11 +83,10 @@ def kind_of(url: str) -> str:
     return re.sub(r"/\d+(\.\.\d+)?(?=/|$)", "/N", path)
 
 
-async def findings(page: Page) -> list[str]:
+async def findings(page: Page, rules: dict[str, Any] = EVERY) -> list[str]:
     """Run axe, which is there, and give what is serious, each with its first place."""
     # Without a preload: it writes sheets of its own into the page, which the CSP refuses.
-    tags = {"type": "tag", "values": TAGS}
-    options = {"runOnly": tags, "resultTypes": ["violations"], "preload": False}
+    options = {"runOnly": rules, "resultTypes": ["violations"], "preload": False}
     # The hint of a list of choices is made by Django's own script.
     where = {"exclude": [[".help-tooltip"]]}
     result: dict[str, Any] = await page.evaluate(
@@ -100,13 +111,12 @@ async def judge(page: Page, kind: str) -> list[str]:
     found: list[str] = []
     await page.evaluate(UNSTUCK)
     await page.evaluate(AXE)
-    looks = (("light", 1280), ("dark", 390))
-    for scheme, width in looks[:1] if kind.startswith(STAFF) else looks:
+    for scheme, width, rules in LOOKS:
         await page.set_viewport_size({"width": width, "height": 860})
         await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         await page.evaluate(SETTLED)
         wide = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        found += [f"{kind} {scheme}: {one}" for one in await findings(page)]
+        found += [f"{kind} {scheme}: {one}" for one in await findings(page, rules)]
         if wide > 0 and not kind.startswith(STAFF):
             found.append(f"{kind} {scheme}: {wide} px wider than the screen")
         if found:
