@@ -222,6 +222,7 @@ TABLES: dict[str, tuple[Promise, Promise]] = {
     "Transformation": (_("transformation"), _("transformations")),
     "Turn": (_("turn"), _("turns")),
     "TurnCap": (_("turn cap"), _("turn caps")),
+    "User": (_("user"), _("users")),
 }
 
 #: What Django's forms of a person say, where its German catalogue is behind.
