@@ -26,7 +26,7 @@ NAMES = {"agentweb", "Markdown", "HTML", "JSON", "CSV", "UTC", "Ctrl", "K", "Cha
 _TRANSLATED = re.compile(
     r"{%\s*blocktrans(?:late)?\b.*?%}.*?{%\s*endblocktrans(?:late)?\s*%}"
     r"|{%\s*comment\b.*?%}.*?{%\s*endcomment\s*%}|{#.*?#}"
-    r"|{%\s*block body_\w+\s*%}.*?{%\s*endblock\s*%}",
+    r"|{%\s*block (?:body|main)_\w+\s*%}.*?{%\s*endblock\s*%}",
     re.DOTALL,
 )
 _TAGS = re.compile(r"{%.*?%}|{{.*?}}", re.DOTALL)
