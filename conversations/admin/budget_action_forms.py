@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django import forms
 from django.utils import timezone
@@ -85,14 +86,17 @@ class GrantForm(AmountForm):
 
     def clean_until(self) -> datetime | None:
         day = self.cleaned_data["until"]
-        if day is None:
-            return None
-        if day.year > _LAST_YEAR:
-            raise forms.ValidationError(f"No later than the year {_LAST_YEAR}.")
-        ends = datetime.combine(day + timedelta(days=1), time(), self.zone)
-        if ends <= timezone.now():
-            raise forms.ValidationError("A grant ends later than now.")
-        return ends
+        return None if day is None else read_last_day(day, self.zone)
+
+
+def read_last_day(day: date, zone: ZoneInfo) -> datetime:
+    """Return the end of the last day of a grant; ValidationError where that is past."""
+    if day.year > _LAST_YEAR:
+        raise forms.ValidationError(f"No later than the year {_LAST_YEAR}.")
+    ends = datetime.combine(day + timedelta(days=1), time(), zone)
+    if ends <= timezone.now():
+        raise forms.ValidationError("A grant ends later than now.")
+    return ends
 
 
 class CorrectionForm(AmountForm):

@@ -8,15 +8,19 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
+from django.contrib.auth.models import Group
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Page, Paginator
 from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.utils import timezone
+from django.utils.http import urlencode
 
+from conversations.admin.bulk_budgets import list_kinds
 from conversations.admin.csv_export import iterate_rows
 from conversations.budgets.amounts import Unreadable
 from conversations.budgets.grants import BudgetError, set_limit
@@ -25,6 +29,7 @@ from conversations.budgets.spend_desk import (
     filter_desk,
     filter_people,
     read_desk,
+    read_group,
 )
 from conversations.budgets.units import (
     MONEY,
@@ -34,13 +39,15 @@ from conversations.budgets.units import (
     show_amount,
 )
 from conversations.budgets.usage.cells import Cell, write_csv_lines
-from conversations.models import Budget, User
+from conversations.models import Budget, BudgetWindow, User
 from conversations.web.streamed_downloads import stream_download
 
 NEEDED = ("conversations.view_budget", "conversations.view_budgetwindow", "conversations.view_user")
 SETTING = ("conversations.add_budget", "conversations.change_budget")
 #: Rows of a page, and rows read at a time for the file.
 ROWS, CHUNK = 25, 2_000
+#: Groups that the filter offers.
+MOST_GROUPS = 200
 _COLUMNS = (
     "user", "group", "scope", "unit", "period", "model", "from", "to", "limit", "spent", "held",
     "forecast", "share",
@@ -56,9 +63,9 @@ def page(request: HttpRequest) -> HttpResponse:
         raise PermissionDenied
     if request.method == "POST":
         return _set_own_limit(request)
-    now, (scope, name) = timezone.now(), _read_filters(request)
-    windows = Paginator(filter_desk(scope=scope, name=name, now=now), ROWS)
-    people = Paginator(filter_people(name), ROWS)
+    now, (scope, name), group = timezone.now(), _read_filters(request), _read_group(request)
+    windows = Paginator(filter_desk(scope=scope, name=name, group=group, now=now), ROWS)
+    people = Paginator(filter_people(name, group), ROWS)
     rows = windows.get_page(request.GET.get("p"))
     shown = people.get_page(request.GET.get("q"))
     context = admin.site.each_context(request) | {
@@ -68,9 +75,13 @@ def page(request: HttpRequest) -> HttpResponse:
         "people": [(person, _format_own(person)) for person in shown],
         "people_pages": _link_pages(request, "q", shown),
         "may_set": request.user.has_perms(SETTING),
+        "may_bulk": bool(list_kinds(request)),
         "scope": scope,
         "scopes": SCOPES,
         "name": name,
+        "group": group,
+        "groups": Group.objects.order_by("name")[:MOST_GROUPS],
+        "bulk": urlencode({"scope": scope, "name": name, "group": group.pk if group else ""}),
     }
     return TemplateResponse(request, "admin/spend_desk.html", context)
 
@@ -80,7 +91,8 @@ def table(request: HttpRequest) -> HttpResponseBase:
     if not may_see(request):
         raise PermissionDenied
     scope, name = _read_filters(request)
-    pieces = write_csv_lines(_write_rows(scope, name, timezone.now()))
+    rows = filter_desk(scope=scope, name=name, group=_read_group(request))
+    pieces = write_csv_lines(_write_rows(rows, timezone.now()))
     return stream_download(request, pieces, "agentweb-spending.csv", "text/csv; charset=utf-8")
 
 
@@ -95,6 +107,7 @@ def _link_pages(request: HttpRequest, key: str, page: Page[Any]) -> dict[str, An
     return {
         "number": page.number,
         "count": page.paginator.num_pages,
+        "total": page.paginator.count,
         "before": address(page.number - 1) if page.has_previous() else "",
         "after": address(page.number + 1) if page.has_next() else "",
     }
@@ -104,9 +117,9 @@ def _format_own(person: Any) -> str:
     return "" if person.own is None else format_amount(person.own, MONEY.name)
 
 
-def _write_rows(scope: str, name: str, now: datetime) -> Iterator[tuple[Cell, ...]]:
+def _write_rows(rows: QuerySet[BudgetWindow], now: datetime) -> Iterator[tuple[Cell, ...]]:
     yield _COLUMNS
-    for window in iterate_rows(filter_desk(scope=scope, name=name, now=now)):
+    for window in iterate_rows(rows):
         row = read_desk(window, now)
         budget, unit = row.budget, row.budget.unit
         ahead = None if row.forecast is None else convert_to_cell(row.forecast, unit)
@@ -122,6 +135,10 @@ def _write_rows(scope: str, name: str, now: datetime) -> Iterator[tuple[Cell, ..
 def _read_filters(request: HttpRequest) -> tuple[str, str]:
     scope, name = request.GET.get("scope", ""), request.GET.get("name", "").strip()
     return scope if scope in SCOPES else "", name.replace("\0", "")[:150]
+
+
+def _read_group(request: HttpRequest) -> Group | None:
+    return read_group(request.GET.get("group", ""))
 
 
 def _set_own_limit(request: HttpRequest) -> HttpResponse:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.contrib.auth.models import Group
 from django.db.models import (
     BigIntegerField,
     Exists,
@@ -57,7 +58,7 @@ class DeskRow:
 
 
 def filter_desk(
-    *, scope: str = "", name: str = "", now: datetime | None = None
+    *, scope: str = "", name: str = "", group: Group | None = None, now: datetime | None = None
 ) -> QuerySet[BudgetWindow]:
     """Return the present windows, with `due`, `total` and `on_hold`, the fullest first."""
     now = now or timezone.now()
@@ -69,6 +70,8 @@ def filter_desk(
     if name:
         named = Q(user__username__icontains=name) | Q(budget__group__name__icontains=name)
         rows = rows.filter(named)
+    if group is not None:
+        rows = rows.filter(Q(user__groups=group) | Q(budget__group=group, user=None))
     rows = rows.annotate(
         due=F("budget__limit") + _sum_grants(now),
         total=_sum_use(F("spent") + F("overrun")),
@@ -101,12 +104,20 @@ def forecast_spending(
     return max(spent, int(spent * whole / passed))
 
 
-def filter_people(name: str = "") -> QuerySet[User]:
+def read_group(text: str) -> Group | None:
+    """Return the group of this key; None for all people."""
+    is_key = text.isdecimal() and len(text) < 10
+    return Group.objects.filter(pk=text).first() if is_key else None
+
+
+def filter_people(name: str = "", group: Group | None = None) -> QuerySet[User]:
     """Return the active people with `own`, what each may spend a month by their own budget."""
     mine = Budget.objects.filter(
         user=OuterRef("pk"), is_active=True, unit=MONEY.name, period=Budget.Period.MONTH, model=""
     )
     rows = User.objects.filter(is_active=True, username__icontains=name)
+    if group is not None:
+        rows = rows.filter(groups=group)
     own = Subquery(mine.values("limit")[:1], output_field=BigIntegerField())
     return rows.annotate(own=own).order_by("username")
 

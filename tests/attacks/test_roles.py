@@ -42,6 +42,7 @@ SPECIAL = {
     "overview_csv": ("view_apicall", "view_transformation", "view_turn"),
     "spend_desk": ("view_budget", "view_budgetwindow", "view_user"),
     "spend_desk_csv": ("view_budget", "view_budgetwindow", "view_user"),
+    "bulk_budgets": ("view_budget", "view_budgetwindow", "view_user", "add_grant"),
     "budgets_export": ("view_budget",),
     "budgets_import": ("add_budget", "change_budget"),
     "alert_test": ("change_budgetalert",),
