@@ -15,7 +15,8 @@ from conversations.live.publish import announce
 from conversations.runtime import dispatch
 from conversations.toolbox.approvals import ApprovalError, decide_approval
 from conversations.web.forms.chat import DecisionForm, describe_error
-from conversations.web.responses import answer_post, refuse_post, require_user
+from conversations.web.page_shell import refuse_post
+from conversations.web.responses import answer_post, require_user
 
 _STATUS = {"unknown": 404, "changed": 400, "decided": 409, "over": 409}
 

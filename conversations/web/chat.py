@@ -42,8 +42,8 @@ from conversations.turns.prompts import SendError
 from conversations.turns.queue import is_waiting
 from conversations.web.conversation_settings import read_requested_choice
 from conversations.web.forms.chat import PromptForm, StartForm, describe_error
-from conversations.web.page_shell import build_page_context
-from conversations.web.responses import answer_post, refuse_post, require_user
+from conversations.web.page_shell import build_page_context, refuse_post
+from conversations.web.responses import answer_post, require_user
 
 if TYPE_CHECKING:
     from conversations.models import Conversation

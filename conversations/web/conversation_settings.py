@@ -27,8 +27,8 @@ from conversations.reductions.record_change import ManualChangeError
 from conversations.web.forms.chat import describe_error
 from conversations.web.forms.conversation import ConversationForm
 from conversations.web.forms.model_choice import ModelChoiceForm
-from conversations.web.page_shell import build_page_context
-from conversations.web.responses import answer_post, refuse_post, require_user
+from conversations.web.page_shell import build_page_context, refuse_post
+from conversations.web.responses import answer_post, require_user
 
 if TYPE_CHECKING:
     from conversations.models import Conversation

@@ -37,6 +37,26 @@ def build_page_context(
     return {"sidebar": read_sidebar(require_user(request), current)}
 
 
+def refuse_post(
+    request: HttpRequest, conversation: Conversation, text: str, status: int = 400
+) -> HttpResponse:
+    """Show why a post was refused: where its form shows errors, or on a page."""
+    if request.htmx:  # type: ignore[attr-defined]
+        page = "conversations/_partials/send_error.html"
+        return render(request, page, {"error": text}, status=status)
+    back = reverse("chat", args=[conversation.public_id])
+    return render_refusal(request, conversation, text, back=back, status=status)
+
+
+def render_refusal(
+    request: HttpRequest, conversation: Conversation, text: str, *, back: str, status: int
+) -> HttpResponse:
+    """Show on a page why a change of a chat was refused; `back` is the address of its form."""
+    context = build_page_context(request, conversation)
+    context |= {"conversation": conversation, "error": text, "back": back}
+    return render(request, "conversations/refused.html", context, status=status)
+
+
 def find_current(request: HttpRequest) -> Conversation | None:
     """Return the conversation of the page the request came from, if the user may still see it."""
     match = _CHAT.match(_read_current_path(request))

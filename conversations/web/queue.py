@@ -18,31 +18,32 @@ from conversations.live.publish import announce
 from conversations.runtime import dispatch
 from conversations.turns.prompts import SendError
 from conversations.turns.queue import send_next_prompt, withdraw_prompt
-from conversations.web import responses
+from conversations.web.page_shell import refuse_post
+from conversations.web.responses import answer_post, require_user
 
 
 @login_required
 @require_POST
 def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     """Send the first queued message; no effect if there is none."""
-    conversation = load_owned_conversation(responses.require_user(request), public_id)
+    conversation = load_owned_conversation(require_user(request), public_id)
     try:
         turn = send_next_prompt(conversation=conversation)
     except SendError as error:
-        return responses.refuse_post(request, conversation, error.text, 409)
+        return refuse_post(request, conversation, error.text, 409)
     if turn is not None:
         dispatch.wake_turn(turn.pk)
     async_to_sync(announce)(conversation.pk, QueueChanged())
-    return responses.answer_post(request, conversation)
+    return answer_post(request, conversation)
 
 
 @login_required
 @require_POST
 def back(request: HttpRequest, public_id: UUID, client_id: UUID) -> HttpResponse:
     """Withdraw a queued message; the page may put its text into the composer."""
-    conversation = load_owned_conversation(responses.require_user(request), public_id)
+    conversation = load_owned_conversation(require_user(request), public_id)
     if not withdraw_prompt(conversation=conversation, client_id=client_id):
         text = "This message is not waiting any more; it was sent or removed."
-        return responses.refuse_post(request, conversation, text, 409)
+        return refuse_post(request, conversation, text, 409)
     async_to_sync(announce)(conversation.pk, QueueChanged())
-    return responses.answer_post(request, conversation)
+    return answer_post(request, conversation)

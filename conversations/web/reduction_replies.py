@@ -22,6 +22,7 @@ from conversations.library.access import load_owned_conversation
 from conversations.live.publish import announce
 from conversations.reductions.record_change import ManualChangeError
 from conversations.reductions.shapes import PinState
+from conversations.web.page_shell import render_refusal
 from conversations.web.responses import require_user
 
 if TYPE_CHECKING:
@@ -93,12 +94,8 @@ def refuse_change(
     """Return the refusal: 409 when the conversation moved on, else 400."""
     status = 409 if error.code in ("busy", "moved", "asking") else 400
     if not request.htmx:  # type: ignore[attr-defined]
-        context = {
-            "conversation": conversation,
-            "error": error.text,
-            "back": read_next_page(request, conversation),
-        }
-        return render(request, "conversations/refused.html", context, status=status)
+        back = read_next_page(request, conversation)
+        return render_refusal(request, conversation, error.text, back=back, status=status)
     page = "conversations/_partials/send_error.html"
     response = render(request, page, {"error": error.text}, status=status)
     response["HX-Retarget"], response["HX-Reswap"] = PLACES, "innerHTML"

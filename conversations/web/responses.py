@@ -1,4 +1,4 @@
-"""Shared by views: the user, the response to a post, the refusal of a post."""
+"""Shared by views: the user, the response to a post."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.urls import reverse
 
 if TYPE_CHECKING:
     from conversations.models import Conversation, User
@@ -30,16 +29,3 @@ def answer_post(
     if trigger:
         response["HX-Trigger"] = trigger
     return response
-
-
-def refuse_post(
-    request: HttpRequest, conversation: Conversation, text: str, status: int = 400
-) -> HttpResponse:
-    """Show why a post was refused: where its form shows errors, or on a page."""
-    page = "_partials/send_error" if request.htmx else "refused"  # type: ignore[attr-defined]
-    context = {
-        "conversation": conversation,
-        "error": text,
-        "back": reverse("chat", args=[conversation.public_id]),
-    }
-    return render(request, f"conversations/{page}.html", context, status=status)

@@ -27,8 +27,8 @@ from conversations.turns.forks import fork_conversation
 from conversations.turns.prompts import SendError
 from conversations.turns.versions import continue_turn, edit_prompt, regenerate_answer, show_version
 from conversations.web.forms.chat import EditForm, VersionForm, describe_error
-from conversations.web.page_shell import build_page_context
-from conversations.web.responses import answer_post, refuse_post, require_user
+from conversations.web.page_shell import build_page_context, refuse_post
+from conversations.web.responses import answer_post, require_user
 
 if TYPE_CHECKING:
     from conversations.models import Turn
