@@ -46,6 +46,7 @@ async def test_the_inspector_shows_what_the_model_saw_and_what_was_taken(
     await the_timeline_has_calls_and_changes(page, chat)
     await a_call_shows_a_result_beside_its_original(page)
     await a_difference_is_found_by_choosing_two_calls(page, chat)
+    await the_list_of_chats_stays(page, chat)
     await everything_fits_a_phone(page, chat)
 
 
@@ -126,14 +127,37 @@ async def loaded(page: Page) -> None:
     await expect(page.locator(".makeup-bar").first).to_be_visible()
 
 
-async def everything_fits_a_phone(page: Page, chat: str) -> None:
+async def the_list_of_chats_stays(page: Page, chat: str) -> None:
+    """Beside the page where there is room, else behind its button; never in the way of the keys."""
+    await page.goto(f"{chat}inspect/calls/3/")
+    row = page.locator("#sidebar .row[aria-current='true']")
+    await expect(row).to_be_visible()
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+    await page.keyboard.press("Tab")
+    await expect(page.locator(".crumbs a").first).to_be_focused()
     await page.set_viewport_size({"width": 390, "height": 844})
+    await expect(row).to_be_hidden()
+    await page.get_by_role("button", name="Conversations").click()
+    await row.click()
+    await page.wait_for_url(chat)
+    await page.go_back()
+    await expect(page.locator("h1")).to_contain_text("Call 3")
+    await page.locator(".crumbs a").first.click()
+    await page.wait_for_url(chat)
+
+
+async def everything_fits_a_phone(page: Page, chat: str) -> None:
     for path in ("", "calls/3/", "diff/2..5/", "calls/3/request/"):
         await page.goto(f"{chat}inspect/{path}")
         await expect(page.locator("h1")).to_be_visible()
         if not path:
             await loaded(page)
-        assert await page.evaluate("document.documentElement.scrollWidth") <= 390, path
+        # 640: 1280 at 200 %.
+        for width in (1280, 860, 768, 640, 390, 320):
+            await page.set_viewport_size({"width": width, "height": 844})
+            assert await page.evaluate("document.documentElement.scrollWidth") <= width, path
+    await page.set_viewport_size({"width": 390, "height": 844})
     # Without room for a drawer the key leads to the page.
     await page.goto(chat)
     await page.locator("#transcript").focus()

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from conversations.models import Conversation, User
 from tests.support import people_and_turns
 from tests.support.stored_turns import Played
-from tests.web.pages import HTMX, chat_path, client_of
+from tests.web.pages import HTMX, chat_path, client_of, press
 from tests.web.tags import elements
 
 pytestmark = pytest.mark.django_db
@@ -84,6 +84,15 @@ def test_the_list_costs_the_same_however_many_chats_there_are(played: Played) ->
     )
     assert [count_queries(client, address) for address in addresses] == few
     assert b"Talk 59" in client.get(addresses[0]).content
+
+
+def test_a_refusal_without_script_keeps_the_list_and_a_part_has_none(played: Played) -> None:
+    client, chat = client_of(played.user), chat_path(played)
+    for post in ("send/", "exclude/"):
+        page = press(client, f"{chat}/{post}")
+        assert page.status_code == 400
+        assert find_marked(page.content.decode()) == [f"{chat}/"]
+        assert not find_lists(press(client, f"{chat}/{post}", htmx=True).content.decode())
 
 
 def test_later_rows_of_the_list_mark_the_chat_of_the_page(
