@@ -92,10 +92,10 @@ class GrantForm(AmountForm):
 def read_last_day(day: date, zone: ZoneInfo) -> datetime:
     """Return the end of the last day of a grant; ValidationError where that is past."""
     if day.year > _LAST_YEAR:
-        raise forms.ValidationError(f"No later than the year {_LAST_YEAR}.")
+        raise forms.ValidationError(_("No later than the year %(year)s.") % {"year": _LAST_YEAR})
     ends = datetime.combine(day + timedelta(days=1), time(), zone)
     if ends <= timezone.now():
-        raise forms.ValidationError("A grant ends later than now.")
+        raise forms.ValidationError(_("A grant ends later than now."))
     return ends
 
 

@@ -31,6 +31,7 @@ from conversations.conf import conf
 from conversations.models import User
 from conversations.models.budgets import MOST
 from conversations.models.periods import load_zone
+from conversations.rendering.numbers import write_number
 
 #: People that a preview lists; it counts and sums all.
 MOST_LISTED = 200
@@ -76,11 +77,12 @@ class BulkForm(ReasonForm):
         try:
             amount = parse_amount(text, MONEY.name) if text else None
         except Unreadable as error:
-            raise forms.ValidationError({"amount": f"{str(error).capitalize()}."}) from error
+            words = _("This is no amount of dollars. Write it as 12.50.")
+            raise forms.ValidationError({"amount": words}) from error
         if kind == BulkKind.GRANT and not (amount and 0 < amount <= MOST):
-            raise forms.ValidationError({"amount": "A grant is more than nothing."})
+            raise forms.ValidationError({"amount": _("A grant is more than nothing.")})
         if amount is not None and not 0 <= amount <= MOST:
-            raise forms.ValidationError({"amount": "A limit is not below nothing."})
+            raise forms.ValidationError({"amount": _("A limit is not below nothing.")})
         is_money = kind in (BulkKind.LIMIT, BulkKind.GRANT)
         return data | {"amount": amount if is_money else None}
 
@@ -113,9 +115,9 @@ def _perform(
 ) -> HttpResponse:
     assert isinstance(request.user, User)  # noqa: S101 - it is the admin
     plan = perform_change(people=people, change=change, digest=seen, actor=request.user)
-    messages.success(
-        request, f"Changed for {len(plan.done):,} people; {len(plan.skipped):,} were skipped."
-    )
+    words = _("Changed: %(n)s. Skipped: %(skipped_count)s.")
+    done, skipped = write_number(len(plan.done)), write_number(len(plan.skipped))
+    messages.success(request, words % {"n": done, "skipped_count": skipped})
     return HttpResponseRedirect(_address_desk(request))
 
 
@@ -151,6 +153,7 @@ def _render(
             "more_skipped": max(0, len(plan.skipped) - MOST_LISTED),
             "before": before,
             "after": after,
+            "zone": conf.budget_time_zone,
             "is_money": plan.kind in (BulkKind.LIMIT, BulkKind.GRANT),
         }
     status = 400 if form.errors else 200

@@ -19,6 +19,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import IntegrityError
 from django.db.models import Q, QuerySet, Sum, TextChoices
 from django.utils import timezone
+from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from conversations.budgets.current_use import filter_running_grants
@@ -32,10 +33,11 @@ from conversations.context.view import wire
 from conversations.db import transact
 from conversations.log.chain import append_rows, lock_site_chain
 from conversations.models import Budget, Grant, User
+from conversations.rendering.numbers import write_number
 
 #: Most people of one change.
 MOST_PEOPLE = 5_000
-CHANGED = "Something has changed since the preview. Look at it again."
+CHANGED = _("Something has changed since the preview. Look at it again.")
 
 
 class BulkKind(TextChoices):
@@ -59,7 +61,10 @@ class BulkChange:
 
 @dataclass(frozen=True, slots=True)
 class BulkStep:
-    """What is done for one person: amounts, None without a limit; `skipped` says why nothing is."""
+    """What is done for one person: amounts, None without a limit; `skipped` says why nothing is.
+
+    It is in English, as a plan is the same for readers of every language.
+    """
 
     user_id: int
     name: str
@@ -67,6 +72,10 @@ class BulkStep:
     after: int | None
     skipped: str = ""
     budget_id: int | None = None
+
+    @property
+    def why(self) -> str:
+        return gettext(self.skipped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +105,8 @@ def plan_change(people: QuerySet[User], change: BulkChange) -> BulkPlan:
     """Plan a change for people, by their names; five queries at most."""
     rows = list(people.order_by("username").only("username", "is_exempt")[: MOST_PEOPLE + 1])
     if len(rows) > MOST_PEOPLE:
-        raise BudgetError(f"These are more than {MOST_PEOPLE:,} people: choose fewer of them.")
+        words = _("These are more than %(n)s people: choose fewer of them.")
+        raise BudgetError(words % {"n": write_number(MOST_PEOPLE)})
     match change.kind:
         case BulkKind.LIMIT:
             steps = _plan_limits(rows, change)
@@ -112,7 +122,7 @@ def perform_change(
 ) -> BulkPlan:
     """Make the change that was previewed as `digest`; BudgetError where it would be another."""
     if not change.reason.strip():
-        raise BudgetError("Say why: a reason is needed.")
+        raise BudgetError(_("Say why: a reason is needed."))
     try:
         return _perform(people, change, digest, actor)
     except IntegrityError as error:
@@ -166,10 +176,15 @@ def _plan_limits(people: Iterable[User], change: BulkChange) -> Iterable[BulkSte
     for person in rows:
         budget = own.get(person.pk)
         before = budget.limit if budget else None
-        same = "has no limit of their own" if before is None else "has this limit already"
+        none, alike = (
+            gettext_noop("has no limit of their own"),
+            gettext_noop("has this limit already"),
+        )
+        same = none if before is None else alike
+        skipped = same if before == change.amount else ""
         yield BulkStep(
             person.pk, person.username, before, change.amount,
-            same if before == change.amount else "", budget.pk if budget else None,
+            skipped, budget.pk if budget else None,
         )  # fmt: skip
 
 
@@ -194,7 +209,11 @@ def _plan_grants(people: Iterable[User], change: BulkChange) -> Iterable[BulkSte
             or one.group_id in members[person.pk]
         ]  # fmt: skip
         if person.is_exempt or not theirs:
-            why = "is exempt from budgets" if person.is_exempt else "has no limit a month"
+            exempt, free = (
+                gettext_noop("is exempt from budgets"),
+                gettext_noop("has no limit a month"),
+            )
+            why = exempt if person.is_exempt else free
             yield BulkStep(person.pk, person.username, None, None, why)
             continue
         (rule,) = choose_effective(theirs)
@@ -204,7 +223,7 @@ def _plan_grants(people: Iterable[User], change: BulkChange) -> Iterable[BulkSte
 
 
 def _plan_exemptions(people: Iterable[User], *, is_exempt: bool) -> Iterable[BulkStep]:
-    same = "is exempt already" if is_exempt else "is not exempt"
+    same = gettext_noop("is exempt already") if is_exempt else gettext_noop("is not exempt")
     for person in people:
         skipped = same if person.is_exempt == is_exempt else ""
         yield BulkStep(person.pk, person.username, None, None, skipped)
@@ -226,7 +245,7 @@ def _set_limits(plan: BulkPlan, limit: int | None) -> None:
 def _give_grants(plan: BulkPlan, change: BulkChange, actor: User) -> None:
     now, amount = timezone.now(), change.amount
     if amount is None or (change.until is not None and change.until <= now):
-        raise BudgetError("A grant has an amount, and ends later than now.")
+        raise BudgetError(_("A grant has an amount, and ends later than now."))
     grants = [
         Grant(
             budget_id=step.budget_id, user_id=step.user_id, amount=amount, starts_at=now,

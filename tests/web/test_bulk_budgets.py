@@ -92,7 +92,7 @@ def test_a_limit_for_the_marked_people_is_previewed_made_and_on_record(root: Cli
     assert "cid has this limit already" in words
     assert limits() == {"bea": 3 * DOLLAR, "cid": 5 * DOLLAR}
     response = root.post(address(ada, bea, cid), posted, follow=True)
-    assert "Changed for 2 people; 1 were skipped." in response.content.decode()
+    assert "Changed: 2. Skipped: 1." in response.content.decode()
     assert limits() == dict.fromkeys(("ada", "bea", "cid"), 5 * DOLLAR)
     assert not list_statuses(dan.pk)
     rows = MoneyRecord.objects.filter(reason="a new term")
@@ -125,6 +125,7 @@ def test_a_grant_adds_to_what_admission_counts_for_each(root: Client) -> None:
     posted, words = preview(root, address(*people), kind="grant", amount="1.50", until=ends)
     assert "dan is exempt from budgets" in words
     assert "eve has no limit a month" in words
+    assert "What to do Add to the monthly limit of each Until " in words
     assert "Their limits together: $14.00 → $18.50 a month." in words
     root.post(address(*people), posted)
     for one in people:
@@ -133,7 +134,7 @@ def test_a_grant_adds_to_what_admission_counts_for_each(root: Client) -> None:
     rows = Grant.objects.filter(reason="a new term")
     assert {one.expires_at is not None for one in rows} == {True}
     # The last page, sent twice, grants once.
-    assert CHANGED in root.post(address(*people), posted).content.decode()
+    assert str(CHANGED) in root.post(address(*people), posted).content.decode()
     assert rows.count() == 3
 
 
@@ -164,13 +165,13 @@ def test_what_changes_between_preview_and_confirmation_is_noticed(root: Client) 
     assert "Changed: 2." in words
     own(ada, 9 * DOLLAR)
     html = root.post(where, posted).content.decode()
-    assert CHANGED in html
+    assert str(CHANGED) in html
     assert "$9.00" in html
     assert limits() == {"ada": 9 * DOLLAR}
     # One more in the group is one that nobody has seen in the preview.
     posted, _ = preview(root, where, kind="limit", amount="5")
     people_and_turns.person("cid").groups.add(group)
-    assert CHANGED in root.post(where, posted).content.decode()
+    assert str(CHANGED) in root.post(where, posted).content.decode()
     assert limits() == {"ada": 9 * DOLLAR}
     posted, _ = preview(root, where, kind="limit", amount="5")
     root.post(where, posted)
@@ -192,6 +193,27 @@ def test_what_cannot_be_done_is_said(values: dict[str, str], said: str, root: Cl
     _, words = preview(root, address(people_and_turns.person("ada")), **values)
     assert said in words
     assert not Budget.objects.exists()
+
+
+def test_it_speaks_the_language_of_the_reader_and_takes_the_change_in_another(root: Client) -> None:
+    _, (ada, bea) = team("ada", "bea")
+    own(bea, 5 * DOLLAR)
+    root.defaults["HTTP_ACCEPT_LANGUAGE"] = "de"
+    posted, words = preview(root, address(ada, bea), kind="limit", amount="5")
+    assert "bea hat dieses Limit schon" in words
+    assert "Grund a new term" in words
+    _, words = preview(root, address(ada), kind="limit", amount="five")
+    assert "Das ist kein Betrag in Dollar." in words
+    root.defaults["HTTP_ACCEPT_LANGUAGE"] = "fr"
+    html = root.post(address(ada, bea), posted, follow=True).content.decode()
+    assert "Modifiées : 1. Ignorées : 1." in re.sub(r"\s", " ", html)
+    assert limits() == dict.fromkeys(("ada", "bea"), 5 * DOLLAR)
+
+
+def test_nobody_chosen_is_said(root: Client) -> None:
+    html = root.get(address(scope="user")).content.decode()
+    assert "Nobody is chosen." in html
+    assert 'name="kind"' not in html
 
 
 def test_a_limit_for_one_model_is_another_one(root: Client) -> None:
