@@ -165,6 +165,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("settings/account/sessions/end/", sessions.log_out_one, name="log_out_one"),
     path("usage/", usage.page, name="usage"),
     path("usage/calls.csv", usage.calls, name="usage_csv"),
+    path("usage/limit/", usage.limit_oneself, name="own_limit"),
     path("usage/notices/", usage.notices, name="budget_notices"),
     path("usage/notices/away/", usage.put_away, name="put_notice_away"),
     path("settings/data/", data.page, name="data"),

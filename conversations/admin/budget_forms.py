@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
@@ -48,6 +49,8 @@ class BudgetForm(_Form):
     def clean(self) -> dict[str, Any]:
         super().clean()
         budget = self.instance
+        if self.cleaned_data.get("kind") == Budget.Kind.OWN:
+            self.add_error("kind", "Only the person sets this, on their usage page.")
         if budget.pk and budget.windows.exists():
             for name in set(self.changed_data) & set(FIXED):
                 self.add_error(name, _("Already in use: switch this one off and add another."))
@@ -58,7 +61,8 @@ class BudgetFormSet(_FormSet):
     def clean(self) -> None:
         super().clean()
         here = [form.instance.pk for form in self.forms if form.instance.pk]
-        others = Budget.objects.filter(user=self.instance, is_active=True).exclude(pk__in=here)
+        mine = Budget.objects.filter(user=self.instance, is_active=True)
+        others = mine.exclude(kind=Budget.Kind.OWN).exclude(pk__in=here)
         active = [
             *others.values_list("unit", "period", "model"),
             *(
@@ -86,6 +90,10 @@ class BudgetInline(_Inline):
     can_delete = False
     fields = ("unit", "period", "model", "time_zone", "limit", "is_active", "note")
     readonly_fields = ("amount",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Budget]:
+        # What the person has set is theirs to change; it is shown above.
+        return super().get_queryset(request).exclude(kind=Budget.Kind.OWN)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         may = self.has_change_permission(request, obj) or self.has_add_permission(request, obj)

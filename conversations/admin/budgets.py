@@ -92,8 +92,8 @@ class BudgetAdmin(Choosing):
         return BudgetChangeList
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        may = self.has_change_permission if obj else self.has_add_permission
-        return choose_fields(self.fields, may(request))
+        may = self.has_change_permission(request, obj) if obj else self.has_add_permission(request)
+        return choose_fields(self.fields, may)
 
     @admin.display(description=_("limit"))
     def amount(self, row: Budget) -> str:
@@ -127,6 +127,11 @@ class BudgetAdmin(Choosing):
     ) -> list[dict[str, Any]]:
         changes = super().construct_change_message(request, form, formsets, add)
         return changes if add else [*changes, *describe_limit_change(form)]
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        # What a person has set for themselves only they change.
+        may = super().has_change_permission(request, obj)
+        return may and (obj is None or obj.kind != Budget.Kind.OWN)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

@@ -3,6 +3,7 @@
 All pools apply: the site's and those of the person's groups. For each unit, period and model scope
 one allowance applies: the person's own, else the largest of the groups', else the site's. A budget
 with a model scope applies to the calls of its models alone, and beside the budgets of all models.
+What a person has set for themselves applies beside all of these and replaces none.
 """
 
 from __future__ import annotations
@@ -54,13 +55,22 @@ class Rule:
         return self.unit, self.period, self.model
 
     @property
+    def is_own(self) -> bool:
+        """Whether the person has set it for themselves."""
+        return self.kind == "own"
+
+    @property
     def own_source(self) -> str:
         """Where the budget comes from, in words for the person themselves."""
+        if self.is_own:
+            return "set by yourself"
         return "set for you" if self.scope == "user" else self.source
 
     @property
     def source(self) -> str:
         """Where the budget comes from."""
+        if self.is_own:
+            return "set by this person"
         match self.scope, self.is_pool:
             case "site", True:
                 return "shared by everybody"
@@ -76,21 +86,23 @@ class Rule:
 
 def list_outranked(rules: Iterable[Rule], by: Rule) -> tuple[Rule, ...]:
     """Return the allowances that would apply without `by`, in order of precedence."""
-    rivals = (rule for rule in rules if rule.slot == by.slot and not rule.is_pool)
-    others = (rule for rule in rivals if rule.id != by.id and not by.is_pool)
+    if by.is_pool or by.is_own:
+        return ()
+    rivals = (rule for rule in rules if (rule.kind, rule.slot) == (by.kind, by.slot))
+    others = (rule for rule in rivals if rule.id != by.id)
     return tuple(sorted(others, key=_rank, reverse=True))
 
 
 def choose_effective(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """Return the budgets that apply, of the active ones of the site, the groups and the person."""
-    pools: list[Rule] = []
+    always: list[Rule] = []
     chosen: dict[tuple[str, str, str], Rule] = {}
     for rule in rules:
-        if rule.is_pool:
-            pools.append(rule)
+        if rule.is_pool or rule.is_own:
+            always.append(rule)
         else:
             chosen[rule.slot] = max(chosen.get(rule.slot, rule), rule, key=_rank)
-    return tuple(sorted((*pools, *chosen.values()), key=lambda rule: rule.id))
+    return tuple(sorted((*always, *chosen.values()), key=lambda rule: rule.id))
 
 
 def _rank(rule: Rule) -> tuple[int, int, int]:

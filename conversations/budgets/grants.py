@@ -98,6 +98,8 @@ def grant_more(
     now = timezone.now()
     if until is not None and until <= now:
         raise BudgetError("A grant ends later than now.")
+    if budget.kind == Budget.Kind.OWN:
+        raise BudgetError("Only the person changes a limit that they set for themselves.")
     if user is not None and budget.kind == Budget.Kind.POOL:
         raise BudgetError("A pool has no members: its grants are for all of them.")
     grant = Grant(

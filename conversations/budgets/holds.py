@@ -96,7 +96,8 @@ def _turn_key(window: BudgetWindow) -> tuple[object, ...]:
     """Identify a turn's budget across windows and allowances: a turn counts once in each."""
     if window.user_id is None:
         return (window.budget_id,)
-    return window.user_id, window.budget.unit, window.budget.period, window.budget.model
+    budget = window.budget
+    return window.user_id, budget.kind, budget.unit, budget.period, budget.model
 
 
 def settle_holds(*, call: ApiCall, used: CallUse | None, conversation: Conversation) -> None:

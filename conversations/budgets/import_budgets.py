@@ -56,6 +56,8 @@ class _Importer:
         for name, choices in _CHOICES.items():
             if row[name] not in choices and (row[name] or name != "active"):
                 raise LineRefused(f"{name} is one of {', '.join(choices)}, not {row[name]!r}.")
+        if row["kind"] == Budget.Kind.OWN:
+            return "same", f"{_name_row(row)}: only the person changes it"
         is_off, key = row["active"] == "no", _build_key(row)
         if is_off and key in self.active:
             return "same", f"{_name_row(row)}: another line sets it"

@@ -113,7 +113,12 @@ def read_group(text: str) -> Group | None:
 def filter_people(name: str = "", group: Group | None = None) -> QuerySet[User]:
     """Return the active people with `own`, what each may spend a month by their own budget."""
     mine = Budget.objects.filter(
-        user=OuterRef("pk"), is_active=True, unit=MONEY.name, period=Budget.Period.MONTH, model=""
+        user=OuterRef("pk"),
+        is_active=True,
+        unit=MONEY.name,
+        period=Budget.Period.MONTH,
+        model="",
+        kind=Budget.Kind.PER_MEMBER,
     )
     rows = User.objects.filter(is_active=True, username__icontains=name)
     if group is not None:
@@ -130,7 +135,7 @@ def _sum_grants(now: datetime) -> Coalesce:
 
 def _sum_use(amount: Combinable) -> Coalesce:
     """Add up a pool's window, or a person's windows of the same unit and period."""
-    names = ("budget__unit", "budget__period", "budget__model")
+    names = ("budget__kind", "budget__unit", "budget__period", "budget__model")
     alike = {name: OuterRef(name) for name in names}
     is_same = Q(pk=OuterRef("pk")) | Q(
         user=OuterRef("user"), starts_at=OuterRef("starts_at"), **alike
@@ -156,4 +161,4 @@ def _is_outranked() -> Q:
         | (Q(budget__scope="site") & Q(Exists(of_groups)))
         | (Q(budget__scope="group") & Q(Exists(larger)))
     )
-    return Q(user__isnull=False) & is_beaten
+    return Q(user__isnull=False, budget__kind=Budget.Kind.PER_MEMBER) & is_beaten

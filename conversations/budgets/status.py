@@ -45,8 +45,8 @@ class EffectiveBudget:
         if self.user_id is None or self.is_of(window):
             return self.is_of(window)
         other = window.budget
-        kind = other.unit, other.period, other.model, window.starts_at, window.ends_at
-        mine = *self.rule.slot, self.starts_at, self.ends_at
+        kind = other.kind, other.unit, other.period, other.model, window.starts_at, window.ends_at
+        mine = self.rule.kind, *self.rule.slot, self.starts_at, self.ends_at
         return window.user_id == self.user_id and kind == mine
 
 
@@ -69,7 +69,8 @@ FROM conversations_budget b LEFT JOIN auth_group g ON g.id = b.group_id
 WHERE b.is_active
   AND (b.scope = 'site' OR b.user_id = %(user)s OR b.group_id IN (
     SELECT m.group_id FROM conversations_user_groups m WHERE m.user_id = %(user)s))
-  AND NOT EXISTS (SELECT 1 FROM conversations_user u WHERE u.id = %(user)s AND u.is_exempt)
+  AND (b.kind = 'own' OR NOT EXISTS (
+    SELECT 1 FROM conversations_user u WHERE u.id = %(user)s AND u.is_exempt))
 """
 
 

@@ -68,6 +68,8 @@ class Budget(models.Model):
     class Kind(models.TextChoices):
         POOL = "pool", _("shared by all")
         PER_MEMBER = "per_member", _("for each member")
+        #: A person's limit for themselves: it applies beside the others and replaces none.
+        OWN = "own", _("set by the person")
 
     Unit = BudgetUnit
 
@@ -126,16 +128,20 @@ class Budget(models.Model):
                 condition=_subject("site") | _subject("group") | _subject("user"),
                 violation_error_message=_("Name the group or the user of the scope, and no other."),
             ),
-            # A budget of one person can only be that person's own allowance.
+            # A budget of one person is that person's allowance, or the limit they set themselves.
             models.CheckConstraint(
                 name="budget_kind",
-                condition=~models.Q(scope="user") | models.Q(kind="per_member"),
-                violation_error_message=_("What is set for one person is no pool."),
+                condition=models.Q(scope="user", kind__in=("per_member", "own"))
+                | (~models.Q(scope="user") & ~models.Q(kind="own")),
+                violation_error_message=_(
+                    "What is set for one person is no pool, and only a person sets a limit for"
+                    " themselves."
+                ),
             ),
             models.CheckConstraint(
                 name="budget_choices",
                 condition=models.Q(
-                    kind__in=("pool", "per_member"),
+                    kind__in=("pool", "per_member", "own"),
                     unit__in=tuple(BudgetUnit.values),
                     period__in=("hour", "day", "week", "month", "lifetime"),
                 ),

@@ -5,7 +5,7 @@ The figures are those of the ledger; staff see the same page of a person in the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from asgiref.sync import async_to_sync
@@ -23,6 +23,8 @@ from conversations.budgets.notices import (
     find_conversation_limits,
     find_limits,
 )
+from conversations.budgets.own_limit import OwnLimitRefused, set_own_limit
+from conversations.budgets.units import MONEY, format_amount
 from conversations.budgets.usage import charts, days
 from conversations.budgets.usage.allowance import list_allowances
 from conversations.budgets.usage.cells import write_csv_lines
@@ -47,10 +49,34 @@ if TYPE_CHECKING:
 @login_required
 @require_safe
 def page(request: HttpRequest) -> HttpResponse:
-    context = build_page_context(request) | build_usage_context(
-        require_user(request), read_span(request)
-    )
-    return render(request, "conversations/usage.html", context)
+    return _render_page(request)
+
+
+def _render_page(
+    request: HttpRequest, own: dict[str, str] | None = None, status: int = 200
+) -> HttpResponse:
+    """Render the page; `own` is the amount that was refused as an own limit, and why."""
+    user = require_user(request)
+    context = build_page_context(request) | build_usage_context(user, read_span(request))
+    set_by_them = next((one for one in context["allowances"] if one.is_own), None)
+    amount = "" if set_by_them is None else format_amount(set_by_them.limit, MONEY.name)
+    more = {"own": own or {"amount": amount}, "has_own_limit": set_by_them is not None}
+    return render(request, "conversations/usage.html", context | more, status=status)
+
+
+@login_required
+@require_POST
+def limit_oneself(request: HttpRequest) -> HttpResponse:
+    """Set, change or remove the person's limit for themselves, from the next call on."""
+    user, amount = require_user(request), request.POST.get("amount", "")[:60]
+    if "remove" in request.POST:
+        amount = ""
+    try:
+        set_own_limit(user=user, text=amount)
+    except OwnLimitRefused as error:
+        return _render_page(request, {"amount": amount, "error": error.text}, 400)
+    async_to_sync(publish_spending)(user.pk)
+    return redirect("usage")
 
 
 @login_required
@@ -120,7 +146,7 @@ def read_span(request: HttpRequest) -> days.Span:
     return days.read_span(request.GET.dict(), timezone.now().date())
 
 
-def build_usage_context(user: User, span: days.Span, *, is_named: bool = True) -> dict[str, object]:
+def build_usage_context(user: User, span: days.Span, *, is_named: bool = True) -> dict[str, Any]:
     """Return the template context about a person's spending."""
     usage = sum_usage(user, span, is_named=is_named)
     return {

@@ -34,7 +34,7 @@ PUBLIC = {
 OWN = {
     "home", "new_chat", "new_model", "start", "list", "search", "trash", "empty_trash",
     "workspace", "files", "move_file", "delete_file", "empty_files", "files_waiting", "usage",
-    "usage_csv",
+    "usage_csv", "own_limit",
     "budget_notices", "put_notice_away", "data", "export_all", "import", "delete_data",
     "preferences", "appearance_settings", "chat_settings", "shortcuts_settings",
     "context_settings", "mail_settings", "saved_prompts", "new_prompt", "prompt_choices",

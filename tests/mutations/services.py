@@ -62,7 +62,7 @@ _ROWS: dict[tuple[str, ...], tuple[tuple[str, str, str, str], ...]] = {
          '_SCOPES = ("site", "group", "user")',
          '_SCOPES = ("user", "group", "site")'),
         ("budgets/effective.py", "pools apply beside allowances",
-         "sorted((*pools, *chosen.values())",
+         "sorted((*always, *chosen.values())",
          "sorted((*chosen.values(),)"),
         ("budgets/status.py", "a grant that has expired adds nothing",
          "r.expires_at > %(now)s",

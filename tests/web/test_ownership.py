@@ -158,7 +158,7 @@ def test_the_urls_are_those_that_this_file_knows() -> None:
         "preferences", *OF_A_RESET, "password_reset_sent", "log_in_again", "log_out_elsewhere",
         "mfa_index", "mfa_view_recovery_codes", *OF_SECOND_FACTORS, *OF_A_SECOND_STEP,
         "largest", *OF_A_PERSON, *OF_A_PROVIDER,
-        "usage", "usage_csv", "budget_notices", "put_notice_away", "context_settings",
+        "usage", "usage_csv", "own_limit", "budget_notices", "put_notice_away", "context_settings",
         "lab", "settings", "choose_model", "new_model", "tools", "pin", "unpin", "restore", "undo",
         "login", "logout", "setup", "invitation", "live", "ready", "favicon", "metrics",
         "offline", "service_worker",

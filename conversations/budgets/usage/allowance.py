@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from conversations.budgets.current_use import filter_grants_for
@@ -42,6 +43,9 @@ class Allowance:
     grants: tuple[Granted, ...] = ()
     #: The model or the family that it counts alone, such as Opus; "": all models.
     model: str = ""
+    is_own: bool = False
+    #: When it was set, if that was after its window began: it counts from then.
+    counts_from: datetime | None = None
 
     @property
     def used(self) -> int:
@@ -73,7 +77,24 @@ def list_allowances(user_id: int) -> tuple[Allowance, ...]:
         return ()
     rules = list_rules(user_id)
     granted = _list_grants(user_id, [one.rule for one in found])
-    return tuple(_build_allowance(one, rules, granted.get(one.rule.id, [])) for one in found)
+    set_at = _list_beginnings(found)
+    return tuple(
+        replace(
+            _build_allowance(one, rules, granted.get(one.rule.id, [])),
+            counts_from=set_at.get(one.rule.id),
+        )
+        for one in found
+    )
+
+
+def _list_beginnings(found: Iterable[BudgetStatus]) -> dict[int, datetime]:
+    """Return when budgets were set that count from then, and not from where their window begins.
+
+    An allowance counts the use under an earlier one, too.
+    """
+    starts = {one.rule.id: one.starts_at for one in found if one.rule.kind != "per_member"}
+    rows = Budget.objects.filter(pk__in=starts).values_list("pk", "created_at") if starts else ()
+    return {key: at for key, at in rows if at > starts[key]}
 
 
 def _build_allowance(
@@ -93,6 +114,7 @@ def _build_allowance(
         instead_of=list_outranked(rules, one.rule),
         grants=tuple(granted),
         model=one.rule.model_name,
+        is_own=one.rule.is_own,
     )
 
 

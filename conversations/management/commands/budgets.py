@@ -151,7 +151,8 @@ def _find_allowance(user: User, unit: str, period: str | None, model: str) -> Bu
     own = [
         one
         for one in list_statuses(user.pk)
-        if not one.rule.is_pool and (one.rule.unit, one.rule.model) == (unit, model)
+        if one.rule.kind == Budget.Kind.PER_MEMBER
+        and (one.rule.unit, one.rule.model) == (unit, model)
     ]
     found = [one for one in own if period in (None, one.rule.period)]
     if len(found) == 1:
