@@ -6,6 +6,8 @@ stop a person earlier and never later than those do.
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.utils.translation import gettext as _
 
 from conversations.budgets.amounts import Unreadable
@@ -16,7 +18,7 @@ from conversations.budgets.units import MONEY, parse_amount, show_amount
 from conversations.db import transact
 from conversations.models import Budget, User
 
-_SET = {"kind": Budget.Kind.OWN, "unit": MONEY.name, "period": Budget.Period.MONTH}
+_SET: dict[str, Any] = {"kind": Budget.Kind.OWN, "unit": MONEY.name, "period": Budget.Period.MONTH}
 
 
 class OwnLimitRefused(ValueError):

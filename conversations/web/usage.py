@@ -57,8 +57,9 @@ def _render_page(
 ) -> HttpResponse:
     """Render the page; `own` is the amount that was refused as an own limit, and why."""
     user = require_user(request)
-    context = build_page_context(request) | build_usage_context(user, read_span(request))
-    set_by_them = next((one for one in context["allowances"] if one.is_own), None)
+    spending = build_usage_context(user, read_span(request))
+    context = build_page_context(request) | spending
+    set_by_them = next((one for one in spending["allowances"] if one.is_own), None)
     amount = "" if set_by_them is None else format_amount(set_by_them.limit, MONEY.name)
     more = {"own": own or {"amount": amount}, "has_own_limit": set_by_them is not None}
     return render(request, "conversations/usage.html", context | more, status=status)
