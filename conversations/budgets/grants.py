@@ -103,15 +103,9 @@ def grant_more(
     if user is not None and budget.kind == Budget.Kind.POOL:
         raise BudgetError("A pool has no members: its grants are for all of them.")
     grant = Grant(
-        budget=budget,
-        user=user,
-        amount=amount,
-        starts_at=now,
-        expires_at=until,
-        reason=reason,
-        actor=actor,
-        form=form,
-    )
+        budget=budget, user=user, amount=amount, starts_at=now, expires_at=until, reason=reason,
+        actor=actor, form=form,
+    )  # fmt: skip
     append_row(grant, lock_site_chain())
     return grant
 

@@ -32,7 +32,8 @@ POSTS = {
     "import_prompts",
     "choose_model",
     "copy_prompt", "delete_prompt",
-    "change_mail", "remove_mail", "remove_file", "put_notice_away", "move_file", "delete_file",
+    "change_mail", "remove_mail", "remove_file", "put_notice_away", "own_limit", "move_file",
+    "delete_file",
     "restore_files", "empty_files", "log_out_elsewhere",
     "log_out_one", "log_out_everywhere", "stop_impersonation", *OF_HAND,
 }  # fmt: skip
