@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
-from conversations.models import AlertDelivery, BudgetAlert, Crossing
+from conversations.models import AlertDelivery, Budget, BudgetAlert, Crossing
 
 State = AlertDelivery.State
 #: After each attempt; together a little less than a day. The last one waits for its own result.
@@ -91,6 +91,12 @@ def _list_missing(alert: BudgetAlert) -> Iterator[AlertDelivery]:
 def _list_crossings(alert: BudgetAlert, now: datetime) -> QuerySet[Crossing]:
     since = max(alert.active_since, now - OLDEST)
     rows = Crossing.objects.filter(created_at__gte=since, percent__gte=alert.from_percent)
+    # What one settlement passed at once is told of once, by its highest percent.
+    higher = Crossing.objects.filter(
+        window=OuterRef("window"), spent=OuterRef("spent"), percent__gt=OuterRef("percent")
+    )
+    # A limit that people set themselves is their own affair.
+    rows = rows.exclude(Exists(higher)).exclude(window__budget__kind=Budget.Kind.OWN)
     if alert.budget_id is not None:
         rows = rows.filter(window__budget=alert.budget_id)
     if alert.group_id is not None:

@@ -18,7 +18,8 @@ from django.utils import timezone
 from conversations.alerts import outbox
 from conversations.alerts.alert_settings import save_alert
 from conversations.alerts.webhook import check_webhook_url, sign
-from conversations.models import AlertDelivery, BudgetAlert, Crossing, User
+from conversations.budgets.own_limit import set_own_limit
+from conversations.models import AlertDelivery, Budget, BudgetAlert, Crossing, User
 from conversations.toolbox.secrets import unseal
 from tests.support import people_and_turns, stored_turns
 from tests.support.alert_rows import alert, crossed, make_due, sweep
@@ -122,6 +123,19 @@ def test_each_receiver_is_told_of_each_crossing_once(sink: SmtpSink, hook: Recei
     crossed(budget, 95, ada)
     assert sweep() == 3
     assert len(sink.taken) == 4
+
+
+def test_percents_that_one_call_passes_are_told_of_once_and_own_limits_not(sink: SmtpSink) -> None:
+    alert(person("boss"), from_percent=50)
+    ada = person("ada")
+    budget = site(100 * DOLLAR, kind="per_member")
+    for percent in (50, 80, 95):
+        crossed(budget, percent, ada, spent=97)
+    set_own_limit(user=ada, text="20")
+    crossed(Budget.objects.get(kind="own"), 80, ada)
+    assert sweep() == 1
+    assert "$97.00 of $100.00 is spent: 95 %." in mails(sink)["boss@corp.example"]
+    assert sweep() == 0
 
 
 def test_a_spent_limit_is_told_of_whatever_the_budget_names(sink: SmtpSink) -> None:

@@ -24,16 +24,17 @@ def alert(*people: User, **fields: Any) -> BudgetAlert:
     return row
 
 
-def crossed(budget: Budget, percent: int, user: User | None = None) -> Crossing:
-    """Record that a budget's present window has passed a percent."""
+def crossed(
+    budget: Budget, percent: int, user: User | None = None, *, spent: int | None = None
+) -> Crossing:
+    """Record that a budget's present window has passed a percent; `spent` in percent, too."""
     starts, ends = compute_bounds(budget.period, budget.time_zone, timezone.now())
     window, _ = BudgetWindow.objects.get_or_create(
         budget=budget, user=user or budget.user, starts_at=starts, ends_at=ends,
         defaults={"limit": budget.limit},
     )  # fmt: skip
-    row = Crossing(
-        window=window, percent=percent, spent=budget.limit * percent // 100, limit=budget.limit
-    )
+    spent = budget.limit * (percent if spent is None else spent) // 100
+    row = Crossing(window=window, percent=percent, spent=spent, limit=budget.limit)
     with transaction.atomic():
         append_row(row, lock_site_chain())
     return row
