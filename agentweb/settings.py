@@ -143,6 +143,8 @@ MIDDLEWARE = [
     "servestatic.middleware.ServeStaticMiddleware",
     "agentweb.site.middleware.NotStored",
     "agentweb.site.middleware.FormsInUtf8",
+    # Before what reads cookies.
+    "agentweb.site.middleware.TokensAlone",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",

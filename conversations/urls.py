@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.contrib.auth.views import LogoutView
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
 from conversations.web import (
@@ -198,6 +198,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("favicon.ico", RedirectView.as_view(url="/static/agentweb.svg"), name="favicon"),
     path("offline/", offline.offline, name="offline"),
     path("service-worker.js", offline.service_worker, name="service_worker"),
+    path("api/", include("conversations.web.api.urls")),
     path("healthz/live", health.live, name="live"),
     path("healthz/ready", health.ready, name="ready"),
 ]

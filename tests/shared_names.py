@@ -12,6 +12,7 @@ MEANINGS = {
     "access": "who may see a conversation",
     "account_events": "what happened to an account",
     "alerts": "who is told when a budget passes a percent",
+    "api_tokens": "tokens with which programs read figures",
     "approvals": "a person allows a tool call, or does not",
     "attachments": "the files of messages",
     "blocks": "content blocks of messages",

@@ -24,7 +24,10 @@ JOBS: dict[str, tuple[Promise, tuple[str, ...]]] = {
     ),
     "people": (
         _("People"),
-        ("User", "Group", "Invitation", "SecondFactorRule", "FailedLogIns", "MailAccount"),
+        (
+            "User", "Group", "Invitation", "SecondFactorRule", "FailedLogIns", "ApiToken",
+            "MailAccount",
+        ),
     ),
     "tools": (
         _("Tools and servers"),

@@ -15,6 +15,7 @@ from django.template import loader
 from django.utils.translation import gettext as _
 
 from conversations.operations.db_damage import DatabaseDamaged
+from conversations.web.api.problems import ApiRefused, render_problem
 from tools.framework.errors import is_of_full_disk
 
 #: Seconds after which a browser or a proxy may retry.
@@ -36,6 +37,10 @@ def server_error(request: HttpRequest) -> HttpResponse:
     error = sys.exc_info()[1]
     is_full = is_of_full_disk(error)
     is_down = is_full or isinstance(error, OperationalError | InterfaceError)
+    if request.path_info.startswith("/api/"):
+        words = "The database does not answer." if is_down else "The server failed at this."
+        waits = {"Retry_After": str(RETRY_SECONDS)} if is_down else {}
+        return render_problem(ApiRefused(503 if is_down else 500, words, **waits))
     # Rendered without the request's context: reading that may be what failed.
     html = loader.get_template("503.html" if is_down else "500.html").render(
         {

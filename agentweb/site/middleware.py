@@ -54,6 +54,15 @@ class NoFrames(_WithoutThread, XFrameOptionsMiddleware):
     """The header against being framed."""
 
 
+class TokensAlone(_WithoutThread, MiddlewareMixin):
+    """Take no cookie at the addresses of the API: who asks there is who has the token."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        if request.path_info.startswith("/api/"):
+            request.META.pop("HTTP_COOKIE", None)
+            request.COOKIES = {}
+
+
 class NotStored(MiddlewareMixin):
     """Forbid browsers and proxies to store personal pages; a file sets its own header."""
 

@@ -57,6 +57,10 @@ def change_email(*, user_id: int, address: str, peer: str) -> None:
     User.objects.filter(pk=user_id).update(email=address)
 
 
+def find_person(username: str) -> User | None:
+    return User.objects.filter(username=username).first()
+
+
 def has_administrator() -> bool:
     return User.objects.filter(is_superuser=True, is_active=True).exists()
 

@@ -104,18 +104,22 @@ RECORD = Right(
     "see who read and changed what", _list_permissions(["view"], "admin.logentry", "databasemove")
 )
 READING = Right("read what people wrote, each reading on record with a reason", (CONTENT,))
+TOKENS = Right(
+    "make API tokens for themselves, which read what they may see",
+    _list_permissions(["view", "add", "change"], "apitoken"),
+)
 RIGHTS = (
     PEOPLE, ACCOUNTS, SPENDING, BUDGETS, MODELS, PROMPTS, FIGURES, RETENTION, HOLDS, RECORD,
-    READING,
+    TOKENS, READING,
 )  # fmt: skip
 ROLES = (
     Role(
         "Administrator",
-        (PEOPLE, ACCOUNTS, SPENDING, MODELS, PROMPTS, FIGURES, RETENTION, RECORD),
+        (PEOPLE, ACCOUNTS, SPENDING, MODELS, PROMPTS, FIGURES, RETENTION, RECORD, TOKENS),
     ),
-    Role("Budget officer", (PEOPLE, SPENDING, BUDGETS)),
-    Role("Reviewer", (PEOPLE, FIGURES)),
-    Role("Auditor", (PEOPLE, FIGURES, HOLDS, RECORD, READING)),
+    Role("Budget officer", (PEOPLE, SPENDING, BUDGETS, TOKENS)),
+    Role("Reviewer", (PEOPLE, FIGURES, TOKENS)),
+    Role("Auditor", (PEOPLE, FIGURES, HOLDS, RECORD, TOKENS, READING)),
     Role("Member", ()),
 )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from conversations.admin import (  # noqa: F401  (each registers its pages)
     alerts,
+    api_tokens,
     approvals,
     attachments,
     budgets,

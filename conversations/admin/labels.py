@@ -82,6 +82,12 @@ OWN: dict[str, dict[str, Promise]] = {
         "window": _("context window (tokens)"),
     },
     "ApiResult": {"status": _("result")},
+    "ApiToken": {
+        "expires_at": _("works until"),
+        "last_used_at": _("last used"),
+        "revoked_at": _("revoked"),
+        "scopes": _("may read"),
+    },
     "Approval": {
         "arguments_digest": _("digest of the arguments"),
         "expires_at": _("expires"),
@@ -191,6 +197,7 @@ TABLES: dict[str, tuple[Promise, Promise]] = {
     "AlertDelivery": (_("alert delivery"), _("alert deliveries")),
     "ApiCall": (_("call"), _("calls")),
     "ApiModel": (_("model"), _("models")),
+    "ApiToken": (_("API token"), _("API tokens")),
     "Approval": (_("approval"), _("approvals")),
     "ApprovalRule": (_("approval rule"), _("approval rules")),
     "Attachment": (_("attachment"), _("attachments")),

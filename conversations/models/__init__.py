@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from conversations.models.account_events import AccountEvent
 from conversations.models.alerts import AlertDelivery, BudgetAlert
+from conversations.models.api_tokens import ApiToken
 from conversations.models.approvals import Approval, ApprovalRule, Decision, EgressRule
 from conversations.models.attachments import Attachment
 from conversations.models.budgets import Budget, BudgetWindow, Grant
@@ -61,6 +62,7 @@ __all__ = [
     "ApiCall",
     "ApiModel",
     "ApiResult",
+    "ApiToken",
     "AppendOnly",
     "Approval",
     "ApprovalRule",

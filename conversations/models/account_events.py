@@ -19,6 +19,8 @@ class AccountEvent(models.Model):
         FACTOR_REMOVED = "factor_removed", _("A second factor was removed")
         EMAIL_ASKED = "email_asked", _("A link to a new e-mail address was asked for")
         EMAIL_CHANGED = "email_changed", _("The e-mail address was changed")
+        TOKEN_MADE = "token_made", _("A token of the API was made")
+        TOKEN_REVOKED = "token_revoked", _("A token of the API was revoked")
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="account_events")
     kind = models.CharField(max_length=24, choices=Kind)

@@ -37,7 +37,7 @@ def stream_download(
 ) -> HttpResponseBase:
     """Send pieces as an attachment; 429 when the person has too many downloads."""
     key = request.user.pk or 0
-    if _running[key] >= MOST_AT_ONCE:
+    if has_all_slots(key):
         words = _("Other downloads of yours are still on their way. Try again when they are done.")
         return render(request, "429.html", {"words": words}, status=429)
     lumps = _hold_slot(key, _buffer(pieces))
@@ -46,6 +46,11 @@ def stream_download(
     response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
     response["Cache-Control"] = "no-store"
     return response
+
+
+def has_all_slots(key: int) -> bool:
+    """Return whether a person has as many downloads as they may have at once."""
+    return _running[key] >= MOST_AT_ONCE
 
 
 def _hold_slot(key: int, lumps: Iterator[bytes]) -> Iterator[bytes]:

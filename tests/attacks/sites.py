@@ -32,7 +32,7 @@ PLAIN = {
     "<int:number>": "1", "<int:n>": "1", "<int:index>": "0", "<int:step>": "1", "<int:a>": "1",
     "<int:b>": "3", "<str:id>": "toolu_1", "<str:token>": "token", "<str:form>": "md",
     "<str:name>": "users", "<str:uidb64>": "MQ", "<int:pk>": "987654321",
-    "<str:provider_id>": "none",
+    "<str:provider_id>": "none", "<path:rest>": "nothing",
 }  # fmt: skip
 ODD = {
     r"^(?P<app_label>conversations|admin|auth)/$": "conversations/",
@@ -48,6 +48,11 @@ class View:
     @property
     def is_admin(self) -> bool:
         return self.route.startswith("admin/")
+
+    @property
+    def is_api(self) -> bool:
+        """Whether a token counts there and a session does not."""
+        return self.route.startswith("api/")
 
     @property
     def is_of_somebody(self) -> bool:

@@ -23,12 +23,14 @@ from django.db.models import Model
 from django.test import Client, RequestFactory
 from django.urls import reverse
 
+from conversations.accounts.api_tokens import SCOPES
 from conversations.accounts.reading_log import READ
 from conversations.accounts.roles import READING, ROLES, Role, install_roles
 from conversations.models import User
 from tests.attacks.sites import View, World, address, views, world
 from tests.attacks.test_matrix import METHODS, OWN, PUBLIC, answer, client_of, keep_logged_in
 from tests.support import people_and_turns
+from tests.support.api_tokens import token_of
 from tests.support.one_database import ON_SQLITE, with_slice
 from tests.web.canary import WORD
 from tests.web.test_admin_lookups import ENDINGS, address_of, field_paths
@@ -64,6 +66,11 @@ SPECIAL = {
     "user_reset_link": ("superuser",),
     "user_impersonate": ("superuser",),
     "auth_user_password_change": ("superuser",),
+    "api_spending": ("view_budget", "view_budgetwindow", "view_user"),
+    "api_budgets": ("view_budget", "view_budgetwindow", "view_user"),
+    "api_usage": ("view_apicall", "view_user"),
+    "api_ledger": ("view_ledgerentry",),
+    "api_reductions": ("view_transformation",),
 }
 #: Open to whoever may enter the admin; what they show follows from the permissions of tables.
 SHARED = {
@@ -216,7 +223,7 @@ def test_the_inspector_of_others_is_open_to_auditors_alone(role: Role, ada: Worl
 def test_the_other_pages_show_a_role_nothing_of_others(role: Role, ada: World) -> None:
     user, client = person_of(role), Client()
     for view in ALL:
-        if view.is_admin or view.is_of_somebody or view.name in OF_REVIEW:
+        if view.is_admin or view.is_api or view.is_of_somebody or view.name in OF_REVIEW:
             continue
         assert view.name in OWN | PUBLIC, view
         methods = METHODS if asks_all(role) else ("get", "post")
@@ -225,6 +232,23 @@ def test_the_other_pages_show_a_role_nothing_of_others(role: Role, ada: World) -
             response, body = answer(client, method, address(view, ada))
             assert response.status_code < 500, (view, method)
             assert WORD.encode() not in body, (view, method)
+
+
+@ROLE
+def test_a_token_reads_what_the_role_of_its_owner_sees_and_a_session_nothing(
+    role: Role, ada: World
+) -> None:
+    user = person_of(role)
+    secret = token_of(user, *SCOPES)
+    for view in ALL:
+        if not view.is_api or view.name in ("api_openapi", "api_root", "api_unknown"):
+            continue
+        url = address(view, ada) + ("?person=ada" if view.name.startswith("api_budgets") else "")
+        response, body = answer(Client(), "get", url, Authorization=f"Bearer {secret}")
+        kind = View("", view.name.removesuffix("_csv").removesuffix("_jsonl"))
+        assert response.status_code == (200 if is_allowed(user, kind) else 403), view
+        assert WORD.encode() not in body, view
+        assert answer(client_of(user), "get", url)[0].status_code == 401, view
 
 
 @ROLE

@@ -80,6 +80,7 @@ FACTS = {
     "ApiCall": "binding body_digest chain model",
     "ApiModel": "id lifecycle thresholds",
     "ApiResult": "bill chain cost_basis error_type request_id stop_reason usage",
+    "ApiToken": "digest name scopes",
     "Approval": "arguments_digest chain",
     "ApprovalRule": "tool",
     "Attachment": "ending media_type",

@@ -65,7 +65,8 @@ def test_of_all_addresses_some_are_shown_and_every_other_method_is_refused(root:
     client = looking(root, ada.user)
     before, asked, shown = people_and_turns.everything(), 0, set()
     for view in views():
-        if view.name in OWN:
+        # No session counts at the API, so there nobody is impersonated.
+        if view.name in OWN or view.is_api:
             continue
         for method in ("get", "post") if view.is_admin else METHODS:
             response, _ = answer(client, method, address(view, ada))

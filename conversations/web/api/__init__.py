@@ -1,0 +1,1 @@
+"""The API: figures to read for programs, with a token."""
