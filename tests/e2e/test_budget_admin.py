@@ -12,6 +12,7 @@ from playwright.async_api import Browser, Page, expect
 from tests.e2e.conftest import Serve, Watch, observe, picture
 from tests.e2e.people import ended, log_in, say, set_up, start_chat, turn
 from tests.e2e.served import Served
+from tests.e2e.test_access import judge
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 BUDGETS = """
@@ -26,6 +27,11 @@ user = User.objects.create(username='bea')
 user.set_password('correct horse battery')
 user.save()
 limited(user, 90_000_000)
+"""
+OWN = """
+SELECT username, "limit" FROM conversations_budget JOIN conversations_user owner
+ON owner.id = user_id WHERE conversations_budget.is_active AND period = 'month'
+AND kind = 'per_member' ORDER BY username
 """
 #: Lists of the admin that must fit a page of 1280 pixels.
 LISTS = (
@@ -124,6 +130,8 @@ async def test_the_pages_of_budgets_fit_desktop_and_phone_by_day_and_night(
     served.manage("shell", "-c", BUDGETS)
     await start_chat(page, served, "What time is it in Tokyo?")
     await ended(page, 1)
+    await a_limit_is_two_clicks_and_a_field_away(page, served)
+    await limits_of_several_people_are_changed_after_a_preview(page, served)
     admin = f"{served.url}/admin/conversations"
     pages = {
         "list": f"{admin}/budget/", "person": f"{admin}/user/1/change/",
@@ -149,3 +157,37 @@ async def test_the_pages_of_budgets_fit_desktop_and_phone_by_day_and_night(
         assert await page.evaluate(fits), kind
     # What Chromium asks for by itself is asked of a server that is there.
     await page.goto("about:blank")
+
+
+async def a_limit_is_two_clicks_and_a_field_away(page: Page, served: Served) -> None:
+    await page.goto(f"{served.url}/admin/")
+    await page.get_by_role("link", name="Spending: who is near a limit").click()
+    field = page.get_by_label("Dollars a month for bea")
+    await field.fill("5")
+    await page.locator("form", has=field).get_by_role("button", name="Set").click()
+    await expect(page.locator(".messagelist")).to_contain_text("$5.00 a month for bea")
+    assert rows(served, OWN) == [("ada", 50_000_000), ("bea", 5_000_000)]
+
+
+async def limits_of_several_people_are_changed_after_a_preview(page: Page, served: Served) -> None:
+    for name in ("ada", "bea"):
+        await page.get_by_label(f"Mark {name}").check()
+    await page.get_by_role("button", name="Change those marked").click()
+    await expect(page.locator("#content")).to_contain_text("People chosen: 2")
+    kind = "/admin/spending/several/"
+    found = await judge(page, kind)
+    await page.get_by_label("Dollars").fill("7")
+    await page.get_by_label("Reason").fill("A new term")
+    await page.get_by_role("button", name="Preview").click()
+    shown = page.locator(".spending")
+    await expect(shown).to_contain_text("Their limits together: $55.00 → $14.00 a month.")
+    # Judged last as it is on a phone: nobody has to scroll sideways to see what will be.
+    found += await judge(page, f"{kind}preview")
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert await shown.locator(".sheet-scroll").evaluate(
+        "one => one.scrollWidth <= one.clientWidth"
+    )
+    assert not found, "\n".join(found)
+    await page.get_by_role("button", name="Yes, do this").click()
+    await expect(page.locator(".messagelist")).to_contain_text("Changed: 2. Skipped: 0.")
+    assert rows(served, OWN) == [("ada", 7_000_000), ("bea", 7_000_000)]

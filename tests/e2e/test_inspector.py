@@ -13,6 +13,7 @@ from agentweb.demo.workspace import PROMPTS, list_workspace_files
 from agentweb.emulator.server import Server
 from tests.e2e.conftest import Serve, picture
 from tests.e2e.people import allow, ended, set_up, start_chat, upload
+from tests.e2e.served import Served
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 WIDE = {"width": 1400, "height": 900}
@@ -48,6 +49,7 @@ async def test_the_inspector_shows_what_the_model_saw_and_what_was_taken(
     await a_difference_is_found_by_choosing_two_calls(page, chat)
     await the_list_of_chats_stays(page, chat)
     await everything_fits_a_phone(page, chat)
+    await what_was_cut_most_is_three_clicks_away(page, served, chat)
 
 
 async def the_drawer_opens_and_closes_by_key(page: Page) -> None:
@@ -164,3 +166,22 @@ async def everything_fits_a_phone(page: Page, chat: str) -> None:
     await page.keyboard.press("i")
     await page.wait_for_url("**/inspect/")
     await loaded(page)
+
+
+async def what_was_cut_most_is_three_clicks_away(page: Page, served: Served, chat: str) -> None:
+    """From the staff's first page, with a later chat that lost nothing."""
+    await page.set_viewport_size(WIDE)
+    await start_chat(page, served, "Hello there")
+    await ended(page, 1)
+    await page.goto(f"{served.url}/admin/")
+    await page.get_by_role("link", name="Reductions: from which conversations most was").click()
+    rows = page.locator("#result_list tbody tr")
+    await expect(rows).to_have_count(2)
+    await expect(rows.last.locator(".field-tokens_freed")).to_have_text("0")
+    await rows.first.locator(".field-tokens_freed a").click()
+    await page.locator("#result_list tbody tr th a").first.click()
+    change = page.locator(".record-change").first
+    before, after = (change.locator("pre.record").nth(at) for at in (0, 1))
+    assert len(await after.inner_text()) < len(await before.inner_text())
+    link = page.get_by_role("link", name="The conversation in the inspector")
+    assert chat.rstrip("/").rpartition("/")[2] in str(await link.get_attribute("href"))
