@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from conversations.budgets.usage import charts, days
 from conversations.budgets.usage.cells import write_csv_lines
-from conversations.budgets.usage.csv_rows import SHEETS, limit_rows
+from conversations.budgets.usage.csv_rows import SHEETS
 from conversations.budgets.usage.groups import name_purpose, sum_lines
 from conversations.budgets.usage.percentiles import SAMPLE
 from conversations.budgets.usage.savings import Step
@@ -51,7 +51,7 @@ def table(request: HttpRequest, name: str) -> HttpResponseBase:
     if name not in SHEETS:
         raise Http404("no such table")
     span = _read_span(request)
-    pieces = write_csv_lines(limit_rows(SHEETS[name](span)))
+    pieces = write_csv_lines(SHEETS[name](span))
     file = f"agentweb-{name}-{span.first}-{span.last}.csv"
     return stream_download(request, pieces, file, "text/csv; charset=utf-8")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from conversations.budgets.usage.cells import Cell, format_dollars
 from conversations.budgets.usage.days import Span
@@ -13,8 +13,6 @@ from conversations.budgets.usage.shares import sum_by_group
 from conversations.budgets.usage.subjects import Subject, sum_models, sum_users
 from conversations.budgets.usage.sums import Figures, filter_calls_within
 
-#: Rows of one file.
-MOST_ROWS = 100_000
 _FIGURES = (
     "calls", "input tokens", "output tokens", "cache read tokens", "cache write tokens",
     "cost in dollars",
@@ -71,15 +69,6 @@ SHEETS: dict[str, Callable[[Span], Rows]] = {
     "days": list_day_rows,
     "transformations": list_step_rows,
 }
-
-
-def limit_rows(rows: Iterable[tuple[Cell, ...]]) -> Rows:
-    """Yield at most MOST_ROWS rows, then a row that says that the file was cut."""
-    for at, row in enumerate(rows):
-        if at > MOST_ROWS:
-            yield (f"Cut after {MOST_ROWS:,} rows.",)
-            return
-        yield row
 
 
 def _group_calls(span: Span) -> tuple[Group, ...]:
