@@ -16,6 +16,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 from conversations.admin.base import Choosing, ReadOnly, is_key, link_list, link_row
 from conversations.alerts.alert_messages import name_subject
@@ -65,9 +66,11 @@ class BudgetAlertForm(_Form):
         people = list(found.get("people") or ())
         silent = [str(person) for person in people if not person.email]
         if silent:
-            self.add_error("people", f"No e-mail address: {', '.join(silent)}.")
+            self.add_error(
+                "people", _("No e-mail address: %(people)s.") % {"people": ", ".join(silent)}
+            )
         if not people and not found.get("url") and not {"people", "url"} & self.errors.keys():
-            raise ValidationError("Name people, or write a webhook URL: nobody would be told.")
+            raise ValidationError(_("Name people, or write a webhook URL: nobody would be told."))
         return found
 
 
@@ -128,12 +131,12 @@ class BudgetAlertAdmin(Choosing):
         if request.method != "POST":
             return HttpResponseNotAllowed(["POST"])
         if not alert.is_active:
-            self.message_user(request, "Make the alert active first.", messages.ERROR)
+            self.message_user(request, _("Make the alert active first."), messages.ERROR)
         else:
             count = queue_test(alert=alert)
-            self.log_change(request, alert, "Sent a test.")
-            text = f"On their way: {count}. Look at what was sent in half a minute."
-            self.message_user(request, text, messages.SUCCESS)
+            self.log_change(request, alert, gettext_noop("Sent a test."))
+            text = _("On their way: %(count)d. Look at what was sent in half a minute.")
+            self.message_user(request, text % {"count": count}, messages.SUCCESS)
         return redirect("admin:conversations_budgetalert_change", alert.pk)
 
     def secret(self, request: HttpRequest, object_id: str) -> HttpResponse:
@@ -144,7 +147,7 @@ class BudgetAlertAdmin(Choosing):
         if not alert.url:
             raise Http404("no webhook")
         made = renew_secret(alert=alert)
-        self.log_change(request, alert, "Made a new secret.")
+        self.log_change(request, alert, gettext_noop("Made a new secret."))
         return self._show_secret(request, alert, made)
 
     @admin.display(description=_("whose budgets"), ordering="budget")
@@ -168,11 +171,13 @@ class BudgetAlertAdmin(Choosing):
 
     def _show_secret(self, request: HttpRequest, alert: BudgetAlert, secret: str) -> HttpResponse:
         context = self.admin_site.each_context(request) | {
-            "title": f"Secret of {alert.name}",
+            "title": _("Secret of %(name)s") % {"name": alert.name},
             "opts": self.opts,
-            "words": "With this secret the receiver checks what is posted. It is not shown again.",
+            "words": _(
+                "With this secret the receiver checks what is posted. It is not shown again."
+            ),
             "link": secret,
-            "shown_name": "The secret",
+            "shown_name": _("The secret"),
             "back": reverse("admin:conversations_budgetalert_change", args=[alert.pk]),
         }
         return TemplateResponse(request, "admin/conversations/link.html", context)
@@ -204,8 +209,9 @@ class AlertDeliveryAdmin(ReadOnly):
         chosen = list(rows.exclude(state=AlertDelivery.State.SENT))
         count = send_again(rows)
         for row in chosen:
-            self.log_change(request, row, "Sent again.")
-        messages.success(request, f"Tried again: {count}. What was sent already is left as it is.")
+            self.log_change(request, row, gettext_noop("Sent again."))
+        told = _("Tried again: %(count)d. What was sent already is left as it is.")
+        messages.success(request, told % {"count": count})
 
     @admin.display(description=_("receiver"))
     def receiver(self, row: AlertDelivery) -> str:

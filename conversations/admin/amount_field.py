@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext_lazy as _
 
 from conversations.budgets.amounts import Unreadable
 from conversations.budgets.units import MONEY, format_amount, parse_amount, show_amount
@@ -35,7 +36,9 @@ class AmountField(forms.CharField):
             raise forms.ValidationError(f"{error}.") from error
         if not 0 <= found <= self.most:
             least, most = show_amount(0, self.unit), show_amount(self.most, self.unit)
-            raise forms.ValidationError(f"It is from {least} to {most}.")
+            raise forms.ValidationError(
+                _("It is from %(least)s to %(most)s.") % {"least": least, "most": most}
+            )
         return found
 
     def run_validators(self, value: Any) -> None:

@@ -16,6 +16,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 from conversations.accounts.api_tokens import (
     MOST_DAYS,
@@ -144,7 +145,7 @@ class ApiTokenAdmin(ShownLookups):
         count = 0
         for row in rows:
             if revoke_token(token=row, peer=peer):
-                self.log_change(request, row, "Revoked.")
+                self.log_change(request, row, gettext_noop("Revoked."))
                 count += 1
         told = _("Revoked: %(count)d. Others had been before.") % {"count": count}
         messages.success(request, told)

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from django import forms
 from django.utils import timezone
+from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
@@ -46,7 +47,7 @@ class AmountForm(ReasonForm):
         try:
             return parse_amount(self.cleaned_data["amount"], self.unit)
         except Unreadable as error:
-            raise forms.ValidationError(f"{str(error).capitalize()}.") from error
+            raise forms.ValidationError(f"{capfirst(str(error))}.") from error
 
 
 class GrantForm(AmountForm):
@@ -73,7 +74,7 @@ class GrantForm(AmountForm):
         found = super().clean_amount()
         if not 0 < found <= MOST:
             raise forms.ValidationError(
-                "A grant is more than nothing, and no more than a budget can hold."
+                _("A grant is more than nothing, and no more than a budget can hold.")
             )
         return found
 
@@ -81,7 +82,7 @@ class GrantForm(AmountForm):
         name = self.cleaned_data["user"]
         user = User.objects.filter(username=name).first() if name else None
         if name and user is None:
-            raise forms.ValidationError(f"There is no user {name}.")
+            raise forms.ValidationError(_("There is no user %(name)s.") % {"name": name})
         return user
 
     def clean_until(self) -> datetime | None:

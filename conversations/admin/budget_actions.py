@@ -17,6 +17,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from conversations.admin.budget_action_forms import CorrectionForm, GrantForm, ReasonForm
 from conversations.budgets.grants import (
@@ -91,24 +92,26 @@ def grant(request: HttpRequest, object_id: str) -> HttpResponse:
 
     def preview(data: dict[str, Any]) -> list[str]:
         user, until = data.get("user"), data["until"]
-        who = user or budget.user or ("all members" if budget.group_id else "everybody")
-        ends = f"until {format_moment(until, budget.time_zone)}" if until else "without end"
-        return [
-            f"{show_amount(data['amount'], budget.unit)} more for {who}, {ends}.",
-            data["reason"],
-        ]
+        who = user or budget.user or (_("all members") if budget.group_id else _("everybody"))
+        ends = _("without end")
+        if until:
+            ends = _("until %(when)s") % {"when": format_moment(until, budget.time_zone)}
+        amount = show_amount(data["amount"], budget.unit)
+        words = _("%(amount)s more for %(who)s, %(ends)s.")
+        return [words % {"amount": amount, "who": who, "ends": ends}, data["reason"]]
 
     def perform(data: dict[str, Any], actor: User) -> str:
         granted = grant_more(
             budget=budget, amount=data["amount"], reason=data["reason"], until=data["until"],
             user=data.get("user"), form=data["form"], actor=actor,
         )  # fmt: skip
-        return f"{show_amount(granted.amount, budget.unit)} more were granted."
+        words = _("%(amount)s more were granted.")
+        return words % {"amount": show_amount(granted.amount, budget.unit)}
 
     return run_action(
         request,
         BudgetAction(
-            title="Give a grant",
+            title=_("Give a grant"),
             subject=name_subject(budget),
             form=lambda *args, **kwargs: GrantForm(*args, budget=budget, **kwargs),
             preview=preview,
@@ -133,14 +136,16 @@ def correct(request: HttpRequest, object_id: str) -> HttpResponse:
             window_id=window.pk, amount=data["amount"], reason=data["reason"],
             form=data["form"], actor=actor,
         )  # fmt: skip
-        return f"Entry {entry.pk} corrects the window by {show_amount(entry.amount, unit)}."
+        words = _("Entry %(number)s corrects the window by %(amount)s.")
+        return words % {"number": entry.pk, "amount": show_amount(entry.amount, unit)}
 
     since = format_moment(window.starts_at, window.budget.time_zone)
     return run_action(
         request,
         BudgetAction(
-            title="Correct what is spent",
-            subject=f"{name_subject(window.budget, window.user)}, the window from {since}",
+            title=_("Correct what is spent"),
+            subject=_("%(budget)s, the window from %(since)s")
+            % {"budget": name_subject(window.budget, window.user), "since": since},
             form=lambda *args, **kwargs: CorrectionForm(*args, unit=unit, **kwargs),
             preview=preview,
             perform=perform,
@@ -160,7 +165,7 @@ def correct_cost(request: HttpRequest, object_id: str) -> HttpResponse:
             + _preview_correction(window, data["amount"])
             for window in windows
         ]
-        return [*(steps or ["The call was booked to no budget of money."]), data["reason"]]
+        return [*(steps or [_("The call was booked to no budget of money.")]), data["reason"]]
 
     def perform(data: dict[str, Any], actor: User) -> str:
         entries = correct_call(
@@ -168,13 +173,14 @@ def correct_cost(request: HttpRequest, object_id: str) -> HttpResponse:
             actor=actor,
         )  # fmt: skip
         amount = show_amount(data["amount"], Budget.Unit.MONEY)
-        return f"The call is corrected by {amount}, in {len(entries)} budgets."
+        words = _("The call is corrected by %(amount)s, in %(count)d budgets.")
+        return words % {"amount": amount, "count": len(entries)}
 
     return run_action(
         request,
         BudgetAction(
-            title="Correct the cost of a call",
-            subject=f"Call {call.pk}, of {call.model}",
+            title=_("Correct the cost of a call"),
+            subject=_("Call %(number)s, of %(model)s") % {"number": call.pk, "model": call.model},
             form=lambda *args, **kwargs: CorrectionForm(*args, unit="money", **kwargs),
             preview=preview,
             perform=perform,
@@ -185,8 +191,10 @@ def correct_cost(request: HttpRequest, object_id: str) -> HttpResponse:
 
 def _preview_correction(window: BudgetWindow, amount: int) -> str:
     used, unit = window.spent + window.overrun, window.budget.unit
-    step = f"Spent: {show_amount(used, unit)} → {show_amount(used + amount, unit)}."
-    return step if used + amount >= 0 else f"{step} That is not possible."
+    parts = {"before": show_amount(used, unit), "after": show_amount(used + amount, unit)}
+    if used + amount < 0:
+        return _("Spent: %(before)s → %(after)s. That is not possible.") % parts
+    return _("Spent: %(before)s → %(after)s.") % parts
 
 
 def exempt(request: HttpRequest, object_id: str) -> HttpResponse:
@@ -195,20 +203,22 @@ def exempt(request: HttpRequest, object_id: str) -> HttpResponse:
         raise PermissionDenied
     user = get_object_or_404(User, pk=_parse_key(object_id))
     wanted = request.GET.get("to") == "on"
-    words = "Nothing is held or refused any more; what calls cost is recorded all the same."
+    words = _("Nothing is held or refused any more; what calls cost is recorded all the same.")
 
     def perform(data: dict[str, Any], actor: User) -> str:
         set_exempt(user=user, is_exempt=wanted, reason=data["reason"], actor=actor)
-        return f"{user} is {'exempt from budgets' if wanted else 'no longer exempt'}."
+        if wanted:
+            return _("%(user)s is exempt from budgets.") % {"user": user}
+        return _("%(user)s is no longer exempt.") % {"user": user}
 
     return run_action(
         request,
         BudgetAction(
-            title="Exempt from budgets" if wanted else "Exempt no longer",
+            title=_("Exempt from budgets") if wanted else _("Exempt no longer"),
             subject=user.username,
             form=ReasonForm,
             preview=lambda data: [
-                words if wanted else "Budgets count again from the next call on.",
+                words if wanted else _("Budgets count again from the next call on."),
                 data["reason"],
             ],
             perform=perform,
@@ -219,9 +229,11 @@ def exempt(request: HttpRequest, object_id: str) -> HttpResponse:
 
 def name_subject(budget: Budget, user: User | None = None) -> str:
     """Return the name of a budget, and of the person whose window it is."""
-    owner = budget.user or budget.group or "the site"
-    whose = f", {user}" if user and user != budget.user else ""
-    return f"{budget} ({budget.get_kind_display()}) of {owner}{whose}"
+    owner = budget.user or budget.group or _("the site")
+    name = _("%(budget)s (%(kind)s) of %(owner)s") % {
+        "budget": budget, "kind": budget.get_kind_display(), "owner": owner
+    }  # fmt: skip
+    return f"{name}, {user}" if user and user != budget.user else name
 
 
 def _load_permitted_row(request: HttpRequest, permission: str, rows: Any, object_id: str) -> Any:

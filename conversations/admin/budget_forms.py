@@ -50,7 +50,7 @@ class BudgetForm(_Form):
         super().clean()
         budget = self.instance
         if self.cleaned_data.get("kind") == Budget.Kind.OWN:
-            self.add_error("kind", "Only the person sets this, on their usage page.")
+            self.add_error("kind", _("Only the person sets this, on their usage page."))
         if budget.pk and budget.windows.exists():
             for name in set(self.changed_data) & set(FIXED):
                 self.add_error(name, _("Already in use: switch this one off and add another."))

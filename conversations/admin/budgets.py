@@ -150,9 +150,9 @@ class BudgetAdmin(Choosing):
         return export_rows(self, request, write_budgets, "agentweb-budgets.csv")
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        files = [build_csv_link(request, "admin:budgets_export", "Download CSV")]
+        files = [build_csv_link(request, "admin:budgets_export", str(_("Download CSV")))]
         if csv_import.may_import(request):
-            files.append(build_csv_link(request, "admin:budgets_import", "Take in CSV"))
+            files.append(build_csv_link(request, "admin:budgets_import", str(_("Take in CSV"))))
         return super().changelist_view(request, (extra_context or {}) | {"files": files})
 
     def change_view(
@@ -181,8 +181,8 @@ def build_status(request: HttpRequest, budget: Budget | None) -> dict[str, Any]:
         "corrections": list_corrections(window__budget=budget)[:20],
         "may_grant": request.user.has_perm(GRANT),
         "may_correct": request.user.has_perms((CORRECT, "conversations.view_budgetwindow")),
-        "windows": link_list(BudgetWindow, "All its windows", budget__id__exact=budget.pk),
-        "entries": link_list(LedgerEntry, "Its ledger", budget=budget.pk),
+        "windows": link_list(BudgetWindow, str(_("All its windows")), budget__id__exact=budget.pk),
+        "entries": link_list(LedgerEntry, str(_("Its ledger")), budget=budget.pk),
     }
 
 

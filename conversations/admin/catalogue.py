@@ -101,7 +101,7 @@ class PriceForm(ModelForm):
 def _demand_future(end: Any) -> None:
     if end is None or end < timezone.now():
         raise ValidationError(
-            {"effective_to": "A price ends now or later: calls were billed with it until now."}
+            {"effective_to": _("A price ends now or later: calls were billed with it until now.")}
         )
 
 
@@ -111,7 +111,7 @@ def _demand_free(values: dict[str, Any]) -> None:
     if start is None:
         return
     if end is not None and end <= start:
-        raise ValidationError({"effective_to": "A price ends after it begins."})
+        raise ValidationError({"effective_to": _("A price ends after it begins.")})
     same = ModelPrice.objects.filter(
         Q(effective_to=None) | Q(effective_to__gt=start),
         model=values.get("model"),
@@ -120,10 +120,18 @@ def _demand_free(values: dict[str, Any]) -> None:
     )
     other = same.filter(effective_from__lt=end).first() if end is not None else same.first()
     if other is not None:
-        ends = f"until {other.effective_to:%Y-%m-%d %H:%M}" if other.effective_to else "without end"
+        words = _(
+            "The price from %(begins)s %(ends)s overlaps this one. Close it first, then add the"
+            " new one from its end."
+        )
         raise ValidationError(
-            f"The price from {other.effective_from:%Y-%m-%d %H:%M} {ends} overlaps this one."
-            " Close it first, then add the new one from its end."
+            words
+            % {
+                "begins": f"{other.effective_from:%Y-%m-%d %H:%M}",
+                "ends": _("until %(when)s") % {"when": f"{other.effective_to:%Y-%m-%d %H:%M}"}
+                if other.effective_to
+                else _("without end"),
+            }
         )
 
 
@@ -146,7 +154,9 @@ class ModelPriceAdmin(ShownLookups):
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         may = csv_import.may_import(request, csv_import.PRICES)
-        files = [build_csv_link(request, "admin:prices_import", "Take in CSV")] if may else []
+        files = (
+            [build_csv_link(request, "admin:prices_import", str(_("Take in CSV")))] if may else []
+        )
         return super().changelist_view(request, (extra_context or {}) | {"files": files})
 
     @admin.display(description=_("per million tokens"), ordering="micros_per_million")

@@ -159,7 +159,7 @@ class ConversationAdmin(ReadOnly):
                 return redirect("admin:conversation_lab", row.pk)
         context = self.admin_site.each_context(request) | build_context(reader, row)
         context |= {
-            "title": "What would another policy have done?",
+            "title": _("What would another policy have done?"),
             "opts": self.opts, "media": self.media, "original": row, "problem": problem,
             "is_review": True,
         }  # fmt: skip

@@ -38,7 +38,9 @@ class SheetForm(forms.Form):
         data = super().clean() or {}
         if data.get("file"):
             if data["file"].size > MOST_CHARS * 4:
-                raise forms.ValidationError(f"A file has at most {MOST_CHARS:,} characters.")
+                raise forms.ValidationError(
+                    _("A file has at most %(count)s characters.") % {"count": f"{MOST_CHARS:,}"}
+                )
             try:
                 data["text"] = data["file"].read().decode()
             except UnicodeDecodeError as error:
@@ -100,10 +102,11 @@ def page(request: HttpRequest, kind: ImportKind = BUDGETS) -> HttpResponse:
     is_wanted = "confirm" in request.POST
     plan = kind.take(text, request.user, expected if is_wanted else "")
     if plan.is_kept:
-        messages.success(request, f"{plan.changes} of {len(plan.lines)} lines were changes.")
+        told = _("%(changes)s of %(lines)s lines were changes.")
+        messages.success(request, told % {"changes": plan.changes, "lines": len(plan.lines)})
         return HttpResponseRedirect(reverse(kind.back))
     if is_wanted and not plan.errors:
-        form.add_error(None, "Something changed since the preview: look at it again.")
+        form.add_error(None, _("Something changed since the preview: look at it again."))
     shown = SheetForm(initial={"text": text, "digest": plan.digest})
     return _page(request, kind, shown, plan, form.non_field_errors())
 

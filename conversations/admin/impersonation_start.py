@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from conversations.admin.base import is_key
 from conversations.conf import conf
@@ -39,7 +40,7 @@ def start(request: HttpRequest, object_id: str) -> HttpResponse:
             request.session[IMPERSONATION] = row.pk
             return redirect("home")
     context = admin.site.each_context(request) | {
-        "title": "Look at the site as this person",
+        "title": _("Look at the site as this person"),
         "opts": User._meta,
         "person": person,
         "form": form,

@@ -115,7 +115,8 @@ class InvitationAdmin(ShownLookups):
     def withdraw(self, request: HttpRequest, rows: Any) -> None:
         assert isinstance(request.user, User)  # noqa: S101 - it is the admin
         count = sum(withdraw_invitation(invitation=row, actor=request.user) for row in rows)
-        messages.success(request, f"Withdrawn: {count}. Others had ended before.")
+        told = _("Withdrawn: %(count)d. Others had ended before.") % {"count": count}
+        messages.success(request, told)
 
     @admin.display(description=_("state"))
     def state(self, row: Invitation) -> str:

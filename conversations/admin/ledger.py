@@ -130,7 +130,7 @@ class BudgetWindowAdmin(ReadOnly):
 
     @admin.display(description=_("ledger"))
     def entries(self, row: BudgetWindow) -> str:
-        return link_list(LedgerEntry, "Its entries", window__id__exact=row.pk)
+        return link_list(LedgerEntry, str(_("Its entries")), window__id__exact=row.pk)
 
 
 #: Related rows that lists of movements show.
@@ -203,7 +203,7 @@ class LedgerEntryAdmin(Movement):
         return export_rows(self, request, write_ledger, "agentweb-ledger.csv")
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        files = [build_csv_link(request, "admin:ledger_export", "Download CSV")]
+        files = [build_csv_link(request, "admin:ledger_export", str(_("Download CSV")))]
         return super().changelist_view(request, (extra_context or {}) | {"files": files})
 
 

@@ -81,7 +81,7 @@ class McpServerAdmin(ShownLookups):
         return False
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        files = {"files": [("Health", reverse("admin:mcp_health"))]}
+        files = {"files": [(_("Health"), reverse("admin:mcp_health"))]}
         return super().changelist_view(request, files | (extra_context or {}))
 
     def save_model(self, request: HttpRequest, obj: McpServer, form: Any, change: bool) -> None:
@@ -103,12 +103,12 @@ class McpServerAdmin(ShownLookups):
             return "–"
         if not row.is_enabled:
             return str(_("switched off"))
-        since = (
-            f" since {timezone.localtime(row.state_since):%Y-%m-%d %H:%M}"
-            if row.state_since
-            else ""
-        )
-        return f"{row.get_state_display()}{since}"
+        if not row.state_since:
+            return row.get_state_display()
+        return _("%(state)s since %(when)s") % {
+            "state": row.get_state_display(),
+            "when": f"{timezone.localtime(row.state_since):%Y-%m-%d %H:%M}",
+        }
 
     @admin.display(description=_("tools"), ordering="listed")
     def tool_count(self, row: McpServer) -> int:
@@ -117,17 +117,17 @@ class McpServerAdmin(ShownLookups):
     @admin.display(description=_("tools"))
     def tools_link(self, row: McpServer) -> str:
         if not row.pk:
-            return "Listed once the server is enabled and connected."
+            return str(_("Listed once the server is enabled and connected."))
         page = reverse("admin:mcp_tools", args=[row.pk])
-        shown = format_html('<a href="{}">Look at its tools and decide</a>', page)
-        log = link_list(McpDecision, "what was decided", server__id__exact=row.pk)
+        shown = format_html('<a href="{}">{}</a>', page, _("Look at its tools and decide"))
+        log = link_list(McpDecision, str(_("what was decided")), server__id__exact=row.pk)
         return format_html("{} · {}", shown, log)
 
     def health_page(self, request: HttpRequest) -> HttpResponse:
         """Show the figures of every server."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        context = self._context(request, "Health of the MCP servers") | {
+        context = self._context(request, str(_("Health of the MCP servers"))) | {
             "rows": list_server_health()
         }
         return TemplateResponse(request, "admin/conversations/mcpserver/health.html", context)
@@ -136,7 +136,7 @@ class McpServerAdmin(ShownLookups):
         """Show a server's tools verbatim, what changed in them, and the buttons."""
         server = self._server(request, object_id)
         page = Paginator(list_tool_reviews(server), PAGE).get_page(request.GET.get("page"))
-        context = self._context(request, f"Tools of {server.name}") | {
+        context = self._context(request, _("Tools of %(name)s") % {"name": server.name}) | {
             "original": server,
             "row": measure_server(server),
             "page": page,
@@ -174,7 +174,8 @@ class McpServerAdmin(ShownLookups):
             raise PermissionDenied
         servers.request_check(server=server)
         pool_synchronizer.wake()
-        self.message_user(request, f"{server.name} is being looked at.", messages.SUCCESS)
+        told = _("%(name)s is being looked at.") % {"name": server.name}
+        self.message_user(request, told, messages.SUCCESS)
         is_of_tools = request.POST.get("from") == "tools"
         return (
             redirect("admin:mcp_tools", server.pk) if is_of_tools else redirect("admin:mcp_health")
@@ -222,14 +223,14 @@ def _apply_decision(request: HttpRequest, tool: McpTool) -> str:
         case "approve":
             effect = request.POST.get("effect", "")
             servers.approve_tool(tool_id=tool.pk, digest=digest, effect=effect, actor=actor)
-            return "approved; conversations have it from their next turn on."
+            return str(_("approved; conversations have it from their next turn on."))
         case "reject":
             servers.reject_tool(tool_id=tool.pk, digest=digest, actor=actor)
-            return "rejected."
+            return str(_("rejected."))
         case "withdraw":
             servers.withdraw_tool(tool_id=tool.pk, actor=actor)
-            return "taken back."
-    raise servers.McpError("Say what to do.")
+            return str(_("taken back."))
+    raise servers.McpError(_("Say what to do."))
 
 
 def _require_user(request: HttpRequest) -> User:

@@ -128,7 +128,7 @@ class ServerForm(_Form):
             raise ValidationError(str(error)) from error
         if found.scheme not in ("http", "https") or not found.host or found.userinfo:
             raise ValidationError(
-                "Write http:// or https://, a host, and no user name or password."
+                _("Write http:// or https://, a host, and no user name or password.")
             )
         return url
 
@@ -150,23 +150,26 @@ class ServerForm(_Form):
         is_command = found.get("transport") == "stdio"
         wanted, other = ("command", "url") if is_command else ("url", "command")
         if not found.get(wanted) and wanted not in self.errors:
-            self.add_error(wanted, "This transport needs it.")
+            self.add_error(wanted, _("This transport needs it."))
         if found.get(other):
-            self.add_error(other, "This transport does not use it: leave it empty.")
+            self.add_error(other, _("This transport does not use it: leave it empty."))
         touched = {"transport", "command", "argument_lines", "environment_lines"}
         if is_command and touched & set(self.changed_data):
             self._demand_commands()
         if "url" in found and self._keeps_secrets and _origin(found["url"]) != self._origin:
             self.add_error(
-                "header_lines", "Another host is not given the stored values: enter them anew."
+                "header_lines",
+                _("Another host is not given the stored values: enter them anew."),
             )
         return found
 
     def _demand_commands(self) -> None:
         if not self.is_superuser:
-            self.add_error("transport", "Only a superuser may have a command run on this machine.")
+            self.add_error(
+                "transport", _("Only a superuser may have a command run on this machine.")
+            )
         if not conf.mcp_commands:
-            self.add_error("transport", "Commands are switched off: AGENTWEB_MCP_COMMANDS.")
+            self.add_error("transport", _("Commands are switched off: AGENTWEB_MCP_COMMANDS."))
 
     def _secrets(self, kind: str, read: Callable[[str], tuple[str, str]]) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -176,7 +179,9 @@ class ServerForm(_Form):
             name, value = read(line)
             if value == MASK:
                 if name not in self._stored[kind]:
-                    raise ValidationError(f"{name} has no stored value to keep.")
+                    raise ValidationError(
+                        _("%(name)s has no stored value to keep.") % {"name": name}
+                    )
                 value = self._stored[kind][name]
                 self._keeps_secrets = True
             found[name] = value
@@ -197,16 +202,16 @@ _SIGN = {"environment": "=", "headers": ": "}
 def _split(text: str) -> list[str]:
     lines = text.split("\n") if text else []
     if len(lines) > MOST_LINES:
-        raise ValidationError(f"At most {MOST_LINES} lines.")
+        raise ValidationError(_("At most %(count)d lines.") % {"count": MOST_LINES})
     if any("\0" in line for line in lines):
-        raise ValidationError("No NUL characters.")
+        raise ValidationError(_("No NUL characters."))
     return lines
 
 
 def _variable(line: str) -> tuple[str, str]:
     name, sign, value = line.partition("=")
     if not sign or not _VARIABLE.fullmatch(name.strip()):
-        raise ValidationError("Write each line as NAME=value.")
+        raise ValidationError(_("Write each line as NAME=value."))
     return name.strip(), value
 
 
@@ -214,11 +219,13 @@ def _header(line: str) -> tuple[str, str]:
     name, sign, value = line.partition(":")
     name, value = name.strip(), value.strip()
     if not sign or not _HEADER.fullmatch(name):
-        raise ValidationError("Write each line as Name: value.")
+        raise ValidationError(_("Write each line as Name: value."))
     if name.lower() in _OURS:
-        raise ValidationError(f"The header {name} is not yours to set.")
+        raise ValidationError(_("The header %(name)s is not yours to set.") % {"name": name})
     if value != MASK and not _VALUE.fullmatch(value):
-        raise ValidationError(f"The value of {name} has characters that no header may have.")
+        raise ValidationError(
+            _("The value of %(name)s has characters that no header may have.") % {"name": name}
+        )
     return name, value
 
 

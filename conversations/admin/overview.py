@@ -14,6 +14,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from conversations.budgets.usage import charts, days
 from conversations.budgets.usage.cells import write_csv_lines
@@ -39,7 +40,7 @@ def page(request: HttpRequest) -> HttpResponse:
     if not may_see(request):
         raise PermissionDenied
     found, way = sum_site(_read_span(request)), request.GET.get("by", "")
-    context = admin.site.each_context(request) | _build_context(found) | {"title": "Overview"}
+    context = admin.site.each_context(request) | _build_context(found) | {"title": _("Overview")}
     context |= _split_costs(found, way if way in WAYS else WAYS[0])
     return TemplateResponse(request, "admin/overview.html", context)
 
@@ -84,8 +85,11 @@ def _build_context(found: Site) -> dict[str, Any]:
         "outcomes": count_outcomes(found.steps),
         "purposes": sum_lines(found.groups, name_purpose),
         "purpose_files": (
-            ("By purpose, as CSV", reverse("admin:overview_csv", args=["purposes"])),
-            ("By day, model and purpose, as CSV", reverse("admin:overview_csv", args=["days"])),
+            (_("By purpose, as CSV"), reverse("admin:overview_csv", args=["purposes"])),
+            (
+                _("By day, model and purpose, as CSV"),
+                reverse("admin:overview_csv", args=["days"]),
+            ),
         ),
         "users": found.users[:MOST_USERS],
         "compacting": compacting,

@@ -39,8 +39,8 @@ def build_money_context(request: HttpRequest, user: User) -> dict[str, Any]:
         "may_grant": has((GRANT, "conversations.view_budget")),
         "may_correct": has((CORRECT, "conversations.view_budgetwindow")),
         "may_exempt": request.user.is_superuser,
-        "windows": link_list(BudgetWindow, "All windows", user=user.pk),
-        "entries": link_list(LedgerEntry, "The ledger", user=user.pk),
+        "windows": link_list(BudgetWindow, _("All windows"), user=user.pk),
+        "entries": link_list(LedgerEntry, _("The ledger"), user=user.pk),
     }
 
 

@@ -16,6 +16,7 @@ from django.db.models import CharField, Q, QuerySet
 from django.db.models.functions import Cast
 from django.http import HttpRequest
 from django.utils.html import format_html
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from conversations.accounts.reading_log import READ
@@ -133,4 +134,5 @@ class LogEntryAdmin(ReadOnly):
 
     @admin.display(description=_("what"))
     def message(self, row: LogEntry) -> str:
-        return row.get_change_message()
+        text = row.get_change_message()
+        return gettext(text) if text else ""

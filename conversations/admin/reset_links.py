@@ -27,7 +27,7 @@ def make(request: HttpRequest, object_id: str) -> HttpResponse:
     user = get_object_or_404(User, pk=int(object_id) if is_key(object_id) else 0)
     is_mailed = bool(user.email) and can_send_mail()
     context = admin.site.each_context(request) | {
-        "title": "Link to a new password",
+        "title": _("Link to a new password"),
         "opts": User._meta,
         "person": user,
         "is_possible": may_have_reset_link(user),
@@ -48,11 +48,11 @@ def _make(request: HttpRequest, user: User, is_mailed: bool) -> dict[str, Any]:
     parts = make_reset_link(user=user, actor=request.user, peer=read_peer(request))
     link = request.build_absolute_uri(reverse("password_reset_confirm", kwargs=parts))
     if not is_mailed:
-        words = "The link works once. It is not shown again: give it to the person themselves."
+        words = _("The link works once. It is not shown again: give it to the person themselves.")
         return {"words": words, "link": link}
     text = _(
         "An administrator sends you this link to a new password of the account %(name)s:\n\n"
         "%(link)s\n\nIt works once, for %(hours)d hours."
     ) % {"name": user.get_username(), "link": link, "hours": conf.mailed_link_hours}
     send_account_mail(to=user.email, subject=_("Set a new password"), text=text)
-    return {"words": "The link is on its way, and is shown to nobody.", "mailed_to": user.email}
+    return {"words": _("The link is on its way, and is shown to nobody."), "mailed_to": user.email}

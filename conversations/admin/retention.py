@@ -50,7 +50,7 @@ class RuleForm(_RuleForm):
         if self.errors or given is None:
             return given
         if given["idle_days"] is None and given["file_days"] is None:
-            raise ValidationError("Set at least one number of days.")
+            raise ValidationError(_("Set at least one number of days."))
         rule = RetentionRule(**{name: given[name] for name in RULE})
         found = preview_rules([rule])
         figures = (rule.group_id, rule.idle_days, rule.file_days, rule.then)
@@ -58,7 +58,7 @@ class RuleForm(_RuleForm):
         if given["seen"] != seen and (found.trashed or found.erased):
             self.preview = found
             self.data = {**self.data.dict(), self.add_prefix("seen"): seen}  # type: ignore[attr-defined]
-            raise ValidationError("Nothing is saved yet: look at what goes, then save again.")
+            raise ValidationError(_("Nothing is saved yet: look at what goes, then save again."))
         return given
 
 
@@ -98,7 +98,7 @@ class HoldForm(_HoldForm):
         given = super().clean()
         owner, chat = self.cleaned_data.get("owner"), self.cleaned_data.get("chat")
         if owner and chat and not owner.conversations.filter(public_id=chat).exists():
-            self.add_error("chat", "There is no such chat, or not of this person.")
+            self.add_error("chat", _("There is no such chat, or not of this person."))
         return given
 
 
@@ -163,7 +163,7 @@ class LegalHoldAdmin(AddedOnly, Choosing):
         if hasattr(row, "release"):
             return link_row(row.release, f"{row.release.created_at:%Y-%m-%d}")
         url = reverse("admin:conversations_holdrelease_add")
-        return format_html('<a href="{}?hold={}">Release</a>', url, row.pk)
+        return format_html('<a href="{}?hold={}">{}</a>', url, row.pk, _("Release"))
 
 
 class ReleaseForm(_ReleaseForm):
@@ -184,8 +184,12 @@ def _list_open() -> QuerySet[LegalHold]:
 
 
 def _name_hold(hold: LegalHold) -> str:
-    place = f"chat {str(hold.conversation)[:8]}" if hold.conversation else str(_("every chat"))
-    return f"{hold.owner}: {place}, since {hold.created_at:%Y-%m-%d}"
+    place = str(_("every chat"))
+    if hold.conversation:
+        place = _("chat %(id)s") % {"id": str(hold.conversation)[:8]}
+    return _("%(owner)s: %(place)s, since %(day)s") % {
+        "owner": hold.owner, "place": place, "day": f"{hold.created_at:%Y-%m-%d}"
+    }  # fmt: skip
 
 
 @admin.register(HoldRelease)

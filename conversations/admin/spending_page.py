@@ -17,8 +17,9 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.template.response import TemplateResponse
-from django.utils import timezone
+from django.utils import timezone, translation
 from django.utils.http import urlencode
+from django.utils.translation import gettext as _
 
 from conversations.admin.bulk_budgets import list_kinds
 from conversations.admin.csv_export import iterate_rows
@@ -69,7 +70,7 @@ def page(request: HttpRequest) -> HttpResponse:
     rows = windows.get_page(request.GET.get("p"))
     shown = people.get_page(request.GET.get("q"))
     context = admin.site.each_context(request) | {
-        "title": "Spending",
+        "title": _("Spending"),
         "rows": [read_desk(window, now) for window in rows],
         "row_pages": _link_pages(request, "p", rows),
         "people": [(person, _format_own(person)) for person in shown],
@@ -151,7 +152,8 @@ def _set_own_limit(request: HttpRequest) -> HttpResponse:
     try:
         said = _change_limit(request, person, request.POST.get("amount", "").strip())
     except (Unreadable, BudgetError) as error:
-        messages.error(request, f"Not set for {person}: {str(error).rstrip('.')}.")
+        said = _("Not set for %(person)s: %(why)s.")
+        messages.error(request, said % {"person": person, "why": str(error).rstrip(".")})
     else:
         messages.success(request, said)
     return HttpResponseRedirect(request.get_full_path())
@@ -161,14 +163,13 @@ def _set_own_limit(request: HttpRequest) -> HttpResponse:
 def _change_limit(request: HttpRequest, person: User, text: str) -> str:
     limit = parse_amount(text, MONEY.name) if text else None
     if limit is not None and limit < 0:
-        raise BudgetError("A limit is not below nothing.")
+        raise BudgetError(_("A limit is not below nothing."))
     set_limit(
         user=person, kind=Budget.Kind.PER_MEMBER, unit=MONEY.name, period=Budget.Period.MONTH,
         limit=limit,
     )  # fmt: skip
-    said = f"{show_amount(limit, MONEY.name)} a month for {person}, from the next call on."
-    if limit is None:
-        said = f"No monthly limit of their own for {person} any more."
+    with translation.override(None):  # the record is in one language
+        record = _describe_limit(limit, person)
     assert isinstance(request.user, User)  # noqa: S101 - it is the admin
     LogEntry.objects.create(
         user=request.user,
@@ -176,6 +177,14 @@ def _change_limit(request: HttpRequest, person: User, text: str) -> str:
         object_id=str(person.pk),
         object_repr=person.username,
         action_flag=CHANGE,
-        change_message=said,
+        change_message=record,
     )
-    return said
+    return _describe_limit(limit, person)
+
+
+def _describe_limit(limit: int | None, person: User) -> str:
+    if limit is None:
+        return _("No monthly limit of their own for %(person)s any more.") % {"person": person}
+    return _("%(amount)s a month for %(person)s, from the next call on.") % {
+        "amount": show_amount(limit, MONEY.name), "person": person
+    }  # fmt: skip

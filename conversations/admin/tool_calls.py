@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
@@ -15,7 +17,7 @@ from conversations.admin.content_access import open_content
 from conversations.context.view import wire
 from conversations.context.view.blocks import read_result_text
 from conversations.log.rebuild import DAMAGE
-from conversations.models import ToolCall
+from conversations.models import McpTool, ToolCall
 from tools.framework.registry import TOOLS
 
 
@@ -32,6 +34,12 @@ class ToolFilter(admin.SimpleListFilter):
         return rows if self.value() is None else rows.filter(name=self.value())
 
 
+class EffectFilter(admin.AllValuesFieldListFilter):
+    def choices(self, changelist: ChangeList) -> Iterator[Any]:
+        for each in super().choices(changelist):
+            yield each | {"display": name_effect(str(each["display"]))}
+
+
 @admin.register(ToolCall)
 class ToolCallAdmin(ReadOnly):
     linked_lookups = ("turn__id__exact", "turn__conversation__id__exact")
@@ -40,10 +48,10 @@ class ToolCallAdmin(ReadOnly):
         "turn__conversation__policy",
     )  # fmt: skip
     list_display = (
-        "id", "name", "effect", "state", "owner", "place", "turn_link", "started_at", "ended_at"
+        "id", "name", "does", "state", "owner", "place", "turn_link", "started_at", "ended_at"
     )  # fmt: skip
     list_display_links = ("id", "name")
-    list_filter = ("state", "effect", ToolFilter, TurnOwnerFilter, "started_at")
+    list_filter = ("state", ("effect", EffectFilter), ToolFilter, TurnOwnerFilter, "started_at")
     list_select_related = ("turn", "turn__conversation", "turn__conversation__owner")
     ordering = ("-pk",)
     search_fields = (
@@ -57,9 +65,13 @@ class ToolCallAdmin(ReadOnly):
         ),
         (
             _("What"),
-            {"fields": ("name", "effect", "state", "started_at", "ended_at", "output_digest")},
+            {"fields": ("name", "does", "state", "started_at", "ended_at", "output_digest")},
         ),
     )
+
+    @admin.display(description=_("effect"), ordering="effect")
+    def does(self, row: ToolCall) -> str:
+        return name_effect(row.effect)
 
     @admin.display(description=_("digest of the result"))
     def output_digest(self, row: ToolCall) -> str:
@@ -86,6 +98,11 @@ class ToolCallAdmin(ReadOnly):
             "output": _output(row),
             "details": format_json(details),
         }
+
+
+def name_effect(value: str) -> str:
+    """Return what people read for an effect; other texts as they are."""
+    return str(dict(McpTool.Effect.choices).get(value, value))
 
 
 def _output(row: ToolCall) -> str:

@@ -27,6 +27,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.functional import cached_property
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
 from conversations.accounts.openid_providers import forget_closing
 from conversations.accounts.reading_log import READ
@@ -197,7 +198,7 @@ class UserAdmin(ShownLookups, _UserAdmin):
         if not (is_allowed and request.user.has_perm("conversations.view_apicall")):
             raise PermissionDenied
         context = self.admin_site.each_context(request) | {
-            "title": f"Usage of {user.get_username()}",
+            "title": _("Usage of %(name)s") % {"name": user.get_username()},
             "opts": self.opts,
             "original": user,
             "is_review": True,
@@ -238,6 +239,12 @@ def _list_reasons(user: User) -> Iterable[str]:
     """Yield the reasons why a user cannot be deleted."""
     count = user.conversations.count()
     if count:
-        yield f"{user.username} owns {count} conversation{'s' * (count > 1)}: untick “Active”."
+        words = ngettext(
+            "%(name)s owns %(count)d conversation: untick “Active”.",
+            "%(name)s owns %(count)d conversations: untick “Active”.",
+            count,
+        )
+        yield words % {"name": user.username, "count": count}
     if LogEntry.objects.filter(user=user, action_flag=READ).exists():
-        yield f"What {user.username} read of others is on record: untick “Active”."
+        told = _("What %(name)s read of others is on record: untick “Active”.")
+        yield told % {"name": user.username}

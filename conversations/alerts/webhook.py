@@ -13,6 +13,8 @@ import hmac
 import secrets
 from uuid import UUID
 
+from django.utils.translation import gettext as _
+
 from conversations.alerts.failure import DeliveryFailed
 from conversations.conf import conf
 from tools.framework.errors import AddressRefusedError, ToolError
@@ -47,12 +49,12 @@ def check_webhook_url(text: str) -> None:
     """Refuse a URL that nothing can be sent to; raises AddressRefusedError."""
     url = parse_url(text)
     if url.userinfo:
-        raise AddressRefusedError("Write no user name or password into the URL.")
+        raise AddressRefusedError(_("Write no user name or password into the URL."))
     if not url.host or url.scheme not in ("http", "https"):
-        raise AddressRefusedError("Write a whole URL that begins with https://.")
+        raise AddressRefusedError(_("Write a whole URL that begins with https://."))
     if url.scheme != "https" and format_host_port(url) not in conf.alert_private:
         raise AddressRefusedError(
-            "Use https. Without it only addresses in AGENTWEB_ALERT_PRIVATE are allowed."
+            _("Use https. Without it only addresses in AGENTWEB_ALERT_PRIVATE are allowed.")
         )
 
 

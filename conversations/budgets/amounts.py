@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 from zoneinfo import ZoneInfo
 
 from django.utils.dateparse import parse_date, parse_datetime
+from django.utils.translation import gettext as _
 
 MICROS = 1_000_000
 #: Longer numbers are always mistakes, and slow to compute with.
@@ -27,11 +28,13 @@ def parse_dollars(text: str) -> int:
     try:
         number = Decimal(_strip_grouping(text).removeprefix("$"))
     except InvalidOperation:
-        raise Unreadable(f"{text!r} is no amount of dollars") from None
+        raise Unreadable(_("%(text)s is no amount of dollars") % {"text": repr(text)}) from None
     # A short text may have an exponent that makes a huge number.
     is_sane = number.is_finite() and abs(number.adjusted()) <= MOST_EXPONENT
     if not is_sane or number * MICROS != int(number * MICROS):
-        raise Unreadable(f"{text!r} is no amount that micro-dollars can say")
+        raise Unreadable(
+            _("%(text)s is no amount that micro-dollars can say") % {"text": repr(text)}
+        )
     return int(number * MICROS)
 
 
@@ -40,7 +43,9 @@ def parse_count(text: str, noun: str) -> int:
     try:
         return int(_strip_grouping(text))
     except ValueError:
-        raise Unreadable(f"{text!r} is no whole number of {noun}") from None
+        raise Unreadable(
+            _("%(text)s is no whole number of %(noun)s") % {"text": repr(text), "noun": _(noun)}
+        ) from None
 
 
 def format_decimal(number: int, digits: int) -> str:
@@ -56,9 +61,13 @@ def _strip_grouping(text: str) -> str:
     """Return the number without the characters that group its digits; raises Unreadable."""
     found = text.strip()
     if len(found) > MOST_DIGITS:
-        raise Unreadable(f"{found[:MOST_DIGITS]!r}… is no amount: it is too long")
+        raise Unreadable(
+            _("%(text)s… is no amount: it is too long") % {"text": repr(found[:MOST_DIGITS])}
+        )
     if "," in found and not _GROUPED.fullmatch(found):
-        raise Unreadable(f"{found!r} is no amount: commas stand between thousands alone")
+        raise Unreadable(
+            _("%(text)s is no amount: commas stand between thousands alone") % {"text": repr(found)}
+        )
     return found.replace(",", "").replace("_", "")
 
 
@@ -70,5 +79,7 @@ def parse_moment(text: str, zone: ZoneInfo) -> datetime:
     except ValueError:
         found = None
     if found is None:
-        raise Unreadable(f"{text!r} is no date such as 2027-01-31 or 2027-01-31T12:00")
+        raise Unreadable(
+            _("%(text)s is no date such as 2027-01-31 or 2027-01-31T12:00") % {"text": repr(text)}
+        )
     return found if found.tzinfo else found.replace(tzinfo=zone)

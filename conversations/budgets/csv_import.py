@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from django.db import transaction
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from conversations.budgets.usage.cells import unquote_cell
 
@@ -23,6 +25,16 @@ MOST_LINES, MOST_CHARS = 1_000, 500_000
 Row: TypeAlias = Mapping[str, str]
 #: Applies one line and returns its verb (create, change, off or same) and a text that describes it.
 ApplyRow: TypeAlias = Callable[[Row], tuple[str, str]]
+
+
+#: What people read for the verb of a line.
+VERBS = {
+    "create": gettext_lazy("create"),
+    "change": gettext_lazy("change"),
+    "off": gettext_lazy("off"),
+    "same": gettext_lazy("same"),
+    "error": gettext_lazy("error"),
+}
 
 
 class LineRefused(ValueError):
@@ -38,6 +50,10 @@ class Line:
     number: int
     verb: str
     text: str
+
+    @property
+    def label(self) -> str:
+        return str(VERBS[self.verb])
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,26 +103,40 @@ def _apply_line(number: int, row: Row, do: ApplyRow) -> Line:
 def _read_rows(text: str, columns: Sequence[str]) -> list[tuple[int, Row]]:
     """Return the numbered rows; the first line names the columns, of which some may be missing."""
     if len(text) > MOST_CHARS:
-        raise LineRefused(f"At most {MOST_CHARS:,} characters can be taken in at once.")
+        raise LineRefused(
+            _("At most %(count)s characters can be taken in at once.")
+            % {"count": f"{MOST_CHARS:,}"}
+        )
     if "\x00" in text:
-        raise LineRefused("The text holds characters that are none.")
+        raise LineRefused(_("The text holds characters that are none."))
     reader = csv.DictReader(io.StringIO(text.removeprefix("\ufeff"), newline=""), strict=True)
     found: list[tuple[int, Row]] = []
     try:
         names = [name.strip() for name in reader.fieldnames or ()]
         odd = [name for name in names if name not in columns]
         if not names or odd or len(set(names)) < len(names):
-            raise LineRefused(f"The first line names the columns: {', '.join(columns)}.")
+            raise LineRefused(
+                _("The first line names the columns: %(columns)s.")
+                % {"columns": ", ".join(columns)}
+            )
         reader.fieldnames = names
         for row in reader:
             if None in row or None in row.values():
-                raise LineRefused(f"Line {reader.line_num} has not as many cells as the first.")
+                raise LineRefused(
+                    _("Line %(number)s has not as many cells as the first.")
+                    % {"number": reader.line_num}
+                )
             cells = {name: unquote_cell(value.strip()) for name, value in row.items()}
             found.append((reader.line_num, {name: cells.get(name, "") for name in columns}))
             if len(found) > MOST_LINES:
-                raise LineRefused(f"At most {MOST_LINES:,} lines can be taken in at once.")
+                raise LineRefused(
+                    _("At most %(count)s lines can be taken in at once.")
+                    % {"count": f"{MOST_LINES:,}"}
+                )
     except csv.Error as error:
-        raise LineRefused(f"Line {reader.line_num} is no CSV: {error}.") from error
+        raise LineRefused(
+            _("Line %(number)s is no CSV: %(why)s.") % {"number": reader.line_num, "why": error}
+        ) from error
     if not found:
-        raise LineRefused("There is nothing below the first line.")
+        raise LineRefused(_("There is nothing below the first line."))
     return found

@@ -15,6 +15,7 @@ from django.contrib.auth.models import Group
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import ValidationError
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from conversations.budgets.money_records import changed_by, record_rows
 from conversations.budgets.reconciliation import compute_totals
@@ -57,13 +58,14 @@ def set_limit(
     budget = found.filter(is_active=True, **where).first()
     if limit is None:
         if budget is None:
-            raise BudgetError("There is no such budget.")
+            raise BudgetError(_("There is no such budget."))
         budget.is_active = False
     elif budget is None:
         budget = Budget(limit=limit, time_zone=zone or conf.budget_time_zone, **where)
     elif zone not in (None, budget.time_zone):
         raise BudgetError(
-            f"Its windows are cut in {budget.time_zone}: switch it off, then set it anew."
+            _("Its windows are cut in %(zone)s: switch it off, then set it anew.")
+            % {"zone": budget.time_zone}
         )
     else:
         budget.limit = limit
@@ -94,14 +96,14 @@ def grant_more(
     if form is not None and (again := Grant.objects.filter(form=form).first()):
         return again
     if not 0 < amount <= MOST:
-        raise BudgetError("A grant is more than nothing, and no more than a budget can hold.")
+        raise BudgetError(_("A grant is more than nothing, and no more than a budget can hold."))
     now = timezone.now()
     if until is not None and until <= now:
-        raise BudgetError("A grant ends later than now.")
+        raise BudgetError(_("A grant ends later than now."))
     if budget.kind == Budget.Kind.OWN:
-        raise BudgetError("Only the person changes a limit that they set for themselves.")
+        raise BudgetError(_("Only the person changes a limit that they set for themselves."))
     if user is not None and budget.kind == Budget.Kind.POOL:
-        raise BudgetError("A pool has no members: its grants are for all of them.")
+        raise BudgetError(_("A pool has no members: its grants are for all of them."))
     grant = Grant(
         budget=budget, user=user, amount=amount, starts_at=now, expires_at=until, reason=reason,
         actor=actor, form=form,
@@ -131,8 +133,8 @@ def correct_window(
     used, unit = window.spent + window.overrun, window.budget.unit
     if used + amount < 0 or amount == 0 or abs(amount) > MOST:
         raise BudgetError(
-            f"The window has spent {show_amount(used, unit)}: it cannot be corrected by"
-            f" {show_amount(amount, unit)}."
+            _("The window has spent %(used)s: it cannot be corrected by %(amount)s.")
+            % {"used": show_amount(used, unit), "amount": show_amount(amount, unit)}
         )
     return _adjust_window(window, amount, max(min(amount, 0), -window.overrun), reason, actor, form)
 
@@ -147,7 +149,7 @@ def correct_call(
     """
     windows = [window.pk for window in list_booked_windows(call_id)]
     if not windows:
-        raise BudgetError("The call was booked to no budget of money.")
+        raise BudgetError(_("The call was booked to no budget of money."))
     return [
         correct_window(
             window_id=key, amount=amount, reason=reason, actor=actor,
@@ -214,7 +216,7 @@ def _save_budget(budget: Budget) -> Budget:
 def _clean_reason(reason: str) -> str:
     """Return the reason as it is stored; raises BudgetError for an empty one."""
     if not reason.strip():
-        raise BudgetError("Say why: a reason is needed.")
+        raise BudgetError(_("Say why: a reason is needed."))
     return reason.strip()[:200]
 
 
@@ -222,7 +224,7 @@ def _lock_window(window_id: int) -> BudgetWindow:
     rows = BudgetWindow.objects.select_for_update(of=("self",)).filter(pk=window_id)
     window = rows.first()
     if window is None:
-        raise BudgetError(f"There is no window {window_id}.")
+        raise BudgetError(_("There is no window %(number)s.") % {"number": window_id})
     return window
 
 

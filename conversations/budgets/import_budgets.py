@@ -12,6 +12,8 @@ from typing import Any
 from django.contrib.admin.models import ADDITION, CHANGE, LogEntry
 from django.contrib.auth.models import Group
 from django.contrib.contenttypes.models import ContentType
+from django.utils import translation
+from django.utils.translation import gettext as _
 
 from conversations.budgets.amounts import Unreadable
 from conversations.budgets.csv_import import LineRefused, Plan, Row, import_rows
@@ -55,16 +57,19 @@ class _Importer:
     def take(self, row: Row) -> tuple[str, str]:
         for name, choices in _CHOICES.items():
             if row[name] not in choices and (row[name] or name != "active"):
-                raise LineRefused(f"{name} is one of {', '.join(choices)}, not {row[name]!r}.")
+                raise LineRefused(
+                    _("%(name)s is one of %(choices)s, not %(given)s.")
+                    % {"name": name, "choices": ", ".join(choices), "given": repr(row[name])}
+                )
         if row["kind"] == Budget.Kind.OWN:
-            return "same", f"{_name_row(row)}: only the person changes it"
+            return "same", _tell(row, _("only the person changes it"))
         is_off, key = row["active"] == "no", _build_key(row)
         if is_off and key in self.active:
-            return "same", f"{_name_row(row)}: another line sets it"
+            return "same", _tell(row, _("another line sets it"))
         if key in self.done and is_off:
-            return "same", f"{_name_row(row)}: off already"
+            return "same", _tell(row, _("off already"))
         if key in self.done:
-            raise LineRefused(f"{_name_row(row)}: another line sets the same budget.")
+            raise LineRefused(_tell(row, _("another line sets the same budget.")))
         self.done.add(key)
         return self._set(row, is_off=is_off)
 
@@ -74,7 +79,7 @@ class _Importer:
         scope = {"user": None, "group": None} | where
         before = Budget.objects.filter(scope=row["scope"], is_active=True, **scope).first()
         if is_off and before is None:
-            return "same", f"{_name_row(row)}: off already"
+            return "same", _tell(row, _("off already"))
         limit = None if is_off else _read_limit(row, before)
         more: dict[str, Any] = {
             "zone": row["time_zone"] or None,
@@ -84,27 +89,25 @@ class _Importer:
         try:
             after = set_limit(limit=limit, **where, **({} if is_off else more))
         except BudgetError as error:
-            raise LineRefused(f"{_name_row(row)}: {error}") from error
+            raise LineRefused(_tell(row, str(error))) from error
         if before is not None and _list_compared(before) == _list_compared(after):
-            return "same", f"{_name_row(row)}: {_describe_budget(after)}, as before"
+            words = _("%(budget)s, as before") % {"budget": _describe_budget(after)}
+            return "same", _tell(row, words)
         return self._describe_line(row, before, after)
 
     def _describe_line(self, row: Row, before: Budget | None, after: Budget) -> tuple[str, str]:
-        if before is None:
-            verb, words = "create", f"{_describe_budget(after)}, new"
-        elif not after.is_active:
-            verb, words = "off", f"{_describe_budget(before)}, switched off"
-        else:
-            verb, words = "change", f"{_describe_budget(before)} → {_describe_budget(after)}"
+        with translation.override(None):  # the record is in one language
+            record = f"From a CSV file: {_describe_change(before, after)}"
         LogEntry.objects.create(
             user=self.actor,
             content_type=ContentType.objects.get_for_model(Budget),
             object_id=str(after.pk),
             object_repr=str(after)[:200],
             action_flag=ADDITION if before is None else CHANGE,
-            change_message=f"From a CSV file: {words}",
+            change_message=record,
         )
-        return verb, f"{_name_row(row)}: {words}"
+        verb = "create" if before is None else "change" if after.is_active else "off"
+        return verb, _tell(row, _describe_change(before, after))
 
 
 def _find_subject(row: Row) -> dict[str, Any]:
@@ -112,17 +115,19 @@ def _find_subject(row: Row) -> dict[str, Any]:
     match row["scope"]:
         case "site":
             if name:
-                raise LineRefused(f"A budget of the site has no subject, not {name!r}.")
+                raise LineRefused(
+                    _("A budget of the site has no subject, not %(name)s.") % {"name": repr(name)}
+                )
             return {}
         case "group":
             group = Group.objects.filter(name=name).first()
             if group is None:
-                raise LineRefused(f"There is no group {name!r}.")
+                raise LineRefused(_("There is no group %(name)s.") % {"name": repr(name)})
             return {"group": group}
         case _:
             user = User.objects.filter(username=name).first()
             if user is None:
-                raise LineRefused(f"There is no user {name!r}.")
+                raise LineRefused(_("There is no user %(name)s.") % {"name": repr(name)})
             return {"user": user}
 
 
@@ -139,10 +144,25 @@ def _name_row(row: Row) -> str:
     return " ".join(filter(None, _build_key(row)))
 
 
+def _tell(row: Row, words: str) -> str:
+    return f"{_name_row(row)}: {words}"
+
+
 def _list_compared(budget: Budget) -> tuple[object, ...]:
     return budget.limit, budget.soft_percents, budget.note, budget.is_active
 
 
 def _describe_budget(budget: Budget) -> str:
     note = f", “{budget.note}”" if budget.note else ""
-    return f"{show_amount(budget.limit, budget.unit)} (told at {budget.soft_percents or '–'}{note})"
+    return _("%(limit)s (told at %(percents)s)") % {
+        "limit": show_amount(budget.limit, budget.unit),
+        "percents": (budget.soft_percents or "–") + note,
+    }
+
+
+def _describe_change(before: Budget | None, after: Budget) -> str:
+    if before is None:
+        return _("%(budget)s, new") % {"budget": _describe_budget(after)}
+    if not after.is_active:
+        return _("%(budget)s, switched off") % {"budget": _describe_budget(before)}
+    return f"{_describe_budget(before)} → {_describe_budget(after)}"

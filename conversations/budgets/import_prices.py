@@ -6,6 +6,8 @@ from zoneinfo import ZoneInfo
 
 from django.contrib.admin.models import ADDITION, LogEntry
 from django.contrib.contenttypes.models import ContentType
+from django.utils import translation
+from django.utils.translation import gettext as _
 
 from conversations.budgets.amounts import Unreadable, parse_dollars, parse_moment
 from conversations.budgets.csv_import import LineRefused, Plan, Row, import_rows
@@ -25,7 +27,9 @@ def read_price(row: Row) -> NewPrice:
     try:
         above = int(row["above_tokens"] or "0")
     except ValueError:
-        raise LineRefused(f"{row['above_tokens']!r} is no number of tokens") from None
+        raise LineRefused(
+            _("%(text)s is no number of tokens") % {"text": repr(row["above_tokens"])}
+        ) from None
     try:
         rate, begins = parse_dollars(row["dollars_per_million"]), row["effective_from"]
         starts = parse_moment(begins, ZoneInfo("UTC")) if begins else None
@@ -41,14 +45,17 @@ def _import_row(row: Row, actor: User) -> tuple[str, str]:
     except PriceError as error:
         raise LineRefused(str(error)) from error
     if not changes:
-        return "same", f"{new}: {new.rate:,} micro-dollars per million, as before"
+        words = _("%(price)s: %(rate)s micro-dollars per million, as before")
+        return "same", words % {"price": new, "rate": f"{new.rate:,}"}
     made = ModelPrice.objects.latest("pk")
+    with translation.override(None):  # the record is in one language
+        record = f"From a CSV file: {changes[0]}"
     LogEntry.objects.create(
         user=actor,
         content_type=ContentType.objects.get_for_model(ModelPrice),
         object_id=str(made.pk),
         object_repr=str(made)[:200],
         action_flag=ADDITION,
-        change_message=f"From a CSV file: {changes[0]}",
+        change_message=record,
     )
-    return "create" if changes[0].endswith("(new)") else "change", changes[0]
+    return "create" if changes[0].before is None else "change", str(changes[0])

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from conversations.budgets.money_records import record_rows
 from conversations.db import transact
@@ -47,20 +48,44 @@ class NewPrice:
     source: str = ""
 
     def __str__(self) -> str:
-        tier = f" above {self.above_tokens:,} tokens" if self.above_tokens else ""
-        return f"{self.model} {self.kind}{tier}"
+        name = f"{self.model} {self.kind}"
+        if not self.above_tokens:
+            return name
+        return _("%(price)s above %(number)s tokens") % {
+            "price": name, "number": f"{self.above_tokens:,}"
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PriceChange:
+    """A price that was loaded, and the rate before it; None: there was none."""
+
+    new: NewPrice
+    before: int | None
+
+    def __str__(self) -> str:
+        parts = {
+            "price": self.new,
+            "rate": f"{self.new.rate:,}",
+            "begins": f"{self.new.starts:%Y-%m-%d %H:%M}" if self.new.starts else _("now on"),
+        }
+        if self.before is None:
+            return _("%(price)s: %(rate)s micro-dollars per million from %(begins)s (new)") % parts
+        return _(
+            "%(price)s: %(rate)s micro-dollars per million from %(begins)s (was %(before)s)"
+        ) % (parts | {"before": f"{self.before:,}"})
 
 
 @transact
-def load_prices(*, rows: Collection[NewPrice], dry_run: bool = False) -> list[str]:
-    """Load prices, all or none, and return the changes as texts; `dry_run` rolls back."""
+def load_prices(*, rows: Collection[NewPrice], dry_run: bool = False) -> list[PriceChange]:
+    """Load prices, all or none, and return the changes; `dry_run` rolls back."""
     now = timezone.now()
     changes = [change for row in rows if (change := _load_price(row, now))]
     transaction.set_rollback(dry_run)
     return changes
 
 
-def _load_price(new: NewPrice, now: datetime) -> str:
+def _load_price(new: NewPrice, now: datetime) -> PriceChange | None:
     _demand_possible(new)
     starts = new.starts or now
     same = ModelPrice.objects.filter(
@@ -68,18 +93,21 @@ def _load_price(new: NewPrice, now: datetime) -> str:
     ).select_for_update()
     present = same.filter(effective_to=None).first()
     if present is not None and present.micros_per_million == new.rate:
-        return ""
+        return None
     if same.exists() and starts < now - GRACE:
-        raise PriceError(f"{new}: it would begin in the past, where calls were billed already.")
+        raise PriceError(
+            _("%(price)s: it would begin in the past, where calls were billed already.")
+            % {"price": new}
+        )
     if same.filter(
         Q(effective_to__gt=starts) | Q(effective_to=None, effective_from__gte=starts)
     ).exists():
-        raise PriceError(f"{new}: another price begins or ends behind its beginning.")
-    was = "new"
+        raise PriceError(
+            _("%(price)s: another price begins or ends behind its beginning.") % {"price": new}
+        )
     if present is not None:
         ModelPrice.objects.filter(pk=present.pk).update(effective_to=starts)
         record_rows(ModelPrice, [present.pk])
-        was = f"was {present.micros_per_million:,}"
     ModelPrice.objects.create(
         model_id=new.model,
         kind=new.kind,
@@ -88,17 +116,22 @@ def _load_price(new: NewPrice, now: datetime) -> str:
         effective_from=starts,
         source=new.source[:200],
     )
-    begins = f"{starts:%Y-%m-%d %H:%M}" if new.starts else "now on"
-    return f"{new}: {new.rate:,} micro-dollars per million from {begins} ({was})"
+    return PriceChange(new, None if present is None else present.micros_per_million)
 
 
 def _demand_possible(new: NewPrice) -> None:
     if new.kind not in ModelPrice.Kind.values:
-        raise PriceError(f"{new}: there is no such kind; there are {', '.join(ModelPrice.Kind)}.")
+        raise PriceError(
+            _("%(price)s: there is no such kind; there are %(kinds)s.")
+            % {"price": new, "kinds": ", ".join(ModelPrice.Kind)}
+        )
     if not ApiModel.objects.filter(pk=new.model).exists():
-        raise PriceError(f"{new}: the catalogue has no such model; run manage.py prices refresh.")
+        raise PriceError(
+            _("%(price)s: the catalogue has no such model; run %(command)s.")
+            % {"price": new, "command": "manage.py prices refresh"}
+        )
     if not 0 <= new.rate <= MOST_RATE or not 0 <= new.above_tokens < 2**31:
-        raise PriceError(f"{new}: the price or its tier is not possible.")
+        raise PriceError(_("%(price)s: the price or its tier is not possible.") % {"price": new})
 
 
 @transact

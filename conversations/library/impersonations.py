@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from conversations.accounts.reading_log import CONTENT, record_looking, record_reading
 from conversations.conf import conf
@@ -41,9 +42,9 @@ def is_impersonation_allowed(actor: User) -> bool:
 def start_impersonation(*, actor: User, person: User, reason: str) -> Impersonation:
     """Record that a superuser looks at the site as a person; raises ImpersonationError."""
     if not is_impersonation_allowed(actor):
-        raise ImpersonationError("This site does not let you look at it as another person.")
+        raise ImpersonationError(_("This site does not let you look at it as another person."))
     if person.is_superuser or not person.is_active:
-        raise ImpersonationError("Superusers and closed accounts cannot be looked at.")
+        raise ImpersonationError(_("Superusers and closed accounts cannot be looked at."))
     until = timezone.now() + timedelta(minutes=conf.impersonation_minutes)
     row = Impersonation(person=person, actor=actor, reason=reason, until=until)
     append_row(row, lock_site_chain())

@@ -18,6 +18,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.utils.translation import gettext as _
 
 from conversations.db import transact
 from conversations.log.chain import append_row, lock_site_chain
@@ -69,10 +70,10 @@ def place_hold(
         rows = Conversation.objects.select_for_update().filter(public_id=public_id)
         row = (rows if owner_id is None else rows.filter(owner_id=owner_id)).first()
         if row is None:
-            raise HoldError("gone", "There is no such chat, or not of this person.")
+            raise HoldError("gone", _("There is no such chat, or not of this person."))
         owner_id = row.owner_id
     if owner_id is None:
-        raise HoldError("empty", "Choose a person or a chat.")
+        raise HoldError("empty", _("Choose a person or a chat."))
     if public_id is None:
         User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)
     hold = LegalHold(owner_id=owner_id, conversation=public_id, reason=reason, actor_id=actor_id)
@@ -86,7 +87,7 @@ def release_hold(*, hold_id: int, actor_id: int, reason: str) -> HoldRelease:
     reason = _clean(reason)
     end = lock_site_chain()
     if not list_open_holds().filter(pk=hold_id).exists():
-        raise HoldError("released", "This hold has been released already.")
+        raise HoldError("released", _("This hold has been released already."))
     release = HoldRelease(hold_id=hold_id, reason=reason, actor_id=actor_id)
     append_row(release, end)
     return release
@@ -95,7 +96,9 @@ def release_hold(*, hold_id: int, actor_id: int, reason: str) -> HoldRelease:
 def _clean(reason: str) -> str:
     reason = " ".join(reason.split())
     if not reason:
-        raise HoldError("reason", "Write the reason: it stays on record.")
+        raise HoldError("reason", _("Write the reason: it stays on record."))
     if len(reason) > MOST_CHARS:
-        raise HoldError("reason", f"A reason has at most {MOST_CHARS} characters.")
+        raise HoldError(
+            "reason", _("A reason has at most %(count)s characters.") % {"count": MOST_CHARS}
+        )
     return reason

@@ -161,7 +161,7 @@ class Budget(models.Model):
         self.model = self.model.strip().lower()
         known = ApiModel.objects.values_list("pk", flat=True)
         if self.model and not any(is_model_in(self.model, key) for key in known):
-            raise ValidationError({"model": "No model of the catalogue has this id or family."})
+            raise ValidationError({"model": _("No model of the catalogue has this id or family.")})
 
     @property
     def amount(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.core.exceptions import ValidationError
+from django.utils.translation import gettext as _
 
 from conversations.models.periods import ZoneUnknown, load_zone
 
@@ -17,4 +18,4 @@ def demand_zone(name: str) -> None:
 def demand_percents(text: str) -> None:
     parts = [part.strip() for part in text.split(",")] if text.strip() else []
     if not all(part.isdecimal() and 1 <= int(part) <= 100 for part in parts):
-        raise ValidationError("Write whole percents from 1 to 100, for example 50,80,95.")
+        raise ValidationError(_("Write whole percents from 1 to 100, for example 50,80,95."))

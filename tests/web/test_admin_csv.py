@@ -160,7 +160,7 @@ def test_a_file_that_is_too_long_is_not_read(root: Client) -> None:
         ("site,,pool,tokens,day,1.5,,,yes,", "no whole number of tokens"),
         ("site,,pool,money,day,1,Mars/North,,yes,", "no time zone"),
         ("site,,pool,money,day,1,,x,yes,", "percent"),
-        ("user,ada,pool,money,day,1,,,yes,", "What is set for one person is no pool."),
+        ("user,ada,pool,money,day,1,,,yes,", "What is set for one person is no pool"),
         ("user,ada,per_member,money,day,1,,,yes,", "another line sets the same budget"),
         ("site,,pool,money,day", "has not as many cells"),
         ('site,,pool,money,day,1,,,yes,"', "is no CSV"),

@@ -12,8 +12,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
-from django.utils import timezone
+from django.utils import timezone, translation
 
+from conversations.budgets.grants import BudgetError, grant_more
+from conversations.budgets.import_budgets import import_budgets
 from conversations.budgets.spend_desk import filter_desk, forecast_spending, read_desk
 from conversations.budgets.status import list_statuses
 from conversations.models import Budget, BudgetWindow, User
@@ -121,6 +123,34 @@ def test_an_amount_that_is_none_is_refused_with_words(amount: str, said: str, ro
     response = root.post(reverse(PAGE), {"user": ada.pk, "amount": amount}, follow=True)
     assert said in response.content.decode()
     assert not Budget.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("language", "refused", "told", "lacking", "verb"),
+    [
+        ("de", "Nicht gesetzt für ada: ", "$5,00 im Monat für ada", "Ein Grund", "anlegen"),
+        ("fr", "Non défini pour ada", "$5,00 par mois pour ada", "une raison", "créer"),
+        ("es", "No se ha fijado para ada: ", "al mes para ada", "un motivo", "crear"),
+    ],
+)
+def test_staff_read_their_language_and_the_record_stays_in_one(
+    language: str, refused: str, told: str, lacking: str, verb: str, root: Client
+) -> None:
+    ada = people_and_turns.person("ada")
+    root.defaults["HTTP_ACCEPT_LANGUAGE"] = language
+    for amount, said in (("five", refused), ("5", told)):
+        response = root.post(reverse(PAGE), {"user": ada.pk, "amount": amount}, follow=True)
+        assert said in response.content.decode()
+    sheet = "scope,subject,kind,unit,period,limit\nsite,,pool,money,day,1\n"
+    with translation.override(language):
+        with pytest.raises(BudgetError, match=lacking):
+            grant_more(budget=Budget.objects.get(), amount=1, reason=" ")
+        seen = import_budgets(text=sheet, actor=ada)
+        assert import_budgets(text=sheet, actor=ada, expected=seen.digest).is_kept
+        assert [line.label for line in seen.lines] == [verb]
+    limit, imported = LogEntry.objects.order_by("pk")
+    assert limit.change_message == "$5.00 a month for ada, from the next call on."
+    assert imported.change_message.startswith("From a CSV file: $1.00 (told at ")
 
 
 def test_nobody_sets_a_limit_without_the_right_to_change_budgets() -> None:

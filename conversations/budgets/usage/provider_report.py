@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 
+from django.utils.translation import gettext as _
+
 from conversations.budgets.units import MONEY, TOKENS
 from conversations.budgets.usage.days import Span
 from conversations.budgets.usage.erased import list_erased_within
@@ -63,11 +65,14 @@ def compare_report(lines: Iterable[str]) -> Comparison:
     rows = csv.DictReader(lines)
     columns = set(rows.fieldnames or ())
     if _DAY not in columns or not columns & {_COST, _OUTPUT}:
-        raise ReportError(f"It needs the columns {_DAY}, and {_COST} or {_OUTPUT}.")
+        raise ReportError(
+            _("It needs the columns %(day)s, and %(cost)s or %(output)s.")
+            % {"day": _DAY, "cost": _COST, "output": _OUTPUT}
+        )
     unit = MONEY.name if _COST in columns else TOKENS.name
     reported = _add_up(rows, unit)
     if not reported:
-        raise ReportError("It has no lines.")
+        raise ReportError(_("It has no lines."))
     days = sorted(date.fromisoformat(day) for day, _ in reported)
     recorded = _sum_recorded(Span(days[0], days[-1]), unit)
     keys = sorted(reported.keys() | recorded.keys())
@@ -82,7 +87,9 @@ def _add_up(rows: csv.DictReader[str], unit: str) -> Amounts:
             day = date.fromisoformat(row[_DAY]).isoformat()
             amount = _read_dollars(row[_COST]) if unit == MONEY.name else _read_tokens(row)
         except (ValueError, InvalidOperation, TypeError) as error:
-            raise ReportError(f"Line {rows.line_num} cannot be read.") from error
+            raise ReportError(
+                _("Line %(number)s cannot be read.") % {"number": rows.line_num}
+            ) from error
         model = row.get("model") or row.get("model_version") or ""
         found[day, name_model(model.removeprefix("Claude "))] += amount
     return found

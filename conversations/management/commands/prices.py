@@ -76,7 +76,7 @@ class Command(BaseCommand):
             changes = load_prices(rows=list(_read_rows(file)), dry_run=dry_run)
         except PriceError as error:
             raise CommandError(str(error)) from error
-        self._print_changes(changes, dry_run=dry_run)
+        self._print_changes([str(each) for each in changes], dry_run=dry_run)
 
     def _refresh(self, *, dry_run: bool) -> None:
         if not settings.ANTHROPIC_API_KEY and not settings.ANTHROPIC_BASE_URL:

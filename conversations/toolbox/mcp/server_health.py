@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from django.db.models import Max
+from django.utils.translation import gettext as _
 
 from conversations.models import McpServer, McpTool, ToolCall
 from conversations.toolbox.mcp.approved_tools import Status, tool_status
@@ -139,7 +140,7 @@ def _read_hints(tool: McpTool) -> str:
     if not isinstance(hints, dict):
         return ""
     hint_words = {
-        "readOnlyHint": "it only reads",
-        "idempotentHint": "a repeat changes nothing more",
+        "readOnlyHint": _("it only reads"),
+        "idempotentHint": _("a repeat changes nothing more"),
     }
     return "; ".join(words for name, words in hint_words.items() if hints.get(name) is True)

@@ -12,6 +12,7 @@ import json
 from collections.abc import Collection, Mapping
 
 from django.utils import timezone, translation
+from django.utils.translation import gettext as _
 
 from conversations.db import transact
 from conversations.log.chain import append_row, lock_site_chain
@@ -74,11 +75,11 @@ def approve_tool(*, tool_id: int, digest: str, effect: str, actor: User) -> McpT
     """Offer a tool to the model as it was shown to the administrator; raises McpError."""
     tool = McpTool.objects.select_for_update(of=("self",)).select_related("server").get(pk=tool_id)
     if not digest or tool.listed_digest != digest:
-        raise McpError("The definition has changed since it was shown. Look at it again.")
+        raise McpError(_("The definition has changed since it was shown. Look at it again."))
     if tool.flaw:
-        raise McpError(f"It cannot be approved: {tool.flaw}")
+        raise McpError(_("It cannot be approved: %(why)s") % {"why": tool.flaw})
     if effect not in McpTool.Effect.values:
-        raise McpError("Say what the tool does.")
+        raise McpError(_("Say what the tool does."))
     tool.approved, tool.approved_digest, tool.effect = tool.listed, digest, effect
     tool.rejected_digest, tool.approved_server = "", identify_server(tool.server)
     tool.save(
@@ -101,7 +102,7 @@ def reject_tool(*, tool_id: int, digest: str, actor: User) -> McpTool:
     """Withhold a tool as it is listed now, even if it was approved; raises McpError."""
     tool = McpTool.objects.select_for_update(of=("self",)).select_related("server").get(pk=tool_id)
     if not digest or tool.listed_digest != digest:
-        raise McpError("The definition has changed since it was shown. Look at it again.")
+        raise McpError(_("The definition has changed since it was shown. Look at it again."))
     if tool.approved:
         _withdraw(tool, actor)
     tool.rejected_digest = digest
@@ -115,7 +116,7 @@ def withdraw_tool(*, tool_id: int, actor: User) -> McpTool:
     """Withdraw the approval of a tool; raises McpError."""
     tool = McpTool.objects.select_for_update(of=("self",)).select_related("server").get(pk=tool_id)
     if not tool.approved:
-        raise McpError("It is not approved.")
+        raise McpError(_("It is not approved."))
     _withdraw(tool, actor)
     return tool
 
