@@ -19,6 +19,7 @@ from django.db import transaction
 from django.db.models import Case, F, Q, QuerySet, Sum, When
 from django.db.models.functions import Length
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from conversations.conf import conf
 from conversations.context.tokens import media
@@ -28,12 +29,13 @@ from conversations.context.view import attachment_refs, wire
 from conversations.context.view.view import Message as ViewMessage
 from conversations.db import transact
 from conversations.files.document_uploads import Upload, read_upload
-from conversations.files.file_texts import clean_display_name, explain_media_error
+from conversations.files.file_texts import clean_display_name, explain_media_error, explain_refusal
 from conversations.log.erase_functions import erase_texts
 from conversations.log.legal_holds import is_owner_held
 from conversations.log.named_texts import expand_attachments
 from conversations.log.texts import lock_texts_exclusively, store_blob
 from conversations.models import ApiModel, Attachment, Conversation, User
+from conversations.rendering.numbers import write_number
 from tools.framework.errors import ToolError
 
 #: How long an uploaded file waits for its message.
@@ -57,7 +59,7 @@ def store_attachment(*, owner_id: int, name: str, data: bytes) -> Attachment:
     except MediaError as error:
         raise AttachmentError(error.code, explain_media_error(error)) from error
     except ToolError as error:
-        raise AttachmentError("unread", str(error)) from error
+        raise AttachmentError("unread", explain_refusal(error)) from error
     return _store_waiting(owner_id, name, data, found)
 
 
@@ -84,12 +86,22 @@ def _demand_waiting_room(owner_id: int, size: int) -> None:
     waiting = Attachment.objects.filter(owner_id=owner_id, conversation=None)
     count, held = waiting.count(), waiting.aggregate(sum=Sum("size"))["sum"] or 0
     if count >= conf.max_unsent_files or held + size > conf.max_unsent_bytes:
-        raise AttachmentError(
-            "full",
-            f"{count} files with {held / 1_000_000:.0f} MB are waiting to be sent; at most"
-            f" {conf.max_unsent_files} with {conf.max_unsent_bytes // 1_000_000} MB may wait."
-            " Send or remove some of them, here or on the page of your files.",
+        words = _(
+            "%(count)s files with %(held)s MB are waiting to be sent; at most %(most)s with"
+            " %(most_held)s MB may wait. Send or remove some of them, here or on the page of your"
+            " files."
         )
+        numbers = {
+            "count": count,
+            "held": round(held / 1_000_000),
+            "most": conf.max_unsent_files,
+            "most_held": conf.max_unsent_bytes // 1_000_000,
+        }
+        raise AttachmentError("full", words % _write_each(numbers))
+
+
+def _write_each(numbers: dict[str, int]) -> dict[str, str]:
+    return {name: write_number(number) for name, number in numbers.items()}
 
 
 def _create_attachment(
@@ -102,7 +114,9 @@ def _create_attachment(
     content = wire.join([attachment_refs.write_block(found.media_type, digest, name)])
     sent = attachment_refs.expand_references(content, {digest: text})
     if attachment_refs.list_references(sent):
-        raise AttachmentError("type", "This text is the name of a file here, and no file itself.")
+        raise AttachmentError(
+            "type", _("This text is the name of a file here, and no file itself.")
+        )
     return Attachment.objects.create(
         owner_id=owner_id,
         conversation=conversation,
@@ -128,15 +142,14 @@ def attach_files(*, conversation: Conversation, ids: Sequence[UUID]) -> list[str
     being removed is not waited for.
     """
     if len(ids) > conf.max_attachments:
-        raise AttachmentError(
-            "too_many", f"A message takes at most {conf.max_attachments} files; remove some."
-        )
+        words = _("A message takes at most %(most)s files; remove some.")
+        raise AttachmentError("too_many", words % {"most": write_number(conf.max_attachments)})
     there = Q(conversation=None) | Q(conversation=conversation)
     rows = Attachment.objects.filter(there, owner_id=conversation.owner_id, public_id__in=ids)
     found = {row.public_id: row for row in rows.select_for_update(skip_locked=True, no_key=True)}
     if any(key not in found for key in ids):
         raise AttachmentError(
-            "gone", "A file of this message is not there any more; attach it again."
+            "gone", _("A file of this message is not there any more; attach it again.")
         )
     new = [row.pk for row in found.values() if row.conversation_id is None]
     if new:
@@ -169,29 +182,42 @@ def _demand_request_room(conversation: Conversation) -> None:
     facts = list(rows.values_list("media_type", sent, "width", "height", "pages"))
     carried = sum(size * 4 // 3 if kind != media.TEXT else size for kind, size, *_ in facts)
     if carried > media.MOST_CARRIED:
-        raise AttachmentError(
-            "carried",
-            f"With these this chat would carry {carried / 1_000_000:.0f} MB of files in every"
-            f" request; at most {media.MOST_CARRIED // 1_000_000} MB fit."
-            " Start a new chat for them.",
+        words = _(
+            "With these this chat would carry %(size)s MB of files in every request; at most"
+            " %(most)s MB fit. Start a new chat for them."
         )
-    sides = [max(wide or 0, high or 0) for kind, _, wide, high, _ in facts if kind in IMAGES]
+        numbers = {
+            "size": round(carried / 1_000_000),
+            "most": media.MOST_CARRIED // 1_000_000,
+        }
+        raise AttachmentError("carried", words % _write_each(numbers))
+    sides = [max(wide or 0, high or 0) for kind, __, wide, high, __ in facts if kind in IMAGES]
     if len(sides) > media.FEW_IMAGES and max(sides) > media.MOST_SIDE_OF_MANY:
-        raise AttachmentError(
-            "many_images",
-            f"A chat with more than {media.FEW_IMAGES} images takes none with a side of more than"
-            f" {media.MOST_SIDE_OF_MANY:,} pixels, and one here has {max(sides):,}. Scale it down,"
-            " or start a new chat.",
+        words = _(
+            "A chat with more than %(few)s images takes none with a side of more than %(most)s"
+            " pixels, and one here has %(side)s. Scale it down, or start a new chat."
         )
+        numbers = {
+            "few": media.FEW_IMAGES,
+            "most": media.MOST_SIDE_OF_MANY,
+            "side": max(sides),
+        }
+        raise AttachmentError("many_images", words % _write_each(numbers))
+    _demand_pages(conversation, len(sides), sum(count or 0 for *__, count in facts))
+
+
+def _demand_pages(conversation: Conversation, images: int, pages: int) -> None:
     window = ApiModel.objects.filter(pk=conversation.model).values_list("window", flat=True).first()
     is_small = (window or 0) <= media.SMALL_WINDOW
     most = media.MOST_IN_SMALL if is_small else media.MOST_IN_LARGE
-    pages = sum(count or 0 for *_, count in facts)
-    if max(pages, len(sides)) > most:
+    if max(pages, images) > most:
+        words = _(
+            "This chat would have %(images)s images and %(pages)s pages of PDF; %(model)s takes at"
+            " most %(most)s of each in a request."
+        )
+        numbers = {"images": images, "pages": pages, "most": most}
         raise AttachmentError(
-            "pages",
-            f"This chat would have {len(sides)} images and {pages} pages of PDF;"
-            f" {conversation.model} takes at most {most} of each in a request.",
+            "pages", words % (_write_each(numbers) | {"model": conversation.model})
         )
 
 

@@ -24,6 +24,7 @@ from conversations.log.page_version import raise_version
 from conversations.log.search_index import index_title
 from conversations.log.texts import make_storable
 from conversations.models import IS_LIVE, Conversation, Turn
+from conversations.rendering.numbers import write_number
 from conversations.turns.turns import request_stop
 
 MOST_TITLE_CHARS = 200
@@ -42,9 +43,10 @@ def rename_conversation(*, conversation: Conversation, title: str) -> str:
     """Store another title on one line and return it as stored; raises LibraryError."""
     title = " ".join(make_storable(title).split())
     if not title:
-        raise LibraryError("empty", "Write a title first.")
+        raise LibraryError("empty", _("Write a title first."))
     if len(title) > MOST_TITLE_CHARS:
-        raise LibraryError("too_long", f"A title has at most {MOST_TITLE_CHARS} characters.")
+        words = _("A title has at most %(most)s characters.")
+        raise LibraryError("too_long", words % {"most": write_number(MOST_TITLE_CHARS)})
     row = lock_conversation(conversation.pk)
     row.title = title
     _update(row, title=title, titled_by="person")

@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from conversations.context.steps import by_hand
 from conversations.context.steps.exclude import exclude_targets
 from conversations.context.steps.kinds import KINDS
@@ -37,7 +40,7 @@ from conversations.reductions.removed_originals import UNDO
 from conversations.reductions.working_view import build_desk, find_summary
 
 _STEPS = {"results": by_hand.compact_by_hand, "turns": by_hand.drop_turns_by_hand}
-_MOVED = "The conversation went on since then, so this can no longer be taken back."
+_MOVED = gettext_noop("The conversation went on since then, so this can no longer be taken back.")
 
 
 @transact
@@ -55,7 +58,7 @@ def compact_now(
     if change is None:
         code = "moved" if digest is not None else "nothing"
         raise ManualChangeError(
-            code, "The conversation went on; there is nothing to reduce any more."
+            code, _("The conversation went on; there is nothing to reduce any more.")
         )
     if digest is not None:
         demand_same_body(change, digest)
@@ -71,14 +74,16 @@ def exclude_originals(*, conversation_id: int, actor_id: int, ids: Sequence[str]
     desk = build_desk(conversation, demand_policy(conversation))
     if _has_pinned(desk.view, wanted, list_pins(conversation)):
         raise ManualChangeError(
-            "pinned", "This is pinned, so it is always sent in full. Unpin it first."
+            "pinned", _("This is pinned, so it is always sent in full. Unpin it first.")
         )
     change = exclude_targets(desk, wanted)
     if change is None:
         raise ManualChangeError(
             "nothing",
-            "Leaving this out would free nothing: it is not sent any more, shorter than the notice"
-            " in its place, or the first message, which stays.",
+            _(
+                "Leaving this out would free nothing: it is not sent any more, shorter than the"
+                " notice in its place, or the first message, which stays."
+            ),
         )
     return record_change(conversation, change, actor_id)
 
@@ -108,10 +113,12 @@ def build_rewording(conversation: Conversation, seq: int, text: str, setting: st
     """Build the change that rewords the summary whose newest version is entry `seq`."""
     found = find_summary(conversation)
     if found is None or found.current != seq:
-        raise ManualChangeError("replaced", "This is not the newest version of the summary in use.")
+        raise ManualChangeError(
+            "replaced", _("This is not the newest version of the summary in use.")
+        )
     if found.zone is None:
         raise ManualChangeError(
-            "signed", "The API made and signed this summary; it cannot be changed."
+            "signed", _("The API made and signed this summary; it cannot be changed.")
         )
     desk = build_desk(conversation, demand_policy(conversation))
     change = reword_summary(desk, found.before, found.zone, text, setting)
@@ -131,7 +138,7 @@ def undo_change(*, conversation_id: int, actor_id: int, seq: int) -> Transformat
     row = rows.exclude(edits="[]").first()
     if row is None or conversation.tip != seq:
         kind = row.kind if row is not None else "restore"
-        raise ManualChangeError("moved", f"{_MOVED} {KINDS[kind].instead}".strip())
+        raise ManualChangeError("moved", f"{_(_MOVED)} {KINDS[kind].instead}".strip())
     now, before = _replay_to(conversation, seq), _replay_to(conversation, row.parent)
     size = (now.tokens, before.tokens, now.size, before.size)
     change = Change("restore", Trigger(1, 0, "counted", UNDO), (), *size, _note(row))

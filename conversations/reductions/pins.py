@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+from django.utils.translation import gettext as _
+
 from conversations import models
 from conversations.conf import conf
 from conversations.context.errors import RuleError
@@ -23,6 +25,7 @@ from conversations.log.contents import read_contents
 from conversations.log.path import fold_entry, read_path
 from conversations.models import ApiModel, Conversation, Transformation
 from conversations.reductions.record_change import ManualChangeError, record_change
+from conversations.rendering.numbers import write_number
 
 #: Targets that one request may name at most.
 MOST_AT_ONCE = 1_000
@@ -79,11 +82,11 @@ def unpin_originals(*, conversation_id: int, actor_id: int, ids: Sequence[str]) 
 def parse_targets(log: list[Message], ids: Sequence[str]) -> frozenset[Pin]:
     """Parse the ids of a request; raises ManualChangeError for ids that the log does not hold."""
     if not ids or len(ids) > MOST_AT_ONCE:
-        raise ManualChangeError("unknown", "There is nothing of that name in this conversation.")
+        raise ManualChangeError("unknown", _("There is nothing of that name in this conversation."))
     found = [find_pin(log, name) for name in ids]
     known = frozenset(target for target in found if target is not None)
     if len(known) < len(set(found)):
-        raise ManualChangeError("unknown", "There is nothing of that name in this conversation.")
+        raise ManualChangeError("unknown", _("There is nothing of that name in this conversation."))
     return known
 
 
@@ -93,11 +96,19 @@ def demand_pin_room(conversation: Conversation, log: list[Message], wanted: Iter
     most = limit_pinned_tokens(model.window) if model else 0
     tokens = estimate_pins(log, wanted)
     if tokens > most:
+        words = _(
+            "Pinned parts would fill about %(tokens)s tokens; at most %(most)s may be kept"
+            " (%(percent)s %% of the window of %(model)s). Unpin something first."
+        )
+        numbers = {
+            "tokens": write_number(tokens),
+            "most": write_number(most),
+            "percent": conf.pinned_percent,
+            "model": conversation.model,
+        }
         raise ManualChangeError(
             "full",
-            f"Pinned parts would fill about {tokens:,} tokens; at most {most:,} may be kept"
-            f" ({conf.pinned_percent} % of the window of {conversation.model})."
-            " Unpin something first.",
+            words % numbers,
         )
 
 

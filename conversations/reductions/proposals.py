@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from conversations.agent.ports import Refused, Sending, Sent
 from conversations.conf import conf
@@ -68,10 +69,12 @@ def request_summary(*, conversation_id: int, actor_id: int, target: int = 0) -> 
         if is_same and not known.reason and not _is_expired(known):
             return known.pk, False
         if known.is_asking and not _is_expired(known):
-            raise ManualChangeError("asking", "A summary is being written; wait until it is done.")
+            raise ManualChangeError(
+                "asking", _("A summary is being written; wait until it is done.")
+            )
         known.delete()
     if not by_hand.list_summary_requests(_build_steps(conversation, target)):
-        raise ManualChangeError("nothing", "There is too little to summarise yet.")
+        raise ManualChangeError("nothing", _("There is too little to summarise yet."))
     made = Proposal.objects.create(
         conversation=conversation, tip=conversation.tip, target=target, actor_id=actor_id
     )
@@ -152,7 +155,9 @@ def discard_proposal(*, conversation_id: int) -> None:
 def build_change(conversation: Conversation, proposal: Proposal) -> Change:
     """Build the change that the text would make; raises ManualChangeError if it is outdated."""
     if proposal.tip != conversation.tip:
-        raise ManualChangeError("moved", "The conversation went on, so these words came too late.")
+        raise ManualChangeError(
+            "moved", _("The conversation went on, so these words came too late.")
+        )
     if proposal.target:
         made = build_rewording(
             conversation, proposal.target, proposal.text, summary_versions.REBUILD
@@ -165,7 +170,7 @@ def build_change(conversation: Conversation, proposal: Proposal) -> Change:
             raise ManualChangeError("flawed", f"The settings changed, and now {found.reason}.")
         made = found
     if made is None:
-        raise ManualChangeError("same", "The new words are those in use already.")
+        raise ManualChangeError("same", _("The new words are those in use already."))
     return made
 
 
@@ -188,7 +193,7 @@ def _is_expired(proposal: Proposal) -> bool:
 def _demand_ready(conversation: Conversation) -> Proposal:
     proposal = Proposal.objects.filter(conversation=conversation).exclude(text="").first()
     if proposal is None:
-        raise ManualChangeError("moved", "There is no summary to apply any more.")
+        raise ManualChangeError("moved", _("There is no summary to apply any more."))
     return proposal
 
 
@@ -198,7 +203,9 @@ def _build_steps(conversation: Conversation, target: int) -> Summarising:
         return by_hand.summarise_by_hand(desk)
     found = find_summary(conversation)
     if found is None or found.zone is None or found.current != target:
-        raise ManualChangeError("replaced", "This is not the newest version of the summary in use.")
+        raise ManualChangeError(
+            "replaced", _("This is not the newest version of the summary in use.")
+        )
     return summary_versions.request_again(found.before, found.zone, desk.gauge, desk.policy)
 
 

@@ -7,6 +7,8 @@ preview by the digest of the `messages` array.
 
 from __future__ import annotations
 
+from django.utils.translation import gettext as _
+
 from conversations.context.errors import ContextError
 from conversations.context.policy.policy import Policy
 from conversations.context.view import wire
@@ -28,13 +30,13 @@ class ManualChangeError(Exception):
 def demand_idle(conversation: Conversation) -> None:
     """Raise ManualChangeError while an answer is running; the conversation is locked."""
     if conversation.turns.filter(IS_LIVE).exists():
-        raise ManualChangeError("busy", "An answer is on its way; try again when it is done.")
+        raise ManualChangeError("busy", _("An answer is on its way; try again when it is done."))
 
 
 def demand_same_body(change: Change, digest: str) -> None:
     """Raise ManualChangeError unless the change makes the body that was previewed."""
     if wire.digest(change.made.body) != digest:
-        raise ManualChangeError("moved", "The conversation went on; here is the new preview.")
+        raise ManualChangeError("moved", _("The conversation went on; here is the new preview."))
 
 
 def demand_policy(conversation: Conversation) -> Policy:

@@ -14,6 +14,7 @@ from typing import Any
 from django.db.models import Sum
 from django.db.models.functions import Length
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from conversations.agent.prices import PriceList, PriceMissing
 from conversations.agent.usage import Usage
@@ -76,7 +77,7 @@ def build_record(conversation: Conversation) -> Record:
     messages = tuple(entries)
     called = list_calls(messages)
     if not called:
-        raise TrialError("There is no answer yet that could be replayed.")
+        raise TrialError(_("There is no answer yet that could be replayed."))
     view = View()
     for message in messages[: called[-1]]:
         view = view.append(message)
@@ -104,7 +105,8 @@ def build_subject(conversation: Conversation) -> Subject:
     record = build_record(conversation)
     model = ApiModel.objects.filter(pk=conversation.model).first()
     if model is None:
-        raise TrialError(f"The model {conversation.model} is not in the catalogue.")
+        words = _("The model %(model)s is not in the catalogue.")
+        raise TrialError(words % {"model": conversation.model})
     try:
         own = effective_policy(conversation)
     except ContextError as error:

@@ -15,9 +15,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Lock
 
+from django.utils.translation import gettext as _
+
 from conversations.lab.replayer import Step
 from conversations.lab.report import Report, simulate_record
 from conversations.reductions.trial_subject import Subject, TrialError
+from conversations.rendering.numbers import write_number
 
 logger = logging.getLogger("agentweb.trials")
 
@@ -60,10 +63,12 @@ class Trials:
     def admit(self, user_id: int, size: int) -> None:
         """Raise TrialError when a trial of that many bytes cannot start now."""
         if size > MOST_BYTES:
-            raise TrialError(
-                f"This conversation has {size:,} bytes; at most {MOST_BYTES:,} are"
-                " replayed here. The command below has no such limit."
+            words = _(
+                "This conversation has %(size)s bytes; at most %(most)s are replayed here. The"
+                " command below has no such limit."
             )
+            most = write_number(MOST_BYTES)
+            raise TrialError(words % {"size": write_number(size), "most": most})
         with self._lock:
             self._demand_room(user_id)
 
@@ -82,9 +87,9 @@ class Trials:
     def _demand_room(self, user_id: int) -> None:
         mine = self._found.get(user_id)
         if mine is not None and mine.is_running:
-            raise TrialError("Your last trial is still running; wait for it to end.")
+            raise TrialError(_("Your last trial is still running; wait for it to end."))
         if sum(trial.is_running for trial in self._found.values()) >= MOST_WAITING:
-            raise TrialError("Too many trials are waiting; try again in a minute.")
+            raise TrialError(_("Too many trials are waiting; try again in a minute."))
 
     def _run(self, user_id: int, trial: Trial, subject: Subject) -> None:
         until = time.monotonic() + MOST_SECONDS

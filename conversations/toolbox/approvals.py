@@ -13,6 +13,7 @@ from datetime import timedelta
 
 from django.db.models.functions import Now
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from conversations.agent.approval_rules import ApprovalQuestion
 from conversations.agent.stop import Stopped
@@ -76,13 +77,13 @@ def decide_approval(
     turn = _lock_turn(rows.values_list("call__turn", flat=True).first())
     question = rows.select_related("call").first()
     if turn is None or question is None:
-        raise ApprovalError("unknown", "This call was never asked about.")
+        raise ApprovalError("unknown", _("This call was never asked about."))
     if digest != question.arguments_digest or digest != wire.digest(question.call.input):
-        raise ApprovalError("changed", "These are not the arguments that were asked about.")
+        raise ApprovalError("changed", _("These are not the arguments that were asked about."))
     if Decision.objects.filter(approval=question).exists():
-        raise ApprovalError("decided", "This was decided already.")
+        raise ApprovalError("decided", _("This was decided already."))
     if turn.state != "approval_wait" or question.expires_at <= timezone.now():
-        raise ApprovalError("over", "This call does not wait for a decision any more.")
+        raise ApprovalError("over", _("This call does not wait for a decision any more."))
     _record(question, verdict, actor_id)
     if verdict == Decision.Verdict.CONVERSATION:
         # Other calls of the answer have the same question.

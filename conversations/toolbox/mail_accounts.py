@@ -11,12 +11,14 @@ from uuid import UUID, uuid4
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from conversations.conf import conf
 from conversations.db import transact
 from conversations.log.contents import read_contents
 from conversations.log.legal_holds import is_owner_held, is_person_held
 from conversations.models import Conversation, MailAccount, User
+from conversations.rendering.numbers import write_number
 from conversations.toolbox.secrets import SecretUnreadable, seal, unseal
 from tools.mail.accounts import Account, Auth, Provider, Security, Server
 
@@ -36,9 +38,10 @@ def add_mail_account(*, owner_id: int, account: Account) -> MailAccount:
     User.objects.select_for_update().only("pk").get(pk=owner_id)
     rows = MailAccount.objects.filter(owner_id=owner_id)
     if rows.count() >= MOST_ACCOUNTS:
-        raise AccountRefused(f"There can be at most {MOST_ACCOUNTS} mail accounts.")
+        words = _("There can be at most %(most)s mail accounts.")
+        raise AccountRefused(words % {"most": write_number(MOST_ACCOUNTS)})
     if rows.filter(name=account.name).exists():
-        raise AccountRefused("You have an account of this name already.")
+        raise AccountRefused(_("You have an account of this name already."))
     row = MailAccount(public_id=uuid4(), owner_id=owner_id, name=account.name)
     row.address, row.login, row.auth = account.address, account.login, account.auth
     row.provider = account.provider.name if account.provider else ""
@@ -63,7 +66,7 @@ def change_mail_account(*, owner_id: int, public_id: UUID, account: Account) -> 
         with transaction.atomic():
             row.save(update_fields=["name", "folder", "problem", "sealed_secret"])
     except IntegrityError as error:
-        raise AccountRefused("You have an account of this name already.") from error
+        raise AccountRefused(_("You have an account of this name already.")) from error
 
 
 @transact
@@ -71,8 +74,10 @@ def remove_mail_account(*, owner_id: int, public_id: UUID) -> bool:
     """Delete an account and its secret; return whether it existed. Raises AccountRefused."""
     User.objects.select_for_update(no_key=True).only("pk").get(pk=owner_id)
     if is_person_held(owner_id):
-        raise AccountRefused("You are under a legal hold: the account stays until it is released.")
-    count, _ = MailAccount.objects.filter(owner_id=owner_id, public_id=public_id).delete()
+        raise AccountRefused(
+            _("You are under a legal hold: the account stays until it is released.")
+        )
+    count, __ = MailAccount.objects.filter(owner_id=owner_id, public_id=public_id).delete()
     return count > 0
 
 
@@ -106,7 +111,7 @@ def seal_mail_secret(row: MailAccount, secret: str) -> str:
 
 def open_mail_secret(row: MailAccount) -> str:
     """Return an account's secret; raises SecretUnreadable."""
-    place, _, secret = unseal(row.sealed_secret).partition("\n")
+    place, __, secret = unseal(row.sealed_secret).partition("\n")
     if place != str(row.public_id):
         raise SecretUnreadable("A stored secret belongs to another account; enter it anew.")
     return secret

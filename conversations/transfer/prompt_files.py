@@ -12,8 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+from django.utils.translation import gettext as _
+
 from conversations.models import User
 from conversations.models.saved_prompts import MOST_COMMAND, MOST_TITLE
+from conversations.rendering.numbers import write_number
 from conversations.saved_prompts.saved_prompts import MOST_TEXT, Wording, import_prompts
 from conversations.saved_prompts.variables import VariableError, parse_prompt
 from conversations.transfer.record_fields import clean_text, clean_title
@@ -47,11 +50,12 @@ def import_prompt_file(*, user: User, file: IO[bytes]) -> PromptReport:
     if is_archive(file):
         text = read_archived(file, ARCHIVED, most=MOST_BYTES)
         if text is None:
-            raise UploadError("none", "The archive has no prompts.json in it.")
+            raise UploadError("none", _("The archive has no prompts.json in it."))
     else:
         text = file.read(MOST_BYTES + 1)
     if len(text) > MOST_BYTES:
-        raise UploadError("too_big", f"The file has more than {MOST_BYTES // 1_000_000} MB.")
+        words = _("The file has more than %(most)s MB.")
+        raise UploadError("too_big", words % {"most": write_number(MOST_BYTES // 1_000_000)})
     report = PromptReport()
     wordings = list(_read_wordings(_read_list(text), report))
     for wording, end in zip(
@@ -69,12 +73,13 @@ def _read_list(text: bytes) -> list[Any]:
     try:
         found = json.loads(text.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise UploadError("no_json", "The file is not JSON.") from error
+        raise UploadError("no_json", _("The file is not JSON.")) from error
     rows = [found] if isinstance(found, dict) else found
     if not isinstance(rows, list) or not any(_is_prompt(row) for row in rows):
-        raise UploadError("none", "There are no prompts in this file.")
+        raise UploadError("none", _("There are no prompts in this file."))
     if len(rows) > MOST_READ:
-        raise UploadError("too_many", f"The file has more than {MOST_READ:,} prompts.")
+        words = _("The file has more than %(most)s prompts.")
+        raise UploadError("too_many", words % {"most": write_number(MOST_READ)})
     return rows
 
 

@@ -15,11 +15,14 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
+from django.utils.translation import gettext
+
 from conversations.agent.answer_block import demand_shallow
 from conversations.context.errors import ContextError
 from conversations.context.view import attachment_refs, wire
 from conversations.context.view.stored_blocks import read_blocks
 from conversations.context.view.view import THINKING, Kind, Message
+from conversations.rendering.numbers import write_number
 from conversations.transfer.record_fields import (
     NO_IMAGE,
     clean_effort,
@@ -93,11 +96,12 @@ def read_object(line: bytes) -> dict[str, Any]:
     try:
         record = wire.decode(line.decode())
     except UnicodeDecodeError as error:
-        raise RecordError("is not UTF-8") from error
+        raise RecordError(gettext("is not UTF-8")) from error
     except ContextError as error:
-        raise RecordError(str(error)) from error
+        words = gettext("not JSON: %(detail)s")
+        raise RecordError(words % {"detail": error.__cause__}) from error
     if not isinstance(record, dict):
-        raise RecordError("is not a JSON object")
+        raise RecordError(gettext("is not a JSON object"))
     return record
 
 
@@ -106,18 +110,20 @@ def parse_recording(record: dict[str, Any]) -> Recording:
     try:
         return _parse(record)
     except ContextError as error:
-        raise RecordError(str(error)) from error
+        raise RecordError(gettext("cannot be read: %(detail)s") % {"detail": error}) from error
     except RecursionError as error:
-        raise RecordError("is nested too deeply") from error
+        raise RecordError(gettext("is nested too deeply")) from error
     except (TypeError, AttributeError) as error:
-        raise RecordError(f"holds a block that is none: {error}") from error
+        words = gettext("holds a block that is none: %(detail)s")
+        raise RecordError(words % {"detail": error}) from error
 
 
 def _parse(record: dict[str, Any]) -> Recording:
     name = record.get("id")
     name = clean_text(name).strip() if isinstance(name, str) else ""
     if not 0 < len(name) <= MAX_ID:
-        raise RecordError(f'"id" must be a text of 1 to {MAX_ID} characters')
+        words = gettext('"id" must be a text of 1 to %(most)s characters')
+        raise RecordError(words % {"most": write_number(MAX_ID)})
     entries = list(_parse_entries(record.get("messages")))
     _demand_content(entries)
     return Recording(
@@ -141,7 +147,7 @@ def _parse_system(value: object) -> str:
         case list():
             return clean_text("\n\n".join(str(b["text"]) for b in value if _is_text(b)))
         case _:
-            raise RecordError('"system" must be a text, a list of text blocks or null')
+            raise RecordError(gettext('"system" must be a text, a list of text blocks or null'))
 
 
 def _cut_opening(entry: Entry) -> str:
@@ -152,7 +158,7 @@ def _cut_opening(entry: Entry) -> str:
 def _parse_entries(messages: object) -> Iterator[Entry]:
     """Yield the messages, grouped into runs of one role."""
     if not isinstance(messages, list) or not messages:
-        raise RecordError('"messages" must be a list with at least one message')
+        raise RecordError(gettext('"messages" must be a list with at least one message'))
     numbered = [_parse_message(at, message) for at, message in enumerate(messages)]
     open_calls: list[str] = []
     for role, run in groupby((pair for pair in numbered if pair[1]), key=lambda pair: pair[0]):
@@ -196,20 +202,24 @@ def _parse_message(at: int, message: object) -> tuple[str, list[dict[str, Any]]]
     """Return role and cleaned blocks; () for a message that became empty."""
     role = message.get("role") if isinstance(message, dict) else None
     if not isinstance(message, dict) or role not in ("user", "assistant"):
-        raise RecordError(f'messages.{at}: "role" must be user or assistant')
+        raise _refuse_message(at, gettext('"role" must be user or assistant'))
     content = message.get("content")
     if isinstance(content, str):
         content = [{"type": "text", "text": content}]
     if not isinstance(content, list):
-        raise RecordError(f'messages.{at}: "content" must be a text or a list of blocks')
+        raise _refuse_message(at, gettext('"content" must be a text or a list of blocks'))
     for block in content:
         if not isinstance(block, dict) or not isinstance(block.get("type"), str):
-            raise RecordError(f"messages.{at}: a content block is an object with a type")
+            raise _refuse_message(at, gettext("a content block is an object with a type"))
         if not all(isinstance(block.get(name, ""), str) for name in ("id", "tool_use_id")):
-            raise RecordError(f"messages.{at}: the id of a content block is a text")
+            raise _refuse_message(at, gettext("the id of a content block is a text"))
     # In an answer whitespace keeps cited texts apart.
     cleaned = list(_clean_blocks(content, keeps_blank=role == "assistant"))
     return str(role), [] if all(map(_is_blank, cleaned)) else cleaned
+
+
+def _refuse_message(at: int, words: str) -> RecordError:
+    return RecordError(f"messages.{at}: {words}")
 
 
 def _clean_blocks(blocks: Iterable[Any], *, keeps_blank: bool = False) -> Iterator[Any]:
@@ -251,7 +261,7 @@ def _demand_content(entries: list[Entry]) -> None:
     for entry in entries:
         demand_shallow(wire.decode(entry.content))
     if not any(read_blocks(entry.content) for entry in entries):
-        raise RecordError("has no message with content")
+        raise RecordError(gettext("has no message with content"))
 
 
 def _group_exchanges(entries: list[Entry]) -> tuple[Exchange, ...]:

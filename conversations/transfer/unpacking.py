@@ -16,6 +16,10 @@ import zlib
 from collections.abc import Iterator
 from typing import IO
 
+from django.utils.translation import gettext as _
+
+from conversations.rendering.numbers import write_number
+
 PORTION = 1 << 18
 #: Bytes of an archive's directory, and files of it that are read.
 MOST_LISTING, MOST_MEMBERS = 5_000_000, 200
@@ -57,13 +61,14 @@ class Allowance:
         """Count bytes that were read; raises UploadError when the limit or the time is exceeded."""
         self._left -= size
         if self._left < 0:
-            raise UploadError("too_big", f"The conversations have more than {self._most:,} bytes.")
+            words = _("The conversations have more than %(most)s bytes.")
+            raise UploadError("too_big", words % {"most": write_number(self._most)})
         if time.monotonic() > self._until:
-            raise UploadError(
-                "too_long",
-                f"Reading was ended after {MOST_SECONDS:.0f} seconds. Upload the file again to go"
-                " on: what was imported is not imported twice.",
+            words = _(
+                "Reading was ended after %(seconds)s seconds. Upload the file again to go on: what"
+                " was imported is not imported twice."
             )
+            raise UploadError("too_long", words % {"seconds": write_number(round(MOST_SECONDS))})
 
     def portions(self, file: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
         while portion := file.read(PORTION):
@@ -82,7 +87,7 @@ class _Sparing:
         # zipfile reads the directory in one call, of the size that the archive claims.
         found = self._file.read(MOST_LISTING + 1 if size < 0 else min(size, MOST_LISTING + 1))
         if len(found) > MOST_LISTING or size > MOST_LISTING:
-            raise UploadError("too_many", "The archive has too many files in it.")
+            raise UploadError("too_many", _("The archive has too many files in it."))
         return found
 
 
@@ -104,10 +109,15 @@ def read_archived(file: IO[bytes], name: str, *, most: int) -> bytes | None:
             with archive.open(member) as unpacked:
                 found = unpacked.read(most + 1)
     except _BROKEN as error:
-        raise UploadError("broken", f"The file cannot be read: {error}") from error
+        raise _refuse_broken() from error
     if len(found) > most:
-        raise UploadError("too_big", f"{name} has more than {most:,} bytes.")
+        words = _("%(name)s has more than %(most)s bytes.")
+        raise UploadError("too_big", words % {"name": name, "most": write_number(most)})
     return found
+
+
+def _refuse_broken() -> UploadError:
+    return UploadError("broken", _("The file cannot be read; it may be damaged."))
 
 
 def read_objects(file: IO[bytes], *, most: int, most_each: int) -> Iterator[bytes]:
@@ -118,7 +128,7 @@ def read_objects(file: IO[bytes], *, most: int, most_each: int) -> Iterator[byte
             allowance.spend(0)
             yield found
     except _BROKEN as error:
-        raise UploadError("broken", f"The file cannot be read: {error}") from error
+        raise _refuse_broken() from error
 
 
 def _read_objects(file: IO[bytes], allowance: Allowance, most_each: int) -> Iterator[bytes]:
@@ -144,13 +154,12 @@ def _read_archive(file: IO[bytes], allowance: Allowance, most_each: int) -> Iter
 
 def _demand_plain(members: list[zipfile.ZipInfo]) -> None:
     if not members:
-        raise UploadError("none", "The archive has no conversations.json or .jsonl in it.")
+        raise UploadError("none", _("The archive has no conversations.json or .jsonl in it."))
     if len(members) > MOST_MEMBERS:
-        raise UploadError(
-            "too_many", f"The archive has more than {MOST_MEMBERS} files of conversations in it."
-        )
+        words = _("The archive has more than %(most)s files of conversations in it.")
+        raise UploadError("too_many", words % {"most": write_number(MOST_MEMBERS)})
     if len({member.filename for member in members}) < len(members):
-        raise UploadError("twice", "The archive has two files of conversations of one name.")
+        raise UploadError("twice", _("The archive has two files of conversations of one name."))
     _demand_packing(members)
 
 
@@ -158,8 +167,10 @@ def _demand_packing(members: list[zipfile.ZipInfo]) -> None:
     if any(member.compress_type not in _PACKINGS or member.flag_bits & 1 for member in members):
         raise UploadError(
             "packing",
-            "The archive is encrypted or packed in a way that is not read here; use an"
-            " ordinary zip file.",
+            _(
+                "The archive is encrypted or packed in a way that is not read here; use an"
+                " ordinary zip file."
+            ),
         )
 
 
@@ -221,7 +232,7 @@ def _split_braces(portions: Iterator[bytes], most_each: int) -> Iterator[bytes]:
                 yield bytes(held[:at])
         _demand_size(len(held) if depth else 0, most_each)
     if depth:
-        raise UploadError("cut", "The file ends in the middle of a conversation.")
+        raise UploadError("cut", _("The file ends in the middle of a conversation."))
 
 
 def _end(pattern: re.Pattern[bytes], held: bytearray, at: int) -> int:
@@ -232,4 +243,5 @@ def _end(pattern: re.Pattern[bytes], held: bytearray, at: int) -> int:
 def _demand_size(size: int, most: int) -> None:
     """Raise UploadError for an object that is too large even if most of it is files."""
     if size > most * WITH_FILES:
-        raise UploadError("too_big", f"One conversation has more than {most:,} bytes.")
+        words = _("One conversation has more than %(most)s bytes.")
+        raise UploadError("too_big", words % {"most": write_number(most)})

@@ -9,8 +9,11 @@ from threading import Lock
 from typing import IO, Any
 from uuid import UUID
 
+from django.utils.translation import gettext as _
+
 from conversations.conf import conf
 from conversations.models import User
+from conversations.rendering.numbers import write_number
 from conversations.transfer.formats import convert_to_record
 from conversations.transfer.importing import import_recording
 from conversations.transfer.record_fields import clean_text
@@ -60,7 +63,7 @@ def _hold_upload(user_id: int) -> Iterator[None]:
     """Hold the only upload slot of a user; raises UploadError when it is taken."""
     with _lock:
         if user_id in _reading:
-            raise UploadError("busy", "Your last upload is still being read; wait for its end.")
+            raise UploadError("busy", _("Your last upload is still being read; wait for its end."))
         _reading.add(user_id)
     try:
         yield
@@ -71,14 +74,19 @@ def _hold_upload(user_id: int) -> Iterator[None]:
 
 def _import_file(user: User, file: IO[bytes], size: int, model: str) -> Report:
     if size > conf.max_import_bytes:
-        most = conf.max_import_bytes // 1_000_000
-        raise UploadError("too_big", f"The file has {size:,} bytes; at most {most} MB are read.")
+        numbers = {
+            "size": write_number(size),
+            "most": write_number(conf.max_import_bytes // 1_000_000),
+        }
+        words = _("The file has %(size)s bytes; at most %(most)s MB are read.")
+        raise UploadError("too_big", words % numbers)
     report = Report()
     most = conf.max_import_unpacked
     try:
         for number, line in enumerate(read_objects(file, most=most, most_each=most // PART), 1):
             if number > MOST:
-                report.stopped = f"Only the first {MOST:,} conversations were read."
+                words = _("Only the first %(most)s conversations were read.")
+                report.stopped = words % {"most": write_number(MOST)}
                 break
             _import(user, line, number, model, report)
     except UploadError as error:
@@ -86,12 +94,12 @@ def _import_file(user: User, file: IO[bytes], size: int, model: str) -> Report:
             raise
         report.stopped = error.text
     if not (report.imported or report.again or report.refused):
-        raise UploadError("none", "There are no conversations in this file.")
+        raise UploadError("none", _("There are no conversations in this file."))
     return report
 
 
 def _import(user: User, line: bytes, number: int, model: str, report: Report) -> None:
-    name = f"conversation {number}"
+    name = _("conversation %(number)s") % {"number": write_number(number)}
     try:
         found = read_object(line)
         name = _find_name(found) or name

@@ -28,7 +28,7 @@ from conversations.models import (
     Transformation,
     Turn,
 )
-from conversations.turns.prompts import SendError, lock_for_send
+from conversations.turns.prompts import RUNNING, SendError, lock_for_send
 from conversations.turns.versions import find_last_entry
 
 M = TypeVar("M", bound=Model)
@@ -43,7 +43,7 @@ def fork_conversation(*, turn: Turn) -> Conversation:
     row = lock_for_send(turn.conversation)
     turn.refresh_from_db()
     if turn.is_live:
-        raise SendError("busy", "An answer is on its way; wait until it is done, or stop it first.")
+        raise SendError("busy", _(RUNNING))
     end = _find_end(row, turn)
     copy = Conversation.objects.create(
         owner_id=row.owner_id,

@@ -13,6 +13,8 @@ from uuid import UUID
 
 from django.db import connection
 from django.db.models import Max
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from conversations.conf import conf
 from conversations.context.view import wire
@@ -21,9 +23,10 @@ from conversations.log.append import append_message
 from conversations.log.chain import lock_conversation
 from conversations.log.whole_rows import shape_of
 from conversations.models import IS_LIVE, LIVE, Conversation, Turn, User
+from conversations.rendering.numbers import write_number
 
-BUSY = "An answer is on its way; send when it is done."
-REUSED = "This message id was used for another message."
+RUNNING = gettext_noop("An answer is on its way; wait until it is done, or stop it first.")
+REUSED = gettext_noop("This message id was used for another message.")
 
 
 class SendError(Exception):
@@ -53,18 +56,19 @@ def encode_text(text: str) -> str:
     """Encode typed text as a block, "" if it is empty; raises SendError."""
     text = wire.clean(text.replace("\r\n", "\n"))
     if len(text) > conf.max_prompt_chars:
-        raise SendError(
-            "too_long",
-            f"The message has {len(text):,} characters; at most {conf.max_prompt_chars:,} fit."
-            " It is still in the box: shorten it, or save it as a file for the agent to read.",
+        words = _(
+            "The message has %(count)s characters; at most %(most)s fit. It is still in the box:"
+            " shorten it, or save it as a file for the agent to read."
         )
+        most = write_number(conf.max_prompt_chars)
+        raise SendError("too_long", words % {"count": write_number(len(text)), "most": most})
     return wire.encode({"type": "text", "text": text}) if text.strip() else ""
 
 
 def join_blocks(blocks: Sequence[str]) -> str:
     """Join the blocks of a prompt; raises SendError if there are none."""
     if not blocks:
-        raise SendError("empty", "Write a message first.")
+        raise SendError("empty", _("Write a message first."))
     return wire.join(blocks)
 
 
@@ -92,7 +96,7 @@ def lock_for_send(conversation: Conversation) -> Conversation:
     lock_owner(conversation.owner_id)
     row = lock_conversation(conversation.pk)
     if row.deleted_at is not None:
-        raise SendError("deleted", "This conversation is in the trash; bring it back first.")
+        raise SendError("deleted", _("This conversation is in the trash; bring it back first."))
     return row
 
 
@@ -148,7 +152,7 @@ def find_sent_turn(row: Conversation, prompt: Prompt) -> Turn | None:
 
 def demand_same(stored: str, sent: str) -> None:
     if stored != sent:
-        raise SendError("reused_id", REUSED)
+        raise SendError("reused_id", _(REUSED))
 
 
 def is_busy(row: Conversation) -> bool:
@@ -157,7 +161,7 @@ def is_busy(row: Conversation) -> bool:
 
 def demand_idle(row: Conversation) -> None:
     if is_busy(row):
-        raise SendError("busy", BUSY)
+        raise SendError("busy", _("An answer is on its way; send when it is done."))
 
 
 def demand_slot(row: Conversation) -> None:
@@ -169,7 +173,7 @@ def demand_slot(row: Conversation) -> None:
 def demand_room(live: int) -> None:
     """Refuse a turn beside so many live ones of its owner."""
     if live >= conf.max_live_turns:
-        raise SendError("too_many", "Too many answers are on their way; wait for one to finish.")
+        raise SendError("too_many", _("Too many answers are on their way; wait for one to finish."))
 
 
 def open_turn(row: Conversation, prompt: Prompt, last: int | None = None) -> Turn:

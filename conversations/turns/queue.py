@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import TypeGuard
 from uuid import UUID
 
+from django.utils.translation import gettext as _
+
 from conversations.conf import conf
 from conversations.db import transact
 from conversations.files.attachments import detach_files
@@ -18,6 +20,7 @@ from conversations.log.chain import lock_conversation
 from conversations.log.contents import read_contents
 from conversations.log.page_version import lock_and_raise, raise_version
 from conversations.models import Conversation, QueuedPrompt, Turn
+from conversations.rendering.numbers import write_number
 from conversations.turns.prompts import (
     Prompt,
     SendError,
@@ -45,11 +48,11 @@ def find_queued_prompt(row: Conversation, prompt: Prompt) -> QueuedPrompt | None
 def enqueue_prompt(row: Conversation, prompt: Prompt) -> QueuedPrompt:
     """Queue a message in a locked conversation; raises SendError when the queue is full."""
     if row.queued_prompts.count() >= conf.max_queued_prompts:
-        raise SendError(
-            "queue_full",
-            f"{conf.max_queued_prompts} messages are waiting already, and no more can."
-            " Yours is still in the box.",
+        words = _(
+            "%(most)s messages are waiting already, and no more can. Yours is still in the box."
         )
+        most = write_number(conf.max_queued_prompts)
+        raise SendError("queue_full", words % {"most": most})
     raise_version(row.pk)
     return QueuedPrompt.objects.create(
         conversation=row,

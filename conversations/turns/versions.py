@@ -13,6 +13,7 @@ from collections.abc import Collection
 from uuid import UUID, uuid5
 
 from django.db.models import Max
+from django.utils.translation import gettext as _
 
 from conversations.agent.finish import can_continue
 from conversations.context.view import wire
@@ -23,6 +24,7 @@ from conversations.log.tree import find_newest_below, list_versions, make_versio
 from conversations.models import Conversation, Message, Transformation, Turn
 from conversations.turns.prompts import (
     REUSED,
+    RUNNING,
     Prompt,
     SendError,
     demand_idle,
@@ -41,7 +43,6 @@ CUT = (
     "Go on exactly where it stopped. Do not repeat what is there, and do not mention the cut."
 )
 BROKEN_OFF = "You were interrupted. Go on where you stopped."
-SWITCH = "An answer is on its way; wait until it is done, or stop it first."
 
 
 @transact
@@ -64,7 +65,9 @@ def edit_prompt(
     """
     prompt = _find_prompt(turn)
     if turn.continues_id is not None:
-        raise SendError("continued", "This part only lets an answer go on; there is no text in it.")
+        raise SendError(
+            "continued", _("This part only lets an answer go on; there is no text in it.")
+        )
     content = join_blocks(_replace_text(prompt.content, encode_text(text), keep))
     return _open_version(turn, prompt, Prompt(content, client_id))
 
@@ -80,10 +83,12 @@ def continue_turn(*, turn: Turn) -> Turn:
         return sent
     demand_idle(row)
     if turn.number != row.leaf:
-        raise SendError("moved", "The conversation went on since then; write what you want next.")
+        raise SendError(
+            "moved", _("The conversation went on since then; write what you want next.")
+        )
     has_answer = turn.messages.filter(kind="answer").exists()
     if not can_continue(turn.state, turn.finish_reason, has_answer=has_answer):
-        raise SendError("whole", "There is nothing of this answer that could go on.")
+        raise SendError("whole", _("There is nothing of this answer that could go on."))
     demand_slot(row)
     return open_turn(row, prompt)
 
@@ -121,13 +126,15 @@ def demand_leavable_path(row: Conversation, turn: Turn | None = None) -> None:
     try:
         demand_idle(row)
     except SendError as error:
-        raise SendError(error.code, SWITCH) from error
+        raise SendError(error.code, _(RUNNING)) from error
     is_last = turn is not None and turn.number == row.leaf
     if not is_last and row.queued_prompts.exists():
         raise SendError(
             "queued",
-            "Messages are waiting to be sent at the end of what is shown."
-            " Send or remove them first; until then only the last message can be changed.",
+            _(
+                "Messages are waiting to be sent at the end of what is shown."
+                " Send or remove them first; until then only the last message can be changed."
+            ),
         )
 
 
@@ -144,7 +151,7 @@ def _open_version(turn: Turn, prompt: Message, new: Prompt) -> Turn:
     if sent is not None:
         return sent
     if row.queued_prompts.filter(client_id=new.client_id).exists():
-        raise SendError("reused_id", REUSED)
+        raise SendError("reused_id", _(REUSED))
     demand_leavable_path(row, turn)
     demand_slot(row)
     _store_path_end(row)
@@ -161,7 +168,7 @@ def _store_path_end(row: Conversation) -> None:
 def _find_prompt(turn: Turn) -> Message:
     prompt = turn.messages.filter(kind="prompt").first()
     if prompt is None:
-        raise SendError("empty", "There is no message here to send again.")
+        raise SendError("empty", _("There is no message here to send again."))
     return prompt
 
 

@@ -121,6 +121,25 @@ def test_an_upload_says_what_became_of_each_conversation() -> None:
     assert Conversation.objects.count() == 1
 
 
+@pytest.mark.parametrize(
+    ("raw", "status", "words"),
+    [
+        (b"hello", 400, "In dieser Datei sind keine Unterhaltungen."),
+        (b"PK\x03\x04", 400, "Die Datei kann nicht gelesen werden"),
+        (b'[{"x": 1}]', 200, "Unterhaltung 1</bdi>: ist keine Unterhaltung in einem bekannten"),
+    ],
+)
+def test_a_broken_file_is_answered_in_the_language_of_the_person(
+    raw: bytes, status: int, words: str
+) -> None:
+    client = client_of(people_and_turns.person())
+    file = SimpleUploadedFile("conversations.json", raw)
+    asked = {"Accept-Language": "de"}
+    answer = client.post("/settings/data/import/", {"file": file}, headers=asked)
+    assert answer.status_code == status
+    assert words in answer.content.decode()
+
+
 def test_an_upload_that_is_none_says_why(settings: Any) -> None:
     client = client_of(people_and_turns.person())
     assert b"Choose a file first." in client.post("/settings/data/import/").content

@@ -85,6 +85,24 @@ def test_a_path_leads_to_its_file_and_a_lost_one_says_so(
         assert 'role="alert"' in answer.content.decode()
 
 
+@pytest.mark.parametrize(
+    ("path", "to", "words"),
+    [
+        ("a.txt", "../b", "ist nicht erlaubt: &#x27;..&#x27; geht nicht"),
+        ("a.txt", "a.txt", "kann nicht an denselben Ort"),
+        ("gone.txt", "b.txt", "im Arbeitsbereich gibt es keine Datei"),
+    ],
+)
+def test_a_refusal_is_in_the_language_of_the_person(
+    path: str, to: str, words: str, client: Client, workspace: UserWorkspace
+) -> None:
+    workspace.write("a.txt", b"a")
+    posted, asked = {"path": path, "to": to}, {"Accept-Language": "de"}
+    answer = client.post("/files/own/move/", posted, headers=asked)
+    assert answer.status_code in (400, 404)
+    assert words.casefold() in answer.content.decode().casefold()
+
+
 def test_several_files_are_added_to_a_folder(client: Client, workspace: UserWorkspace) -> None:
     workspace.write("notes/a.txt", b"old")
     answer = upload(client, ("a.txt", b"new"), ("b.txt", b"b"), folder="notes")

@@ -6,7 +6,7 @@ import re
 from typing import Literal, TypeAlias
 
 from tools.framework.clean_text import quote
-from tools.framework.errors import FileRefusedError
+from tools.framework.errors import LockedFileError, OldFormatError
 
 Kind: TypeAlias = Literal["pdf", "office", "csv", "html", "mail", "text"]
 #: Kinds whose bytes are not their text, and which have pages or sheets.
@@ -34,10 +34,10 @@ def detect_kind(data: bytes, name: str, content_type: str) -> Kind:
         return "pdf" if b"%PDF-" in data[:SNIFFED] else "office"
     if data.startswith(OLE):
         if SEALED in data:
-            raise FileRefusedError(
+            raise LockedFileError(
                 f"{quote(name)} is locked with a password; save it without one first."
             )
-        raise FileRefusedError(
+        raise OldFormatError(
             f"{quote(name)} is an Office file of an old kind; save it as DOCX, XLSX or PPTX first."
         )
     if type_ in CSV_TYPES or CSV.search(name):

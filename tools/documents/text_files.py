@@ -43,4 +43,5 @@ def _decode_utf16(data: bytes, name: str) -> str:
 
 
 def _binary_error(data: bytes, name: str) -> FileRefusedError:
-    return FileRefusedError(f"{quote(name)} is a binary file ({len(data):,} bytes), not text.")
+    error = FileRefusedError(f"{quote(name)} is a binary file ({len(data):,} bytes), not text.")
+    return error.because("binary", path=quote(name), size=len(data))

@@ -8,16 +8,25 @@ other exception is a bug: the model gets its class, the log gets the traceback.
 from __future__ import annotations
 
 import errno
+from typing import Self
 
 
 class ToolError(Exception):
     """A refusal or failure the model can act upon."""
 
     code = "tool_error"
+    #: What was wrong, by which a page finds its own words; the model gets neither.
+    reason = ""
 
     def __init__(self, message: str, **data: object) -> None:
         super().__init__(message)
         self.data = data
+        self.values: dict[str, str | int] = {}
+
+    def because(self, reason: str, **values: str | int) -> Self:
+        """Name the reason and its values for people."""
+        self.reason, self.values = reason, values
+        return self
 
 
 class InputError(ToolError):
@@ -42,6 +51,14 @@ class FileMissingError(ToolError):
 
 class FileRefusedError(ToolError):
     code = "file_refused"
+
+
+class LockedFileError(FileRefusedError):
+    """A password is needed to read the file."""
+
+
+class OldFormatError(FileRefusedError):
+    """An Office file of before 2007."""
 
 
 class FileChangedError(ToolError):

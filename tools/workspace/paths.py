@@ -28,18 +28,20 @@ def split_path(path: str) -> tuple[str, ...]:
     """Return the names of a path below the workspace; the empty tuple is the workspace itself."""
     path = unicodedata.normalize("NFC", path)
     if path.startswith("/"):
-        raise _refusal(path, "it is absolute; paths start at the workspace, like notes/plan.md")
+        raise _refusal(
+            path, "absolute", "it is absolute; paths start at the workspace, like notes/plan.md"
+        )
     if path.startswith("~"):
-        raise _refusal(path, "there is no home folder; paths start at the workspace")
+        raise _refusal(path, "home", "there is no home folder; paths start at the workspace")
     if any(unicodedata.category(each) in INVISIBLE and each not in JOINERS for each in path):
-        raise _refusal(path, "it has control or invisible characters")
+        raise _refusal(path, "invisible", "it has control or invisible characters")
     if "\\" in path:
-        raise _refusal(path, "folders are separated by /, not by a backslash")
+        raise _refusal(path, "backslash", "folders are separated by /, not by a backslash")
     if len(path.encode()) > LONGEST_PATH:
-        raise _refusal(path, f"it is longer than {LONGEST_PATH:,} bytes")
+        raise _refusal(path, "long_path", f"it is longer than {LONGEST_PATH:,} bytes")
     names = tuple(name for name in path.split("/") if name not in ("", "."))
     if len(names) > DEEPEST:
-        raise _refusal(path, f"it is more than {DEEPEST} folders deep")
+        raise _refusal(path, "deep", f"it is more than {DEEPEST} folders deep")
     for name in names:
         _check_name(path, name)
     return names
@@ -47,14 +49,15 @@ def split_path(path: str) -> tuple[str, ...]:
 
 def _check_name(path: str, name: str) -> None:
     if name == "..":
-        raise _refusal(path, "'..' is not allowed; paths stay inside the workspace")
+        raise _refusal(path, "above", "'..' is not allowed; paths stay inside the workspace")
     if name.endswith((".", " ")):
-        raise _refusal(path, "a name must not end with a dot or a space")
+        raise _refusal(path, "ending", "a name must not end with a dot or a space")
     if len(name.encode()) > LONGEST_NAME:
-        raise _refusal(path, f"a name is longer than {LONGEST_NAME} bytes")
+        raise _refusal(path, "long_name", f"a name is longer than {LONGEST_NAME} bytes")
     if RESERVED.match(name) or name.startswith(UNFINISHED):
-        raise _refusal(path, f"the name {quote(name)} is reserved")
+        raise _refusal(path, "reserved", f"the name {quote(name)} is reserved")
 
 
-def _refusal(path: str, reason: str) -> PathRefusedError:
-    return PathRefusedError(f"The path {quote(path)} is refused: {reason}.")
+def _refusal(path: str, reason: str, words: str) -> PathRefusedError:
+    error = PathRefusedError(f"The path {quote(path)} is refused: {words}.")
+    return error.because(reason, path=quote(path))

@@ -76,7 +76,7 @@ def normalize_path(path: str) -> str:
     """Return the path of a file as it is stored; raises PathRefusedError."""
     names = split_path(path)
     if not names or path.endswith(("/", "/.")):
-        raise PathRefusedError("A file path is needed, like notes/plan.md.")
+        raise PathRefusedError("A file path is needed, like notes/plan.md.").because("no_path")
     return "/".join(names)
 
 
@@ -91,18 +91,18 @@ def check_placement(held: Mapping[str, int], path: str, size: int, quota: Quota)
     if size > quota.max_file_bytes:
         raise QuotaError(
             f"A file may have at most {quota.max_file_bytes:,} bytes, this has {size:,}."
-        )
+        ).because("big_file", most=quota.max_file_bytes, size=size)
     total = sum(held.values()) - held.get(path, 0) + size
     if total > quota.max_bytes:
         raise QuotaError(
             f"The workspace is full: it would hold {total:,} of at most {quota.max_bytes:,} bytes."
             " Write less, or delete files that are not needed."
-        )
+        ).because("full", most=quota.max_bytes, size=total)
     if path not in held and len(held) >= quota.max_files:
         raise QuotaError(
             f"The workspace is full: it may hold at most {quota.max_files:,} files."
             " Replace or delete one instead."
-        )
+        ).because("many_files", most=quota.max_files)
 
 
 def check_free_name(held: Mapping[str, int], path: str) -> None:
@@ -110,9 +110,15 @@ def check_free_name(held: Mapping[str, int], path: str) -> None:
     names = path.split("/")
     for depth in range(1, len(names)):
         if (folder := "/".join(names[:depth])) in held:
-            raise FileRefusedError(f"{quote(folder)} is a file, not a folder.")
+            raise _is_file(folder)
     if list_below(held, path):
-        raise FileRefusedError(f"{quote(path)} is a folder; list_files shows what is in it.")
+        error = FileRefusedError(f"{quote(path)} is a folder; list_files shows what is in it.")
+        raise error.because("folder", path=quote(path))
+
+
+def _is_file(path: str) -> FileRefusedError:
+    error = FileRefusedError(f"{quote(path)} is a file, not a folder.")
+    return error.because("file", path=quote(path))
 
 
 def plan_move(held: Mapping[str, int], path: str, to: str) -> dict[str, str]:
@@ -122,18 +128,20 @@ def plan_move(held: Mapping[str, int], path: str, to: str) -> dict[str, str]:
     if not path or not old:
         raise missing_error(path)
     if to == path or to.startswith(f"{path}/"):
-        raise FileRefusedError(f"{quote(path)} cannot be moved to itself or into itself.")
+        error = FileRefusedError(f"{quote(path)} cannot be moved to itself or into itself.")
+        raise error.because("itself", path=quote(path))
     others = {each: size for each, size in held.items() if each not in old}
     new = {each: "/".join(split_path(to + each[len(path) :])) for each in old}
     if path in held and to in others:
-        raise FileRefusedError(f"There is a file {quote(to)} already; delete or move it first.")
+        error = FileRefusedError(f"There is a file {quote(to)} already; delete or move it first.")
+        raise error.because("taken", path=quote(to))
     check_free_name(others, to)
     if path not in held and to in others:
-        raise FileRefusedError(f"{quote(to)} is a file, not a folder.")
+        raise _is_file(to)
     return new
 
 
 def missing_error(path: str) -> FileMissingError:
     return FileMissingError(
         f"There is no file {quote(path)} in the workspace; list_files shows what there is."
-    )
+    ).because("missing", path=quote(path))

@@ -40,7 +40,8 @@ class OwnerIndex:
         most = read_quota()
         writing = sum(row.bytes for row in self.pending)
         if writing > most.max_bytes or len(self.pending) >= most.max_files:
-            raise QuotaError("Too much is being written at once; try again in a moment.")
+            error = QuotaError("Too much is being written at once; try again in a moment.")
+            raise error.because("busy")
         room = Quota(
             most.max_bytes - writing, most.max_files - len(self.pending), most.max_file_bytes
         )
@@ -64,7 +65,7 @@ class OwnerIndex:
                 raise QuotaError(
                     "The workspace is full, deleted files included, and none may be discarded:"
                     " its owner is under a legal hold."
-                )
+                ).because("held")
             discard_file(row)
             total, count = total - row.bytes, count - 1
 

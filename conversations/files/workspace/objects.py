@@ -40,7 +40,7 @@ def read_object(file: WorkspaceFile) -> bytes:
     if compute_digest(data) != file.digest:
         raise FileRefusedError(
             f"{quote(file.path)} was changed from outside or is damaged; it is not read."
-        )
+        ).because("damaged", path=quote(file.path))
     return data
 
 

@@ -73,7 +73,8 @@ def _publish_file(row: WorkspaceFile, over: str | None, is_numbered: bool) -> bo
     """Give the stored object its path; return whether the path is new."""
     with lock_index(row.owner_id) as held:
         if not any(each.pk == row.pk and each.path == row.path for each in held.pending):
-            raise FileChangedError("The workspace was cleared while the file was written.")
+            error = FileChangedError("The workspace was cleared while the file was written.")
+            raise error.because("cleared")
         if is_numbered:
             row.path = find_free_path(held.live, row.path)
         old = held.live.get(row.path)

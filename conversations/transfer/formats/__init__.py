@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from conversations.transfer.formats import chatgpt, claude_ai
 from conversations.transfer.recordings import RecordError
 
@@ -26,4 +28,4 @@ def convert_to_record(found: Record) -> Record:
     for name, reader in IMPORT_FORMATS:
         if name in found:
             return reader(found)
-    raise RecordError("is no conversation of a known format")
+    raise RecordError(_("is no conversation of a known format"))

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from conversations.transfer.formats.text_messages import build_messages, build_record_id, join_texts
 from conversations.transfer.recordings import RecordError
 
@@ -37,7 +39,7 @@ def _list_branch(found: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the messages from the root to the last one shown."""
     mapping = found.get("mapping")
     if not isinstance(mapping, dict):
-        raise RecordError('"mapping" must be an object')
+        raise RecordError(_('"mapping" must be an object'))
     at = found.get("current_node") or _find_newest_leaf(mapping)
     seen: set[object] = set()
     branch: list[dict[str, Any]] = []

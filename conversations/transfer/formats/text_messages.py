@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from conversations.context.view import wire
 from conversations.transfer.recordings import RecordError
 
@@ -15,7 +17,7 @@ def build_messages(pairs: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
     """Build messages of (role, text) pairs, starting with the first of the user."""
     found = [{"role": role, "content": text} for role, text in pairs if text.strip()]
     if not found:
-        raise RecordError("is empty")
+        raise RecordError(_("is empty"))
     if found[0]["role"] != "user":
         found.insert(0, {"role": "user", "content": BEGINS})
     return found

@@ -22,7 +22,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from conversations.conf import conf
 from conversations.files import workspace
-from conversations.files.file_texts import clean_display_name
+from conversations.files.file_texts import clean_display_name, explain_file_error
 from conversations.files.workspace import browse
 from conversations.log.legal_holds import is_person_held
 from conversations.web.library.files import CAREFUL
@@ -49,7 +49,7 @@ def page(request: HttpRequest) -> HttpResponse:
     try:
         path = "/".join(split_path(path))
     except ToolError as error:
-        return _render_folder(request, "", [str(error)], 404)
+        return _render_folder(request, "", [explain_file_error(error)], 404)
     file = browse.find_live_file(require_user(request).pk, path) if path else None
     if file is not None:
         return redirect("workspace_file", file.public_id)
@@ -88,7 +88,8 @@ def _store_uploads(request: HttpRequest) -> HttpResponse:
             _store_file(require_user(request).pk, folder, file, replaces)
             taken += 1
         except ToolError as error:
-            errors.append(f"{clean_display_name(file.name or '', 'application/file')}: {error}")
+            name = clean_display_name(file.name or "", "application/file")
+            errors.append(f"{name}: {explain_file_error(error)}")
     if taken:
         notice = ngettext("%d file was added.", "%d files were added.", taken) % taken
         add_notice(request, notice)
@@ -128,7 +129,7 @@ def _render_file(
     except FileNotFoundError as lost:
         raise Http404("the bytes are gone") from lost
     except ToolError as refused:
-        reason = str(refused)
+        reason = explain_file_error(refused)
     names = found.path.split("/")
     context = build_page_context(request) | {
         "file": found,
@@ -176,8 +177,8 @@ def move(request: HttpRequest) -> HttpResponse:
     except ToolError as error:
         found = browse.find_live_file(user.pk, _clean_path(path))
         if found is not None:
-            return _render_file(request, found.public_id, str(error), 400)
-        return _render_folder(request, _clean_path(path), [str(error)], 400)
+            return _render_file(request, found.public_id, explain_file_error(error), 400)
+        return _render_folder(request, _clean_path(path), [explain_file_error(error)], 400)
     add_notice(request, _("Moved to “%s”.") % _clean_path(to))
     return _redirect_to_folder(_clean_path(to))
 
@@ -191,7 +192,7 @@ def delete(request: HttpRequest) -> HttpResponse:
     try:
         batch = workspace.delete_files(owner_id=require_user(request).pk, path=path, is_folder=True)
     except ToolError as error:
-        return _render_folder(request, "", [str(error)], 404)
+        return _render_folder(request, "", [explain_file_error(error)], 404)
     undo = reverse("restore_files", args=[batch])
     add_notice(request, _("“%s” was deleted.") % path, undo=undo)
     is_left = (
