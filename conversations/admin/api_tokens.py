@@ -27,7 +27,7 @@ from conversations.accounts.api_tokens import (
     make_token,
     revoke_token,
 )
-from conversations.admin.base import ShownLookups, is_superuser, link_row
+from conversations.admin.base import SecretShownOnce, is_superuser, link_row
 from conversations.models import ApiToken, User
 from conversations.web.forms.log_in import read_peer
 
@@ -63,7 +63,7 @@ class ApiTokenForm(_ModelForm):
 
 
 @admin.register(ApiToken)
-class ApiTokenAdmin(ShownLookups):
+class ApiTokenAdmin(SecretShownOnce):
     form = ApiTokenForm
     list_display = ("name", "whose", "scopes", "state", "created_at", "expires_at", "last_used_at")
     list_select_related = ("owner",)
@@ -93,23 +93,6 @@ class ApiTokenAdmin(ShownLookups):
             "name", "whose", "scopes", "state", "created_at", "expires_at", "last_used_at",
             "revoked_at",
         )  # fmt: skip
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return () if obj is None else self.get_fields(request, obj)
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        # A token that exists is revoked, and never changed.
-        return obj is None and super().has_change_permission(request, obj)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
-        # Whatever follows, the token is shown first.
-        hidden = dict.fromkeys(("show_save_and_continue", "show_save_and_add_another"), False)
-        return super().add_view(request, form_url, (extra_context or {}) | hidden)
 
     def save_model(self, request: HttpRequest, obj: ApiToken, form: Any, change: bool) -> None:
         assert isinstance(request.user, User)  # noqa: S101 - it is the admin

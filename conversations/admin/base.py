@@ -76,6 +76,26 @@ def _list_lookups(shown: ModelAdmin) -> Iterator[str]:
         yield from (f"{shown.date_hierarchy}{end}" for end in _DATED)
 
 
+class SecretShownOnce(ShownLookups):
+    """Rows with a secret that is shown once, right after they are made, and never changed."""
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return () if obj is None else self.get_fields(request, obj)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return obj is None and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def add_view(
+        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        # Whatever follows, the secret is shown first.
+        hidden = dict.fromkeys(("show_save_and_continue", "show_save_and_add_another"), False)
+        return super().add_view(request, form_url, (extra_context or {}) | hidden)
+
+
 class Choosing(ShownLookups):
     """Forms whose people and groups are chosen by search."""
 

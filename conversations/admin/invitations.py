@@ -14,7 +14,7 @@ from django.utils.html import format_html_join
 from django.utils.translation import gettext_lazy as _
 
 from conversations.accounts.account_mail import can_send_mail, send_account_mail
-from conversations.admin.base import ShownLookups, is_superuser, link_row
+from conversations.admin.base import SecretShownOnce, is_superuser, link_row
 from conversations.invitations.invitations import (
     MOST_DAYS,
     USUAL_DAYS,
@@ -49,7 +49,7 @@ class InvitationForm(_ModelForm):
 
 
 @admin.register(Invitation)
-class InvitationAdmin(ShownLookups):
+class InvitationAdmin(SecretShownOnce):
     form = InvitationForm
     list_display = ("created_at", "email", "state", "maker", "expires_at", "account")
     list_select_related = ("made_by", "used_by")
@@ -63,23 +63,6 @@ class InvitationAdmin(ShownLookups):
         return (
             "email", "groups", "state", "maker", "created_at", "expires_at", "account", "record",
         )  # fmt: skip
-
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
-        return () if obj is None else self.get_fields(request, obj)
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        # An invitation that exists is withdrawn, and never changed.
-        return obj is None and super().has_change_permission(request, obj)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def add_view(
-        self, request: HttpRequest, form_url: str = "", extra_context: Any = None
-    ) -> HttpResponse:
-        # Whatever follows, the link is shown first.
-        hidden = dict.fromkeys(("show_save_and_continue", "show_save_and_add_another"), False)
-        return super().add_view(request, form_url, (extra_context or {}) | hidden)
 
     def save_model(self, request: HttpRequest, obj: Invitation, form: Any, change: bool) -> None:
         assert isinstance(request.user, User)  # noqa: S101 - it is the admin
