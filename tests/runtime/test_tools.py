@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import threading
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -230,10 +231,11 @@ async def test_a_tool_says_how_far_it_is_live_bounded_and_nowhere_stored(
 ) -> None:
     monkeypatch.setattr(turn_stream, "PROGRESS_SECONDS", 0.05)
     after: list[Any] = []
+    words, began = "<img src=x onerror=alert(1)> " + "far " * 9_000, time.monotonic()
 
     async def long(context: ToolContext) -> ToolResult:
         for _ in range(20_000):
-            context.progress("<img src=x onerror=alert(1)> " + "far " * 9_000)
+            context.progress(words)
         await asyncio.sleep(0.2)
         context.progress(0.25)
         await asyncio.to_thread(context.progress, "page\n3 of\t9 \ud800")
@@ -255,7 +257,8 @@ async def test_a_tool_says_how_far_it_is_live_bounded_and_nowhere_stored(
     call = await run_db(ToolCall.objects.get, turn=turn)
     assert all(f'id="said-{call.tool_use_id}"' in frame for frame in frames)
     text = "".join(frames)
-    assert 2 <= len(frames) <= 10
+    # However long it took: one for each interval, and those at the ends.
+    assert 2 <= len(frames) <= 2 + (time.monotonic() - began) / 0.05 < 10_000
     assert "&lt;img src=x onerror" in text
     assert "<img" not in text
     assert max(map(len, frames)) < 700
