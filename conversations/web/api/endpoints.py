@@ -36,7 +36,7 @@ _FORECAST = "What will be spent at the end of the window at the pace since its b
 _WINDOW = (
     Field("budget", "integer", "The number of the budget."),
     Field("scope", "string", "For whom it is set: site, group or user."),
-    Field("kind", "string", "pool: shared by all; per_member: for each member."),
+    Field("kind", "string", "pool: shared by all; per_member: for each; own: set by the person."),
     Field("group", "string", "The group that it is set for.", may_be_null=True),
     _UNIT,
     Field("model", "string", 'The model or family whose calls alone count; "": all.'),
