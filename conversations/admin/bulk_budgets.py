@@ -48,7 +48,7 @@ class BulkForm(ReasonForm):
     kind = forms.ChoiceField(label=_("What to do"))
     amount = forms.CharField(
         label=_("Dollars"), max_length=40, required=False,
-        help_text=_("Empty, where a limit is set: their own limits end."),
+        help_text=_("Empty, where a limit is set: the limits for one person alone end."),
     )  # fmt: skip
     until = forms.DateField(
         label=_("Until the end of"), required=False,

@@ -63,7 +63,7 @@ def page(request: HttpRequest) -> HttpResponse:
     if not may_see(request):
         raise PermissionDenied
     if request.method == "POST":
-        return _set_own_limit(request)
+        return _set_limit_for_one(request)
     now, (scope, name), group = timezone.now(), _read_filters(request), _read_group(request)
     windows = Paginator(filter_desk(scope=scope, name=name, group=group, now=now), ROWS)
     people = Paginator(filter_people(name, group), ROWS)
@@ -142,8 +142,8 @@ def _read_group(request: HttpRequest) -> Group | None:
     return read_group(request.GET.get("group", ""))
 
 
-def _set_own_limit(request: HttpRequest) -> HttpResponse:
-    """Set what a person may spend a month, or with an empty amount end their own limit."""
+def _set_limit_for_one(request: HttpRequest) -> HttpResponse:
+    """Set what a person may spend a month, or with an empty amount end the limit for them alone."""
     if not request.user.has_perms(SETTING):
         raise PermissionDenied
     text = request.POST.get("user", "")
@@ -184,7 +184,7 @@ def _change_limit(request: HttpRequest, person: User, text: str) -> str:
 
 def _describe_limit(limit: int | None, person: User) -> str:
     if limit is None:
-        return _("No monthly limit of their own for %(person)s any more.") % {"person": person}
+        return _("No monthly limit for %(person)s alone any more.") % {"person": person}
     return _("%(amount)s a month for %(person)s, from the next call on.") % {
         "amount": show_amount(limit, MONEY.name), "person": person
     }  # fmt: skip

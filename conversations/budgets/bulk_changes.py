@@ -49,7 +49,7 @@ class BulkKind(TextChoices):
 
 @dataclass(frozen=True, slots=True)
 class BulkChange:
-    """What is to be done for each person; `amount` None of a limit ends their own limits."""
+    """What is to be done for each person; `amount` None of a limit ends those for them alone."""
 
     kind: BulkKind
     amount: int | None
@@ -177,7 +177,7 @@ def _plan_limits(people: Iterable[User], change: BulkChange) -> Iterable[BulkSte
         budget = own.get(person.pk)
         before = budget.limit if budget else None
         none, alike = (
-            gettext_noop("has no limit of their own"),
+            gettext_noop("has no limit for this person alone"),
             gettext_noop("has this limit already"),
         )
         same = none if before is None else alike
@@ -284,4 +284,4 @@ def describe_step(kind: BulkKind, step: BulkStep) -> str:
 
 
 def _show(amount: Any) -> str:
-    return "no limit of their own" if amount is None else show_amount(amount, MONEY.name)
+    return "no limit for this person alone" if amount is None else show_amount(amount, MONEY.name)

@@ -46,6 +46,26 @@ def budget_name(period: str, model: str = "") -> str:
     return _("%(budget)s for %(model)s") % {"budget": budget, "model": model} if model else budget
 
 
+def budget_source(source: str) -> str:
+    """Say in the active language where a budget or cap comes from."""
+    for start, words in (
+        ("from group ", _("from group %(group)s")),
+        ("shared by group ", _("shared by group %(group)s")),
+    ):
+        if source.startswith(start):
+            return words % {"group": source.removeprefix(start)}
+    names = {
+        "set by yourself": _("set by yourself"),
+        "set by this person": _("set by this person"),
+        "set for you": _("set for you"),
+        "set for this person": _("set for this person"),
+        "shared by everybody": _("shared by everybody"),
+        "the same for everybody": _("the same for everybody"),
+        "the site": _("the same for everybody"),
+    }
+    return names.get(source, source)
+
+
 def tokens(count: int | None) -> str:
     """Format a token count briefly: 96301 is 96k."""
     if count is None:

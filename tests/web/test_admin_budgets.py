@@ -165,7 +165,8 @@ def test_a_persons_page_says_which_budgets_count_and_where_they_are_from(root: C
     page = words(root.get(url(ada)))
     for shown in (
         "from group Research", "shared by everybody", f"{dollars(cost)} spent of $7.00",
-        "(Europe/Vienna)", "Not exempt.", "Model calls 40 the site", "Money no cap the site",
+        "(Europe/Vienna)", "Not exempt.", "Model calls 40 the same for everybody",
+        "Money no cap the same for everybody",
     ):  # fmt: skip
         assert shown in page
     people_and_turns.limited(ada, 3 * MILLION, time_zone="Europe/Vienna")

@@ -100,7 +100,7 @@ def test_a_limit_for_the_marked_people_is_previewed_made_and_on_record(root: Cli
     assert rows.count() == LogEntry.objects.count() == 2
     assert list(check_money_records()) == []
     posted, words = preview(root, address(ada, dan), kind="limit", amount="")
-    assert "dan has no limit of their own" in words
+    assert "dan has no limit for this person alone" in words
     root.post(address(ada, dan), posted)
     assert limits() == dict.fromkeys(("bea", "cid"), 5 * DOLLAR)
     assert list(check_money_records()) == []

@@ -110,7 +110,7 @@ def test_five_dollars_a_month_are_one_field_and_on_record(root: Client) -> None:
     assert (budget.user, budget.limit, budget.period) == (ada, 5_000_000, "month")
     assert LogEntry.objects.get().object_id == str(ada.pk)
     response = root.post(page, {"user": ada.pk, "amount": ""}, follow=True)
-    assert "No monthly limit of their own for ada any more." in response.content.decode()
+    assert "No monthly limit for ada alone any more." in response.content.decode()
     assert not Budget.objects.filter(is_active=True).exists()
 
 
