@@ -39,10 +39,12 @@ from conversations.context.pipeline import (
 from conversations.context.steps import api_clearing
 from conversations.context.steps.summary_call import THINKING_ROOM
 from conversations.context.tokens.estimate import estimate_text
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view import wire
 from conversations.context.view.envelope import Envelope, join_body
 from conversations.context.view.view import Message, View
 
+_CUT = mark_recorded(gettext_noop("The connection to the API ended in mid-answer."))
 #: Receives text and thinking as they arrive, to show them.
 Grow: TypeAlias = Callable[[str, str], None]
 
@@ -174,8 +176,7 @@ async def _read_stream(line: Line, sent: Sent, response: _Response, grow: Grow |
                         grow(grown.text, grown.thinking)
                 if answer.is_complete:
                     return
-    cut = "The connection to the API ended in mid-answer."
-    raise ModelFailed("cut", cut, may_retry=True, may_cost=True)
+    raise ModelFailed("cut", _CUT, may_retry=True, may_cost=True)
 
 
 def _map_failure(error: StreamError | ModelFailed, answer: Answer) -> ModelFailed:

@@ -9,15 +9,28 @@ from __future__ import annotations
 from typing import Literal
 
 from conversations.agent.ports import Finish
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view import edits
 from conversations.context.view.edits import SpliceMessages, Transformation, Trigger
 from conversations.context.view.view import View
 
-LEFT_OUT = "This exchange is kept here but not sent to the model again."
-WRONG_CALLS = (
-    "The model kept calling tools that do not exist or with input they cannot take,"
-    " so the turn was ended. Say what it should do instead, or try another model."
+LEFT_OUT = mark_recorded(
+    gettext_noop("This exchange is kept here but not sent to the model again.")
 )
+WRONG_CALLS = mark_recorded(
+    gettext_noop(
+        "The model kept calling tools that do not exist or with input they cannot take, so the turn"
+        " was ended. Say what it should do instead, or try another model."
+    )
+)
+INTERRUPTED = mark_recorded(gettext_noop("The server stopped during this answer."))
+POISON = mark_recorded(
+    gettext_noop("The server stopped each time it worked on this turn, so it was given up.")
+)
+NO_DATABASE = mark_recorded(gettext_noop("The database could not be reached during this answer."))
+INTERNAL = mark_recorded(gettext_noop("Something went wrong on the server; it was logged."))
+_LATE = mark_recorded(gettext_noop("This turn reached its time limit."))
+_STOPPED = mark_recorded(gettext_noop("The server stopped this turn."))
 
 #: Finish reasons by error code; other failures have none.
 _REASONS = {
@@ -74,9 +87,9 @@ def finish_stop(reason: str) -> Finish:
         case "left":
             return Finish("running", reason)
         case "time":
-            return Finish("failed", "loop_limit", "turn_time", "This turn reached its time limit.")
+            return Finish("failed", "loop_limit", "turn_time", _LATE)
         case _:
-            return Finish("interrupted", reason, "interrupted", "The server stopped this turn.")
+            return Finish("interrupted", reason, "interrupted", _STOPPED)
 
 
 def can_continue(state: str, reason: str, *, has_answer: bool) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from conversations.agent.usage import WHOLE, Usage
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view.cache_breakpoints import Lifetime
 from conversations.context.view.cost_decision import Rates
 
@@ -21,6 +22,9 @@ _KINDS: dict[Lifetime, tuple[str, ...]] = {
     "1h": (*_INPUT_KINDS, "cache_write_1h"),
 }
 _DECIDING = ("input", "output", "cache_write_5m", "cache_read")
+_NO_PRICE = mark_recorded(
+    gettext_noop("%(model)s has no price for %(kind)s; an administrator can add one.")
+)
 
 
 class PriceMissing(Exception):
@@ -29,9 +33,7 @@ class PriceMissing(Exception):
     code = "price_missing"
 
     def __init__(self, model: str, kind: str) -> None:
-        super().__init__(
-            f"{model} has no price for {kind.replace('_', ' ')}; an administrator can add one."
-        )
+        super().__init__(_NO_PRICE % {"model": model, "kind": kind.replace("_", " ")})
         self.model, self.kind = model, kind
 
 

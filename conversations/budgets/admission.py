@@ -21,9 +21,12 @@ from conversations.budgets.prices import load_price_list
 from conversations.budgets.status import list_statuses
 from conversations.budgets.units import MONEY, UNITS, CallSize
 from conversations.budgets.windows import Slot, lock_slots
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view.envelope import Envelope
 from conversations.log.leases import Lease
 from conversations.models import ApiCall, ApiResult, User
+
+_INACTIVE = mark_recorded(gettext_noop("This account is not active any more."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ def _is_of_turns(slot: Slot) -> bool:
 
 
 def build_inactive_refusal() -> Refused:
-    return Refused("inactive", "This account is not active any more.")
+    return Refused("inactive", _INACTIVE)
 
 
 def _demand_price(size: CallSize) -> None:

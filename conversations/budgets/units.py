@@ -20,11 +20,12 @@ from django.db.models import F, Q
 from django.db.models.functions import Coalesce
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, gettext_noop, ngettext
 
 from conversations.agent.prices import PriceList
 from conversations.agent.usage import Usage
 from conversations.budgets.amounts import format_decimal, parse_count, parse_dollars
+from conversations.context.translation import mark_recorded
 from conversations.context.view.cache_breakpoints import Lifetime
 from conversations.models.budgets import BudgetUnit
 from conversations.rendering.numbers import dollars
@@ -80,7 +81,8 @@ class Unit:
     digits: int
     #: The form's word for the amount.
     measure: Promise
-    #: The end of the sentence that refuses a call; its placeholders are `used` and `amount`.
+    #: The sentence that refuses a call; its places are `budget`, `limit`, `whose`, `used` and
+    #: `amount`.
     refusal: str
 
 
@@ -114,9 +116,11 @@ MONEY = Unit(
     read=parse_dollars,
     digits=6,
     measure=gettext_lazy("dollars, such as 2.50"),
-    refusal=(
-        "does not allow another call: {used} is spent or held, and this call may cost up to"
-        " {amount}."
+    refusal=mark_recorded(
+        gettext_noop(
+            "%(budget)s of %(limit)s (%(whose)s) does not allow another call: %(used)s is spent or"
+            " held, and this call may cost up to %(amount)s."
+        )
     ),
 )
 TOKENS = Unit(
@@ -130,9 +134,11 @@ TOKENS = Unit(
     read=partial(parse_count, noun="tokens"),
     digits=0,
     measure=gettext_lazy("tokens"),
-    refusal=(
-        "does not allow another call: {used} are spent or held, and this call may use up to"
-        " {amount}."
+    refusal=mark_recorded(
+        gettext_noop(
+            "%(budget)s of %(limit)s (%(whose)s) does not allow another call: %(used)s are spent or"
+            " held, and this call may use up to %(amount)s."
+        )
     ),
 )
 TURNS = Unit(
@@ -146,7 +152,12 @@ TURNS = Unit(
     read=partial(parse_count, noun="turns"),
     digits=0,
     measure=gettext_lazy("turns"),
-    refusal="is used up: {used} were made or are on their way.",
+    refusal=mark_recorded(
+        gettext_noop(
+            "%(budget)s of %(limit)s (%(whose)s) is used up: %(used)s were made or are on their"
+            " way."
+        )
+    ),
 )
 
 

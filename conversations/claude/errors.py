@@ -17,6 +17,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from conversations.agent.ports import ModelFailed
+from conversations.context.translation import gettext_noop, mark_recorded
 
 #: Longest `retry-after` that is accepted, in seconds.
 MOST_WAIT = 1e7
@@ -65,21 +66,28 @@ _BLOCKS = frozenset(
     }
 )
 _WORDS = {
-    "overloaded": "The model is overloaded.",
-    "rate_limited": "The rate limit of the API is reached.",
-    "upstream": "The API failed.",
-    "unreachable": "The API cannot be reached.",
-    "timeout": "The API did not answer in time.",
-    "cut": "The connection to the API was cut.",
-    "protocol_error": "The API sent something that is no answer.",
-    "overflow": "The request is too long for the model.",
-    "invalid_request": "The API refused the request; an administrator can read why.",
-    "signature": "The API does not accept what it signed earlier in this conversation.",
-    "authentication": "The API key is not accepted; an administrator must check it.",
-    "permission": "The API key may not do this; an administrator must check it.",
-    "billing": "The API account cannot pay; an administrator must check it.",
-    "not_found": "The API does not know this model; an administrator must check AGENTWEB_MODEL.",
+    "overloaded": gettext_noop("The model is overloaded."),
+    "rate_limited": gettext_noop("The rate limit of the API is reached."),
+    "upstream": gettext_noop("The API failed."),
+    "unreachable": gettext_noop("The API cannot be reached."),
+    "timeout": gettext_noop("The API did not answer in time."),
+    "cut": gettext_noop("The connection to the API was cut."),
+    "protocol_error": gettext_noop("The API sent something that is no answer."),
+    "overflow": gettext_noop("The request is too long for the model."),
+    "invalid_request": gettext_noop("The API refused the request; an administrator can read why."),
+    "signature": gettext_noop(
+        "The API does not accept what it signed earlier in this conversation."
+    ),
+    "authentication": gettext_noop("The API key is not accepted; an administrator must check it."),
+    "permission": gettext_noop("The API key may not do this; an administrator must check it."),
+    "billing": gettext_noop("The API account cannot pay; an administrator must check it."),
+    "not_found": gettext_noop(
+        "The API does not know this model; an administrator must check AGENTWEB_MODEL."
+    ),
 }
+for _each in _WORDS.values():
+    mark_recorded(_each)
+_PAUSE = mark_recorded(gettext_noop("Calls pause for everybody; try again in %(wait)s."))
 #: Failures that mean the API is down for every caller.
 _DOWN = frozenset({"overloaded", "upstream", "unreachable", "timeout", "cut"})
 #: Number of consecutive failures, and the seconds within which they pause all calls.
@@ -135,9 +143,7 @@ class Breaker:
         if wait or self._is_probed:
             text = _WORDS[self._cause.code]
             seconds = "1 second" if wait < 1.5 else f"{round(wait)} seconds"
-            raise ModelFailed(
-                self._cause.code, f"{text} Calls pause for everybody; try again in {seconds}."
-            )
+            raise ModelFailed(self._cause.code, f"{text} {_PAUSE % {'wait': seconds}}")
         self._is_probed = True
         return True
 

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from conversations.context.translation import gettext_noop, mark_recorded
+
+_TOO_LONG = mark_recorded(
+    gettext_noop(
+        "The conversation is about %(count)s tokens and %(model)s takes at most %(most)s here."
+    )
+)
+
 
 class ContextError(Exception):
     """Base of the engine's errors; `code` is stable, the text is for people."""
@@ -37,7 +45,6 @@ class WindowError(ContextError):
     code = "context_full"
 
     def __init__(self, tokens: int, limit: int, model: str) -> None:
-        super().__init__(
-            f"The conversation is about {tokens:,} tokens and {model} takes at most {limit:,} here."
-        )
+        values = {"count": f"{tokens:,}", "model": model, "most": f"{limit:,}"}
+        super().__init__(_TOO_LONG % values)
         self.tokens, self.limit, self.model = tokens, limit, model

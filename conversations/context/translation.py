@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+#: The templates of all sentences that records keep in English.
+RECORDED: list[str] = []
+
 
 def gettext_noop(message: str) -> str:
     """Return the text unchanged; `makemessages` knows the function by its name."""
     return message
+
+
+def mark_recorded(template: str) -> str:
+    """Return a template, with places such as %(count)s, by which pages recognise its sentences."""
+    RECORDED.append(template)
+    return template

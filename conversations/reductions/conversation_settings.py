@@ -18,6 +18,7 @@ from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.context.policy.continuation import Continuation
 from conversations.context.policy.policy import Policy
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view import wire
 from conversations.context.view.cost_decision import Rates
 from conversations.context.view.view import Message
@@ -34,6 +35,13 @@ from conversations.reductions.policy import effective_policy
 from conversations.toolbox.toolset import build_toolset, list_known_tools
 from conversations.turns.call_counts import current_continuation
 from tools.framework.toolset import Supply, Toolset
+
+_NO_MODEL = mark_recorded(
+    gettext_noop(
+        "The model %(model)s is not available to you: it is not in the catalogue, not enabled, or"
+        " kept for other groups. Choose another one; an administrator can change that."
+    )
+)
 
 
 class ModelUnknown(ContextError):
@@ -85,11 +93,7 @@ def read_facts_of(conversation: Conversation, turn: int = 0) -> JobFacts:
     """Do as `read_job_facts` does for a conversation just read; it is left with another model."""
     model = find_usable_model(conversation.owner_id, conversation.model)
     if model is None:
-        raise ModelUnknown(
-            f"The model {conversation.model} is not available to you: it is not in the catalogue,"
-            " not enabled, or kept for other groups. Choose another one; an administrator can"
-            " change that."
-        )
+        raise ModelUnknown(_NO_MODEL % {"model": conversation.model})
     known = list_known_tools(conversation)
     facts = _read_facts(conversation, model, known, turn)
     refusing = conf.refusal_model

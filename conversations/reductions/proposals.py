@@ -20,6 +20,7 @@ from conversations.context.errors import ContextError
 from conversations.context.steps import by_hand, summary_versions
 from conversations.context.steps.summary import Summarising
 from conversations.context.steps.summary_checks import SummaryFlaw
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view.edits import Transformation as Change
 from conversations.context.view.edits import build_unapplied
 from conversations.db import transact
@@ -41,7 +42,12 @@ from conversations.reductions.working_view import build_desk, find_summary
 from conversations.turns import calls
 from conversations.turns.side_calls import GRACE, lock_for_side_call
 
-_EXPIRED = "The server stopped while it was being written. Ask again."
+STOPPED = mark_recorded(
+    gettext_noop("The server was stopped while it was being written. Ask again.")
+)
+MOVED = mark_recorded(gettext_noop("The conversation went on before it was asked for."))
+_EXPIRED = mark_recorded(gettext_noop("The server stopped while it was being written. Ask again."))
+_UNWANTED = mark_recorded(gettext_noop("Nobody waits for it any more."))
 _DISCARDED = "Discarded: these words were not wanted"
 
 
@@ -102,7 +108,7 @@ def open_summary_call(*, request: SummaryRequest, sending: Sending) -> Sent:
     row = lock_for_side_call(request.lease.conversation_id)
     rows = Proposal.objects.filter(pk=request.proposal_id, text="", reason="")
     if not rows.exists():
-        raise Refused("deleted", "Nobody waits for it any more.")
+        raise Refused("deleted", _UNWANTED)
     sent = calls.record_call(conversation=row, lease=request.lease, sending=sending)
     rows.update(call=sent.call, asked_at=timezone.now())
     return sent

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from conversations.agent.call import request_summary
 from conversations.agent.events import TurnClosed
+from conversations.agent.finish import INTERNAL
 from conversations.agent.job import Job
 from conversations.agent.ports import Refused, Sending, Sent
 from conversations.agent.stop import Stopped, Switch
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from conversations.claude.client import Claude
 
 logger = logging.getLogger("agentweb.turns")
-_STOPPED = "The server was stopped while it was being written. Ask again."
-_FAILED = "Something went wrong on the server; it was logged."
 
 
 class ProposalCalls(SideCallPorts):
@@ -52,22 +51,25 @@ async def write_proposal(proposal_id: int, claude: Claude, switch: Switch) -> No
     try:
         request = await run_db(proposals.read_request, proposal_id=proposal_id)
         if request is None:
-            text = "The conversation went on before it was asked for."
-            await run_db(proposals.store_answer, proposal_id=proposal_id, reason=text, change=None)
+            await run_db(
+                proposals.store_answer, proposal_id=proposal_id, reason=proposals.MOVED, change=None
+            )
             return
         work = build_job(await run_db(read_job_facts, request.lease.conversation_id))
         calls = ProposalCalls(request, claude)
         await _ask_model(request, work, calls, switch)
         await announce(request.lease.conversation_id, TurnClosed(request.lease.number))
     except Stopped:
-        await run_db(proposals.store_answer, proposal_id=proposal_id, reason=_STOPPED, change=None)
+        await run_db(
+            proposals.store_answer, proposal_id=proposal_id, reason=proposals.STOPPED, change=None
+        )
     except (ManualChangeError, ContextError) as error:
         await run_db(
             proposals.store_answer, proposal_id=proposal_id, reason=str(error), change=None
         )
     except Exception:
         logger.exception("proposal %s failed", proposal_id)
-        await run_db(proposals.store_answer, proposal_id=proposal_id, reason=_FAILED, change=None)
+        await run_db(proposals.store_answer, proposal_id=proposal_id, reason=INTERNAL, change=None)
 
 
 async def _ask_model(
@@ -89,7 +91,7 @@ async def _ask_model(
             proposals.store_answer, proposal_id=request.proposal_id, text=reply.text, change=None
         )
         return
-    reason = calls.refused or (change.reason if change is not None else _FAILED)
+    reason = calls.refused or (change.reason if change is not None else INTERNAL)
     await run_db(
         proposals.store_answer, proposal_id=request.proposal_id, reason=reason, change=change
     )

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from django.db import InterfaceError, OperationalError
 
 from conversations.agent.events import Event, TurnChanged, TurnClosed, TurnOpened
+from conversations.agent.finish import INTERNAL, NO_DATABASE
 from conversations.agent.loop import Runner
 from conversations.agent.ports import Finish, Ports
 from conversations.agent.resume import TurnProgress
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from conversations.models import Turn
 
 logger = logging.getLogger("agentweb.turns")
-NO_DATABASE = "The database could not be reached during this answer."
 #: Renewals within one lease; the share of it after which a turn that could not renew stops itself,
 #: which is before another process may take it over.
 RENEWALS, LAST_SIGN = 3, 2 / 3
@@ -136,8 +136,7 @@ class TurnRun:
             return Finish("interrupted", "database", "interrupted", NO_DATABASE)
         except Exception:
             logger.exception("turn %s failed", lease.turn_id)
-            text = "Something went wrong on the server; it was logged."
-            return Finish("failed", "", "internal", text)
+            return Finish("failed", "", "internal", INTERNAL)
 
     async def _load_progress(self) -> TurnProgress:
         """Read what the turn has done so far; request a stop if one was requested meanwhile."""

@@ -16,12 +16,14 @@ from django.utils import timezone
 from conversations.agent.ports import Ending, Refused
 from conversations.budgets.admission import build_inactive_refusal
 from conversations.conf import conf
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.db import transact
 from conversations.log.settings_version import reading_settings
 from conversations.models import LIVE, ApiCall, Conversation
 from conversations.turns import calls
 from conversations.turns.billed_usage import Timing
 
+_GONE = mark_recorded(gettext_noop("The conversation is gone."))
 #: Time after its deadline at which a call counts as lost.
 GRACE = timedelta(seconds=60)
 #: How far back each sweep looks for open calls; maintenance looks at all of them.
@@ -33,7 +35,7 @@ def lock_for_side_call(conversation_id: int) -> Conversation:
     rows = Conversation.objects.select_for_update(of=("self",)).select_related("owner")
     row = rows.filter(pk=conversation_id, deleted_at=None).first()
     if row is None:
-        raise Refused("deleted", "The conversation is gone.")
+        raise Refused("deleted", _GONE)
     if not row.owner.is_active:
         raise build_inactive_refusal()
     return row

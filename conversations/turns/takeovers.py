@@ -13,6 +13,7 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from conversations.agent.finish import INTERRUPTED, POISON
 from conversations.agent.tool_calls import CUT_SHORT
 from conversations.context.view import wire
 from conversations.context.view.view import Message as ViewMessage
@@ -30,9 +31,7 @@ from conversations.turns.metrics import count_takeover, count_turn
 _INTERRUPTIBLE = tuple(state for state, after in ALLOWED.items() if "interrupted" in after)
 #: Takeovers of one turn before it is given up.
 MOST_TAKEOVERS = 3
-INTERRUPTED = "The server stopped during this answer."
 NOT_RUN = "Not run: the turn ended before this tool was started."
-POISON = "The server stopped each time it worked on this turn, so it was given up."
 
 
 def list_expired_turns(*, everything: bool = False) -> list[int]:

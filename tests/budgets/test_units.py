@@ -34,7 +34,7 @@ SEARCHES = Unit(
     read=partial(parse_count, noun="searches"),
     digits=0,
     measure="searches",
-    refusal="is used up: {used} were made.",
+    refusal="%(budget)s of %(limit)s (%(whose)s) is used up: %(used)s were made.",
 )
 
 

@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+from datetime import UTC, datetime
+
 import pytest
 from django.utils import translation
+from django.utils.translation import gettext as _
 
+import conversations.urls  # noqa: F401 - with it, whatever a page may show is known
+from conversations.agent.finish import LEFT_OUT
+from conversations.budgets.effective import BudgetStatus
+from conversations.budgets.refusals import build_limit_refusal, build_turn_refusal
+from conversations.budgets.units import UNITS
+from conversations.context.translation import RECORDED
+from conversations.models import Budget
 from conversations.rendering.numbers import budget_source
+from conversations.templatetags.recorded import SHOWN, translated
 from tests.budgets.test_effective import rule
 from tests.web.test_catalogues import LANGUAGES
+
+#: A value of each place of a recorded sentence.
+VALUES = {
+    "budget": "The daily budget",
+    "limit": "$1,234.50",
+    "used": "2 turns",
+    "amount": "12,345 tokens",
+    "whose": "from group Research",
+    "date": "1 December 2026 at 00:00 (Europe/Vienna)",
+    "model": "claude-haiku-4-5",
+    "kind": "cache read",
+    "wait": "5 seconds",
+    "count": "1,234",
+    "most": "2,345",
+    "number": "7",
+}
+#: Words of English sentences.
+ENGLISH = r"(?i)\b(the|is|are|this|of|budget of|another|starts|set|for|by)\b"
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -25,3 +56,69 @@ def test_where_a_budget_comes_from_is_shown_in_the_readers_language(language: st
         with translation.override(language):
             assert budget_source(source) != source
             assert ("Research" in budget_source(source)) == ("Research" in source)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_recorded_sentence_is_shown_in_the_readers_language(language: str) -> None:
+    assert len(RECORDED) == len(set(RECORDED)) > 30
+    for words in RECORDED:
+        text = words % VALUES
+        with translation.override("en"):
+            assert translated(text) == text
+        with translation.override(language):
+            shown = translated(text)
+            assert shown != text, words
+            assert shown == _(words) % {name: show_value(name) for name in VALUES}, words
+
+
+def show_value(name: str) -> str:
+    show = SHOWN.get(name)
+    return show(VALUES[name]) or "" if show else VALUES[name]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("unit", UNITS)
+def test_every_refusal_of_a_budget_is_kept_in_english_and_shown_in_the_readers_language(
+    unit: str, language: str
+) -> None:
+    ends = datetime(2026, 12, 1, tzinfo=UTC)
+    with translation.override(language):
+        for period in Budget.Period.values:
+            for one in (rule(1, unit=unit), rule(1, "user", unit=unit, model="claude-haiku-4-5")):
+                status = BudgetStatus(replace(one, period=period), ends, ends, 12_345, 9, 1)
+                text = build_limit_refusal(status, 1).text
+                assert "1 December 2026 at 00:00 (UTC)" in text
+                assert not re.search(ENGLISH, translated(text)), translated(text)
+        turn = build_turn_refusal(2_000_000_000, 5, 6).text
+        assert "$2,000.00" in turn
+        assert not re.search(ENGLISH, translated(turn)), translated(turn)
+
+
+def test_what_the_server_did_not_say_itself_stays_as_it_was() -> None:
+    with translation.override("de"):
+        assert translated("") == ""
+        words = "Odd: 20% of it; nothing. The API failed"
+        assert translated(words) == words
+        both = f"The model said so. {LEFT_OUT}"
+        assert translated(both) == f"The model said so. {_(LEFT_OUT)}"
+        budget = UNITS["turns"].refusal % (VALUES | {"budget": "Some budget"})
+        assert translated(budget) == budget
+        assert (
+            translated(f"{'x' * 500} has no price for input; an administrator can add one.")[0]
+            == "x"
+        )
+
+
+def test_values_are_shown_as_the_reader_writes_them() -> None:
+    with translation.override("de"):
+        assert SHOWN["amount"]("$1,234.50") == "$1.234,50"
+        assert SHOWN["amount"]("<$0.0001") == "<$0,0001"
+        assert SHOWN["amount"]("12,345 tokens") == "12.345 Token"
+        assert SHOWN["amount"]("1 turn") == "1 Durchgang"
+        assert SHOWN["whose"]("Haiku, from group A, B") == "Haiku, von der Gruppe A, B"
+        assert SHOWN["whose"]("from group A, B") == "von der Gruppe A, B"
+        assert SHOWN["date"]("1 December 2026 at 00:00 (UTC)") == "1. Dezember 2026 00:00 (UTC)"
+        assert SHOWN["date"]("one day") == "one day"
+        assert SHOWN["count"]("12,345") == "12.345"
+        assert SHOWN["count"]("many") is None
+        assert SHOWN["wait"]("soon") == "soon"
