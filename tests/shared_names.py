@@ -27,6 +27,7 @@ MEANINGS = {
     "connection": "a connection to one server of a person's or a site's",
     "conversation_settings": "what one conversation runs with",
     "conversations": "conversations as things people keep",
+    "cost_centres": "to whom a company charges what calls cost",
     "csv_import": "CSV previewed line by line, then taken",
     "difference": "two calls compared",
     "impersonations": "superusers who look at the site as another person",

@@ -18,8 +18,8 @@ JOBS: dict[str, tuple[Promise, tuple[str, ...]]] = {
     "money": (
         _("Money"),
         (
-            "Budget", "Grant", "TurnCap", "BudgetAlert", "AlertDelivery", "BudgetWindow",
-            "LedgerEntry", "Reservation", "Crossing",
+            "Budget", "Grant", "TurnCap", "CostCentre", "BudgetAlert", "AlertDelivery",
+            "BudgetWindow", "LedgerEntry", "Reservation", "Crossing",
         ),
     ),
     "people": (

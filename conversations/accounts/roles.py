@@ -63,13 +63,14 @@ SPENDING = Right(
     "see calls, budgets, the ledger and prices",
     _list_permissions(
         ["view"], "apicall", "budget", "budgetwindow", "reservation", "ledgerentry", "grant",
-        "crossing", "turncap", "apimodel", "modelprice",
+        "crossing", "turncap", "apimodel", "modelprice", "costcentre",
     ),
 )  # fmt: skip
 BUDGETS = Right(
-    "set budgets, caps and alerts, grant and correct amounts, with a reason",
+    "set budgets, caps, cost centres and alerts, grant and correct amounts, with a reason",
     (
         *_list_permissions(["add", "change", "delete"], "budget", "turncap"),
+        *_list_permissions(["add", "change"], "costcentre"),
         *_list_permissions(["add"], "grant", "ledgerentry"),
         *_list_permissions(ALL, "budgetalert"),
         *_list_permissions(["view"], "alertdelivery"),

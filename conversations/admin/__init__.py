@@ -17,6 +17,7 @@ from conversations.admin import (  # noqa: F401  (each registers its pages)
     calls,
     catalogue,
     conversations,
+    cost_centres,
     effort,
     erasures,
     invitations,

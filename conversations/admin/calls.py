@@ -82,7 +82,10 @@ class ApiCallAdmin(OfConversation):
     )  # fmt: skip
     fieldsets = (
         (_("Where"), {"fields": ("place", "owner", "turn_link", "number", "sent_at")}),
-        (_("What"), {"fields": ("purpose", "model", "max_tokens", "tip", "body_bytes")}),
+        (
+            _("What"),
+            {"fields": ("purpose", "model", "cost_centre", "max_tokens", "tip", "body_bytes")},
+        ),
         (
             _("Estimates, in tokens"),
             {"fields": ("estimated_tokens", "view_tokens", "overhead_tokens", "view_edits")},

@@ -41,7 +41,7 @@ from conversations.admin import (
 from conversations.admin.base import ShownLookups, is_superuser, link_list
 from conversations.admin.budget_forms import BudgetInline, TurnCapInline
 from conversations.library.impersonations import is_impersonation_allowed
-from conversations.models import ApiCall, Conversation, Transformation, User
+from conversations.models import ApiCall, Conversation, CostCentre, Transformation, User
 from conversations.web.usage import build_usage_context, read_span
 
 if TYPE_CHECKING:
@@ -84,15 +84,22 @@ class UserAdmin(ShownLookups, _UserAdmin):
         "username", "email", "is_active", "is_staff", "conversation_count", "last_login"
     )  # fmt: skip
     readonly_fields = ("public_id", "record", "last_login", "date_joined")
+    autocomplete_fields = ("cost_centre",)
     show_full_result_count = False
     fieldsets = (
-        (None, {"fields": ("username",)}),
+        (None, {"fields": ("username", "cost_centre")}),
         *(DjangoUserAdmin.fieldsets or ())[1:],
         (_("Record"), {"fields": ("record", "public_id")}),
     )
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).annotate(owned=Count("conversations", distinct=True))
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        found = super().get_fieldsets(request, obj)
+        if obj is None or CostCentre.objects.exists():
+            return found
+        return ((None, {"fields": ("username",)}), *found[1:])
 
     def get_inlines(self, request: HttpRequest, obj: Any = None) -> Any:
         return () if obj is None else super().get_inlines(request, obj)

@@ -134,6 +134,7 @@ _FIELDS: dict[type[Chained], tuple[str, ...]] = {
 }  # fmt: skip
 _ADDED: dict[type[Chained], tuple[str, ...]] = {
     Transformation: ("decision",),
+    ApiCall: ("cost_centre_id",),
     ApiResult: ("bill",),
     LedgerEntry: ("overrun", "limit"),
     Approval: ("words",),

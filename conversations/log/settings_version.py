@@ -28,6 +28,7 @@ from django.db.models import Model
 from conversations.models import (
     ApiModel,
     Budget,
+    CostCentre,
     EffortRule,
     EgressRule,
     McpServer,
@@ -42,8 +43,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 #: The models whose rows are settings; that of the membership in groups is a table only.
 _MODELS = (
-    ApiModel, Budget, EffortRule, EgressRule, Group, McpServer, McpTool, ModelPrice, ToolRule,
-    TurnCap, User.groups.through, ApiModel.groups.through,
+    ApiModel, Budget, CostCentre, EffortRule, EgressRule, Group, McpServer, McpTool, ModelPrice,
+    ToolRule, TurnCap, User.groups.through, ApiModel.groups.through,
 )  # fmt: skip
 #: Columns that are no settings, by table: what is kept may have them of an earlier moment.
 _STATUS = {

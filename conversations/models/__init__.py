@@ -12,6 +12,7 @@ from conversations.models.calls import ApiCall, ApiResult, Envelope
 from conversations.models.caps import TurnCap
 from conversations.models.catalogue import ApiModel, ModelPrice
 from conversations.models.closed_days import ClosedDay, PersonDay
+from conversations.models.cost_centres import CostCentre
 from conversations.models.effort import EffortRule
 from conversations.models.erasures import ErasedDigests, Erasure, ErasureProof
 from conversations.models.impersonations import Impersonation, ImpersonationEnd
@@ -74,6 +75,7 @@ __all__ = [
     "Chained",
     "ClosedDay",
     "Conversation",
+    "CostCentre",
     "Crossing",
     "DatabaseMove",
     "Decision",

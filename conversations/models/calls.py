@@ -50,6 +50,14 @@ class ApiCall(Chained):
     #: Identifies what the answer's thinking is signed over: model, system prompt and tools.
     binding = models.CharField(max_length=80)
     max_tokens = models.PositiveIntegerField()
+    #: For which it counts, as of then (budgets/cost_centres.py).
+    cost_centre = models.ForeignKey(
+        "conversations.CostCentre",
+        null=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+    )
     sent_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

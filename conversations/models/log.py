@@ -78,6 +78,15 @@ class Conversation(models.Model):
     #: Whether every turn is sent in full; the number of the one turn sent in full (0: none).
     in_full_always = models.BooleanField(default=False, db_default=False)
     in_full_turn = models.PositiveIntegerField(default=0, db_default=0)
+    #: None: that of its owner.
+    cost_centre = models.ForeignKey(
+        "conversations.CostCentre",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        db_index=False,
+    )
     web_search = models.CharField(
         max_length=6, choices=WebSearch, default=WebSearch.OFF, blank=True
     )

@@ -26,6 +26,15 @@ class User(AbstractUser):
         default=False,
         help_text=_("Nothing is held or refused; what calls cost is recorded all the same."),
     )
+    cost_centre = models.ForeignKey(
+        "conversations.CostCentre",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="+",
+        verbose_name=_("cost centre"),
+        help_text=_("For which their next calls count, unless a chat has one of its own."),
+    )
     #: The person's display and behaviour settings; see accounts/preferences.py.
     preferences = models.JSONField(default=dict, blank=True)
 

@@ -164,6 +164,7 @@ def change_settings(
     instructions: str,
     policy: Mapping[str, Any],
     effort: str = "",
+    cost_centre: int | None = None,
 ) -> Conversation:
     """Store what the next turns run with; raises ManualChangeError when pins exceed the model.
 
@@ -173,7 +174,8 @@ def change_settings(
     conversation = lock_conversation(conversation_id)
     conversation.policy = dict(policy)
     conversation.instructions = make_storable(wire.clean(instructions))
-    _store(conversation, model, effort, "instructions", "policy")
+    conversation.cost_centre_id = cost_centre
+    _store(conversation, model, effort, "instructions", "policy", "cost_centre")
     return conversation
 
 

@@ -13,6 +13,7 @@ from conversations.agent.ports import Ending, Sending, Sent
 from conversations.agent.stop import Stopped
 from conversations.agent.usage import Usage
 from conversations.budgets.admission import admit_call, build_inactive_refusal
+from conversations.budgets.cost_centres import find_cost_centre
 from conversations.budgets.holds import hold_amounts, settle_holds
 from conversations.budgets.prices import load_price_list
 from conversations.budgets.units import CallUse
@@ -113,6 +114,7 @@ def _insert_call(
         overhead_tokens=envelope.overhead,
         binding=envelope.binding,
         max_tokens=envelope.max_tokens,
+        cost_centre_id=find_cost_centre(conversation),
     )
     append_row(row, conversation)
     return row

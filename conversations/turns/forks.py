@@ -53,6 +53,7 @@ def fork_conversation(*, turn: Turn) -> Conversation:
         instructions=row.instructions,
         effort=row.effort,
         policy=row.policy,
+        cost_centre_id=row.cost_centre_id,
         in_full_always=row.in_full_always,
         asks_before_egress=row.asks_before_egress,
         erase_at=row.erase_at,

@@ -16,6 +16,7 @@ NEW = ("invitation", "retentionrule", "legalhold", "holdrelease")
 MIGRATION = import_module("conversations.migrations.0041_rights_of_roles")
 WRITING_PROMPTS = import_module("conversations.migrations.0053_rights_to_write_prompts")
 SETTING_ALERTS = import_module("conversations.migrations.0056_rights_to_set_alerts")
+COST_CENTRES = import_module("conversations.migrations.0064_rights_on_cost_centres")
 SIGHT_OF_MOVES = import_module("conversations.migrations.0050_rights_to_see_moves")
 
 
@@ -109,3 +110,12 @@ def test_alerts_of_budgets_are_set_by_budget_officers() -> None:
     assert set_alerts() == set()
     Group.objects.all().delete()
     assert set_alerts() == set()
+
+
+def test_cost_centres_are_set_and_seen_by_those_who_set_and_see_budgets() -> None:
+    Permission.objects.filter(codename__endswith="_costcentre").delete()
+    Group.objects.get(name="Administrator").permissions.clear()
+    COST_CENTRES.give_rights(apps, connection.schema_editor())
+    officer = next(role for role in ROLES if role.name == "Budget officer")
+    assert held(Group.objects.get(name=officer.name)) == officer.permissions
+    assert not held(Group.objects.get(name="Administrator"))

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from conversations.budgets.caps import resolve_turn_caps
+from conversations.budgets.cost_centres import find_cost_centre
 from conversations.budgets.prices import find_enabled_model, load_price_list
 from conversations.budgets.status import list_statuses
 from conversations.log import settings_version
@@ -26,6 +27,8 @@ from conversations.log.settings_version import (
 from conversations.models import (
     ApiModel,
     Budget,
+    Conversation,
+    CostCentre,
     EffortRule,
     EgressRule,
     McpServer,
@@ -76,6 +79,14 @@ def _egress(user: User) -> object:
     return find_egress_rule(user.pk)
 
 
+def _centre(user: User) -> object:
+    return find_cost_centre(Conversation(owner=user))
+
+
+def _tag(user: User) -> None:
+    user.cost_centre = CostCentre.objects.create(code="4711", name="Sales")
+
+
 def _ask_group(user: User) -> None:
     group = Group.objects.create(name="lawyers")
     user.groups.add(group)
@@ -94,6 +105,7 @@ CHANGES: list[tuple[Callable[[User], object], Callable[[User], object]]] = [
     (_model, lambda _: ApiModel.objects.filter(pk=MODEL).update(is_enabled=False)),
     (_caps, lambda user: TurnCap.objects.create(user=user, rounds=3)),
     (_budgets, lambda user: Budget.objects.create(user=user, limit=5, period="day")),
+    (_centre, _tag),
     (_egress, _ask_group),
     (_rules, lambda _: ToolRule.objects.create(tool="read_file", is_allowed=False)),
 ]

@@ -88,6 +88,7 @@ FACTS = {
     "Budget": "model note soft_percents time_zone",
     "BudgetAlert": "name origin sealed_secret url",
     "Conversation": "chain model policy removed_by_rule titled_by",
+    "CostCentre": "code name",
     "Crossing": "chain",
     "DatabaseMove": "chain digest source target",
     "Decision": "chain",

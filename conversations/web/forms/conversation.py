@@ -13,6 +13,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 
 from conversations.agent.thinking import choose_effort, find_thinking_facts
+from conversations.budgets.cost_centres import list_choices
 from conversations.conf import conf
 from conversations.context.policy.allowed import Allowed, demand_allowed
 from conversations.context.policy.policy import (
@@ -65,6 +66,13 @@ class ConversationForm(forms.Form):
         required=False,
         help_text=_("What was reduced can be read and sent in full again at any time."),
     )
+    cost_centre = forms.ChoiceField(
+        label=_("Cost centre"),
+        required=False,
+        help_text=_(
+            "Which one the next messages count for. What was spent before stays where it was."
+        ),
+    )
 
     def __init__(self, conversation: Conversation, data: Any = None) -> None:
         own = conversation.policy if isinstance(conversation.policy, dict) else {}
@@ -72,6 +80,7 @@ class ConversationForm(forms.Form):
             "model": conversation.model,
             "instructions": conversation.instructions,
             "effort": conversation.effort,
+            "cost_centre": conversation.cost_centre_id or "",
         }
         super().__init__(data, initial=known | {name: format_value(own[name]) for name in own})
         self.owner = conversation.owner
@@ -88,12 +97,23 @@ class ConversationForm(forms.Form):
         self.fields["effort"].choices = list_effort_choices(conversation)  # type: ignore[attr-defined]
         self.fields["instructions"].most = conf.max_instructions_chars  # type: ignore[attr-defined]
         self.fields[PRESET].choices = presets  # type: ignore[attr-defined]
+        self._offer_cost_centres()
         for name in POLICY_FIELDS:
             self.fields[name] = build_number_field(name, read_as_set(base, name))
             self.fields[name].help_text = _with_limits(name, self.allowed)
             if self.allowed.is_fixed(name):
                 self.fields[name].disabled = True
                 self.initial.pop(name, None)
+
+    def _offer_cost_centres(self) -> None:
+        """Offer those that take calls; without any there is no field."""
+        found = list_choices()
+        if not found:
+            del self.fields["cost_centre"]
+            return
+        own = dict(found).get(str(self.owner.cost_centre_id), _("no cost centre"))
+        usual = ("", _("as set for your account (%(name)s)") % {"name": own})
+        self.fields["cost_centre"].choices = [usual, *found]  # type: ignore[attr-defined]
 
     @property
     def numbers(self) -> list[Any]:
@@ -116,7 +136,8 @@ class ConversationForm(forms.Form):
         if given[PRESET]:
             policy[PRESET] = given[PRESET]
         named = {name: given[name] for name in ("model", "instructions", "effort")}
-        return named | {"policy": policy}
+        centre = given.get("cost_centre")
+        return named | {"policy": policy, "cost_centre": int(centre) if centre else None}
 
     def clean(self) -> dict[str, Any]:
         """Validate the numbers together, by the rules of the engine."""
