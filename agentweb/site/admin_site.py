@@ -28,13 +28,14 @@ class ReviewSite(AdminSite):
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
         # Tables are registered with this site, so their modules are imported after it.
-        from conversations.admin import bulk_budgets, overview, spending_page
+        from conversations.admin import bulk_budgets, overview, report_page, spending_page
 
         return [
             path("overview/", self.admin_view(overview.page), name="overview"),
             path("overview/<str:name>.csv", self.admin_view(overview.table), name="overview_csv"),
             path("spending/", self.admin_view(spending_page.page), name="spend_desk"),
             path("spending/several/", self.admin_view(bulk_budgets.page), name="bulk_budgets"),
+            path("spending/report/", self.admin_view(report_page.page), name="provider_report"),
             path("spending.csv", self.admin_view(spending_page.table), name="spend_desk_csv"),
             *super().get_urls(),
         ]

@@ -7,10 +7,10 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext_lazy as _
 
-from conversations.admin import budget_actions
+from conversations.admin import budget_actions, report_page
 from conversations.admin.base import OwnerFilter, ReadOnly, filter_by_key, link_list, link_row
 from conversations.admin.budget_actions import CORRECT
 from conversations.admin.csv_export import build_csv_link, export_rows, write_ledger
@@ -204,6 +204,8 @@ class LedgerEntryAdmin(Movement):
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         files = [build_csv_link(request, "admin:ledger_export", str(_("Download CSV")))]
+        if report_page.may_see(request):
+            files.append((str(report_page.TITLE), reverse("admin:provider_report")))
         return super().changelist_view(request, (extra_context or {}) | {"files": files})
 
 

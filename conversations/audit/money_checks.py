@@ -1,4 +1,4 @@
-"""Checks of what money is computed from: each row is compared with the last record of it."""
+"""Checks of what money is computed from, each row with its last record, and of what was booked."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 from django.db.models import Model
 
+from conversations.budgets.booked_differences import list_entries
 from conversations.budgets.money_records import COLUMNS, name_table, read_present, read_recorded
 from conversations.db import transact
 from conversations.log.chain import lock_site_chain
 from conversations.log.findings import DAMAGE, Problem, describe_error
+from conversations.models import BookedDifference
 
 
 def check_money_records() -> Iterator[Problem]:
@@ -36,3 +38,17 @@ def _compare_table(table: type[Model]) -> list[Problem]:
             what = f"changed: it is {is_now}, and on record {was}"
         found.append(Problem(name_table(table), str(key), what))
     return found
+
+
+def check_booked_differences() -> Iterator[Problem]:
+    """Yield the booked differences that the ledger does not have as often and as large."""
+    for key in BookedDifference.objects.order_by("pk").values_list("pk", flat=True):
+        try:
+            row = BookedDifference.objects.get(pk=key)
+            found = [entry.amount for entry in list_entries(row)]
+        except DAMAGE as error:
+            yield Problem("bookeddifference", str(key), f"cannot be read: {describe_error(error)}")
+            continue
+        if found != [row.amount] * row.windows:
+            words = f"its ledger entries are {found}, and by it {row.windows} of {row.amount}"
+            yield Problem("bookeddifference", str(key), words)

@@ -28,7 +28,7 @@ from conversations.audit.content_checks import (
     list_text_digests,
 )
 from conversations.audit.cost_checks import check_costs
-from conversations.audit.money_checks import check_money_records
+from conversations.audit.money_checks import check_booked_differences, check_money_records
 from conversations.audit.request_bodies import check_bodies
 from conversations.budgets.reconciliation import check_windows
 from conversations.log.findings import DAMAGE, Problem, Tally, describe_error
@@ -50,6 +50,7 @@ def verify_everything(tally: Tally) -> Iterator[Problem]:
     yield from _count_problems(tally, check_missing_chains(pins))
     yield from _count_problems(tally, _verify_site(tally, pins))
     yield from _count_problems(tally, check_money_records())
+    yield from _count_problems(tally, check_booked_differences())
     yield from _count_problems(tally, check_windows())
     yield from _count_problems(tally, check_closed_days())
 

@@ -6,6 +6,7 @@ Exempting a person from budgets is recorded in Django's admin log.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid5
@@ -89,7 +90,7 @@ def grant_more(
 
     `form` identifies the submitted form: a second submit returns the first grant.
     """
-    reason = _clean_reason(reason)
+    reason = clean_reason(reason)
     # Serializes grants of one budget, so that the second of two submits of one form finds the
     # first grant.
     Budget.objects.select_for_update(of=("self",)).get(pk=budget.pk)
@@ -126,7 +127,7 @@ def correct_window(
     What is given back reduces the overrun first. `form` identifies the submitted form: a second
     submit returns the first entry.
     """
-    reason = _clean_reason(reason)
+    reason = clean_reason(reason)
     window = _lock_window(window_id)
     if form is not None and (again := LedgerEntry.objects.filter(form=form).first()):
         return again
@@ -150,6 +151,7 @@ def correct_call(
     windows = [window.pk for window in list_booked_windows(call_id)]
     if not windows:
         raise BudgetError(_("The call was booked to no budget of money."))
+    lock_windows(windows)
     return [
         correct_window(
             window_id=key, amount=amount, reason=reason, actor=actor,
@@ -157,6 +159,12 @@ def correct_call(
         )
         for key in windows
     ]  # fmt: skip
+
+
+def lock_windows(keys: Collection[int]) -> None:
+    """Lock windows that are corrected together, in the order in which every writer does."""
+    rows = BudgetWindow.objects.select_for_update().filter(pk__in=keys).order_by("pk")
+    list(rows.values_list("pk"))
 
 
 def list_booked_windows(call_id: int) -> list[BudgetWindow]:
@@ -170,7 +178,7 @@ def list_booked_windows(call_id: int) -> list[BudgetWindow]:
 @transact
 def rebuild_window(*, window_id: int, reason: str, actor: User | None = None) -> bool:
     """Set a window to the sums of its entries, on record; False where it had them already."""
-    reason = _clean_reason(reason)
+    reason = clean_reason(reason)
     window = _lock_window(window_id)
     found = compute_totals(window)
     stored = {name: getattr(window, name) for name in found}
@@ -186,7 +194,7 @@ def rebuild_window(*, window_id: int, reason: str, actor: User | None = None) ->
 @transact
 def set_exempt(*, user: User, is_exempt: bool, reason: str, actor: User) -> bool:
     """Exempt a person from budgets or revoke that, on record; False where nothing changed."""
-    reason = _clean_reason(reason)
+    reason = clean_reason(reason)
     rows = User.objects.filter(pk=user.pk).exclude(is_exempt=is_exempt)
     if not rows.update(is_exempt=is_exempt):
         return False
@@ -213,7 +221,7 @@ def _save_budget(budget: Budget) -> Budget:
     return budget
 
 
-def _clean_reason(reason: str) -> str:
+def clean_reason(reason: str) -> str:
     """Return the reason as it is stored; raises BudgetError for an empty one."""
     if not reason.strip():
         raise BudgetError(_("Say why: a reason is needed."))

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +28,7 @@ from conversations.models import (
     ApiCall,
     ApiResult,
     Approval,
+    BookedDifference,
     Chained,
     Conversation,
     Crossing,
@@ -76,6 +77,7 @@ SITE: dict[type[Chained], dict[str, Any]] = {
     ImpersonationEnd: {},
     DatabaseMove: {},
     MoneyRecord: {},
+    BookedDifference: {},
 }
 #: A row that stores the end of a chain.
 End = Conversation | SiteChain
@@ -131,6 +133,9 @@ _FIELDS: dict[type[Chained], tuple[str, ...]] = {
     ImpersonationEnd: ("impersonation_id", "created_at"),
     DatabaseMove: ("source", "target", "rows", "digest", "begun_at", "created_at"),
     MoneyRecord: ("table", "key", "content", "created_at"),
+    BookedDifference: (
+        "day", "model", "unit", "amount", "windows", "form", "reason", "actor_id", "created_at",
+    ),
 }  # fmt: skip
 _ADDED: dict[type[Chained], tuple[str, ...]] = {
     Transformation: ("decision",),
@@ -241,6 +246,8 @@ def _to_json(value: object) -> object:
     match value:
         case datetime():
             return value.astimezone(UTC).isoformat(timespec="microseconds")
+        case date():
+            return value.isoformat()
         case UUID():
             return str(value)
         case _:

@@ -17,7 +17,13 @@ from conversations.models.effort import EffortRule
 from conversations.models.erasures import ErasedDigests, Erasure, ErasureProof
 from conversations.models.impersonations import Impersonation, ImpersonationEnd
 from conversations.models.invitations import Invitation, InvitationDecision
-from conversations.models.ledger import Crossing, LedgerEntry, MoneyRecord, Reservation
+from conversations.models.ledger import (
+    BookedDifference,
+    Crossing,
+    LedgerEntry,
+    MoneyRecord,
+    Reservation,
+)
 from conversations.models.log import (
     AppendOnly,
     Blob,
@@ -69,6 +75,7 @@ __all__ = [
     "ApprovalRule",
     "Attachment",
     "Blob",
+    "BookedDifference",
     "Budget",
     "BudgetAlert",
     "BudgetWindow",

@@ -6,6 +6,8 @@ record when it was held, and either its settlement or its release.
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
@@ -122,3 +124,30 @@ class MoneyRecord(Chained):
 
     def __str__(self) -> str:
         return f"{self.table} {self.key}"
+
+
+class BookedDifference(Chained):
+    """What a provider's report said beyond the record, booked; budgets/booked_differences.py."""
+
+    day = models.DateField()
+    #: The model's name, as the comparison has it.
+    model = models.CharField(max_length=100, blank=True)
+    unit = models.CharField(max_length=10)
+    amount = models.BigIntegerField()
+    #: In how many windows it was entered, each with a key made of this one.
+    windows = models.PositiveSmallIntegerField()
+    form = models.UUIDField(default=uuid4, unique=True, editable=False)
+    reason = models.CharField(max_length=200)
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+"
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        indexes = [models.Index(fields=["day", "model"], name="booked_difference_of_day")]
+        constraints = [
+            models.CheckConstraint(name="booked_reason", condition=~models.Q(reason="")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.amount} of {self.model} on {self.day}"

@@ -1,8 +1,8 @@
 """The site's own hash chain, and how far all chains are anchored outside the database.
 
-Append-only rows that belong to no conversation (grants, corrections, crossings, erasures, decisions
-on MCP servers and invitations, moves of the database, records of prices and limits) are the links
-of one chain. Its end is one row, whose lock orders the writers.
+Append-only rows that belong to no conversation (grants, corrections, booked differences, crossings,
+erasures, decisions on MCP servers and invitations, moves of the database, records of prices and
+limits) are the links of one chain. Its end is one row, whose lock orders the writers.
 """
 
 from __future__ import annotations

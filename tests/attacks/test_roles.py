@@ -38,13 +38,14 @@ from tests.web.test_ownership import OF_REVIEW
 
 pytestmark = pytest.mark.django_db
 ALL = list(views())
+DESK = ("view_budget", "view_budgetwindow", "view_user")
 #: What the pages of the admin that are no table need; superuser: no permission is enough.
 SPECIAL = {
     "overview": ("view_apicall", "view_transformation", "view_turn"),
     "overview_csv": ("view_apicall", "view_transformation", "view_turn"),
-    "spend_desk": ("view_budget", "view_budgetwindow", "view_user"),
-    "spend_desk_csv": ("view_budget", "view_budgetwindow", "view_user"),
-    "bulk_budgets": ("view_budget", "view_budgetwindow", "view_user", "add_grant"),
+    **dict.fromkeys(("spend_desk", "spend_desk_csv", "api_spending", "api_budgets"), DESK),
+    "bulk_budgets": (*DESK, "add_grant"),
+    "provider_report": ("view_apicall", "view_ledgerentry"),
     "budgets_export": ("view_budget",),
     "budgets_import": ("add_budget", "change_budget"),
     "alert_test": ("change_budgetalert",),
@@ -57,8 +58,7 @@ SPECIAL = {
     "conversation_lab": ("view_conversation", "read_content"),
     "window_correct": ("add_ledgerentry", "view_budgetwindow"),
     "ledger_export": ("view_ledgerentry",),
-    "mcp_health": ("view_mcpserver",),
-    "mcp_tools": ("view_mcpserver",),
+    **dict.fromkeys(("mcp_health", "mcp_tools"), ("view_mcpserver",)),
     "mcp_decide": ("view_mcpserver", "change_mcptool"),
     "mcp_check": ("change_mcpserver",),
     "user_usage": ("view_user", "view_apicall"),
@@ -66,8 +66,6 @@ SPECIAL = {
     "user_reset_link": ("superuser",),
     "user_impersonate": ("superuser",),
     "auth_user_password_change": ("superuser",),
-    "api_spending": ("view_budget", "view_budgetwindow", "view_user"),
-    "api_budgets": ("view_budget", "view_budgetwindow", "view_user"),
     "api_usage": ("view_apicall", "view_user"),
     "api_ledger": ("view_ledgerentry",),
     "api_reductions": ("view_transformation",),

@@ -25,6 +25,7 @@ from conversations.models import (
     AppendOnly,
     Approval,
     Blob,
+    BookedDifference,
     BudgetWindow,
     Chained,
     Conversation,
@@ -114,6 +115,9 @@ def write_site(user: User, now: dt.datetime) -> None:
                     DatabaseMove(
                         source="sqlite", target="postgresql", rows=at, digest="x", begun_at=now
                     ),
+                    BookedDifference(
+                        day=now.date(), model="x", unit="money", amount=at, windows=0, reason="x"
+                    ),
                 ],
                 lock_site_chain(),
             )
@@ -183,6 +187,8 @@ def changed(kind: type[AppendOnly], column: str, row: Any) -> Any:
             return not value
         case models.DateTimeField():
             return (value or timezone.now()) + dt.timedelta(microseconds=1)
+        case models.DateField():
+            return value + dt.timedelta(days=1)
         case models.UUIDField():
             return uuid4()
         case models.JSONField():

@@ -50,7 +50,7 @@ from tests.support.stored_turns import Played
 
 pytestmark = pytest.mark.django_db
 KEPT = {"User", "ApiModel", "ModelPrice", "Budget", "BudgetWindow", "LedgerEntry", "Erasure"}
-KEPT |= {"SiteChain", "AnchorMark", "ErasedDigests", "MoneyRecord"}
+KEPT |= {"SiteChain", "AnchorMark", "ErasedDigests", "MoneyRecord", "BookedDifference"}
 
 
 def rows() -> dict[str, int]:

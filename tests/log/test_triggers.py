@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 import psycopg
@@ -95,6 +95,9 @@ def write_rows() -> list[AppendOnly]:
     recorded = models.MoneyRecord.objects.create(
         table="budget", key=budget.pk, content="{}", link=site + 16
     )
+    booked = models.BookedDifference.objects.create(
+        day=date(2026, 11, 20), unit="money", amount=1, windows=0, reason="x", link=site + 17
+    )
     server = models.McpServer.objects.create(name="demo", transport="http", url="https://m.example")
     decided = models.McpDecision.objects.create(
         server=server, kind="added", actor=user, link=site + 4
@@ -117,7 +120,7 @@ def write_rows() -> list[AppendOnly]:
     connection.check_constraints()  # TRUNCATE waits for the checks of foreign keys
     return [blob, envelope, message, transformation, call, result, entry, pin, erasure,
             look_end, look, proof, release, hold, grant, crossing, decided, question, decision,
-            invitation, moved, recorded]  # fmt: skip
+            invitation, moved, recorded, booked]  # fmt: skip
 
 
 def sentence(verb: str, row: AppendOnly) -> str:

@@ -85,6 +85,7 @@ FACTS = {
     "ApprovalRule": "tool",
     "Attachment": "ending media_type",
     "Blob": "digest",
+    "BookedDifference": "chain model reason unit",
     "Budget": "model note soft_percents time_zone",
     "BudgetAlert": "name origin sealed_secret url",
     "Conversation": "chain model policy removed_by_rule titled_by",

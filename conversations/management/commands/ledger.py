@@ -73,10 +73,12 @@ class Command(BaseCommand):
             found = compare_report(lines)
         reported = sum(row.reported for row in found.rows)
         recorded = sum(row.recorded for row in found.rows)
-        for row in (*found.rows, Difference("in all", "", reported, recorded)):
-            amounts = (row.reported, row.recorded, row.more)
-            first, second, more = (format_amount(amount, found.unit) for amount in amounts)
+        booked = sum(row.booked for row in found.rows)
+        for row in (*found.rows, Difference("in all", "", reported, recorded, booked)):
+            amounts = (row.reported, row.recorded, row.more, row.booked)
+            first, second, more, done = (format_amount(amount, found.unit) for amount in amounts)
             words = f"reported {first}, recorded {second}, difference {more}"
+            words += f", booked {done}" if row.booked else ""
             self.stdout.write(f"{row.day} {row.model}".rstrip() + f": {words}")
 
     def _rebuild(self, options: dict[str, Any]) -> None:
