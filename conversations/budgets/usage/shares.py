@@ -15,7 +15,7 @@ from conversations.budgets.usage.closed_days import list_closed_costs
 from conversations.budgets.usage.days import UtcDay
 from conversations.budgets.usage.groups import name_model, name_purpose
 from conversations.budgets.usage.site import Site
-from conversations.budgets.usage.subjects import Subject
+from conversations.budgets.usage.subjects import Subject, select_keys
 from conversations.budgets.usage.sums import filter_calls_within
 from conversations.models import User
 
@@ -52,7 +52,8 @@ def map_groups(keys: Iterable[int | None]) -> defaultdict[int | None, tuple[str,
     """Return the names of the groups that people are in now; one query."""
     none = (_("No group"),)
     found: defaultdict[int | None, tuple[str, ...]] = defaultdict(lambda: none)
-    rows = User.groups.through.objects.filter(user__in=[key for key in keys if key is not None])
+    wanted = select_keys(key for key in keys if key is not None)
+    rows = User.groups.through.objects.filter(user__in=wanted)
     for user, group in rows.order_by("group__name").values_list("user", "group__name"):
         found[user] = (*found.get(user, ()), group)
     return found

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from django.db import connection
 from django.db.models import Q, Sum
+from django.db.models.expressions import RawSQL
 
 from conversations.budgets.usage.days import Span
 from conversations.budgets.usage.erased import Erased
@@ -26,6 +29,16 @@ _COMPACTING = Sum("result__cost_micros", filter=Q(purpose="summary"))
 NONE, UNCHANGED = Figures(), Changes()
 
 
+def select_keys(keys: Iterable[int]) -> RawSQL:
+    """Return keys as a subquery for `__in`: one parameter, however many keys there are."""
+    rows = (
+        "SELECT value::bigint FROM json_array_elements_text(%s::json)"
+        if connection.vendor == "postgresql"
+        else "SELECT value FROM json_each(%s)"
+    )
+    return RawSQL(rows, [json.dumps(list(keys))])  # noqa: S611 - the keys are a parameter
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
     """One user (`key`) or model; `compacting` is the part of the cost that summaries caused."""
@@ -38,11 +51,13 @@ class Subject:
 
     def plus(self, other: Subject) -> Subject:
         """Return the sum with another subject, under this one's name."""
-        return replace(
-            self,
-            figures=self.figures + other.figures,
-            changes=self.changes + other.changes,
-            compacting=self.compacting + other.compacting,
+        # `replace` takes three times as long, and thousands of people are added up.
+        return Subject(
+            self.name,
+            self.figures + other.figures,
+            self.changes + other.changes,
+            self.compacting + other.compacting,
+            self.key,
         )
 
 
@@ -67,8 +82,12 @@ def sum_users(
     for gone in erased:
         before = found[gone.owner]
         found[gone.owner] = replace(before, figures=before.figures + gone.figures)
-    names = dict(User.objects.filter(pk__in=list(found)).values_list("pk", "username"))
-    return _sort_by_cost(replace(each, name=names[key], key=key) for key, each in found.items())
+    names = User.objects.filter(pk__in=select_keys(found)).values_list("pk", "username")
+    return _sort_by_cost(
+        Subject(name, one.figures, one.changes, one.compacting, key)
+        for key, name in names.order_by()
+        for one in (found[key],)
+    )
 
 
 def sum_models(groups: Iterable[Group], changes: Iterable[tuple[str, Changes]]) -> list[Subject]:
