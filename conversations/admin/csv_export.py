@@ -23,7 +23,7 @@ Rows = Iterator[tuple[Cell, ...]]
 
 _LEDGER = (
     "entry", "at (UTC)", "kind", "amount", "unit", "budget", "period", "window", "user", "group",
-    "purpose", "model", "call", "reason", "by",
+    "purpose", "model", "cost centre", "call", "reason", "by",
 )  # fmt: skip
 
 
@@ -70,7 +70,8 @@ def write_ledger(rows: QuerySet[Any]) -> Rows:
             budget.pk, budget.period, _format_time(row.window.starts_at),
             row.window.user.username if row.window.user else "",
             budget.group.name if budget.group else "",
-            call.purpose if call else "", call.model if call else "", call.pk if call else None,
+            call.purpose if call else "", call.model if call else "",
+            call.cost_centre.code if call and call.cost_centre else "", call.pk if call else None,
             row.reason, row.actor.username if row.actor else "",
         )  # fmt: skip
 

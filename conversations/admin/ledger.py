@@ -134,7 +134,7 @@ class BudgetWindowAdmin(ReadOnly):
 
 
 #: Related rows that lists of movements show.
-_LINKS = ("window__budget__group", "window__user", "call")
+_LINKS = ("window__budget__group", "window__user", "call__cost_centre")
 
 
 class Movement(ReadOnly):

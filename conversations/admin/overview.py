@@ -18,6 +18,7 @@ from django.utils.translation import gettext as _
 
 from conversations.budgets.usage import charts, days
 from conversations.budgets.usage.cells import write_csv_lines
+from conversations.budgets.usage.centres import sum_centres
 from conversations.budgets.usage.csv_rows import SHEETS
 from conversations.budgets.usage.groups import name_purpose, sum_lines
 from conversations.budgets.usage.percentiles import SAMPLE
@@ -66,7 +67,7 @@ def _split_costs(found: Site, by: str) -> dict[str, Any]:
     """Return the template context of daily cost, split as requested."""
     return {
         "by": by,
-        "ways": WAYS,
+        "ways": [way for way in WAYS if way != "centre" or found.centres],
         "money": charts.draw_columns(found.span, split_money(found, by), show=charts.format_cents),
         "groups": sum_by_group(found.users),
     }
@@ -90,6 +91,10 @@ def _build_context(found: Site) -> dict[str, Any]:
                 _("By day, model and purpose, as CSV"),
                 reverse("admin:overview_csv", args=["days"]),
             ),
+        ),
+        "centres": sum_centres(found.centres, found.groups) if found.centres else (),
+        "centre_files": (
+            (_("By cost centre, as CSV"), reverse("admin:overview_csv", args=["cost-centres"])),
         ),
         "users": found.users[:MOST_USERS],
         "compacting": compacting,

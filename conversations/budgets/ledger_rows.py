@@ -12,7 +12,7 @@ from conversations.models import ApiCall, LedgerEntry
 KINDS: tuple[str, ...] = tuple(LedgerEntry.Kind.values)
 PURPOSES: tuple[str, ...] = tuple(ApiCall.Purpose.values)
 #: Related rows are read by the keys of some entries: joined, SQLite sorts the whole table.
-_LINKS = ("window__budget__group", "window__user", "call", "actor")
+_LINKS = ("window__budget__group", "window__user", "call__cost_centre", "actor")
 
 
 def filter_entries(

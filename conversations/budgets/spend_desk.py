@@ -58,7 +58,12 @@ class DeskRow:
 
 
 def filter_desk(
-    *, scope: str = "", name: str = "", group: Group | None = None, now: datetime | None = None
+    *,
+    scope: str = "",
+    name: str = "",
+    group: Group | None = None,
+    centre: str = "",
+    now: datetime | None = None,
 ) -> QuerySet[BudgetWindow]:
     """Return the present windows, with `due`, `total` and `on_hold`, the fullest first."""
     now = now or timezone.now()
@@ -72,6 +77,8 @@ def filter_desk(
         rows = rows.filter(named)
     if group is not None:
         rows = rows.filter(Q(user__groups=group) | Q(budget__group=group, user=None))
+    if centre:
+        rows = rows.filter(user__cost_centre__code__iexact=centre)
     rows = rows.annotate(
         due=F("budget__limit") + _sum_grants(now),
         total=_sum_use(F("spent") + F("overrun")),

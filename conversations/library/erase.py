@@ -156,12 +156,10 @@ def _build_record(conversation: Conversation) -> Erasure:
     assert conversation.erase_at is not None  # noqa: S101
     calls = ApiCall.objects.filter(conversation=conversation)
     sums = {name: Sum(f"result__{name}") for name in (*TOKENS, "cost_micros")}
-    days = calls.annotate(day=TruncDate("sent_at")).values("day", "model")
-    rows = days.annotate(calls=Count("pk"), **sums).order_by("day", "model")
-    usage = [
-        {"day": row.pop("day").isoformat()} | {name: value or 0 for name, value in row.items()}
-        for row in map(dict[str, Any], rows)
-    ]
+    kinds = ("day", "model", "cost_centre")
+    days = calls.annotate(day=TruncDate("sent_at")).values(*kinds)
+    rows = days.annotate(calls=Count("pk"), **sums).order_by(*kinds)
+    usage = [_build_usage(dict[str, Any](row)) for row in rows]
     return Erasure(
         owner_id=conversation.owner_id,
         conversation=conversation.public_id,
@@ -177,6 +175,13 @@ def _build_record(conversation: Conversation) -> Erasure:
         cost_micros=sum(row["cost_micros"] for row in usage),
         usage=usage,
     )
+
+
+def _build_usage(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the figures of a day and model; of a cost centre, too, if they count for one."""
+    day, centre = row.pop("day").isoformat(), row.pop("cost_centre")
+    figures = {name: value or 0 for name, value in row.items()}
+    return {"day": day} | figures | ({} if centre is None else {"cost_centre": centre})
 
 
 def close_reservations(*, conversation: Conversation) -> list[LedgerEntry]:

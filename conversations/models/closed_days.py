@@ -12,7 +12,8 @@ class ClosedDay(models.Model):
     day = models.DateField(unique=True)
     #: False: something of it was erased since, so that it is to be added up again.
     is_current = models.BooleanField(default=True)
-    #: Calls by model and purpose, transformations by kind and by model, turns by state.
+    #: Calls by model and purpose, and by cost centre; transformations by kind and by model; turns
+    #: by state.
     sums = models.JSONField(default=dict)
 
     def __str__(self) -> str:

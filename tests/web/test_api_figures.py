@@ -15,8 +15,10 @@ from conversations.budgets.usage.closed_days import close_days
 from conversations.library.conversations import delete_conversation
 from conversations.library.erase import erase_due_conversations
 from conversations.models import (
+    ApiCall,
     ApiResult,
     BudgetWindow,
+    CostCentre,
     LedgerEntry,
     Transformation,
     User,
@@ -108,6 +110,22 @@ def test_a_filter_leaves_what_it_names(root: User) -> None:
     assert read(secret, "reductions", person="eve") == []
     assert read(secret, "spending", name="sear")[0]["group"] == "Research"
     assert len(read(secret, "ledger", to=today)) in (len(every), 0)
+
+
+def test_calls_and_people_are_found_by_their_cost_centre(root: User) -> None:
+    played()
+    sales = CostCentre.objects.create(code="4711", name="Sales")
+    bea = people_and_turns.person("bea", cost_centre=sales)
+    people_and_turns.limited(bea, 9_000_000)
+    people_and_turns.answered(people_and_turns.started_turn(bea))
+    secret = token_of(root, *SCOPES)
+    every = read(secret, "ledger", limit="500")
+    found = read(secret, "ledger", cost_centre="4711")
+    assert found == [each for each in every if each["cost_centre"] == "4711"] != []
+    assert {each["person"] for each in found} == {"bea", None}
+    assert [each["person"] for each in read(secret, "spending", cost_centre="4711")] == ["bea"]
+    calls = {each["cost_centre"]: each["calls"] for each in read(secret, "usage", by="cost_centre")}
+    assert calls == {"": ApiCall.objects.count() - 1, "4711": 1}
 
 
 ODD = (

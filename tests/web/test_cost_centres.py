@@ -82,3 +82,21 @@ def test_one_is_renamed_and_retired_by_budget_officers_and_never_deleted(
     assert (str(sales), sales.is_active) == ("4711 Selling", False)
     assert client.post(reverse(f"{row}delete", args=[sales.pk])).status_code == 403
     assert "4711" in text(client.get(reverse(f"{row}changelist"), {"q": "selling"}))
+
+
+def test_the_overview_splits_by_them_where_there_are_any(sales: CostCentre) -> None:
+    root, ada = superuser(), people_and_turns.person(cost_centre=sales)
+    overview = reverse("admin:overview")
+    people_and_turns.answered(people_and_turns.started_turn(people_and_turns.person("bea")))
+    assert "cost-centres" not in text(root.get(overview))
+    people_and_turns.answered(people_and_turns.started_turn(ada))
+    page = text(root.get(overview, {"by": "centre"}))
+    assert page.count("4711 &lt;i&gt;Sales&lt;/i&gt;") >= 2
+    assert "By cost centre" in page
+    assert not acting(page)
+    file = root.get(reverse("admin:overview_csv", args=["cost-centres"]))
+    lines = b"".join(file.streaming_content).decode().splitlines()  # type: ignore[attr-defined]
+    assert [line.split(",")[:2] for line in lines[1:]] == [
+        ["4711 <i>Sales</i>", "1"],
+        ["No cost centre", "1"],
+    ]

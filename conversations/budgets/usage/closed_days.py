@@ -18,6 +18,7 @@ from typing import Any
 
 from django.db.models import Count, Max, Min, Sum
 
+from conversations.budgets.usage.centres import Centre, group_centres
 from conversations.budgets.usage.days import ONE, Span, UtcDay
 from conversations.budgets.usage.groups import Group, group_calls
 from conversations.budgets.usage.savings import (
@@ -58,11 +59,13 @@ class Sums:
     turns: tuple[tuple[str, str, int], ...] = ()
     changes: tuple[tuple[str, Changes], ...] = ()
     flagged: int = 0
+    centres: tuple[Centre, ...] = ()
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(
             self.groups + other.groups, self.steps + other.steps, self.turns + other.turns,
             self.changes + other.changes, self.flagged + other.flagged,
+            self.centres + other.centres,
         )  # fmt: skip
 
 
@@ -75,6 +78,7 @@ def sum_rows(span: Span) -> Sums:
         turns=_count_turns(span),
         changes=tuple(sum_models_changes(span)),
         flagged=calls.filter(FLAGGED).count(),
+        centres=group_centres(calls),
     )
 
 
@@ -148,6 +152,8 @@ def add_up_day(day: date) -> tuple[dict[str, Any], list[PersonDay]]:
         "changes": [[model, *astuple(found)] for model, found in sums.changes],
         "flagged": sums.flagged,
     }
+    if sums.centres:  # so that a day from before there were any is as it was
+        text["centres"] = [[one.key, *astuple(one.figures)] for one in sums.centres]
     people = sorted(sum_users(span, ()), key=lambda one: one.key or 0)
     return text, [_build_row(one) for one in people]
 
@@ -166,6 +172,7 @@ def _load(row: ClosedDay) -> Sums:
         tuple((day, state, count) for state, count in sums["turns"]),
         tuple((one[0], Changes(*one[1:])) for one in sums["changes"]),
         sums["flagged"],
+        tuple(Centre(day, one[0], Figures(*one[1:])) for one in sums.get("centres", ())),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from conversations.budgets.usage.cells import Cell, format_dollars
+from conversations.budgets.usage.centres import add_erased_centres, group_centres, sum_centres
 from conversations.budgets.usage.days import Span
 from conversations.budgets.usage.erased import list_erased_within
 from conversations.budgets.usage.groups import Group, group_calls, name_purpose, sum_lines
@@ -47,6 +48,14 @@ def list_purpose_rows(span: Span) -> Rows:
         yield (line.name, *_cells_of_figures(line.figures))
 
 
+def list_centre_rows(span: Span) -> Rows:
+    yield ("cost centre", *_FIGURES)
+    centres = group_centres(filter_calls_within(span))
+    centres = add_erased_centres(centres, list_erased_within(span))
+    for line in sum_centres(centres, _group_calls(span)):
+        yield (line.name, *_cells_of_figures(line.figures))
+
+
 def list_day_rows(span: Span) -> Rows:
     """Yield one row for each day, model and purpose."""
     yield ("day", "model", "purpose", *_FIGURES)
@@ -66,6 +75,7 @@ SHEETS: dict[str, Callable[[Span], Rows]] = {
     "groups": list_group_rows,
     "models": list_model_rows,
     "purposes": list_purpose_rows,
+    "cost-centres": list_centre_rows,
     "days": list_day_rows,
     "transformations": list_step_rows,
 }

@@ -1,7 +1,7 @@
-"""What calls came to, by any of day, model, purpose, person and group.
+"""What calls came to, by any of day, model, purpose, cost centre, person and group.
 
-Sums without people come from the closed days and the calls after them; those of people from the
-calls of the whole span, because closed days know no model of a person. Calls of erased
+Sums without people and cost centres come from the closed days and the calls after them; the others
+from the calls of the whole span, because closed days know no model of either. Calls of erased
 conversations have no purpose any more. A person in several groups counts in each.
 """
 
@@ -18,13 +18,14 @@ from conversations.budgets.usage.days import Span, UtcDay
 from conversations.budgets.usage.erased import list_erased_within
 from conversations.budgets.usage.groups import add_erased, group_calls
 from conversations.budgets.usage.sums import SUMS, Figures, filter_calls_within
-from conversations.models import ApiCall, User
+from conversations.models import ApiCall, CostCentre, User
 
-DIMENSIONS = ("day", "model", "purpose", "person", "group")
-#: Dimensions that need the owner of each call.
-OF_PEOPLE = frozenset({"person", "group"})
+DIMENSIONS = ("day", "model", "purpose", "person", "group", "cost_centre")
+#: Dimensions that need each call.
+OF_CALLS = frozenset({"person", "group", "cost_centre"})
 _FIELDS = {
     "day": "day", "model": "model", "purpose": "purpose", "owner": "conversation__owner",
+    "cost_centre": "cost_centre",
 }  # fmt: skip
 
 
@@ -37,16 +38,19 @@ class _Part:
     purpose: str
     owner: int | None
     figures: Figures
+    centre: int | None = None
 
 
 def sum_by(span: Span, by: Collection[str]) -> list[tuple[dict[str, str], Figures]]:
     """Return the figures of each combination of values that occurs, in the order of `by`."""
-    parts = list(_read_people(span, by) if OF_PEOPLE & {*by} else _read_all(span))
+    parts = list(_read_calls(span, by) if OF_CALLS & {*by} else _read_all(span))
     names, groups = _name_owners(parts, by)
+    codes = _list_codes() if "cost_centre" in by else {}
     found: defaultdict[tuple[str, ...], Figures] = defaultdict(Figures)
     for part in parts:
         values = {"day": part.day, "model": part.model, "purpose": part.purpose}
         values["person"] = names.get(part.owner, "")
+        values["cost_centre"] = codes.get(part.centre, "")
         for group in groups.get(part.owner, [""]):
             key = tuple((values | {"group": group})[each] for each in by)
             found[key] += part.figures
@@ -60,15 +64,22 @@ def _read_all(span: Span) -> Iterator[_Part]:
         yield _Part(one.day, one.model, one.purpose, None, one.figures)
 
 
-def _read_people(span: Span, by: Collection[str]) -> Iterator[_Part]:
-    asked = [name for name in ("day", "model", "purpose") if name in by]
+def _read_calls(span: Span, by: Collection[str]) -> Iterator[_Part]:
+    asked = [name for name in ("day", "model", "purpose", "cost_centre") if name in by]
     rows: QuerySet[ApiCall] = filter_calls_within(span).annotate(day=UtcDay("sent_at"))
     fields = [_FIELDS[name] for name in (*asked, "owner")]
     for row in rows.values(*fields).order_by().annotate(**SUMS):
         day, model, purpose = (str(row.get(name, "")) for name in ("day", "model", "purpose"))
-        yield _Part(day, model, purpose, row["conversation__owner"], Figures.of(row))
+        owner, centre = row["conversation__owner"], row.get("cost_centre")
+        yield _Part(day, model, purpose, owner, Figures.of(row), centre)
     for gone in list_erased_within(span):
-        yield _Part(gone.day, gone.model, "", gone.owner, gone.figures)
+        yield _Part(gone.day, gone.model, "", gone.owner, gone.figures, gone.centre)
+
+
+def _list_codes() -> dict[int | None, str]:
+    codes: dict[int | None, str] = {}
+    codes.update(CostCentre.objects.values_list("pk", "code"))
+    return codes
 
 
 def _name_owners(

@@ -1,4 +1,4 @@
-"""The cost of erased conversations by day and model, from their erasure rows."""
+"""The cost of erased conversations by day, model and cost centre, from their erasure rows."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ class Erased:
     day: str
     model: str
     figures: Figures
+    #: The key of the cost centre; None: none.
+    centre: int | None = None
 
 
 def list_erased_within(span: Span, owner_id: int | None = None) -> Iterator[Erased]:
@@ -28,7 +30,8 @@ def list_erased_within(span: Span, owner_id: int | None = None) -> Iterator[Eras
     for owner, usage in rows.values_list("owner_id", "usage"):
         for row in usage:
             if first <= row["day"] <= last:
-                yield Erased(owner, row["day"], row["model"], _read_figures(row))
+                centre = row.get("cost_centre")
+                yield Erased(owner, row["day"], row["model"], _read_figures(row), centre)
 
 
 def _read_figures(row: dict[str, int]) -> Figures:

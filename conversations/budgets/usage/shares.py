@@ -1,4 +1,4 @@
-"""Cost of each day, split by purpose, model, user or group.
+"""Cost of each day, split by purpose, model, user, group or cost centre.
 
 A person in several groups counts in each, so groups may add up to more than the total.
 """
@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from django.db.models import Sum
 from django.utils.translation import gettext as _
 
+from conversations.budgets.usage.centres import split_by_centre
 from conversations.budgets.usage.closed_days import list_closed_costs
 from conversations.budgets.usage.days import UtcDay
 from conversations.budgets.usage.groups import name_model, name_purpose
@@ -20,7 +21,7 @@ from conversations.budgets.usage.sums import filter_calls_within
 from conversations.models import User
 
 #: Ways to split the cost, in the order in which pages list them.
-WAYS = ("purpose", "model", "user", "group")
+WAYS = ("purpose", "model", "user", "group", "centre")
 
 Shares = list[tuple[str, str, int]]
 
@@ -33,6 +34,8 @@ def split_money(found: Site, by: str) -> Shares:
             names = {one.key: (one.name,) for one in found.users}
         case "group":
             names = map_groups(one.key for one in found.users)
+        case "centre":
+            return split_by_centre(found.centres, found.groups)
         case _:
             name = name_model if by == "model" else name_purpose
             return [(each.day, name(each), each.figures.micros) for each in found.groups]

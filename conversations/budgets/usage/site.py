@@ -9,6 +9,7 @@ from datetime import timedelta
 from django.db.models import Count
 from django.utils import timezone
 
+from conversations.budgets.usage.centres import Centre, add_erased_centres
 from conversations.budgets.usage.closed_days import (
     read_closed_days,
     read_closed_people,
@@ -48,6 +49,7 @@ class Site:
     turns: tuple[tuple[str, str, int], ...]
     steps: tuple[Step, ...]
     groups: tuple[Group, ...]
+    centres: tuple[Centre, ...]
     users: list[Subject]
     models: list[Subject]
     errors: Spread
@@ -88,6 +90,7 @@ def sum_site(span: Span) -> Site:
         turns=sums.turns,
         steps=sums.steps,
         groups=groups,
+        centres=add_erased_centres(sums.centres, erased),
         users=sum_users(rest, erased, read_closed_people(span, rest)),
         models=sum_models(groups, sums.changes),
         errors=measure_estimate_errors(span),

@@ -79,7 +79,8 @@ def _read_spending(asked: Asked) -> Rows:
         return _describe_desk(read_desk(window, now))
 
     scope, name = asked.read("scope"), asked.read("name")
-    return KeyRows(filter_desk(scope=scope, name=name, now=now), describe)
+    centre = asked.read("cost_centre")
+    return KeyRows(filter_desk(scope=scope, name=name, centre=centre, now=now), describe)
 
 
 def _describe_desk(row: DeskRow) -> Record:
@@ -161,6 +162,7 @@ def _read_ledger(asked: Asked) -> Rows:
         kind=asked.read("kind"),
         call__purpose=asked.read("purpose"),
         call__model=asked.read("model"),
+        call__cost_centre__code=asked.read("cost_centre"),
         window__user__username=asked.read("person"),
         window__budget__group__name=asked.read("group"),
     )
@@ -184,6 +186,7 @@ def _describe_entry(row: Any) -> Record:
         "call": row.call_id,
         "purpose": call.purpose if call else None,
         "model": call.model if call else None,
+        "cost_centre": call.cost_centre.code if call and call.cost_centre else None,
         "reason": row.reason,
         "by": row.actor.username if row.actor else None,
     }
@@ -231,6 +234,7 @@ ENDPOINTS = (
         (
             Parameter("scope", "Only budgets of people, groups or the site.", SCOPES[1:]),
             Parameter("name", "Part of the name of a person or a group."),
+            Parameter("cost_centre", "Windows of people with the cost centre of this code."),
         ),
         (
             Field("person", "string", "Whose window it is; null: shared.", may_be_null=True),
@@ -271,6 +275,10 @@ ENDPOINTS = (
                 "group", "string", 'A group of the person, "": in none; null: not asked for.',
                 may_be_null=True,
             ),
+            Field(
+                "cost_centre", "string", 'The code, "": none; null: not asked for.',
+                may_be_null=True,
+            ),
             *_FIGURES,
         ),
         _read_usage,
@@ -286,6 +294,7 @@ ENDPOINTS = (
             Parameter("kind", "One kind of movement.", KINDS),
             Parameter("purpose", "Calls of one purpose.", PURPOSES),
             Parameter("model", "Calls of one model."),
+            Parameter("cost_centre", "Calls of the cost centre with this code."),
         ),
         (
             Field("entry", "integer", "The number of the entry."),
@@ -302,6 +311,7 @@ ENDPOINTS = (
             Field("call", "integer", "The number of the call.", may_be_null=True),
             Field("purpose", "string", "The purpose of the call.", may_be_null=True),
             Field("model", "string", "The model of the call.", may_be_null=True),
+            Field("cost_centre", "string", "The code of its cost centre.", may_be_null=True),
             Field("reason", "string", 'Why, of a correction; else "".'),
             Field("by", "string", "Who corrected.", may_be_null=True),
         ),
