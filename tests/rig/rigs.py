@@ -116,7 +116,7 @@ class Rig:
         for _ in range(workers):
             rig.add_worker()
         if has_beat:
-            rig.beat = rig.template.start("beat", "tests.rig.roles:beat", folder / "beat.log")
+            rig.beat = rig._beat()
         return rig
 
     @classmethod
@@ -162,6 +162,9 @@ class Rig:
             at = self.webs.index(process)
             self.webs[at] = self._web(at, **options)
             return self.webs[at]
+        if process is self.beat:
+            self.beat = self._beat()
+            return self.beat
         at = self.workers.index(process)
         self.workers[at] = self._worker(at, **options)
         return self.workers[at]
@@ -172,6 +175,9 @@ class Rig:
 
     def _worker(self, at: int, **options: Any) -> Process:
         return self._start(f"worker-{at}", "tests.rig.roles:worker", **options)
+
+    def _beat(self) -> Process:
+        return self.template.start("beat", "tests.rig.roles:beat", self.folder / "beat.log")
 
     def _start(self, name: str, function: str, **options: Any) -> Process:
         options = {"sweep": self.sweep} | options

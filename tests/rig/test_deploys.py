@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+from pathlib import Path
 
 import pytest
 
+from tests.rig.client import Chat
 from tests.rig.model import Model, saying
 from tests.rig.processes import Process
 from tests.rig.rigs import Rig
@@ -16,6 +18,9 @@ pytestmark = pytest.mark.asyncio
 PEOPLE = 3
 #: Processes of each kind that are stopped: twenty in all. AGENTWEB_TEST_DEPLOYS sets more.
 DEPLOYS = int(os.environ.get("AGENTWEB_TEST_DEPLOYS", "7"))
+#: People with an answer on its way while all processes are restarted, and its seconds.
+ROLLING = int(os.environ.get("AGENTWEB_TEST_ROLLING", "4"))
+ROLLING_SECONDS = int(os.environ.get("AGENTWEB_TEST_ROLLING_SECONDS", "5"))
 
 
 async def end(rig: Rig, process: Process) -> None:
@@ -84,6 +89,34 @@ async def test_f37_a_turn_between_two_calls_goes_on_in_the_next_process(
     # The answer with the call, and the next one: no request was made twice.
     assert len(model.bodies()) == before + 1
     await rig.check()
+
+
+@pytest.mark.only_mode("scaled", "embedded, the one process takes its answers with it")
+async def test_a_rolling_restart_of_all_processes_cuts_no_answer(
+    mode: str, models_of_the_run: dict[str, Model], rig_folder: Path
+) -> None:
+    model, words = models_of_the_run[mode], ROLLING_SECONDS * 10
+    before = len(model.bodies())
+    text = f"answer in {words} words emulator:pace=0.1"
+    # The drain time that the product has by default, not the short one of rigs.
+    with Rig.scaled(rig_folder, model, AGENTWEB_WORKER_DRAIN_SECONDS="600") as rig:
+        people = rig.persons(ROLLING)
+        chats = await asyncio.gather(*(one.begin(f"First, {text}") for one in people))
+        talks = asyncio.gather(*(talk(chat, text) for chat in chats))
+        await asyncio.gather(*(chat.shows(lambda c=chat: len(c.text()) > 200) for chat in chats))
+        for process in rig.processes:
+            await end(rig, process)
+        assert await talks == [["done", "done"]] * ROLLING
+        # Each answer was asked for once: none was cut and continued.
+        assert len(model.bodies()) - before == len(rig.turns()) == 2 * ROLLING
+        assert all(chat.opened > 1 for chat in chats)
+        await rig.check()
+
+
+async def talk(chat: Chat, text: str) -> list[str]:
+    """Wait for the answer on its way, and ask again at once."""
+    first = await chat.ended(seconds=600)
+    return [first, await chat.say(f"Again, {text}", seconds=600)]
 
 
 @pytest.mark.only_mode("embedded", "PostgreSQL is for many")
