@@ -15,6 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.utils.translation import get_language_info, to_language
 
 from conversations.context.policy.share import parse_share
+from conversations.operations import redis_address
 
 #: Most digits of a meaningful number.
 _MOST_DIGITS = 18
@@ -138,19 +139,14 @@ def _postgresql(parts: SplitResult, name: str, pool: int) -> dict[str, Any]:
 
 
 def redis(name: str) -> str:
-    """Read the address of a Redis server, `redis://`, `rediss://` or `unix://`; "" for none."""
+    """Read the address of Redis (`conversations/redis_address.py`); "" for none."""
     value = text(name).strip()
-    if not value:
-        return ""
-    try:
-        parts = urlsplit(value)
-        is_server = parts.scheme in {"redis", "rediss"} and bool(parts.hostname)
-        is_sound = is_server and parts.port != 0 and re.fullmatch(r"/?[0-9]{0,3}", parts.path)
-    except ValueError:
-        is_sound = None
-    if is_sound or value.startswith("unix:///"):
+    if not value or redis_address.is_address(value):
         return value
-    raise ImproperlyConfigured(f"{name}: use redis://host:6379/0 (rediss:// for TLS)")
+    raise ImproperlyConfigured(
+        f"{name}: use redis://host:6379/0 (rediss:// for TLS), or for sentinels"
+        f" {redis_address.SENTINEL}://host:26379,host:26379/name/0"
+    )
 
 
 def mail_server(name: str) -> dict[str, Any]:
@@ -261,5 +257,5 @@ def make_namespace(redis_url: str, secret: str) -> str:
     Redis delivers a published message in all databases of a server, so without a prefix an
     installation would receive the messages of others on the same server.
     """
-    number = urlsplit(redis_url).path.strip("/") or "0"
+    number = redis_address.find_number(redis_url)
     return f"agentweb.{number}.{sha256(f'relay:{secret}'.encode()).hexdigest()[:16]}."

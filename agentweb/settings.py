@@ -17,6 +17,7 @@ from django.core.exceptions import ImproperlyConfigured
 from agentweb import env
 from conversations.conf import PREFIX, list_defaults
 from conversations.context.policy.policy import THRESHOLDS
+from conversations.operations.redis_address import make_broker, make_channel_host
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 #: The key of the API; without one the emulator answers.
@@ -244,8 +245,9 @@ EMAIL_BACKEND = f"django.core.mail.backends.{'smtp' if _mail else 'filebased'}.E
 EMAIL_FILE_PATH = DATA_DIR / "mail"
 globals().update(_mail)
 
-#: `redis://host:6379/0` (`rediss://` for TLS): what processes tell each other, and the broker of
-#: workers. Installations that share a server take a number each.
+#: `redis://host:6379/0` (`rediss://` for TLS), or `redis+sentinel://host:26379,host:26379/name/0`:
+#: what processes tell each other, and the broker of workers. Installations that share a server take
+#: a number each.
 REDIS_URL = env.redis("REDIS_URL")
 # A Redis that does not answer must not delay publishing: pages then notice changes themselves.
 CHANNEL_LAYERS = (
@@ -253,7 +255,7 @@ CHANNEL_LAYERS = (
         "default": {
             "BACKEND": "conversations.live.layer.PipelinedLayer",
             "CONFIG": {
-                "hosts": [{"address": REDIS_URL, "socket_timeout": 2, "socket_connect_timeout": 2}],
+                "hosts": [make_channel_host(REDIS_URL, 2)],
                 "prefix": env.make_namespace(REDIS_URL, SECRET_KEY),
             },
         }
@@ -261,8 +263,7 @@ CHANNEL_LAYERS = (
     if REDIS_URL
     else {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 )
-CELERY_BROKER_URL = REDIS_URL or "memory://"
-CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_timeout": 5, "socket_connect_timeout": 2}
+CELERY_BROKER_URL, CELERY_BROKER_TRANSPORT_OPTIONS = make_broker(REDIS_URL or "memory://")
 CELERY_TASK_IGNORE_RESULT = True
 # A task is the id of a turn; the database says whether it still has to run, and on which worker.
 CELERY_TASK_DEFAULT_QUEUE = "agentweb"

@@ -8,8 +8,9 @@ import redis
 from django.conf import settings
 
 from agentweb.doctor.report_lines import Line, failed, ok, warn
-from agentweb.serving.heartbeat import Sign, code_version, connect_redis, list_signs
+from agentweb.serving.heartbeat import PATIENCE, Sign, code_version, list_signs
 from conversations.conf import conf
+from conversations.operations.redis_address import connect_redis
 
 #: The oldest Redis version that is tested.
 LEAST = (6, 2)
@@ -20,7 +21,7 @@ def check_redis() -> Iterator[Line]:
         yield ok("redis", "not used")
         return
     try:
-        with connect_redis(settings.REDIS_URL) as server:
+        with connect_redis(settings.REDIS_URL, PATIENCE) as server:
             facts = server.info()
     except redis.AuthenticationError:
         yield failed("redis", "it refuses the password", "Correct REDIS_URL.")

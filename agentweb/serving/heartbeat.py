@@ -24,6 +24,7 @@ from typing import Any, Literal
 import redis
 from django.conf import settings
 
+from conversations.operations.redis_address import connect_redis
 from conversations.telemetry.event_loop_lag import pulse
 
 logger = logging.getLogger("agentweb.alive")
@@ -31,6 +32,8 @@ Kind = Literal["web", "worker", "beat"]
 #: Seconds between two heartbeats, and seconds after which one has expired.
 EVERY, LASTS = 10, 35
 _KEY = "agentweb:alive:"
+#: Seconds that a process waits for Redis.
+PATIENCE = 2.0
 _CODE = ("agentweb", "conversations", "tools", "templates")
 
 
@@ -105,7 +108,7 @@ class Signs:
         if not settings.REDIS_URL:
             return
         try:
-            with connect_redis(settings.REDIS_URL) as server:
+            with connect_redis(settings.REDIS_URL, PATIENCE) as server:
                 what(server)
             self._is_good = True
         except redis.RedisError as error:
@@ -128,13 +131,9 @@ def give_signs(kind: Kind) -> Iterator[None]:
         signs.end()
 
 
-def connect_redis(url: str) -> Any:
-    return redis.Redis.from_url(url, socket_timeout=2, socket_connect_timeout=2)
-
-
 def list_signs() -> list[Sign]:
     """Return the live processes; raises RedisError."""
-    with connect_redis(settings.REDIS_URL) as server:
+    with connect_redis(settings.REDIS_URL, PATIENCE) as server:
         keys = sorted(server.scan_iter(f"{_KEY}*", count=500))
         found = [server.get(key) for key in keys]
     return [Sign(**json.loads(text)) for text in found if text]

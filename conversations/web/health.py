@@ -19,6 +19,7 @@ from django.views.decorators.http import require_safe
 
 from conversations.budgets.reconciliation import has_drift
 from conversations.operations.db_damage import demand_undamaged
+from conversations.operations.redis_address import connect_redis
 
 logger = logging.getLogger("agentweb.views")
 #: Seconds that a check may take; seconds of them for Redis.
@@ -88,9 +89,8 @@ def list_problems() -> tuple[str, ...]:
 
 def has_redis(url: str) -> bool:
     """Return whether the Redis server answers within a second."""
-    limits = {"socket_timeout": REDIS_SECONDS, "socket_connect_timeout": REDIS_SECONDS}
     try:
-        with redis.Redis.from_url(url, **limits) as one:
+        with connect_redis(url, REDIS_SECONDS) as one:
             return bool(one.ping())
     except redis.RedisError:
         return False

@@ -23,6 +23,7 @@ from agentweb.emulator import server as emulator
 from agentweb.serving import heartbeat, worker_loop
 from conversations.log.triggers import list_guarded_tables
 from conversations.models import ApiModel, BudgetWindow, Turn
+from conversations.operations.redis_address import connect_redis
 from tests.support import people_and_turns, servers
 
 pytestmark = pytest.mark.django_db
@@ -209,7 +210,7 @@ def test_redis_that_is_away_or_forgets(settings: Any, redis_url: str) -> None:
     settings.REDIS_URL = redis_url
     assert found(scaled_out.check_redis, "redis")[0] == "ok"
     assert found(scaled_out.check_redis, "redis data")[0] == "ok"
-    with heartbeat.connect_redis(redis_url) as server:
+    with connect_redis(redis_url, 2) as server:
         server.config_set("maxmemory", "100mb")
         server.config_set("maxmemory-policy", "allkeys-lru")
         assert found(scaled_out.check_redis, "redis memory")[0] == "warn"

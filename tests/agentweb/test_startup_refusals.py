@@ -221,7 +221,8 @@ def test_a_pool_that_the_server_could_not_give_is_refused(
 
 @pytest.mark.parametrize(
     "url", ["redis://localhost", "redis://:p%40ss@10.0.0.1:6379/3", "rediss://cache.example/0",
-            "unix:///run/redis.sock"],
+            "unix:///run/redis.sock", "redis+sentinel://a/chats",
+            "redis+sentinel://me:p%40ss@[::1]:5,b.example:26379/chats/3?sentinel_password=x"],
 )  # fmt: skip
 def test_an_address_of_redis_is_read(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REDIS_URL", url)
@@ -230,7 +231,10 @@ def test_an_address_of_redis_is_read(url: str, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize(
     "url", ["localhost:6379", "http://localhost", "redis://", "redis://:hunter2@", "redis:hunter2",
-            "redis://host:hunter2/0", "redis://host:6379/hunter2", "redis://[::1/hunter2", "6379"],
+            "redis://host:hunter2/0", "redis://host:6379/hunter2", "redis://[::1/hunter2", "6379",
+            "redis+sentinel://hunter2", "redis+sentinel://a:hunter2/chats",
+            "redis+sentinel://:hunter2@/chats", "redis+sentinel://a/chats/hunter2",
+            "redis+sentinel://:hunter2@a,/chats", "redis+sentinel://a:0/hunter2"],
 )  # fmt: skip
 def test_another_address_is_refused_without_its_password(
     url: str, monkeypatch: pytest.MonkeyPatch

@@ -132,6 +132,34 @@ def start_redis(*options: str) -> Server:
     return server
 
 
+def start_sentinel(watched: Server, name: str, password: str = "") -> Server:
+    """Start a sentinel that makes a replica the server once `watched` is silent for a second."""
+    folder, user, port = folder_of("sentinel"), unprivileged(), free_port()
+    own = [f"monitor {name} 127.0.0.1 {watched.port} 1", f"down-after-milliseconds {name} 1000"]
+    own += [f"failover-timeout {name} 5000"]
+    own += [f"auth-pass {name} {password}"] if password else []
+    # It writes what it learns into this file.
+    configuration = folder / "sentinel.conf"
+    configuration.write_text("".join(f"sentinel {one}\n" for one in own), encoding="ascii")
+    if user:
+        shutil.chown(folder, user["user"], user["group"])
+        shutil.chown(configuration, user["user"], user["group"])
+    fixed = ["--sentinel", "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder)]
+    server = Server(
+        name="Sentinel",
+        folder=folder,
+        port=port,
+        url=f"redis+sentinel://127.0.0.1:{port}/{name}/0",
+        command=[str(_redis_binary()), str(configuration), *fixed],
+        ending=signal.SIGTERM,
+        is_up=lambda: is_listening(port),
+        user=user,
+    )
+    at_end(server.discard)
+    server.start()
+    return server
+
+
 @functools.cache
 def shared_postgres() -> Server:
     """Start the run's PostgreSQL on first use, with an empty database `agentweb`."""

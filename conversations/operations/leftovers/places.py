@@ -24,6 +24,7 @@ from conversations.log.search_index import INDEX_TABLE
 from conversations.models import FileState, SearchText, WorkspaceFile
 from conversations.operations.leftovers import phrases, sqlite_pages
 from conversations.operations.leftovers.purge import connect_as_operator, list_tables
+from conversations.operations.redis_address import connect_redis
 
 logger = logging.getLogger("agentweb.erase")
 _WORDS_OF = SearchText._meta.db_table
@@ -159,10 +160,10 @@ def search_redis(wanted: Wanted) -> Iterator[Place]:
     """Search what Redis holds, where the site has one."""
     if not settings.REDIS_URL:
         return
-    from redis import Redis, RedisError
+    from redis import RedisError
 
     try:
-        with closing(Redis.from_url(settings.REDIS_URL, socket_timeout=10)) as redis:
+        with closing(connect_redis(settings.REDIS_URL, 10)) as redis:
             # Not DUMP, which compresses.
             values = (
                 value + b"\n"
