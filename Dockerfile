@@ -1,6 +1,6 @@
 # agentweb in a small image: wheels are fetched by digest in a first stage and installed in the
 # second without a network. Runs as an own user; the folder /data holds all that is to be kept.
-# With extras: docker build --build-arg EXTRAS="metrics telemetry" -t agentweb .
+# With extras: docker build --build-arg EXTRAS="metrics telemetry storages" -t agentweb .
 # For builds that can be repeated give the base by its digest, which this prints:
 # docker buildx imagetools inspect python:3.12-slim --format "{{.Manifest.Digest}}"
 # docker build --build-arg BASE=python:3.12-slim@sha256:... -t agentweb .
@@ -12,10 +12,12 @@ ARG TELEMETRY="opentelemetry-sdk opentelemetry-semantic-conventions opentelemetr
 opentelemetry-exporter-otlp-proto-http opentelemetry-exporter-otlp-proto-common \
 opentelemetry-exporter-otlp-common opentelemetry-exporter-http-transport \
 googleapis-common-protos protobuf"
+ARG STORAGES="django-storages boto3 botocore jmespath s3transfer"
 COPY requirements.lock requirements-dev.lock /build/
 # Of the lock for development only the entries of the extras, with their digests.
 RUN names=" "; case "$EXTRAS" in *metrics*) names="$names$METRICS ";; esac; \
     case "$EXTRAS" in *telemetry*) names="$names$TELEMETRY ";; esac; \
+    case "$EXTRAS" in *storages*) names="$names$STORAGES ";; esac; \
     awk -v names="$names" '/^[a-z0-9]/ {split($1, a, "=="); kept = index(names, " " a[1] " ")} kept' \
     /build/requirements-dev.lock > /build/extras.lock \
     && pip download --no-cache-dir --require-hashes --only-binary=:all: --no-deps \

@@ -75,8 +75,8 @@ DATABASES = {
 _owner_url = env.text("AGENTWEB_MIGRATE_DATABASE_URL")
 MIGRATE_DATABASE = env.owner_database(_owner_url) if _owner_url else None
 #: Where the files of workspaces are kept: a Django storage as JSON, such as
-#: `{"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": {"bucket_name": "files"}}`; its package
-#: must be installed. Default: a folder in the data folder.
+#: `{"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": {"bucket_name": "files"}}` (needs the
+#: extra `storages`). Default: a folder in the data folder.
 _workspace_storage = env.storage("AGENTWEB_WORKSPACE_STORAGE")
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

@@ -82,14 +82,17 @@ def _read_host(found: re.Match[str] | None) -> tuple[str, int]:
 def connect_redis(url: str, seconds: float) -> Redis:
     """Return a client that waits so long for a connection, and for an answer."""
     import redis
-    from redis.sentinel import Sentinel
+    from redis import sentinel
 
     limits: dict[str, Any] = {"socket_timeout": seconds, "socket_connect_timeout": seconds}
     if urlsplit(url).scheme != SENTINEL:
         return redis.Redis.from_url(url, **limits)
     one = parse_sentinels(url)
-    own = one.own_login | limits
-    watched = Sentinel(list(one.hosts), sentinel_kwargs=own, db=one.number, **one.login, **limits)
+    own: dict[str, Any] = one.own_login | limits
+    make_sentinel: Any = sentinel.Sentinel
+    watched = make_sentinel(
+        list(one.hosts), sentinel_kwargs=own, db=one.number, **one.login, **limits
+    )
     found: Redis = watched.master_for(one.name)
     return found
 

@@ -69,7 +69,7 @@ def test_the_image_serves() -> None:
     assert steps("CMD") == ['["serve", "--host", "0.0.0.0"]']
 
 
-@pytest.mark.parametrize("extra", ["metrics", "telemetry"])
+@pytest.mark.parametrize("extra", ["metrics", "telemetry", "storages"])
 def test_an_extra_of_the_image_is_whole(extra: str) -> None:
     """What the builder picks from the lock for development is all that the extra brings."""
     [line] = [line for line in steps("ARG") if line.startswith(f"{extra.upper()}=")]
@@ -90,7 +90,7 @@ def test_an_extra_of_the_image_is_whole(extra: str) -> None:
     assert picked <= set(dev)
 
 
-@pytest.mark.parametrize("extras", ["", "metrics", "metrics telemetry"])
+@pytest.mark.parametrize("extras", ["", "metrics", "metrics telemetry storages"])
 def test_the_builder_picks_whole_entries(extras: str, tmp_path: Path) -> None:
     """The step of the Dockerfile, run by a shell on the real lock, up to the download."""
     [step] = [step for step in steps("RUN") if "awk" in step]

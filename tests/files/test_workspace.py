@@ -18,7 +18,7 @@ from conversations.files import workspace as services
 from conversations.files.workspace import UserWorkspace, objects, sweep
 from conversations.files.workspace.browse import list_deleted_files
 from conversations.models import FileState, User, WorkspaceFile
-from tests.support import people_and_turns
+from tests.support import people_and_turns, s3_server
 from tests.support.object_stores import BUCKETS, Bucket, Unreachable
 from tools.framework.errors import (
     FileChangedError,
@@ -36,11 +36,18 @@ BACKENDS = {
     "disk": "django.core.files.storage.FileSystemStorage",
     "memory": "django.core.files.storage.InMemoryStorage",
     "bucket": "tests.support.object_stores.Bucket",
+    "s3": "storages.backends.s3.S3Storage",
 }
 
 
 def use(settings: Any, kind: str, folder: Path) -> None:
-    options = {"bucket": uuid4().hex} if kind == "bucket" else {"location": str(folder / "files")}
+    match kind:
+        case "bucket":
+            options = {"bucket": uuid4().hex}
+        case "s3":
+            options = s3_server.make_options()
+        case _:
+            options = {"location": str(folder / "files")}
     settings.STORAGES = settings.STORAGES | {
         "workspace": {"BACKEND": BACKENDS[kind], "OPTIONS": options}
     }
