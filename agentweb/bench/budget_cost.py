@@ -33,6 +33,8 @@ _LIMIT = 10**14
 _BLOCK = '{"type":"text","text":"Here you are."}'
 #: Budgets by case: the number of the person's groups, each with a pool and an allowance per period.
 CASES = {"none": None, "one": 0, "many": 3}
+#: A minute that turns would make its windows in one measured call and not in the next.
+PERIODS = [name for name in Budget.Period.values if name != Budget.Period.MINUTE]
 
 
 #: Milliseconds of wall-clock time and of processor time.
@@ -108,7 +110,7 @@ def _limited(user: User, groups: int | None) -> User:
     for at in range(groups or 0):
         group = Group.objects.create(name=f"bench-{at}")
         user.groups.add(group)
-        for period in Budget.Period.values:
+        for period in PERIODS:
             shared = {"scope": "group", "group": group, "period": period, "limit": _LIMIT}
             Budget.objects.create(kind="pool", **shared)
             Budget.objects.create(kind="per_member", **shared)

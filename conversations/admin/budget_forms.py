@@ -34,7 +34,7 @@ FIXED = ("scope", "group", "user", "kind", "unit", "period", "model", "time_zone
 class BudgetForm(_Form):
     limit = AmountField(
         label=_("Limit"),
-        help_text=_("Money in dollars, such as 2.50; tokens and turns as whole numbers."),
+        help_text=_("Money in dollars, such as 2.50; tokens, turns and requests as whole numbers."),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -142,7 +142,7 @@ async def request_compaction(
 async def _make_hidden_call(line: Line, sending: Sending) -> tuple[Answer | None, int | None]:
     """Make a call that is not shown; return its answer, and the call's id if one was opened."""
     try:
-        sent = await line.calls.open(sending)
+        sent = await line.open(sending)
     except Refused:
         return None, None
     try:

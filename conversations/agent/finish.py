@@ -35,6 +35,7 @@ _STOPPED = mark_recorded(gettext_noop("The server stopped this turn."))
 #: Finish reasons by error code; other failures have none.
 _REASONS = {
     "budget": "budget",
+    "rate_limit": "budget",
     "turn_money": "loop_limit",
     "context_full": "context",
     "overflow": "context",

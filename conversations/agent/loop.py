@@ -228,7 +228,7 @@ class Runner:
             opened = RoundOpened(self.turn, self.round, self.job is self.chosen)
             sending = Sending("reply", envelope, body, prepared.gauge.tokens, view, tries, opened)
             await self.ports.stage.enter("running", attempt=tries)
-            sent = await self.ports.calls.open(sending)
+            sent = await self.ports.open(sending)
             state = _note_call(state, self.ports.now(), prepared)
             await self.ports.publish(opened)
             try:

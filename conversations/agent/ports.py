@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 from conversations.agent.answer import ToolUse
 from conversations.agent.approval_rules import ApprovalQuestion
-from conversations.agent.events import Event
+from conversations.agent.events import Event, TurnChanged
 from conversations.agent.job import LoadedConversation
 from conversations.agent.stop import Switch
 from conversations.agent.usage import Usage
@@ -25,6 +25,9 @@ logger = logging.getLogger("agentweb.runner")
 #: Request headers of the API's beta features.
 Headers = Mapping[str, str]
 NO_HEADERS: Headers = MappingProxyType({})
+#: Minutes that one call waits at most for a limit a minute; seconds over which those that wait for
+#: the same minute are spread.
+MOST_WAITS, WAIT_SPREAD = 10, 2.0
 Purpose = Literal["reply", "summary", "title"]
 CallStatus = Literal["complete", "stopped", "truncated", "refused", "error"]
 
@@ -84,6 +87,17 @@ class Refused(Exception):
 
     def __str__(self) -> str:
         return self.text
+
+
+@dataclass(eq=False)
+class RateLimitReached(Refused):
+    """A limit a minute does not allow a call now and will in `seconds`, when the next begins.
+
+    `waits_for` is the limit as a turn that waits records it.
+    """
+
+    seconds: float
+    waits_for: str
 
 
 @dataclass(eq=False)
@@ -245,7 +259,12 @@ class Tools(Protocol):
 class Stage(Protocol):
     """Shows the turn to people: its state, its events, its growing text."""
 
-    async def enter(self, state: str, *, attempt: int = 0, wait: float = 0.0) -> None: ...
+    async def enter(
+        self, state: str, *, attempt: int = 0, wait: float = 0.0, waits_for: str = ""
+    ) -> None:
+        """Enter a state; `waits_for` is the limit a minute for which a wait begins, or ends."""
+        ...
+
     async def publish(self, *events: Event) -> None: ...
     def grow(self, text: str, thinking: str) -> None: ...
 
@@ -259,6 +278,9 @@ class Line(Protocol):
     def model(self) -> Model: ...
     @property
     def switch(self) -> Switch: ...
+    async def open(self, sending: Sending) -> Sent:
+        """Open a call; raises Refused."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,6 +296,31 @@ class Ports:
     #: Returns a number from 0 to 1, for jitter; returns seconds since 1970.
     chance: Callable[[], float]
     now: Callable[[], float]
+    #: The number of the turn.
+    turn: int
+
+    async def open(self, sending: Sending) -> Sent:
+        """Open a call; where a limit a minute is reached, wait for the next minute."""
+        waits = 0
+        while True:
+            try:
+                return await self.calls.open(sending)
+            except RateLimitReached as reached:
+                if waits == MOST_WAITS:
+                    raise
+                waits += 1
+                await self._wait(reached, sending)
+
+    async def _wait(self, reached: RateLimitReached, sending: Sending) -> None:
+        attempt, limit = sending.attempt, reached.waits_for
+        wait = reached.seconds + self.chance() * WAIT_SPREAD
+        await self.stage.enter("backoff", attempt=attempt, wait=wait, waits_for=limit)
+        await self.publish(TurnChanged(self.turn))
+        with self.switch.pausing():
+            await self.pause(wait)
+        await self.stage.enter("running", attempt=attempt, waits_for=limit)
+        if sending.opens is None:
+            await self.publish(TurnChanged(self.turn))
 
     async def publish(self, *events: Event) -> None:
         """Publish events; a failure to do so must not end the turn."""

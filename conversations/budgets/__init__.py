@@ -1,1 +1,1 @@
-"""Limits on money, tokens and turns: admission, holds, the ledger, prices and notices."""
+"""Limits on money, tokens, turns and requests: admission, holds, the ledger, prices and notices."""

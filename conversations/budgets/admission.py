@@ -2,12 +2,14 @@
 
 It locks the windows of the applicable budgets and has the call judged (`judgement.py`). If an
 answer of full length does not fit in a budget or in the cap of the turn, it is shortened, down to
-LEAST_OUTPUT, before the call is refused.
+LEAST_OUTPUT, before the call is refused. What is left of a limit a minute shortens it, too, but not
+below SHORTEST: the call waits for the next minute instead.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from django.db.models import Sum
 from django.utils import timezone
@@ -18,6 +20,7 @@ from conversations.budgets.caps import resolve_turn_caps
 from conversations.budgets.holds import find_room
 from conversations.budgets.judgement import TurnRoom, is_of_calls, judge_call, size_call
 from conversations.budgets.prices import load_price_list
+from conversations.budgets.refusals import build_rate_refusal
 from conversations.budgets.status import list_statuses
 from conversations.budgets.units import MONEY, UNITS, CallSize
 from conversations.budgets.windows import Slot, lock_slots
@@ -27,6 +30,8 @@ from conversations.log.leases import Lease
 from conversations.models import ApiCall, ApiResult, User
 
 _INACTIVE = mark_recorded(gettext_noop("This account is not active any more."))
+#: Tokens to which what is left of a minute shortens an answer at most.
+SHORTEST = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +42,14 @@ class Admission:
     envelope: Envelope
     slots: tuple[Slot, ...]
     size: CallSize
+    #: The moment by which the windows and the prices were chosen.
+    at: datetime
 
 
 def admit_call(*, lease: Lease, sending: Sending) -> Admission:
     """Return what to hold for a call, its windows locked; raises Refused if it does not fit."""
-    model = str(dict(sending.envelope.parameters)["model"])
-    prices = load_price_list(model, timezone.now())
+    model, at = str(dict(sending.envelope.parameters)["model"]), timezone.now()
+    prices = load_price_list(model, at)
     envelope = sending.envelope
     size = size_call(
         prices,
@@ -54,17 +61,18 @@ def admit_call(*, lease: Lease, sending: Sending) -> Admission:
     turn = _read_turn_room(lease)
     _demand_price(replace(size, output_tokens=LEAST_OUTPUT))
     ahead = None if sending.ahead is None else _size_reply(sending.ahead)
-    slots = lock_slots(lease.user_id, models=[one.prices.model for one in (size, ahead) if one])
+    slots = lock_slots(lease.user_id, at, [one.prices.model for one in (size, ahead) if one])
     size = fit_call(size, slots, turn, ahead)
     if ahead is not None:
         # The reply comes first: what is left must pay for it after this call.
         statuses = (slot.status for slot in slots if not _is_of_turns(slot))
         judge_call(size, statuses, turn, ahead=ahead).demand()
-    envelope = envelope.with_lifetime(size.lifetime)
     # `hold_amounts` judges by the budgets, once it is known which of them count the turn already.
     judge_call(size, (), turn).demand()
+    size = fit_minute(size, slots, at)
     slots = tuple(slot for slot in slots if is_of_calls(slot.budget.rule, size))
-    return Admission(model, envelope.with_limit(size.output_tokens), slots, size)
+    envelope = envelope.with_lifetime(size.lifetime).with_limit(size.output_tokens)
+    return Admission(model, envelope, slots, size, at)
 
 
 def demand_next_call(*, lease: Lease, call_id: int) -> None:
@@ -126,6 +134,23 @@ def fit_call(
     if size.lifetime == "1h" and fitted.output_tokens == LEAST_OUTPUT:
         return _fit_answer(replace(size, lifetime="5m"), slots, turn, ahead)
     return fitted
+
+
+def fit_minute(size: CallSize, slots: tuple[Slot, ...], now: datetime) -> CallSize:
+    """Shorten the answer to what is left of the minute; raises RateLimitReached below SHORTEST."""
+    for slot in slots:
+        rule, left = slot.budget.rule, slot.status.left
+        unit = UNITS[rule.unit]
+        # Whether the turn is counted already is known when it is held.
+        if not rule.is_rate or unit.is_once_per_turn or not is_of_calls(rule, size):
+            continue
+        shortest = min(size.output_tokens, SHORTEST)
+        if unit.worst(replace(size, output_tokens=shortest)) > left:
+            # What the next minute would not allow either is refused at once.
+            judge_call(size, (one.status for one in slots if not _is_of_turns(one))).demand()
+            raise build_rate_refusal(slot.status, now)
+        size = replace(size, output_tokens=min(size.output_tokens, unit.fit_output(size, left)))
+    return size
 
 
 def _fit_answer(

@@ -3,7 +3,7 @@
 Such a difference is of no call, and so of no person: whose call it was, nobody can say. It counts
 in what every call of its model counts in, which are the site's pools of the unit, for all models or
 for this one or its family. No person's allowance and no group's pool changes. It is entered in the
-window that has noon (UTC) of its day; pools of an hour, and those made after the day, take no part.
+window that has noon (UTC) of its day; those of a minute or hour, and those made after the day, take no part.
 Without a pool it is on record alone. What calls have cost, on pages and in files, stays what their
 results say.
 
@@ -82,7 +82,10 @@ def load_pools(unit: str) -> Pools:
     ids: dict[str, list[str]] = {}
     for key in ApiModel.objects.values_list("pk", flat=True):
         ids.setdefault(name_model(key), []).append(key)
-    return Pools(list(found.exclude(period=Budget.Period.HOUR).order_by("pk")), ids)
+    return Pools(
+        list(found.exclude(period__in=(Budget.Period.MINUTE, Budget.Period.HOUR)).order_by("pk")),
+        ids,
+    )
 
 
 def is_over(day: date) -> bool:

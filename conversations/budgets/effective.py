@@ -50,6 +50,11 @@ class Rule:
         return self.kind == "pool"
 
     @property
+    def is_rate(self) -> bool:
+        """Whether it limits a minute: a call that does not fit now waits for the next one."""
+        return self.period == "minute"
+
+    @property
     def slot(self) -> tuple[str, str, str]:
         """What one allowance applies for: unit, period and model scope."""
         return self.unit, self.period, self.model
@@ -129,6 +134,11 @@ class BudgetStatus:
     def left(self) -> int:
         """What may still be held; negative if the limit was lowered below the use."""
         return self.limit - self.spent - self.held
+
+    @property
+    def room(self) -> int:
+        """The most that a call may use, now or in the next minute of a limit a minute."""
+        return self.limit if self.rule.is_rate else self.left
 
     @property
     def percent(self) -> int:

@@ -9,7 +9,7 @@ is never lost and never blocks a settlement.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 
 from django.db import connection
@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from conversations.budgets.effective import BudgetStatus
 from conversations.budgets.judgement import find_amount, find_later_amount, is_of_calls, judge_call
+from conversations.budgets.refusals import build_rate_refusal
 from conversations.budgets.status import compute_status, filter_windows, find_effective_budgets
 from conversations.budgets.units import UNITS, CallSize, CallUse
 from conversations.budgets.windows import Slot, update_windows
@@ -44,10 +45,10 @@ def find_room(
 ) -> int | None:
     """Return what a call may still hold in all windows of a unit; None if there is no limit.
 
-    What the reply `ahead` needs is left for it.
+    What the reply `ahead` needs is left for it. Of a limit a minute it is the whole of it.
     """
     found = (
-        slot.status.left - find_later_amount(ahead, slot.budget.rule)
+        slot.status.room - find_later_amount(ahead, slot.budget.rule)
         for slot in slots
         if slot.budget.rule.unit == unit and is_of_calls(slot.budget.rule, size)
     )
@@ -57,7 +58,10 @@ def find_room(
 def hold_amounts(
     *, slots: tuple[Slot, ...], call: ApiCall, size: CallSize, conversation: Conversation
 ) -> None:
-    """Hold the most a call of this size can use in every window; raises Refused."""
+    """Hold the most a call of this size can use in every window; raises Refused.
+
+    A limit a minute that the call fits in by itself, but not now, raises RateLimitReached.
+    """
     if not slots:
         return
     counted = _find_counting_budgets(slots, call)
@@ -65,6 +69,8 @@ def hold_amounts(
     rows = []
     for slot in slots:
         amount = find_amount(size, slot.budget.rule, counted)
+        if amount > slot.status.left:
+            raise build_rate_refusal(slot.status, call.sent_at)
         slot.window.held += amount
         slot.window.limit = slot.status.limit
         rows.append(Reservation(call=call, window=slot.window, amount=amount))
@@ -101,48 +107,47 @@ def _turn_key(window: BudgetWindow) -> tuple[object, ...]:
 
 
 def settle_holds(*, call: ApiCall, used: CallUse | None, conversation: Conversation) -> None:
-    """Replace a call's hold by what it used (None: nothing); a repeat has no effect."""
-    if used is None:
-        _close_reservations(call, conversation, Kind.RELEASE, lambda _: 0)
-    else:
-        _close_reservations(
-            call, conversation, Kind.SETTLE, lambda row: _find_used_amount(used, row)
-        )
+    """Replace a call's hold by what it used (None: a request at most); repeating it is idle."""
+    windows = _lock_windows(call, conversation)
+    # Read after the lock, so that a settlement by another process is seen.
+    mine_open = Reservation.objects.filter(call=call, is_open=True)
+    rows = (
+        list(mine_open.select_related("window__budget").annotate(payer=_PAYER)) if windows else ()
+    )
+    if not rows:
+        return
+    closed: dict[Kind, list[tuple[BudgetWindow, int]]] = {Kind.RELEASE: [], Kind.SETTLE: []}
+    for row in rows:
+        window, amount = windows[row.window_id], _find_used_amount(used, row)
+        within = min(amount, row.amount)
+        window.held -= row.amount
+        window.spent += within
+        window.overrun += amount - within
+        kind = Kind.SETTLE if used is not None or amount else Kind.RELEASE
+        closed[kind].append((window, amount))
+    update_windows(windows.values(), "held", "spent", "overrun")
+    mine_open.update(is_open=False)
+    for kind, changed in closed.items():
+        _append_entries(call, conversation, kind, changed)
+    record_crossings(user_id=rows[0].payer, windows=set(windows))
 
 
-def _find_used_amount(use: CallUse, row: Reservation) -> int:
+def _find_used_amount(use: CallUse | None, row: Reservation) -> int:
+    """Return what counts of a call in the window of its hold."""
     unit = UNITS[row.window.budget.unit]
+    if use is None:
+        return row.amount if unit.counts_failed else 0
     amount = unit.used(use)
     # A call without a hold did not count the turn: another call of the turn has.
     return min(row.amount, amount) if unit.is_once_per_turn else amount
 
 
-def _close_reservations(
-    call: ApiCall, conversation: Conversation, kind: Kind, amount_of: Callable[[Reservation], int]
-) -> None:
+def _lock_windows(call: ApiCall, conversation: Conversation) -> dict[int, BudgetWindow]:
+    """Return the windows in which a call holds or has held, locked, by their keys."""
     if not (read_contents(conversation).holds and _has_reservations(call)):
-        return
+        return {}
     mine = BudgetWindow.objects.filter(reservations__call=call)
-    windows = {row.pk: row for row in mine.select_for_update(of=("self",)).order_by("pk")}
-    if not windows:
-        return
-    # Read after the lock, so that a settlement by another process is seen.
-    mine_open = Reservation.objects.filter(call=call, is_open=True)
-    rows = list(mine_open.select_related("window__budget").annotate(payer=_PAYER))
-    if not rows:
-        return
-    closed = []
-    for row in rows:
-        window, amount = windows[row.window_id], amount_of(row)
-        within = min(amount, row.amount)
-        window.held -= row.amount
-        window.spent += within
-        window.overrun += amount - within
-        closed.append((window, amount))
-    update_windows(windows.values(), "held", "spent", "overrun")
-    mine_open.update(is_open=False)
-    _append_entries(call, conversation, kind, closed)
-    record_crossings(user_id=rows[0].payer, windows=set(windows))
+    return {row.pk: row for row in mine.select_for_update(of=("self",)).order_by("pk")}
 
 
 def _has_reservations(call: ApiCall) -> bool:
@@ -174,8 +179,12 @@ def _append_entries(
 
 
 def record_crossings(*, user_id: int, windows: AbstractSet[int]) -> None:
-    """Record the soft percents, and the limit, that windows locked by the caller have passed."""
-    found = find_effective_budgets(user_id, timezone.now())
+    """Record the soft percents, and the limit, that windows locked by the caller have passed.
+
+    A limit a minute is there to be reached: nobody is told.
+    """
+    effective = find_effective_budgets(user_id, timezone.now())
+    found = [budget for budget in effective if not budget.rule.is_rate]
     present = list(filter_windows(found)) if found else []
     passed: dict[tuple[int, int], BudgetStatus] = {}
     for budget in found:

@@ -2,7 +2,9 @@
 
 All callers use one function: pages before a message is written, admission before a call is made,
 the agent loop before tools run whose results no call could follow, and the hold itself. It reads
-and locks nothing; callers pass the statuses of the budgets, admission those of locked windows.
+and locks nothing; callers pass the statuses of the budgets, admission those of locked windows. A
+limit a minute is judged by its whole minute, as a call can wait for the next: only what fits in no
+minute is refused.
 
 The most a call can use is the sum of: its estimated request plus a margin for the estimate's error,
 billed at the highest price of an input token; its answer; and every web search that it offers, with
@@ -103,7 +105,7 @@ def judge_call(
         for status in statuses
         if is_of_calls(status.rule, size, ahead)
     )
-    refused_by = tuple((status, amount) for status, amount in amounts if amount > status.left)
+    refused_by = tuple((status, amount) for status, amount in amounts if amount > status.room)
     if turn is None or not turn.limit:
         return Verdict(refused_by, None, 0)
     cost = size.cost + (ahead.cost if ahead else 0)
@@ -111,9 +113,9 @@ def judge_call(
 
 
 def find_later_amount(ahead: CallSize | None, rule: Rule) -> int:
-    """Return what the reply ahead needs of a budget; its turn is counted once."""
+    """Return what the reply ahead needs of a budget; its turn is counted once, and it can wait."""
     unit = UNITS[rule.unit]
-    is_free = ahead is None or unit.is_once_per_turn or not is_of_calls(rule, ahead)
+    is_free = ahead is None or unit.is_once_per_turn or rule.is_rate or not is_of_calls(rule, ahead)
     return 0 if ahead is None or is_free else unit.worst(ahead)
 
 

@@ -3,8 +3,9 @@
 There is one notice for each budget in its present window: the highest percent that was passed and
 still holds. A budget stops a person as soon as it does not allow the smallest call that could
 answer them, by the judgement that admission uses (`judgement.py`), so that nobody writes a message
-that cannot be answered. What their conversation itself holds is settled by then and does not count.
-A dismissed soft notice comes back with the next percent or window.
+that cannot be answered; a limit a minute only where no answer fits in a whole minute, as calls wait
+for the next. What their conversation itself holds is settled by then and does not count. A
+dismissed soft notice comes back with the next percent or window.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class BudgetPill:
     label: str
     resets_at: datetime | None
     is_over: bool
-    #: What it counts: money (in micro-dollars), tokens or turns.
+    #: What it counts: money (in micro-dollars), tokens, turns or requests.
     unit: str = MONEY.name
     #: Where it comes from, such as "from group Research".
     source: str = ""
@@ -171,7 +172,7 @@ def find_limits(
 def _list_closed(found: Iterable[EffectiveBudget], windows: list[BudgetWindow]) -> tuple[str, ...]:
     """Return the models and families of which a limit is used up."""
     scoped = (budget for budget in found if budget.rule.model)
-    used_up = {one.rule.model for one in scoped if compute_status(one, windows).left <= 0}
+    used_up = {one.rule.model for one in scoped if compute_status(one, windows).room <= 0}
     return tuple(sorted(used_up))
 
 
@@ -194,7 +195,7 @@ def list_notices(user_id: int, now: datetime | None = None) -> tuple[Notice, ...
     found = find_effective_budgets(user_id, now or timezone.now())
     windows = list(filter_windows(found)) if found else []
     statuses = [compute_status(budget, windows) for budget in found]
-    used_up = [one.rule.id for one in statuses if one.is_over]
+    used_up = [one.rule.id for one in statuses if one.is_over and not one.rule.is_rate]
     return _build_notices(found, statuses, windows, used_up)
 
 
@@ -218,13 +219,17 @@ def dismiss_notice(*, user_id: int, name: str) -> bool:
 
 
 def build_budget_pill(found: Iterable[BudgetStatus], stopped_by: Rule | None = None) -> BudgetPill:
-    """Summarize the budget that stops the person, else the one with the least left in percent."""
-    rows = list(found)
+    """Summarize the budget that stops the person, else the one with the least left in percent.
+
+    A limit a minute has too short a window to be watched.
+    """
+    rows = [one for one in found if not one.rule.is_rate or one.rule == stopped_by]
     if not rows:
         return BudgetPill(False, 0, 0, 0, _("No limit"), None, False)
     stopping = [one for one in rows if one.rule == stopped_by]
     one = max(stopping or rows, key=lambda one: (one.percent, one.spent + one.held))
     labels = {
+        "minute": _("a minute"),
         "hour": _("this hour"),
         "day": _("today"),
         "week": _("this week"),
@@ -256,7 +261,7 @@ def _find_refusing(size: CallSize, statuses: Iterable[BudgetStatus]) -> frozense
     try:
         return judge_call(size, rows).rule_ids
     except PriceMissing:
-        return frozenset(one.rule.id for one in rows if one.left <= 0)
+        return frozenset(one.rule.id for one in rows if one.room <= 0)
 
 
 def _judge_turn(size: CallSize, cap: int) -> TurnStop | None:

@@ -10,8 +10,8 @@ from datetime import datetime
 from django.utils import translation
 from django.utils.translation import gettext_noop
 
-from conversations.agent.ports import Refused
-from conversations.budgets.effective import BudgetStatus
+from conversations.agent.ports import RateLimitReached, Refused
+from conversations.budgets.effective import BudgetStatus, Rule
 from conversations.budgets.units import UNITS
 from conversations.context.translation import mark_recorded
 from conversations.models.periods import format_moment
@@ -30,6 +30,13 @@ _OF_TURN = mark_recorded(
 _OF_MODEL = mark_recorded(
     gettext_noop("It counts %(model)s alone: choose another model to go on at once.")
 )
+_FITS_NEVER = mark_recorded(
+    gettext_noop(
+        "This call may use up to %(amount)s, and the limit of %(limit)s a minute (%(whose)s) never"
+        " allows that. A new or a shorter chat needs less."
+    )
+)
+_REACHED = mark_recorded(gettext_noop("The limit of %(limit)s a minute (%(whose)s) is reached."))
 _RESET = mark_recorded(gettext_noop("It starts anew on %(date)s."))
 
 
@@ -39,13 +46,33 @@ def build_limit_refusal(status: BudgetStatus, amount: int) -> Refused:
     amounts = {"limit": status.limit, "used": status.spent + status.held, "amount": amount}
     with translation.override("en"):
         values = {name: unit.show(each) for name, each in amounts.items()}
+    values["whose"] = _describe_source(rule)
+    if rule.is_rate:
+        return Refused("budget", _FITS_NEVER % values)
     values["budget"] = _NAMES[rule.period]
-    values["whose"] = f"{rule.model_name}, {rule.source}" if rule.model else rule.source
     text = unit.refusal % values
     text += _describe_reset(status.ends_at, rule.zone)
     if rule.model:
         text += " " + _OF_MODEL % {"model": rule.model_name}
     return Refused("budget", text)
+
+
+def build_rate_refusal(status: BudgetStatus, now: datetime) -> RateLimitReached:
+    """Build the refusal of a call that fits in the next minute, and not in this one."""
+    rule, ends = status.rule, status.ends_at or now
+    with translation.override("en"):
+        limit = UNITS[rule.unit].show(status.limit)
+    text = _REACHED % {"limit": limit, "whose": _describe_source(rule)}
+    return RateLimitReached(
+        "rate_limit",
+        text + _describe_reset(ends, rule.zone),
+        seconds=max(0.0, (ends - now).total_seconds()),
+        waits_for=f"{rule.unit} {status.limit} {rule.model}".strip(),
+    )
+
+
+def _describe_source(rule: Rule) -> str:
+    return f"{rule.model_name}, {rule.source}" if rule.model else rule.source
 
 
 def build_turn_refusal(limit: int, spent: int, amount: int) -> Refused:

@@ -68,6 +68,8 @@ def filter_desk(
     """Return the present windows, with `due`, `total` and `on_hold`, the fullest first."""
     now = now or timezone.now()
     rows = filter_open_windows(now).filter(budget__is_active=True).filter(~_is_outranked())
+    # A limit a minute is there to be reached, and over before it is read.
+    rows = rows.exclude(budget__period=Budget.Period.MINUTE)
     if scope == "user":
         rows = rows.exclude(user=None)
     elif scope:

@@ -71,6 +71,8 @@ class Unit:
     fit_output: Callable[[CallSize, int], int]
     #: Whether only the first paid call of a turn counts.
     is_once_per_turn: bool
+    #: Whether a call that the API refused or that failed counts, too, though nothing is billed.
+    counts_failed: bool
     #: The condition on a settling or releasing LedgerEntry that differs from its call's result.
     wrong_settlement: Q
     #: Formats an amount for people, rounded.
@@ -100,10 +102,21 @@ def _show_turns(amount: int) -> str:
     return ngettext("%(number)s turn", "%(number)s turns", amount) % {"number": f"{amount:,}"}
 
 
+def _show_requests(amount: int) -> str:
+    text = ngettext("%(number)s request", "%(number)s requests", amount)
+    return text % {"number": f"{amount:,}"}
+
+
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 _BILLED_TOKENS = reduce(add, (Coalesce(f"call__result__{name}", 0) for name in _COUNTS))
 #: The counts of a lost call, and of an answer without usage, are unknown.
 _UNKNOWN_TOKENS = Q(call__result__input_tokens=None) & ~Q(call__result__cost_basis="none")
+
+_USED_UP = mark_recorded(
+    gettext_noop(
+        "%(budget)s of %(limit)s (%(whose)s) is used up: %(used)s were made or are on their way."
+    )
+)
 
 MONEY = Unit(
     name="money",
@@ -111,6 +124,7 @@ MONEY = Unit(
     used=lambda use: use.cost,
     fit_output=_fit_cost,
     is_once_per_turn=False,
+    counts_failed=False,
     wrong_settlement=~Q(amount=F("call__result__cost_micros")),
     show=dollars,
     read=parse_dollars,
@@ -129,6 +143,7 @@ TOKENS = Unit(
     used=lambda use: use.usage.total,
     fit_output=lambda size, room: min(size.output_tokens, room - size.input_tokens),
     is_once_per_turn=False,
+    counts_failed=False,
     wrong_settlement=~_UNKNOWN_TOKENS & ~Q(amount=_BILLED_TOKENS),
     show=_show_tokens,
     read=partial(parse_count, noun="tokens"),
@@ -147,17 +162,27 @@ TURNS = Unit(
     used=lambda _use: 1,
     fit_output=lambda size, _room: size.output_tokens,
     is_once_per_turn=True,
+    counts_failed=False,
     wrong_settlement=Q(amount__gt=1),
     show=_show_turns,
     read=partial(parse_count, noun="turns"),
     digits=0,
     measure=gettext_lazy("turns"),
-    refusal=mark_recorded(
-        gettext_noop(
-            "%(budget)s of %(limit)s (%(whose)s) is used up: %(used)s were made or are on their"
-            " way."
-        )
-    ),
+    refusal=_USED_UP,
+)
+REQUESTS = Unit(
+    name="requests",
+    worst=lambda _size: 1,
+    used=lambda _use: 1,
+    fit_output=lambda size, _room: size.output_tokens,
+    is_once_per_turn=False,
+    counts_failed=True,
+    wrong_settlement=~Q(amount=1),
+    show=_show_requests,
+    read=partial(parse_count, noun="requests"),
+    digits=0,
+    measure=gettext_lazy("requests"),
+    refusal=_USED_UP,
 )
 
 
@@ -179,7 +204,7 @@ def build_registry(rows: Iterable[Unit]) -> Mapping[str, Unit]:
 
 
 #: Every unit by its name, in the order in which budgets are listed.
-UNITS = build_registry((MONEY, TOKENS, TURNS))
+UNITS = build_registry((MONEY, TOKENS, TURNS, REQUESTS))
 
 
 def show_amount(amount: int | None, unit: str) -> str:

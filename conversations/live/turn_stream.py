@@ -4,13 +4,11 @@ The first text is published at once; later text is collected for a short time, w
 many answers are running or the process is busy. Finished Markdown blocks are rendered once and
 appended, only the unfinished tail is rendered again. In a busy process code is coloured when its
 answer is stored. No text is published before there is a draft of it; after that the draft is
-checkpointed each half second or 4 KB, so that a crash keeps what was shown. Drafts of several turns
-that are due at about the same time are saved as one batch: one thread, transaction and wake-up of
-the event loop for each would cost several times as much as the writing.
+checkpointed each half second or 4 KB, so that a crash keeps what was shown. Drafts of turns that
+are due together are one batch: a thread, transaction and wake-up for each would cost far more.
 
-Progress that running tools report is published and never stored. A tool may report at any rate,
-from any thread: only its last report is kept, events of a call are published at intervals, and none
-is published after the call has ended.
+Progress that running tools report is published and never stored. A tool may report at any rate:
+its last report is kept, events are published at intervals, and none after the call has ended.
 """
 
 from __future__ import annotations
@@ -92,10 +90,13 @@ class TurnStage:
         #: The next events as they were rendered right after their commit.
         self._ready: tuple[tuple[Event, ...], str] | None = None
 
-    async def enter(self, state: str, *, attempt: int = 0, wait: float = 0.0) -> None:
+    async def enter(
+        self, state: str, *, attempt: int = 0, wait: float = 0.0, waits_for: str = ""
+    ) -> None:
         if state == "backoff":
-            await run_db(leases.start_backoff, lease=self._lease, attempt=attempt, seconds=wait)
-        elif attempt > 1:
+            begin = partial(leases.start_backoff, seconds=wait, waits_for=waits_for)
+            await run_db(begin, lease=self._lease, attempt=attempt)
+        elif attempt > 1 or waits_for:
             await run_db(leases.end_backoff, lease=self._lease, attempt=attempt)
 
     def hold(self, event: Event) -> None:

@@ -141,7 +141,7 @@ def release_turn(turn: Turn, **changes: Any) -> None:
 @transact
 def hand_over_turn(*, lease: Lease) -> None:
     """Release a turn between two calls, because this worker is shutting down."""
-    hold_lease(lease, state="running", retry_at=None)
+    hold_lease(lease, state="running", retry_at=None, waits_for="")
     raise_version(lease.conversation_id)
     release_turn(Turn.objects.get(pk=lease.turn_id))
 
@@ -182,13 +182,14 @@ def renew_lease(*, lease: Lease) -> bool:
 
 
 @transact
-def start_backoff(*, lease: Lease, attempt: int, seconds: float) -> None:
+def start_backoff(*, lease: Lease, attempt: int, seconds: float, waits_for: str = "") -> None:
     """Enter the state `backoff`, which pages show, until the next attempt."""
     hold_lease(
         lease,
         state="backoff",
         attempt=attempt,
         retry_at=timezone.now() + timedelta(seconds=seconds),
+        waits_for=waits_for,
     )
     raise_version(lease.conversation_id)
 
@@ -196,5 +197,5 @@ def start_backoff(*, lease: Lease, attempt: int, seconds: float) -> None:
 @transact
 def end_backoff(*, lease: Lease, attempt: int) -> None:
     """Return to the running state after a backoff."""
-    hold_lease(lease, state="running", attempt=attempt, retry_at=None)
+    hold_lease(lease, state="running", attempt=attempt, retry_at=None, waits_for="")
     raise_version(lease.conversation_id)

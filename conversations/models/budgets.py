@@ -1,4 +1,4 @@
-"""Budgets: what the site, a group or a person may use, in money, tokens or turns.
+"""Budgets: what the site, a group or a person may use, in money, tokens, turns or requests.
 
 Windows are rows created on first use, so nothing has to reset them. `spent` and `held` change in
 the transaction of the call or correction that changes them (models/ledger.py records the same as
@@ -50,6 +50,7 @@ class BudgetUnit(models.TextChoices):
     MONEY = "money", _("money")
     TOKENS = "tokens", _("tokens")
     TURNS = "turns", _("turns")
+    REQUESTS = "requests", _("requests")
 
     def write(self, amount: int) -> str:
         """Write an amount with all its digits; only money is stored in a fraction of its unit."""
@@ -74,6 +75,7 @@ class Budget(models.Model):
     Unit = BudgetUnit
 
     class Period(models.TextChoices):
+        MINUTE = "minute", _("Minute")
         HOUR = "hour", _("Hour")
         DAY = "day", _("Day")
         WEEK = "week", _("Week")
@@ -92,7 +94,7 @@ class Budget(models.Model):
         related_name="budgets",
     )
     kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.PER_MEMBER)
-    unit = models.CharField(max_length=6, choices=BudgetUnit.choices, default=BudgetUnit.MONEY)
+    unit = models.CharField(max_length=8, choices=BudgetUnit.choices, default=BudgetUnit.MONEY)
     period = models.CharField(max_length=10, choices=Period.choices, default=Period.MONTH)
     time_zone = models.CharField(
         max_length=64,
@@ -143,7 +145,7 @@ class Budget(models.Model):
                 condition=models.Q(
                     kind__in=("pool", "per_member", "own"),
                     unit__in=tuple(BudgetUnit.values),
-                    period__in=("hour", "day", "week", "month", "lifetime"),
+                    period__in=("minute", "hour", "day", "week", "month", "lifetime"),
                 ),
             ),
             models.CheckConstraint(name="budget_limit", condition=models.Q(limit__lte=MOST)),
@@ -205,6 +207,8 @@ class BudgetWindow(models.Model):
         ]
         indexes = [
             models.Index(fields=["held"], condition=models.Q(held__gt=0), name="window_holds"),
+            # A person with a limit a minute has many windows; a call looks for those of now.
+            models.Index(fields=["user", "starts_at"], name="window_of_moment"),
         ]
 
     def __str__(self) -> str:

@@ -1,9 +1,9 @@
-"""Calendar periods: the hour, day, week or month that contains a moment, in a time zone.
+"""Calendar periods: the minute, hour, day, week or month that contains a moment, in a time zone.
 
 A window starts when the zone's clocks first show its start, and ends where the next one starts. So
 windows never overlap and leave no gap, however clocks are changed: a day has 23, 24 or 25 hours, an
 hour that is shown twice is one window, a skipped hour has none. A week starts on Monday. A lifetime
-has one window, without an end. Moments are in UTC.
+has one window, without an end. A minute is one of UTC, whatever the zone. Moments are in UTC.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ Bounds: TypeAlias = tuple[datetime, datetime | None]
 
 _LIFETIME = datetime(2000, 1, 1, tzinfo=UTC)
 _HOUR, _DAY, _SECOND = timedelta(hours=1), timedelta(days=1), timedelta(seconds=1)
+_MINUTE = timedelta(minutes=1)
 
 
 class ZoneUnknown(ValueError):
@@ -51,6 +52,9 @@ def compute_bounds(period: str, zone: str, now: datetime) -> Bounds:
     """Return the window of `period` that contains `now`; raises ZoneUnknown and KeyError."""
     if period == "lifetime":
         return _LIFETIME, None
+    if period == "minute":
+        begins = now.astimezone(UTC).replace(second=0, microsecond=0)
+        return begins, begins + _MINUTE
     there, (floor, move) = load_zone(zone), _STEPS[period]
     shown = floor(now.astimezone(there).replace(tzinfo=None))
     # Clocks that go back across a boundary show the previous window again: the boundary counts.

@@ -64,6 +64,8 @@ class Turn(models.Model):
     payload_digest = models.CharField(max_length=80)
     attempt = models.PositiveSmallIntegerField(default=0)
     retry_at = models.DateTimeField(null=True, blank=True)
+    #: The limit a minute that it waits for until `retry_at`: its unit, amount and model scope.
+    waits_for = models.CharField(max_length=140, blank=True, default="", db_default="")
     lease_owner = models.CharField(max_length=80, blank=True)
     lease_generation = models.PositiveIntegerField(default=0)
     lease_until = models.DateTimeField(null=True, blank=True)

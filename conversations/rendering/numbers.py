@@ -37,6 +37,7 @@ def cents(micros: int) -> str:
 def budget_name(period: str, model: str = "") -> str:
     """Return the name of the budget of a period, of all models or the one that is named."""
     names = {
+        "minute": _("the limit a minute"),
         "hour": _("this hour's budget"),
         "day": _("today's budget"),
         "week": _("this week's budget"),

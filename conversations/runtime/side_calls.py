@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 
-from conversations.agent.ports import Ending, Sent
+from conversations.agent.ports import Ending, Sending, Sent
 from conversations.agent.stop import Switch
 from conversations.context.view.view import Message
 from conversations.db import run_db
@@ -36,6 +36,9 @@ class SideCallLine:
     calls: SideCallPorts
     model: SideCallPorts
     switch: Switch
+
+    async def open(self, sending: Sending) -> Sent:
+        return await self.calls.open(sending)
 
 
 class SideCallTasks:

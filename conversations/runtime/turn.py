@@ -119,6 +119,7 @@ class TurnRun:
                 pause=asyncio.sleep,
                 chance=random.random,
                 now=time.time,
+                turn=lease.number,
             )
             # A turn that never ran checks for a stop request when its first call is opened.
             done = TurnProgress() if lease.is_first else await self._load_progress()

@@ -114,7 +114,7 @@ def _show_number(value: str) -> str | None:
 
 
 def _show_amount(value: str) -> str:
-    """Return an amount of money, tokens or turns."""
+    """Return an amount of money, tokens, turns or requests."""
     number, _space, unit = value.partition(" ")
     shown = _NUMBER.sub(lambda found: write_number(found[0].replace(",", "")), number)
     match unit:
@@ -123,6 +123,9 @@ def _show_amount(value: str) -> str:
         case "turn" | "turns":
             count = 1 if unit == "turn" else 2
             return ngettext("%(number)s turn", "%(number)s turns", count) % {"number": shown}
+        case "request" | "requests":
+            count = 1 if unit == "request" else 2
+            return ngettext("%(number)s request", "%(number)s requests", count) % {"number": shown}
         case _:
             return f"{shown} {unit}".strip()
 

@@ -174,6 +174,8 @@ class Turn:
     cost_micros: int
     #: The Markdown source of the answer, for copying.
     source: str = ""
+    #: The limit a minute that it waits for until `retry_at`, in words.
+    waits_for: str = ""
     can_retry: bool = False
     #: Pin states of the prompt and of the last answer; None while there is none.
     prompt_keep: PinState | None = None

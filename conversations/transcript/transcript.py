@@ -59,7 +59,7 @@ from conversations.transcript.turn_rows import (
     list_turn_messages,
     list_turn_results,
 )
-from conversations.transcript.words import describe_ending, explain_ending
+from conversations.transcript.words import describe_ending, describe_rate_limit, explain_ending
 
 PAGE = 20
 #: Turns after the end of a client's page beyond which the page is built again.
@@ -266,6 +266,7 @@ def _describe_state(row: models.Turn, *, has_answer: bool, is_empty: bool) -> di
         "attempt": row.attempt,
         "max_attempts": conf.max_attempts,
         "retry_at": row.retry_at,
+        "waits_for": describe_rate_limit(row.waits_for),
         "created_at": row.created_at,
     }
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django.utils.translation import gettext as _
 
+from conversations.budgets.units import show_amount
+from conversations.rendering.model_names import name_scope
 from conversations.rendering.numbers import budget_name
 
 
@@ -79,11 +81,26 @@ def explain_ending(state: str, reason: str, *, has_answer: bool) -> str:
             return ""
 
 
+def describe_rate_limit(recorded: str) -> str:
+    """Return the limit a minute that a turn has recorded to wait for, in words; "" for none."""
+    if not recorded:
+        return ""
+    unit, amount, *model = recorded.split()
+    text, limit = _("%(limit)s a minute"), show_amount(int(amount), unit)
+    if model:
+        text = _("%(limit)s a minute for %(model)s")
+    return text % {"limit": limit, "model": name_scope("".join(model))}
+
+
 def explain_not_sent(period: str, model: str = "") -> str:
     """Return why a message is not accepted: the budget is not enough for an answer.
 
     `model` is the name of the model or family that the budget counts alone.
     """
+    if period == "minute":
+        return _("Not sent: no answer fits in %(limit)s. Your message is kept here.") % {
+            "limit": budget_name(period, model)
+        }
     text = _(
         "Not sent: what is left of %(budget)s is not enough for an answer. Your message is kept"
         " here."

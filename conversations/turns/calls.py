@@ -12,14 +12,13 @@ from conversations.agent.bill import write_bill
 from conversations.agent.ports import Ending, Sending, Sent
 from conversations.agent.stop import Stopped
 from conversations.agent.usage import Usage
-from conversations.budgets.admission import admit_call, build_inactive_refusal
+from conversations.budgets.admission import Admission, admit_call, build_inactive_refusal
 from conversations.budgets.cost_centres import find_cost_centre
 from conversations.budgets.holds import hold_amounts, settle_holds
 from conversations.budgets.prices import load_price_list
 from conversations.budgets.units import CallUse
 from conversations.context.view import wire
 from conversations.context.view.cache_breakpoints import Lifetime
-from conversations.context.view.envelope import Envelope as Parameters
 from conversations.context.view.envelope import join_body
 from conversations.context.view.view import Message as ViewMessage
 from conversations.db import transact
@@ -70,7 +69,7 @@ def record_call(
     text = found.envelope.text
     sent = join_body(text, _join_messages(sending, found.envelope.lifetime))
     number = 1 + (_find_last_number(lease.turn_id) if last is None else last)
-    call = _insert_call(conversation, lease, sending, found.envelope, number, text, sent)
+    call = _insert_call(conversation, lease, sending, found, number, text, sent)
     hold_amounts(slots=found.slots, call=call, size=found.size, conversation=conversation)
     is_limited = found.envelope.max_tokens < sending.envelope.max_tokens
     return Sent(call.pk, sent, is_limited, found.model, found.envelope.headers, record=call)
@@ -87,11 +86,12 @@ def _insert_call(
     conversation: Conversation,
     lease: Lease,
     sending: Sending,
-    envelope: Parameters,
+    found: Admission,
     number: int,
     text: str,
     sent: str,
 ) -> ApiCall:
+    envelope = found.envelope
     digest, headers = envelope.digest, wire.encode(envelope.headers)
     lock_texts_shared()
     with connection.cursor() as cursor:
@@ -102,7 +102,7 @@ def _insert_call(
         turn_id=lease.turn_id,
         number=number,
         purpose=sending.purpose,
-        model=str(dict(envelope.parameters)["model"]),
+        model=found.model,
         envelope_id=digest,
         tip=conversation.tip,
         messages_id=None if view is not None else store_blob(sending.messages),
@@ -115,6 +115,8 @@ def _insert_call(
         binding=envelope.binding,
         max_tokens=envelope.max_tokens,
         cost_centre_id=find_cost_centre(conversation),
+        # The moment of its windows: so many calls of a minute as its limit allows.
+        sent_at=found.at,
     )
     append_row(row, conversation)
     return row

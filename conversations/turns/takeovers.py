@@ -70,7 +70,7 @@ def take_over_turn(*, turn_id: int, everything: bool = False) -> Turn | None:
         close_lost_calls(turn)
         drop_draft(turn.pk)
         state = "running" if turn.state == "backoff" else turn.state
-        release_turn(turn, state=state, retry_at=None)
+        release_turn(turn, state=state, retry_at=None, waits_for="")
     count_takeover(state=turn.state)
     return turn
 
@@ -90,7 +90,7 @@ def _end_turn(turn: Turn, state: str, reason: str, code: str, text: str) -> None
     """End the turn: store its draft, answer its open tool calls, close its lost calls."""
     turn.lease_generation += 1
     close_open_work(turn)
-    turn.state, turn.finish_reason, turn.retry_at = state, reason, None
+    turn.state, turn.finish_reason, turn.retry_at, turn.waits_for = state, reason, None, ""
     turn.error_code, turn.error_text = code, text
     turn.ended_at = timezone.now()
     turn.save()

@@ -164,6 +164,7 @@ def _enter_final_state(lease: Lease, finish: Finish) -> Turn:
         error_code=finish.code[:40],
         error_text=make_storable(finish.text),
         retry_at=None,
+        waits_for="",
         ended_at=Now(),
     )
     count_turn(state=finish.state, reason=finish.reason or finish.code)

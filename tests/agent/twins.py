@@ -265,9 +265,14 @@ class TwinStage:
     text: str = ""
     thinking: str = ""
     fails: bool = False
+    #: The limits a minute that were waited for.
+    waits: list[str] = field(default_factory=list)
 
-    async def enter(self, state: str, *, attempt: int = 0, wait: float = 0.0) -> None:
+    async def enter(
+        self, state: str, *, attempt: int = 0, wait: float = 0.0, waits_for: str = ""
+    ) -> None:
         self.states.append((state, attempt, wait))
+        self.waits += [waits_for] if waits_for and wait else []
 
     async def publish(self, *events: Event) -> None:
         if self.fails:
@@ -322,6 +327,7 @@ class World:
             pause=self.pause,
             chance=lambda: 0.5,
             now=lambda: self.now,
+            turn=1,
         )
 
     async def run(self, *replies: Script) -> Finish:

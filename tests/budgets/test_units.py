@@ -29,6 +29,7 @@ SEARCHES = Unit(
     used=lambda use: use.usage.searches,
     fit_output=lambda size, _room: size.output_tokens,
     is_once_per_turn=False,
+    counts_failed=False,
     wrong_settlement=~Q(amount=F("call__result__cost_micros")),
     show=lambda amount: f"{amount:,} searches",
     read=partial(parse_count, noun="searches"),

@@ -164,6 +164,7 @@ class Buyer:
             pause=asyncio.sleep,
             chance=self.dice.random,
             now=self.clock.now,
+            turn=1,
         )
 
 

@@ -91,7 +91,7 @@ def spend(plans: list[Plan]) -> Counter[str]:
     return sum((Counter(json.loads(line)) for line in done.stdout.splitlines()), Counter[str]())
 
 
-def plans(leases: list[Lease], processes: int, dying: int) -> list[Plan]:
+def plans(leases: list[Lease], processes: int, dying: int, ticks: float = 0.0) -> list[Plan]:
     shares = [leases[at::processes] for at in range(processes)]
     return [
         Plan(
@@ -100,6 +100,7 @@ def plans(leases: list[Lease], processes: int, dying: int) -> list[Plan]:
             rounds=1,
             is_dying=at < dying,
             seed=1_000 * at,
+            ticks=ticks,
         )
         for at, share in enumerate(shares)
     ]
@@ -133,6 +134,34 @@ def test_a_hundred_sends_never_pass_a_limit(processes: int, dying: int, settings
     for key in takeovers.list_expired_turns(everything=True):
         takeovers.take_over_turn(turn_id=key, everything=True)
     check_books()
+
+
+def test_a_hundred_sends_never_pass_a_limit_of_any_minute(settings: Any) -> None:
+    """Counted by the calls and their results alone, where the clocks of two processes differ."""
+    settings.AGENTWEB_MAX_LIVE_TURNS = 2 * SENDS
+    user = people_and_turns.person()
+    leases = [people_and_turns.started_turn(user, f"Send {at}") for at in range(SENDS)]
+    tokens = 5 * (padded(leases[0]) + 2_000)
+    Budget.objects.create(scope="site", unit="requests", period="minute", limit=7)
+    Budget.objects.create(scope="site", kind="pool", unit="tokens", period="minute", limit=tokens)
+    with Watch() as watch:
+        ended = spend(plans(leases, 2 if DATABASE == "postgres" else 1, 0, ticks=1.0))
+    assert set(ended) <= {"settled", "rate_limit"}, ended
+    assert watch.passed == []
+    made, used = Counter[Any](), Counter[Any]()
+    for call in ApiCall.objects.select_related("result"):
+        minute = call.sent_at.replace(second=0, microsecond=0)
+        made[minute] += 1
+        used[minute] += (call.result.input_tokens or 0) + (call.result.output_tokens or 0)
+    assert sum(made.values()) == ended["settled"]
+    # Without the limits there were more; each was reached, and more than one minute passed.
+    assert ended["rate_limit"] > 10
+    assert len(made) > 1
+    assert max(made.values()) <= 7
+    assert max(made.values()) > 4
+    assert max(used.values()) <= tokens
+    assert not BudgetWindow.objects.filter(held__gt=0).exists()
+    assert list(check_windows()) == []
 
 
 def check_books() -> None:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.utils import timezone
 
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
+from conversations.agent import ports
+from conversations.agent.events import TurnChanged
 from conversations.db import run_db
+from conversations.live import render
 from conversations.models import ApiCall, Budget, BudgetWindow, ToolCall, Turn, TurnCap, User
 from conversations.runtime import supervisor as supervising_module
 from conversations.turns import calls
 from tests.support import people_and_turns
-from tests.support.running_turns import ended, is_valid, queue, run, supervising, unrecorded
+from tests.support.running_turns import ended, is_valid, queue, run, supervising, unrecorded, until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 
@@ -82,3 +89,28 @@ async def test_caps_of_a_group_end_a_turn_of_a_member(emulator: EmulatorServer) 
     assert (slow.finish_reason, slow.error_code) == ("loop_limit", "turn_time")
     assert await run_db(Turn.objects.count) == 2
     assert supervising_module.supervisor is not supervisor
+
+
+async def test_a_full_minute_in_mid_turn_is_waited_for_where_people_see_it(
+    emulator: EmulatorServer, monkeypatch: Any
+) -> None:
+    """The clock stands just before the minute's end until the page has shown the wait."""
+    now = [datetime(2026, 11, 26, 12, 0, 59, 950_000, tzinfo=UTC)]
+    monkeypatch.setattr(timezone, "now", lambda: now[0])
+    monkeypatch.setattr(ports, "WAIT_SPREAD", 0.0)
+    monkeypatch.setattr(ports, "MOST_WAITS", 1_000_000)
+    turn = await queue("List my files")
+    limit = {"scope": "site", "unit": "requests", "period": "minute", "limit": 1}
+    await run_db(lambda: Budget.objects.create(**limit))
+    waiting = Turn.objects.filter(state="backoff", waits_for="requests 1")
+    async with supervising():
+        await until(waiting.exists)
+        read = partial(render.render_events, turn.conversation_id, TurnChanged(1), language="en")
+        while "The limit of 1 request a minute is reached. It goes on" not in await run_db(read):
+            await asyncio.sleep(0.01)
+        assert await run_db(ApiCall.objects.count) == 1
+        now[0] += timedelta(seconds=1)
+        done = await ended(turn)
+    assert (done.state, done.waits_for, done.retry_at) == ("done", "", None)
+    rows = await run_db(lambda: list(BudgetWindow.objects.order_by("pk").values_list("spent")))
+    assert rows == [(1,), (1,)]

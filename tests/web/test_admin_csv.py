@@ -150,7 +150,7 @@ def test_a_file_that_is_too_long_is_not_read(root: Client) -> None:
         ("site,ada,pool,money,day,1,,,yes,", "has no subject"),
         ("town,,pool,money,day,1,,,yes,", "scope is one of site, group, user, not 'town'."),
         ("site,,pool,euros,day,1,,,yes,", "unit is one of money, tokens, turns"),
-        ("site,,pool,money,year,1,,,yes,", "period is one of hour, day"),
+        ("site,,pool,money,year,1,,,yes,", "period is one of minute, hour, day"),
         ("site,,pool,money,day,1,,,perhaps,", "active is one of yes, no"),
         ("site,,pool,money,day,many,,,yes,", "limit: 'many' is no amount of dollars."),
         ("site,,pool,money,day,,,,yes,", "limit: '' is no amount of dollars."),

@@ -30,8 +30,9 @@ _ALIKE = {
 }  # fmt: skip
 ALIKE = {
     "de": _ALIKE | {
-        "Budget", "Chat", "Limit", "Name", "Normal", "Offline", "Passkey %(number)d", "Passkeys",
-        "Person", "Port", "Site", "Text", "in %%s s", "in %(time)s"
+        "Budget", "Chat", "Limit", "Minute", "Name", "Normal", "Offline",
+        "Passkey %(number)d", "Passkeys", "Person", "Port", "Site", "Text", "in %%s s",
+        "in %(time)s"
     },
     "es": _ALIKE | {
         "%(n)s bytes", "%(n)s tokens", "%(number)s tokens", "%(tokens)s tokens", "Bytes",
@@ -43,6 +44,7 @@ ALIKE = {
         "Arguments", "Branches", "Budget",
         "Conversation", "Conversations", "Corrections", "Document",
         "Document %(number)d", "Effort", "Image", "Invitation", "Message", "Messages",
+        "Minute",
         "Pages", "Port", "Site", "Sources", "Transformations", "Versions", "action", "budget",
         "budgets", "conversation", "conversations", "effort", "invitation", "invitations",
         "messages", "page %(number)d", "source", "transformation", "transformations"

@@ -13,7 +13,11 @@ from django.utils.translation import gettext as _
 import conversations.urls  # noqa: F401 - with it, whatever a page may show is known
 from conversations.agent.finish import LEFT_OUT
 from conversations.budgets.effective import BudgetStatus
-from conversations.budgets.refusals import build_limit_refusal, build_turn_refusal
+from conversations.budgets.refusals import (
+    build_limit_refusal,
+    build_rate_refusal,
+    build_turn_refusal,
+)
 from conversations.budgets.units import UNITS
 from conversations.context.translation import RECORDED
 from conversations.models import Budget
@@ -87,6 +91,9 @@ def test_every_refusal_of_a_budget_is_kept_in_english_and_shown_in_the_readers_l
             for one in (rule(1, unit=unit), rule(1, "user", unit=unit, model="claude-haiku-4-5")):
                 status = BudgetStatus(replace(one, period=period), ends, ends, 12_345, 9, 1)
                 text = build_limit_refusal(status, 1).text
+                if status.rule.is_rate:
+                    assert not re.search(ENGLISH, translated(text)), translated(text)
+                    text = build_rate_refusal(status, ends).text
                 assert "1 December 2026 at 00:00 (UTC)" in text
                 assert not re.search(ENGLISH, translated(text)), translated(text)
         turn = build_turn_refusal(2_000_000_000, 5, 6).text

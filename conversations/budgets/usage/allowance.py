@@ -44,6 +44,8 @@ class Allowance:
     #: The model or the family that it counts alone, such as Opus; "": all models.
     model: str = ""
     is_own: bool = False
+    #: Whether it limits a minute, for whose end a call waits.
+    is_rate: bool = False
     #: When it was set, if that was after its window began: it counts from then.
     counts_from: datetime | None = None
 
@@ -57,11 +59,11 @@ class Allowance:
 
     @property
     def is_over(self) -> bool:
-        return self.spent >= self.limit
+        return self.spent >= self.limit and not self.is_rate
 
     @property
     def is_near(self) -> bool:
-        return not self.is_over and self.spent * 5 >= self.limit * 4
+        return not (self.is_over or self.is_rate) and self.spent * 5 >= self.limit * 4
 
 
 def list_allowances(user_id: int) -> tuple[Allowance, ...]:
@@ -115,6 +117,7 @@ def _build_allowance(
         grants=tuple(granted),
         model=one.rule.model_name,
         is_own=one.rule.is_own,
+        is_rate=one.rule.is_rate,
     )
 
 

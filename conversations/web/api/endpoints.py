@@ -1,7 +1,8 @@
 """The addresses of the API: what each reads, takes and answers, in one table.
 
 Addresses (urls.py) and documentation (openapi.py) are both made from it, so that neither has what
-the other has not. Amounts are integers: millionths of a dollar, tokens or turns, by their unit.
+the other has not. Amounts are integers: millionths of a dollar, tokens, turns or requests, by their
+unit.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from conversations.web.api.problems import ApiRefused
 from conversations.web.api.rows import AllRows, KeyRows, Record, Rows
 
 _PERSON = Parameter("person", "The user name of one person.")
-_UNIT = Field("unit", "string", "What is counted: money, tokens or turns.")
-_AMOUNT = "in millionths of a dollar, tokens or turns, by `unit`"
+_UNIT = Field("unit", "string", "What is counted: money, tokens, turns or requests.")
+_AMOUNT = "in millionths of a dollar, tokens, turns or requests, by `unit`"
 _FORECAST = "What will be spent at the end of the window at the pace since its beginning."
 _WINDOW = (
     Field("budget", "integer", "The number of the budget."),
@@ -40,7 +41,7 @@ _WINDOW = (
     Field("group", "string", "The group that it is set for.", may_be_null=True),
     _UNIT,
     Field("model", "string", 'The model or family whose calls alone count; "": all.'),
-    Field("period", "string", "hour, day, week, month or lifetime."),
+    Field("period", "string", "minute, hour, day, week, month or lifetime."),
     Field("time_zone", "string", "Where its days begin at midnight."),
     Field("starts_at", "moment", "When its present window began."),
     Field("ends_at", "moment", "When it ends; null: never.", may_be_null=True),
