@@ -25,7 +25,7 @@ from conversations.budgets.bulk_changes import (
     plan_change,
 )
 from conversations.budgets.grants import BudgetError
-from conversations.budgets.spend_desk import filter_people, read_group
+from conversations.budgets.spend_desk import filter_people
 from conversations.budgets.units import MONEY, parse_amount
 from conversations.conf import conf
 from conversations.models import User
@@ -174,8 +174,8 @@ def _choose_people(request: HttpRequest) -> QuerySet[User]:
     """Return the marked people, or with ?all all those whom the filters of the desk show."""
     query = request.GET
     if "all" in query:
-        name = query.get("name", "").strip().replace("\0", "")[:150]
-        return filter_people(name, read_group(query.get("group", "")))
+        texts = (query.get(name, "") for name in ("name", "group", "centre"))
+        return filter_people(*(text.strip().replace("\0", "")[:150] for text in texts))
     keys = [int(key) for key in query.getlist("user") if key.isdecimal() and len(key) < 19]
     return filter_people().filter(pk__in=keys)
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.models import CHANGE, LogEntry
-from django.contrib.auth.models import Group
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Page, Paginator
@@ -30,7 +29,6 @@ from conversations.budgets.spend_desk import (
     filter_desk,
     filter_people,
     read_desk,
-    read_group,
 )
 from conversations.budgets.units import (
     MONEY,
@@ -40,15 +38,15 @@ from conversations.budgets.units import (
     show_amount,
 )
 from conversations.budgets.usage.cells import Cell, write_csv_lines
-from conversations.models import Budget, BudgetWindow, User
+from conversations.models import Budget, BudgetWindow, CostCentre, User
 from conversations.web.streamed_downloads import stream_download
 
 NEEDED = ("conversations.view_budget", "conversations.view_budgetwindow", "conversations.view_user")
 SETTING = ("conversations.add_budget", "conversations.change_budget")
 #: Rows of a page, and rows read at a time for the file.
 ROWS, CHUNK = 25, 2_000
-#: Groups that the filter offers.
-MOST_GROUPS = 200
+#: What the desk is filtered by; people by the last three.
+_FILTERS = ("scope", "model", "day", "name", "group", "centre")
 _COLUMNS = (
     "user", "group", "scope", "unit", "period", "model", "from", "to", "limit", "spent", "held",
     "forecast", "share",
@@ -64,9 +62,9 @@ def page(request: HttpRequest) -> HttpResponse:
         raise PermissionDenied
     if request.method == "POST":
         return _set_limit_for_one(request)
-    now, (scope, name), group = timezone.now(), _read_filters(request), _read_group(request)
-    windows = Paginator(filter_desk(scope=scope, name=name, group=group, now=now), ROWS)
-    people = Paginator(filter_people(name, group), ROWS)
+    now, filters = timezone.now(), _read_filters(request)
+    windows = Paginator(_filter_rows(filters, now), ROWS)
+    people = Paginator(filter_people(*(filters[name] for name in _FILTERS[3:])), ROWS)
     rows = windows.get_page(request.GET.get("p"))
     shown = people.get_page(request.GET.get("q"))
     context = admin.site.each_context(request) | {
@@ -77,12 +75,10 @@ def page(request: HttpRequest) -> HttpResponse:
         "people_pages": _link_pages(request, "q", shown),
         "may_set": request.user.has_perms(SETTING),
         "may_bulk": bool(list_kinds(request)),
-        "scope": scope,
+        "filters": filters,
         "scopes": SCOPES,
-        "name": name,
-        "group": group,
-        "groups": Group.objects.order_by("name")[:MOST_GROUPS],
-        "bulk": urlencode({"scope": scope, "name": name, "group": group.pk if group else ""}),
+        "has_centres": CostCentre.objects.exists(),
+        "query": urlencode(filters),
     }
     return TemplateResponse(request, "admin/spend_desk.html", context)
 
@@ -91,9 +87,8 @@ def table(request: HttpRequest) -> HttpResponseBase:
     """Send every row of the desk as CSV."""
     if not may_see(request):
         raise PermissionDenied
-    scope, name = _read_filters(request)
-    rows = filter_desk(scope=scope, name=name, group=_read_group(request))
-    pieces = write_csv_lines(_write_rows(rows, timezone.now()))
+    now = timezone.now()
+    pieces = write_csv_lines(_write_rows(_filter_rows(_read_filters(request), now), now))
     return stream_download(request, pieces, "agentweb-spending.csv", "text/csv; charset=utf-8")
 
 
@@ -133,13 +128,23 @@ def _write_rows(rows: QuerySet[BudgetWindow], now: datetime) -> Iterator[tuple[C
         )  # fmt: skip
 
 
-def _read_filters(request: HttpRequest) -> tuple[str, str]:
-    scope, name = request.GET.get("scope", ""), request.GET.get("name", "").strip()
-    return scope if scope in SCOPES else "", name.replace("\0", "")[:150]
+def _read_filters(request: HttpRequest) -> dict[str, str]:
+    """Return what each filter asks for; "": everything, or the present day."""
+    texts = {name: request.GET.get(name, "") for name in _FILTERS}
+    found = {name: text.strip().replace("\0", "")[:150] for name, text in texts.items()}
+    if found["scope"] not in SCOPES:
+        found["scope"] = ""
+    try:
+        date.fromisoformat(found["day"])
+    except ValueError:
+        found["day"] = ""
+    return found
 
 
-def _read_group(request: HttpRequest) -> Group | None:
-    return read_group(request.GET.get("group", ""))
+def _filter_rows(filters: dict[str, str], now: datetime) -> QuerySet[BudgetWindow]:
+    texts = {name: text for name, text in filters.items() if name != "day"}
+    day = date.fromisoformat(filters["day"]) if filters["day"] else None
+    return filter_desk(**texts, day=day, now=now)
 
 
 def _set_limit_for_one(request: HttpRequest) -> HttpResponse:

@@ -9,12 +9,13 @@ the window.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from django.contrib.auth.models import Group
 from django.db.models import (
     BigIntegerField,
+    Case,
     Exists,
     F,
     FloatField,
@@ -23,6 +24,7 @@ from django.db.models import (
     QuerySet,
     Subquery,
     Sum,
+    When,
 )
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast, Coalesce, NullIf
@@ -31,6 +33,7 @@ from django.utils import timezone
 from conversations.budgets.current_use import filter_open_windows, filter_running_grants
 from conversations.budgets.units import MONEY
 from conversations.models import Budget, BudgetWindow, User
+from conversations.models.periods import load_zone
 
 #: No forecast before this share of the window has passed, in percent.
 EARLIEST = 5
@@ -61,34 +64,86 @@ def filter_desk(
     *,
     scope: str = "",
     name: str = "",
-    group: Group | None = None,
+    group: str = "",
+    model: str = "",
     centre: str = "",
+    day: date | None = None,
     now: datetime | None = None,
 ) -> QuerySet[BudgetWindow]:
-    """Return the present windows, with `due`, `total` and `on_hold`, the fullest first."""
+    """Return windows with `due`, `total` and `on_hold`, the fullest first: the present ones, or
+    those of the end of a day, which each budget's own time zone says.
+    """
     now = now or timezone.now()
-    rows = filter_open_windows(now).filter(budget__is_active=True).filter(~_is_outranked())
+    rows = filter_open_windows(now) if day is None else _filter_windows_of(day, now)
     # A limit a minute is there to be reached, and over before it is read.
     rows = rows.exclude(budget__period=Budget.Period.MINUTE)
+    rows = rows.filter(~_is_outranked(), budget__is_active=True)
     if scope == "user":
         rows = rows.exclude(user=None)
     elif scope:
         rows = rows.filter(budget__scope=scope, user=None)
-    if name:
-        named = Q(user__username__icontains=name) | Q(budget__group__name__icontains=name)
-        rows = rows.filter(named)
-    if group is not None:
-        rows = rows.filter(Q(user__groups=group) | Q(budget__group=group, user=None))
-    if centre:
-        rows = rows.filter(user__cost_centre__code__iexact=centre)
-    rows = rows.annotate(
-        due=F("budget__limit") + _sum_grants(now),
+    rows = _filter_by_words(rows, name, group, model, centre).annotate(
+        due=_find_limit(now),
         total=_sum_use(F("spent") + F("overrun")),
         on_hold=_sum_use(F("held")),
     )
     share = Cast("total", FloatField()) / NullIf(Cast("due", FloatField()), 0.0)
     rows = rows.annotate(share=Coalesce(share, 1e9))
     return rows.select_related("budget__user", "budget__group", "user").order_by("-share", "pk")
+
+
+def _filter_by_words(
+    rows: QuerySet[BudgetWindow], name: str, group: str, model: str, centre: str
+) -> QuerySet[BudgetWindow]:
+    if name:
+        named = Q(user__username__icontains=name) | Q(budget__group__name__icontains=name)
+        rows = rows.filter(named)
+    if group:
+        groups = _find_groups(group)
+        of_group = Q(budget__group__in=groups, user=None)
+        rows = rows.filter(of_group | Q(user__in=_list_members(groups)))
+    if model:
+        rows = rows.filter(budget__model__icontains=model)
+    if centre:
+        rows = rows.filter(_is_of_centre(centre, "user__cost_centre"))
+    return rows
+
+
+def _filter_windows_of(day: date, now: datetime) -> QuerySet[BudgetWindow]:
+    """Return the windows at the end of a day, or now if it is not over."""
+    zones = Budget.objects.order_by().values_list("time_zone", flat=True).distinct()
+    found = Q(pk=None)
+    for zone in zones:
+        at = now
+        if day < now.date() + timedelta(days=1):
+            ends = datetime.combine(day + timedelta(days=1), time(), load_zone(zone))
+            at = min(now, ends.astimezone(UTC) - timedelta(microseconds=1))
+        is_in = Q(ends_at=None) | Q(ends_at__gt=at)
+        found |= is_in & Q(budget__time_zone=zone, starts_at__lte=at)
+    return BudgetWindow.objects.filter(found)
+
+
+def _find_limit(now: datetime) -> Case:
+    """Return the limit with all grants; of a window that is over, that of its last call."""
+    due = F("budget__limit") + _sum_grants(now)
+    return Case(
+        When(ends_at__lte=now, then=F("limit")), default=due, output_field=BigIntegerField()
+    )
+
+
+def _find_groups(text: str) -> QuerySet[Group]:
+    """Return the group of this name, else those whose names have it as a part."""
+    named = Group.objects.filter(name__iexact=text)
+    return named if named.exists() else Group.objects.filter(name__icontains=text)
+
+
+def _list_members(groups: QuerySet[Group]) -> QuerySet[Any, Any]:
+    return User.groups.through.objects.filter(group__in=groups).values("user")
+
+
+def _is_of_centre(text: str, path: str) -> Q:
+    """Tell by code or name whether a person's cost centre is one that is searched for."""
+    return Q(**{f"{path}__code__iexact": text}) | Q(**{f"{path}__name__icontains": text})
 
 
 def read_desk(window: BudgetWindow, now: datetime) -> DeskRow:
@@ -113,13 +168,7 @@ def forecast_spending(
     return max(spent, int(spent * whole / passed))
 
 
-def read_group(text: str) -> Group | None:
-    """Return the group of this key; None for all people."""
-    is_key = text.isdecimal() and len(text) < 10
-    return Group.objects.filter(pk=text).first() if is_key else None
-
-
-def filter_people(name: str = "", group: Group | None = None) -> QuerySet[User]:
+def filter_people(name: str = "", group: str = "", centre: str = "") -> QuerySet[User]:
     """Return the active people with `own`, what each may spend a month by their own budget."""
     mine = Budget.objects.filter(
         user=OuterRef("pk"),
@@ -130,8 +179,10 @@ def filter_people(name: str = "", group: Group | None = None) -> QuerySet[User]:
         kind=Budget.Kind.PER_MEMBER,
     )
     rows = User.objects.filter(is_active=True, username__icontains=name)
-    if group is not None:
-        rows = rows.filter(groups=group)
+    if group:
+        rows = rows.filter(pk__in=_list_members(_find_groups(group)))
+    if centre:
+        rows = rows.filter(_is_of_centre(centre, "cost_centre"))
     own = Subquery(mine.values("limit")[:1], output_field=BigIntegerField())
     return rows.annotate(own=own).order_by("username")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,10 +16,15 @@ from django.utils import timezone, translation
 
 from conversations.budgets.grants import BudgetError, grant_more
 from conversations.budgets.import_budgets import import_budgets
-from conversations.budgets.spend_desk import filter_desk, forecast_spending, read_desk
+from conversations.budgets.spend_desk import (
+    filter_desk,
+    filter_people,
+    forecast_spending,
+    read_desk,
+)
 from conversations.budgets.status import list_statuses
-from conversations.models import Budget, BudgetWindow, User
-from conversations.models.periods import compute_bounds
+from conversations.models import Budget, BudgetWindow, CostCentre, User
+from conversations.models.periods import compute_bounds, load_zone
 from tests.support import people_and_turns
 from tests.web.test_admin_review import staff, superuser
 
@@ -45,7 +50,7 @@ def person(name: str, limit: int, spent: int) -> User:
     return user
 
 
-def shares(**where: str) -> list[tuple[str, int, int]]:
+def shares(**where: Any) -> list[tuple[str, int, int]]:
     now = timezone.now()
     rows = [read_desk(window, now) for window in filter_desk(now=now, **where)]
     return [(str(row.user or row.budget.group or "site"), row.spent, row.limit) for row in rows]
@@ -65,6 +70,50 @@ def test_the_nearest_to_its_limit_comes_first_and_a_budget_of_nothing_before_all
     assert shares(scope="group") == shares(name="sear") == [("Research", 50, 100)]
     assert shares(scope="site") == [("site", 200, 1_000)]
     assert shares(name="bE") == [("bea", 100, 1_000)]
+
+
+def test_people_are_found_by_group_and_cost_centre_and_budgets_by_model() -> None:
+    groups = [Group.objects.create(name=name) for name in ("Research", "Research 2", "Sales")]
+    centre = CostCentre.objects.create(code="4711", name="Selling")
+    ada, bea = person("ada", 100, 90), person("bea", 100, 80)
+    ada.groups.set(groups[:2])
+    bea.groups.add(groups[1])
+    User.objects.filter(pk=bea.pk).update(cost_centre=centre)
+    pool = Budget.objects.create(scope="group", group=groups[0], kind="pool", limit=100)
+    used(pool, 10)
+    used(people_and_turns.limited(ada, 100, model="opus"), 1, ada)
+
+    def names(**where: str) -> list[str]:
+        return [name for name, _, _ in shares(**where)]
+
+    assert names(group="research") == ["ada", "Research", "ada"], "the group of this very name"
+    assert sorted(names(group="search")) == ["Research", "ada", "ada", "bea"]
+    assert names(group="sales") == names(centre="47") == []
+    assert names(centre="4711") == names(centre="ELLI") == ["bea"]
+    assert shares(model="op") == [("ada", 1, 100)]
+    assert [each.username for each in filter_people(group="research")] == ["ada"]
+    assert [each.username for each in filter_people(centre="selling")] == ["bea"]
+
+
+def test_a_day_ends_where_the_zone_of_the_budget_says() -> None:
+    """With Kiritimati 14 hours before UTC and Pago Pago 11 behind it."""
+    user, now = people_and_turns.person(), datetime(2026, 11, 20, 12, tzinfo=UTC)
+    for zone in ("Pacific/Kiritimati", "Pacific/Pago_Pago"):
+        budget = people_and_turns.limited(user, 100, "day", time_zone=zone, model=zone[8:12])
+        for spent, hours in ((3, 72), (2, 48), (1, 24)):
+            starts, ends = compute_bounds("day", zone, now - timedelta(hours=hours))
+            BudgetWindow.objects.create(
+                budget=budget, user=user, spent=spent, limit=50, starts_at=starts, ends_at=ends
+            )
+
+    def begun(day: date) -> list[date]:
+        rows = list(filter_desk(day=day, now=now))
+        assert {read_desk(row, now).limit for row in rows} <= {50}, "the limit of then"
+        return [row.starts_at.astimezone(load_zone(row.budget.time_zone)).date() for row in rows]
+
+    for day, size in ((18, 2), (19, 2), (20, 1)):
+        assert begun(date(2026, 11, day)) == [date(2026, 11, day)] * size
+    assert begun(date(2026, 11, 21)) == begun(date(9999, 12, 31)) == []
 
 
 @pytest.mark.parametrize("limits", [(600, 700), (700, 700)])
@@ -170,22 +219,27 @@ def test_the_file_has_every_row_and_quotes_formulas(root: Client) -> None:
     assert len(lines) == 3
     assert any("'=ada" in line and "90.000000" in line for line in lines)
     assert any(line.startswith(",,site,tokens,month,") for line in lines)
+    for query, size in (("scope=site", 2), ("name=da", 2), ("day=2001-01-01", 1), ("day=x", 3)):
+        content = root.get(f"{reverse('admin:spend_desk_csv')}?{query}")
+        assert len(b"".join(content.streaming_content).splitlines()) == size, query
 
 
 def test_the_page_asks_the_same_number_of_times_for_one_row_and_for_many(root: Client) -> None:
-    def count() -> int:
+    more = "&group=research&centre=1&model=o&day=2026-11-01"
+
+    def count(more: str = "") -> int:
         with CaptureQueriesContext(
             connection,
         ) as asked:
-            assert root.get(reverse(PAGE) + "?p=2&q=9&scope=x").status_code == 200
+            assert root.get(reverse(PAGE) + "?p=2&q=9&scope=x" + more).status_code == 200
         return len(asked)
 
-    person("ada", 100, 90)
+    Group.objects.create(name="Research").user_set.add(person("ada", 100, 90))
     count()
-    few = count()
+    few = count(), count(more)
     for at in range(30):
         person(f"user{at}", 100 + at, 50)
-    assert count() == few
+    assert (count(), count(more)) == few
     text = root.get(reverse(PAGE)).content.decode()
     assert "?p=2" in text
     assert "?q=2" in text

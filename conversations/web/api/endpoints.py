@@ -79,9 +79,9 @@ def _read_spending(asked: Asked) -> Rows:
     def describe(window: Any) -> Record:
         return _describe_desk(read_desk(window, now))
 
-    scope, name = asked.read("scope"), asked.read("name")
-    centre = asked.read("cost_centre")
-    return KeyRows(filter_desk(scope=scope, name=name, centre=centre, now=now), describe)
+    texts = {name: asked.read(name) for name in ("scope", "name", "group", "model")}
+    centre, day = asked.read("cost_centre"), asked.read_day("day")
+    return KeyRows(filter_desk(**texts, centre=centre, day=day, now=now), describe)
 
 
 def _describe_desk(row: DeskRow) -> Record:
@@ -235,7 +235,10 @@ ENDPOINTS = (
         (
             Parameter("scope", "Only budgets of people, groups or the site.", SCOPES[1:]),
             Parameter("name", "Part of the name of a person or a group."),
-            Parameter("cost_centre", "Windows of people with the cost centre of this code."),
+            Parameter("group", "The people and budgets of a group, by its name or a part of it."),
+            Parameter("model", "Budgets that count one model or family, by a part of its name."),
+            Parameter("cost_centre", "People of a cost centre, by its code or a part of its name."),
+            Parameter("day", "Windows at its end, in each budget's time zone.", is_day=True),
         ),
         (
             Field("person", "string", "Whose window it is; null: shared.", may_be_null=True),
