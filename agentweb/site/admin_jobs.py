@@ -19,7 +19,7 @@ JOBS: dict[str, tuple[Promise, tuple[str, ...]]] = {
         _("Money"),
         (
             "Budget", "Grant", "TurnCap", "CostCentre", "BudgetAlert", "AlertDelivery",
-            "BudgetWindow", "LedgerEntry", "Reservation", "Crossing",
+            "BudgetWindow", "LedgerEntry", "Reservation", "Crossing", "MoneyRecord",
         ),
     ),
     "people": (

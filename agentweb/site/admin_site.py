@@ -51,7 +51,7 @@ class ReviewSite(AdminSite):
             if isinstance(table, ModelAdmin) and not any(table.get_model_perms(request).values()):
                 raise PermissionDenied
             try:
-                with changed_by(request.user.pk):
+                with changed_by(request.user.pk, _read_reason(request)):
                     return view(request, *args, **kwargs)
             except (OverflowError, DataError) as error:
                 # A number or text in the URL that does not fit any database column.
@@ -77,6 +77,11 @@ class ReviewSite(AdminSite):
 
     def password_change(self, request: HttpRequest, extra_context: Any = None) -> Any:
         return redirect("account_settings")
+
+
+def _read_reason(request: HttpRequest) -> str:
+    """Return the reason that a form gives for a change, as the record of money keeps it."""
+    return request.POST.get("reason", "").replace("\0", "").strip()[:200]
 
 
 class ReviewConfig(AdminConfig):

@@ -64,6 +64,7 @@ SPENDING = Right(
     _list_permissions(
         ["view"], "apicall", "budget", "budgetwindow", "reservation", "ledgerentry", "grant",
         "crossing", "turncap", "apimodel", "modelprice", "costcentre",
+        "moneyrecord",
     ),
 )  # fmt: skip
 BUDGETS = Right(
@@ -102,7 +103,8 @@ HOLDS = Right(
     _list_permissions(["view", "add"], "legalhold", "holdrelease"),
 )
 RECORD = Right(
-    "see who read and changed what", _list_permissions(["view"], "admin.logentry", "databasemove")
+    "see who read and changed what",
+    _list_permissions(["view"], "admin.logentry", "databasemove", "moneyrecord"),
 )
 READING = Right("read what people wrote, each reading on record with a reason", (CONTENT,))
 TOKENS = Right(

@@ -25,6 +25,7 @@ from conversations.admin import (  # noqa: F401  (each registers its pages)
     log_ins,
     mail,
     mcp,
+    money_changes,
     moves,
     pins,
     reading_log,

@@ -22,6 +22,18 @@ from conversations.models.periods import load_zone
 _LAST_YEAR = 9000
 
 
+class OptionalReason(forms.CharField):
+    """Why money was changed; the admin site puts what is posted into the record of it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            label=_("Reason"),
+            max_length=200,
+            required=False,
+            help_text=_("May stay empty. It stays on record with your name."),
+        )
+
+
 class ReasonForm(forms.Form):
     """The fields of every action: a reason, and a key so that it is performed only once."""
 

@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.amount_field import AmountField
+from conversations.admin.budget_action_forms import OptionalReason
 from conversations.budgets.units import show_amount
 from conversations.conf import conf
 from conversations.models import Budget, TurnCap, User
@@ -36,6 +37,7 @@ class BudgetForm(_Form):
         label=_("Limit"),
         help_text=_("Money in dollars, such as 2.50; tokens, turns and requests as whole numbers."),
     )
+    reason = OptionalReason()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -111,6 +113,7 @@ class TurnCapForm(_CapForm):
     micros = AmountField(
         label=_("Money (USD)"), required=False, help_text=_("In dollars, such as 2.50; 0: no cap.")
     )
+    reason = OptionalReason()
 
 
 class TurnCapInline(_CapInline):
@@ -123,8 +126,10 @@ class TurnCapInline(_CapInline):
 
 
 def choose_fields(names: tuple[str, ...], may_change: bool) -> tuple[str, ...]:
-    """Replace the field of the limit by text for users who may only view it."""
-    return names if may_change else tuple("amount" if n == "limit" else n for n in names)
+    """Replace the field of the limit by text for users who may only view it, who need no reason."""
+    if may_change:
+        return names
+    return tuple("amount" if name == "limit" else name for name in names if name != "reason")
 
 
 def describe_limit_change(form: Any) -> list[dict[str, Any]]:

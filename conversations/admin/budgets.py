@@ -84,7 +84,7 @@ class BudgetAdmin(Choosing):
     search_fields = ("user__username", "group__name", "note")
     autocomplete_fields = ("group", "user")
     ordering = ("scope", "pk")
-    fields = (*FIXED, "limit", "soft_percents", "is_active", "note")
+    fields = (*FIXED, "limit", "soft_percents", "is_active", "note", "reason")
     readonly_fields = ("amount",)
     show_full_result_count = False
 
@@ -220,7 +220,12 @@ class TurnCapAdmin(Choosing):
     list_select_related = ("group", "user")
     search_fields = ("user__username", "group__name")
     autocomplete_fields = ("group", "user")
+    fields = ("group", "user", "micros", "rounds", "tool_calls", "seconds", "reason")
     show_full_result_count = False
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        may = self.has_change_permission(request, obj) if obj else self.has_add_permission(request)
+        return choose_fields(self.fields, may)
 
     @admin.display(description=_("money"), ordering="micros")
     def money(self, row: TurnCap) -> str:

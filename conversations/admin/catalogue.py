@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from conversations.admin import csv_import
 from conversations.admin.amount_field import AmountField
 from conversations.admin.base import ModelFilter, ShownLookups
+from conversations.admin.budget_action_forms import OptionalReason
 from conversations.admin.csv_export import build_csv_link
 from conversations.context.policy.policy import PolicyError
 from conversations.models import ApiModel, ModelPrice
@@ -88,6 +89,7 @@ class PriceForm(ModelForm):
         most=MOST_RATE,
         help_text=_("Of a million tokens or searches, such as 2.50."),
     )
+    reason = OptionalReason()
 
     def clean(self) -> dict[str, Any]:
         super().clean()
@@ -165,10 +167,13 @@ class ModelPriceAdmin(ShownLookups):
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         rate = "micros_per_million" if obj is None else "per_million"
-        return "model", "kind", rate, "above_tokens", "effective_from", "effective_to", "source"
+        named = ("model", "kind", rate, "above_tokens", "effective_from", "effective_to", "source")
+        may = obj is None or self.has_change_permission(request, obj)
+        return (*named, "reason") if may else named
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
-        fixed = {*self.get_fields(request, obj), "micros_per_million"} - {"effective_to"}
+        fixed = {*self.get_fields(request, obj), "micros_per_million"}
+        fixed -= {"effective_to", "reason"}
         return () if obj is None else tuple(fixed)
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:

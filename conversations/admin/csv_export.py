@@ -13,6 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponseBase
 from django.urls import reverse
 
 from conversations.budgets.import_budgets import COLUMNS
+from conversations.budgets.money_history import describe_changes
 from conversations.budgets.units import convert_to_cell
 from conversations.budgets.usage.cells import Cell, write_csv_lines
 from conversations.web.streamed_downloads import stream_download
@@ -24,6 +25,10 @@ Rows = Iterator[tuple[Cell, ...]]
 _LEDGER = (
     "entry", "at (UTC)", "kind", "amount", "unit", "budget", "period", "window", "user", "group",
     "purpose", "model", "cost centre", "call", "reason", "by",
+)  # fmt: skip
+
+_RECORDS = (
+    "record", "at (UTC)", "table", "row", "whose", "change", "field", "from", "to", "reason", "by",
 )  # fmt: skip
 
 
@@ -76,16 +81,35 @@ def write_ledger(rows: QuerySet[Any]) -> Rows:
         )  # fmt: skip
 
 
+def write_money_records(rows: QuerySet[Any]) -> Rows:
+    """Write a line for each value that was changed."""
+    yield _RECORDS
+    for page in iterate_pages(rows):
+        for row, change in zip(page, describe_changes(page), strict=True):
+            for step in change.steps:
+                yield (
+                    row.pk, _format_time(row.created_at), row.table, row.key, change.subject,
+                    change.verb, step.name, step.before, step.after, row.reason,
+                    row.actor.username if row.actor else "",
+                )  # fmt: skip
+
+
 def _format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def iterate_rows(rows: QuerySet[Any]) -> Iterator[Any]:
-    """Yield all rows page by page, newest first."""
+    """Yield all rows, newest first."""
+    for page in iterate_pages(rows):
+        yield from page
+
+
+def iterate_pages(rows: QuerySet[Any]) -> Iterator[list[Any]]:
+    """Yield the pages of all rows, newest first."""
     ordered, last = rows.order_by("-pk"), None
     while True:
         page = list((ordered if last is None else ordered.filter(pk__lt=last))[:PAGE])
-        yield from page
+        yield page
         if len(page) < PAGE:
             return
         last = page[-1].pk

@@ -15,6 +15,7 @@ from django.urls import reverse
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from conversations.admin.budget_action_forms import OptionalReason
 from conversations.budgets import import_budgets, import_prices
 from conversations.budgets.csv_import import MOST_CHARS, Plan
 from conversations.models import User
@@ -32,6 +33,7 @@ class SheetForm(forms.Form):
         label=_("Or its text"), required=False, max_length=MOST_CHARS, strip=False,
         widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
     )  # fmt: skip
+    reason = OptionalReason()
     digest = forms.CharField(required=False, max_length=64, widget=forms.HiddenInput)
 
     def clean(self) -> dict[str, Any]:
@@ -107,7 +109,8 @@ def page(request: HttpRequest, kind: ImportKind = BUDGETS) -> HttpResponse:
         return HttpResponseRedirect(reverse(kind.back))
     if is_wanted and not plan.errors:
         form.add_error(None, _("Something changed since the preview: look at it again."))
-    shown = SheetForm(initial={"text": text, "digest": plan.digest})
+    reason = form.cleaned_data["reason"]
+    shown = SheetForm(initial={"text": text, "digest": plan.digest, "reason": reason})
     return _page(request, kind, shown, plan, form.non_field_errors())
 
 

@@ -221,6 +221,7 @@ TABLES: dict[str, tuple[Promise, Promise]] = {
     "McpDecision": (_("MCP decision"), _("MCP decisions")),
     "McpServer": (_("MCP server"), _("MCP servers")),
     "ModelPrice": (_("model price"), _("model prices")),
+    "MoneyRecord": (_("money record"), _("money records")),
     "Pin": (_("pin"), _("pins")),
     "Reservation": (_("reservation"), _("reservations")),
     "RetentionRule": (_("retention rule"), _("retention rules")),

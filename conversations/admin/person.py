@@ -38,6 +38,7 @@ def build_money_context(request: HttpRequest, user: User) -> dict[str, Any]:
         "caps": [(cap.name, _format_cap(cap), cap.source) for cap in list_turn_caps(user.pk)],
         "may_grant": has((GRANT, "conversations.view_budget")),
         "may_correct": has((CORRECT, "conversations.view_budgetwindow")),
+        "may_set": has(("conversations.change_budget",)) or has(("conversations.change_turncap",)),
         "may_exempt": request.user.is_superuser,
         "windows": link_list(BudgetWindow, _("All windows"), user=user.pk),
         "entries": link_list(LedgerEntry, _("The ledger"), user=user.pk),

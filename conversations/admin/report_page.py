@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from datetime import date
 from typing import Any
 
-from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
@@ -46,13 +45,6 @@ TITLE = _("Compare with the provider’s report")
 MOST_MARKED = 500
 
 
-class ReportForm(SheetForm):
-    reason = forms.CharField(
-        label=_("Reason"), max_length=200, required=False, widget=forms.Textarea(attrs={"rows": 2}),
-        help_text=_("It stays on record with your name."),
-    )  # fmt: skip
-
-
 def may_see(request: HttpRequest) -> bool:
     return request.user.has_perms(NEEDED)
 
@@ -62,10 +54,10 @@ def page(request: HttpRequest) -> HttpResponse:
     if not may_see(request):
         raise PermissionDenied
     if request.method != "POST":
-        return _render(request, ReportForm())
+        return _render(request, SheetForm())
     if "book" in request.POST and not request.user.has_perms(BOOKING):
         raise PermissionDenied
-    form = ReportForm(request.POST, request.FILES)
+    form = SheetForm(request.POST, request.FILES)
     if not form.is_valid():
         return _render(request, form)
     text = form.cleaned_data["text"].removeprefix("\ufeff")
@@ -111,7 +103,7 @@ def _read_mark(text: str) -> Wanted:
 
 
 def _render(
-    request: HttpRequest, form: ReportForm, text: str = "", found: Comparison | None = None
+    request: HttpRequest, form: SheetForm, text: str = "", found: Comparison | None = None
 ) -> HttpResponse:
     context = admin.site.each_context(request) | {
         "title": TITLE,
@@ -120,7 +112,7 @@ def _render(
         "problems": form.non_field_errors(),
     }
     if found is not None:
-        shown = ReportForm(initial={"text": text, "reason": form.cleaned_data["reason"]})
+        shown = SheetForm(initial={"text": text, "reason": form.cleaned_data["reason"]})
         context |= {"form": shown, "found": found, "total": _add_up(found.rows)}
         context |= _list_rows(found, load_pools(found.unit))
         context["may_book"] = context["marks"] and request.user.has_perms(BOOKING)

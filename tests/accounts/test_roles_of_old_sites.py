@@ -18,6 +18,7 @@ WRITING_PROMPTS = import_module("conversations.migrations.0053_rights_to_write_p
 SETTING_ALERTS = import_module("conversations.migrations.0056_rights_to_set_alerts")
 COST_CENTRES = import_module("conversations.migrations.0064_rights_on_cost_centres")
 SIGHT_OF_MOVES = import_module("conversations.migrations.0050_rights_to_see_moves")
+SIGHT_OF_RECORDS = import_module("conversations.migrations.0067_rights_to_see_money_records")
 
 
 def make_old() -> None:
@@ -119,3 +120,20 @@ def test_cost_centres_are_set_and_seen_by_those_who_set_and_see_budgets() -> Non
     officer = next(role for role in ROLES if role.name == "Budget officer")
     assert held(Group.objects.get(name=officer.name)) == officer.permissions
     assert not held(Group.objects.get(name="Administrator"))
+
+
+def give_sight_of_records() -> set[str]:
+    """Run the migration, and return the groups that see who changed prices and limits."""
+    SIGHT_OF_RECORDS.give_rights(apps, connection.schema_editor())
+    rows = Group.objects.filter(permissions__codename="view_moneyrecord")
+    return set(rows.values_list("name", flat=True))
+
+
+def test_records_of_money_are_seen_by_those_who_see_prices_or_what_was_changed() -> None:
+    for _ in range(2):
+        Permission.objects.filter(codename="view_moneyrecord").delete()
+        assert give_sight_of_records() == {"Administrator", "Budget officer", "Auditor"}
+    Group.objects.get(name="Auditor").permissions.clear()
+    assert give_sight_of_records() == {"Administrator", "Budget officer"}
+    Group.objects.all().delete()
+    assert give_sight_of_records() == set()

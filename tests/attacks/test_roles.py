@@ -58,6 +58,7 @@ SPECIAL = {
     "conversation_lab": ("view_conversation", "read_content"),
     "window_correct": ("add_ledgerentry", "view_budgetwindow"),
     "ledger_export": ("view_ledgerentry",),
+    "money_records_export": ("view_moneyrecord",),
     **dict.fromkeys(("mcp_health", "mcp_tools"), ("view_mcpserver",)),
     "mcp_decide": ("view_mcpserver", "change_mcptool"),
     "mcp_check": ("change_mcpserver",),

@@ -1,0 +1,100 @@
+"""Who changed what money is computed from, when, from what to what, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.views.main import ChangeList
+from django.db.models import Exists, OuterRef, QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import URLPattern, path
+from django.utils.html import format_html, format_html_join
+from django.utils.translation import gettext_lazy as _
+
+from conversations.admin.base import MOST_NAMES, OwnerFilter, ReadOnly
+from conversations.admin.csv_export import build_csv_link, export_rows, write_money_records
+from conversations.budgets.money_history import describe_changes, filter_history, list_tables
+from conversations.models import MoneyRecord, User
+
+
+class ActorFilter(OwnerFilter):
+    """By the person who changed it."""
+
+    title = _("done by")
+    path = "actor"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        theirs = MoneyRecord.objects.filter(actor=OuterRef("pk"))
+        names = User.objects.filter(Exists(theirs)).order_by("username")
+        found = names.values_list("pk", "username")[:MOST_NAMES]
+        return [(str(key), name) for key, name in found]
+
+
+class TableFilter(admin.SimpleListFilter):
+    title = _("what")
+    parameter_name = "table"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return list_tables()
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        return rows if self.value() is None else rows.filter(table=self.value())
+
+
+class RecordChangeList(ChangeList):
+    """A page of records, each with what it changed."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        rows = list(self.result_list)
+        for row, change in zip(rows, describe_changes(rows), strict=True):
+            row.change = change
+        self.result_list = rows
+
+
+@admin.register(MoneyRecord)
+class MoneyRecordAdmin(ReadOnly):
+    list_display = ("created_at", "what", "subject", "steps", "reason", "actor")
+    list_filter = (ActorFilter, TableFilter, "created_at")
+    list_select_related = ("actor",)
+    search_fields = ("reason",)
+    ordering = ("-link",)
+    fields = ("created_at", "what", "subject", "steps", "reason", "actor", "link", "chain")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return filter_history()
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return RecordChangeList
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+        row: Any = super().get_object(request, object_id, from_field)
+        if row is not None:
+            (row.change,) = describe_changes([row])
+        return row
+
+    @admin.display(description=_("what"))
+    def what(self, row: Any) -> str:
+        return f"{row.change.table}: {row.change.verb}"
+
+    @admin.display(description=_("whose"))
+    def subject(self, row: Any) -> str:
+        return format_html("<bdi>{}</bdi>", row.change.subject)
+
+    @admin.display(description=_("from → to"))
+    def steps(self, row: Any) -> str:
+        parts = ((one.name, one.before, one.after) for one in row.change.steps)
+        return format_html_join("", "<div>{}: <bdi>{}</bdi> → <bdi>{}</bdi></div>", parts)
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.export)
+        return [path("export.csv", view, name="money_records_export"), *super().get_urls()]
+
+    def export(self, request: HttpRequest) -> HttpResponseBase:
+        """Send the records of the list as CSV."""
+        return export_rows(self, request, write_money_records, "agentweb-money-records.csv")
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        files = [build_csv_link(request, "admin:money_records_export", str(_("Download CSV")))]
+        return super().changelist_view(request, (extra_context or {}) | {"files": files})
