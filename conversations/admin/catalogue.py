@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import admin
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import models
 from django.db.models import Q
 from django.forms.fields import InvalidJSONInput
@@ -20,6 +20,7 @@ from conversations.admin.amount_field import AmountField
 from conversations.admin.base import ModelFilter, ShownLookups
 from conversations.admin.budget_action_forms import OptionalReason
 from conversations.admin.csv_export import build_csv_link
+from conversations.budgets.price_book import PriceError, find_next_start, withdraw_price
 from conversations.context.policy.policy import PolicyError
 from conversations.models import ApiModel, ModelPrice
 from conversations.models.catalogue import MOST_RATE
@@ -94,16 +95,39 @@ class PriceForm(ModelForm):
     def clean(self) -> dict[str, Any]:
         super().clean()
         if self.instance._state.adding:
+            self._end_before_next()
             _demand_free(self.cleaned_data)
         elif "effective_to" in self.cleaned_data:
-            _demand_future(self.cleaned_data["effective_to"])
+            _demand_future(self.instance, self.cleaned_data["effective_to"])
         return self.cleaned_data
 
+    def _end_before_next(self) -> None:
+        """Let a price without an end end where a scheduled one begins."""
+        data = self.cleaned_data
+        names = {name: data.get(name) for name in ("model", "kind", "effective_from")}
+        if data.get("effective_to") is None and all(names.values()):
+            data["effective_to"] = find_next_start(
+                model=data["model"].pk,
+                kind=data["kind"],
+                above_tokens=data.get("above_tokens") or 0,
+                after=data["effective_from"],
+            )
 
-def _demand_future(end: Any) -> None:
+
+def _demand_future(price: ModelPrice, end: Any) -> None:
     if end is None or end < timezone.now():
         raise ValidationError(
             {"effective_to": _("A price ends now or later: calls were billed with it until now.")}
+        )
+    starts = find_next_start(
+        model=price.model_id,
+        kind=price.kind,
+        above_tokens=price.above_tokens,
+        after=price.effective_from,
+    )
+    if starts is not None and end > starts:
+        raise ValidationError(
+            {"effective_to": _("The next price begins before that: withdraw it first.")}
         )
 
 
@@ -181,4 +205,12 @@ class ModelPriceAdmin(ShownLookups):
         return is_open and super().has_change_permission(request, obj)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+        """Return whether it may be withdrawn: who may end a price may, until it begins."""
+        is_scheduled = obj is not None and obj.effective_from > timezone.now()
+        return is_scheduled and self.has_change_permission(request, obj)
+
+    def delete_model(self, request: HttpRequest, obj: ModelPrice) -> None:
+        try:
+            withdraw_price(price_id=obj.pk)
+        except PriceError as error:  # it has begun since the page was made
+            raise PermissionDenied(str(error)) from error

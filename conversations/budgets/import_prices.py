@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from conversations.budgets.amounts import Unreadable, parse_dollars, parse_moment
 from conversations.budgets.csv_import import LineRefused, Plan, Row, import_rows
-from conversations.budgets.price_book import NewPrice, PriceError, load_prices
+from conversations.budgets.price_book import NewPrice, PriceError, load_prices, write_rate
 from conversations.models import ModelPrice, User
 
 COLUMNS = ("model", "kind", "dollars_per_million", "above_tokens", "effective_from", "source")
@@ -45,8 +45,8 @@ def _import_row(row: Row, actor: User) -> tuple[str, str]:
     except PriceError as error:
         raise LineRefused(str(error)) from error
     if not changes:
-        words = _("%(price)s: %(rate)s micro-dollars per million, as before")
-        return "same", words % {"price": new, "rate": f"{new.rate:,}"}
+        words = _("%(price)s: %(rate)s per million, as before")
+        return "same", words % {"price": new, "rate": write_rate(new.rate)}
     made = ModelPrice.objects.latest("pk")
     with translation.override(None):  # the record is in one language
         record = f"From a CSV file: {changes[0]}"

@@ -1,6 +1,7 @@
 """The price book: dated, write-once rows; a new price closes the present one and is inserted.
 
-What was billed keeps its price, so a price that replaces another starts now or later. The API
+What was billed keeps its price, so a price that replaces another starts now or later. It is in
+force until the next scheduled one begins, which can be withdrawn until then. The API
 reports facts of models (windows, lengths of answers, lifecycle) but no prices: a new model is
 disabled until somebody has entered its prices.
 """
@@ -13,13 +14,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from conversations.budgets.money_records import record_rows
 from conversations.db import transact
 from conversations.models import ApiModel, ModelPrice
+from conversations.models.budgets import BudgetUnit
 from conversations.models.catalogue import MOST_RATE
 
 if TYPE_CHECKING:
@@ -66,14 +67,18 @@ class PriceChange:
     def __str__(self) -> str:
         parts = {
             "price": self.new,
-            "rate": f"{self.new.rate:,}",
+            "rate": write_rate(self.new.rate),
             "begins": f"{self.new.starts:%Y-%m-%d %H:%M}" if self.new.starts else _("now on"),
         }
         if self.before is None:
-            return _("%(price)s: %(rate)s micro-dollars per million from %(begins)s (new)") % parts
-        return _(
-            "%(price)s: %(rate)s micro-dollars per million from %(begins)s (was %(before)s)"
-        ) % (parts | {"before": f"{self.before:,}"})
+            return _("%(price)s: %(rate)s per million from %(begins)s (new)") % parts
+        parts["before"] = write_rate(self.before)
+        return _("%(price)s: %(rate)s per million from %(begins)s (was %(before)s)") % parts
+
+
+def write_rate(rate: int) -> str:
+    """Write a rate in dollars, with all its digits."""
+    return BudgetUnit.MONEY.write(rate)
 
 
 @transact
@@ -91,19 +96,20 @@ def _load_price(new: NewPrice, now: datetime) -> PriceChange | None:
     same = ModelPrice.objects.filter(
         model=new.model, kind=new.kind, above_tokens=new.above_tokens
     ).select_for_update()
-    present = same.filter(effective_to=None).first()
+    rows = list(same.order_by("effective_from"))
+    before = [one for one in rows if one.effective_from <= starts]
+    present = before[-1] if before and _is_in_force(before[-1], starts) else None
     if present is not None and present.micros_per_million == new.rate:
         return None
-    if same.exists() and starts < now - GRACE:
+    if rows and starts < now - GRACE:
         raise PriceError(
             _("%(price)s: it would begin in the past, where calls were billed already.")
             % {"price": new}
         )
-    if same.filter(
-        Q(effective_to__gt=starts) | Q(effective_to=None, effective_from__gte=starts)
-    ).exists():
+    later = [one.effective_from for one in rows if one.effective_from > starts]
+    if (later and later[0] <= now) or (present is not None and present.effective_from == starts):
         raise PriceError(
-            _("%(price)s: another price begins or ends behind its beginning.") % {"price": new}
+            _("%(price)s: another price begins at that moment or has begun since.") % {"price": new}
         )
     if present is not None:
         ModelPrice.objects.filter(pk=present.pk).update(effective_to=starts)
@@ -114,9 +120,42 @@ def _load_price(new: NewPrice, now: datetime) -> PriceChange | None:
         micros_per_million=new.rate,
         above_tokens=new.above_tokens,
         effective_from=starts,
+        effective_to=later[0] if later else None,
         source=new.source[:200],
     )
     return PriceChange(new, None if present is None else present.micros_per_million)
+
+
+def _is_in_force(price: ModelPrice, at: datetime) -> bool:
+    return price.effective_to is None or price.effective_to > at
+
+
+def find_next_start(
+    *, model: str, kind: str, above_tokens: int, after: datetime
+) -> datetime | None:
+    """Return when the first price of this kind that begins later than a moment begins."""
+    same = ModelPrice.objects.filter(model=model, kind=kind, above_tokens=above_tokens)
+    later = same.filter(effective_from__gt=after).order_by("effective_from")
+    return later.values_list("effective_from", flat=True).first()
+
+
+@transact
+def withdraw_price(*, price_id: int) -> None:
+    """Delete a price that has not begun; the one before it stays in force in its place."""
+    price = ModelPrice.objects.select_for_update(of=("self",)).get(pk=price_id)
+    if price.effective_from <= timezone.now():
+        raise PriceError(
+            _("%(price)s: it has begun, and calls were billed with it.") % {"price": price}
+        )
+    same = {"model": price.model_id, "kind": price.kind, "above_tokens": price.above_tokens}
+    before = ModelPrice.objects.select_for_update(of=("self",)).filter(
+        effective_to=price.effective_from, **same
+    )
+    ends, kept = price.effective_to, before.first()
+    price.delete()
+    if kept is not None:
+        kept.effective_to = ends
+        kept.save(update_fields=["effective_to"])
 
 
 def _demand_possible(new: NewPrice) -> None:

@@ -213,8 +213,8 @@ def test_loading_closes_the_present_price_and_inserts_the_new_one(tmp_path: Path
     assert "1 would change" in run("prices", "load", file, "--dry-run")
     assert list(ModelPrice.objects.order_by("pk").values()) == before
     said = run("prices", "load", file)
-    assert "output: 12,500,000 micro-dollars per million from" in said
-    assert "(was 10,000,000)" in said
+    assert "output: $12.50 per million from" in said
+    assert "(was $10.00)" in said
     assert "1 changed" in said
     assert "0 changed" in run("prices", "load", file)
     old, new = ModelPrice.objects.filter(model=stored_turns.MODEL, kind="output").order_by("pk")

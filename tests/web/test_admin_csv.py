@@ -271,7 +271,7 @@ def test_prices_are_taken_in_all_or_none(root: Client) -> None:
     good = head + "claude-haiku-4-5,input,1.25,,,contract\n"
     before = ModelPrice.objects.count()
     preview = taken(root, good, "admin:prices_import")
-    assert "claude-haiku-4-5 input: 1,250,000 micro-dollars per million" in words(preview)
+    assert "claude-haiku-4-5 input: $1.25 per million" in words(preview)
     for bad in ("-1", "NaN", "1e300", "Infinity", ""):
         wrong = f"{good}claude-haiku-4-5,output,{bad},,,\n"
         assert taken(root, wrong, "admin:prices_import").status_code == 400
@@ -280,7 +280,7 @@ def test_prices_are_taken_in_all_or_none(root: Client) -> None:
     digest = taken(root, good, "admin:prices_import").context["plan"].digest
     answer = taken(root, good, "admin:prices_import", digest=digest, confirm="1")
     # The preview of a price that begins at once omits the minute, so it can be confirmed later.
-    assert "micro-dollars per million from now on" in words(preview)
+    assert "$1.25 per million from now on" in words(preview)
     assert answer.status_code == 302
     assert ModelPrice.objects.count() == before + 1
     [told] = LogEntry.objects.all()
