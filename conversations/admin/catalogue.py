@@ -26,6 +26,7 @@ from conversations.models import ApiModel, ModelPrice
 from conversations.models.catalogue import MOST_RATE
 from conversations.reductions.policy import demand_thresholds
 from conversations.rendering.numbers import dollars
+from conversations.templatetags.recorded import translated
 
 if TYPE_CHECKING:
     ModelForm = forms.ModelForm[ModelPrice]
@@ -60,7 +61,7 @@ class ModelThresholdsForm(ApiModelForm):
         try:
             return demand_thresholds(given, self.instance.window)
         except PolicyError as error:
-            raise ValidationError(str(error)) from error
+            raise ValidationError(translated(str(error))) from error
 
 
 @admin.register(ApiModel)

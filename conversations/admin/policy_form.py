@@ -14,9 +14,11 @@ from django import forms
 from django.db.models import Max
 from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 from conversations.context.policy.allowed import FIXED, read_allowed
 from conversations.context.policy.policy import BOUNDS, POLICY_FIELDS, PRESETS, PolicyError
+from conversations.context.translation import mark_recorded
 from conversations.models import ApiModel, User
 from conversations.reductions.policy import (
     PRESET,
@@ -29,6 +31,7 @@ from conversations.reductions.policy import (
     read_model_numbers,
 )
 from conversations.reductions.words import name_number, name_preset
+from conversations.templatetags.recorded import translated
 from conversations.web.forms.conversation import (
     build_number_field,
     format_value,
@@ -46,6 +49,13 @@ _OF_WINDOW = (
     "input_token_budget", "compaction_threshold_tokens", "max_conversation_tokens",
     "low_water_tokens",
 )  # fmt: skip
+_UNREACHED = mark_recorded(
+    gettext_noop(
+        "no model has a window of more than %(most)s tokens, so this is never reached; %(number)s"
+        " says never"
+    )
+)
+_WITH_MODEL = mark_recorded(gettext_noop("with %(model)s: %(why)s"))
 
 
 def is_of_policy(name: str) -> bool:
@@ -132,7 +142,8 @@ def validate_policy(form: forms.BaseForm) -> tuple[dict[str, Any], dict[str, Any
 
 def _refuse(form: forms.BaseForm, part: str, error: PolicyError) -> None:
     name = part + error.field
-    form.add_error(name if name in form.fields else OWN + PRESET, capfirst(error.problem))
+    field = name if name in form.fields else OWN + PRESET
+    form.add_error(field, capfirst(translated(error.problem)))
 
 
 def _numbers(form: forms.BaseForm) -> Iterator[tuple[str, Any]]:
@@ -160,8 +171,7 @@ def _demand_reachable(policy: Mapping[str, Any]) -> None:
         if window and isinstance(value, int) and window < value < BOUNDS[name][1]:
             raise PolicyError(
                 name,
-                f"no model has a window of more than {window:,} tokens, so this is never reached;"
-                f" {BOUNDS[name][1]:,} says never",
+                _UNREACHED % {"most": f"{window:,}", "number": f"{BOUNDS[name][1]:,}"},
             )
 
 
@@ -171,14 +181,16 @@ def _demand_every_model(policy: Mapping[str, Any]) -> None:
         try:
             policy_of(policy, model=read_model_numbers(model))
         except PolicyError as error:
-            raise PolicyError(error.field, f"with {model}: {error.problem}") from error
+            problem = _WITH_MODEL % {"model": model, "why": error.problem}
+            raise PolicyError(error.field, problem) from error
 
 
 def build_rows(form: forms.BaseForm, user: User) -> list[Row]:
     """Return the rows of the table: the preset, then every number with its effective value."""
     found = {number.name: number for number in list_numbers_or_problem(user)[0]}
-    words = "Where the numbers start that are not set."
-    table = [Row("When chats are reduced", words, None, form[OWN + PRESET])]
+    words = _("Where the numbers start that are not set.")
+    first = form[OWN + PRESET]
+    table = [Row(str(first.label), str(words), None, first)]
     for name in POLICY_FIELDS:
         fields = (part + name for part in (LEAST, MOST, FIX))
         parts = [form[each] if each in form.fields else None for each in fields]
@@ -190,9 +202,10 @@ def build_rows(form: forms.BaseForm, user: User) -> list[Row]:
 def describe_problem(user: User) -> str:
     """Return why the stored policy is invalid; "" when it is valid."""
     if not isinstance(user.policy, dict):
-        return "What is stored is no object; the site's numbers cannot be shown."
+        return str(_("What is stored is no object; the site's numbers cannot be shown."))
     words = list_numbers_or_problem(user)[1]
-    return f"These numbers do not fit the site's: {words}" if words else ""
+    said = _("These numbers do not fit the site's: %(why)s")
+    return said % {"why": words} if words else ""
 
 
 def describe_differences(before: object, after: Mapping[str, Any], word: str) -> list[str]:

@@ -12,14 +12,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from conversations.agent.job import LoadedConversation
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view import edits
 from conversations.context.view.edits import SpliceMessages, Transformation, Trigger
 from conversations.context.view.view import View
 
+_NOTE = mark_recorded(gettext_noop("Left out what %(model)s said before it declined"))
+
 
 def build_declined_trim(view: View, seq: int, model: str) -> Transformation:
     """Build the change that removes message `seq`: the text written before the model declined."""
-    note = f"Left out what {model} said before it declined"
+    note = _NOTE % {"model": model}
     return edits.build_transformation(
         view, "trim", Trigger(1, 0, "counted"), (SpliceMessages(seq, seq),), note
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from conversations.agent.ports import Finish
-from conversations.context.translation import gettext_noop, mark_recorded
+from conversations.context.translation import gettext_noop, mark_recorded, write_count
 from conversations.context.view import edits
 from conversations.context.view.edits import SpliceMessages, Transformation, Trigger
 from conversations.context.view.view import View
@@ -29,6 +29,12 @@ POISON = mark_recorded(
 )
 NO_DATABASE = mark_recorded(gettext_noop("The database could not be reached during this answer."))
 INTERNAL = mark_recorded(gettext_noop("Something went wrong on the server; it was logged."))
+_ONE_MESSAGE = mark_recorded(
+    gettext_noop("Left out the exchange that the model refused (%(count)s message)")
+)
+_MESSAGES = mark_recorded(
+    gettext_noop("Left out the exchange that the model refused (%(count)s messages)")
+)
 _LATE = mark_recorded(gettext_noop("This turn reached its time limit."))
 _STOPPED = mark_recorded(gettext_noop("The server stopped this turn."))
 
@@ -69,8 +75,7 @@ def finish_wrong_calls() -> Finish:
 def build_refusal_trim(view: View, first: int) -> Transformation:
     """Build the change that removes the last exchange, which began with message `first`."""
     seqs = [message.seq for message in view.messages if message.seq >= first]
-    count = "1 message" if len(seqs) == 1 else f"{len(seqs)} messages"
-    note = f"Left out the exchange that the model refused ({count})"
+    note = write_count(_ONE_MESSAGE, _MESSAGES, len(seqs))
     trigger = Trigger(len(seqs), 0, "counted")
     return edits.build_transformation(
         view, "trim", trigger, (SpliceMessages(first, seqs[-1]),), note

@@ -11,6 +11,11 @@ def gettext_noop(message: str) -> str:
     return message
 
 
+def write_count(one: str, many: str, count: int) -> str:
+    """Return one of two templates with the count at its place."""
+    return (one if count == 1 else many) % {"count": f"{count:,}"}
+
+
 def mark_recorded(template: str) -> str:
     """Return a template, with places such as %(count)s, by which pages recognise its sentences."""
     RECORDED.append(template)

@@ -20,6 +20,7 @@ from conversations.context.steps.kinds import KINDS
 from conversations.context.steps.pinned import Pin as Target
 from conversations.context.steps.summary_checks import SummaryFlaw
 from conversations.context.steps.summary_versions import EDIT, reword_summary
+from conversations.context.translation import mark_recorded
 from conversations.context.view import edits
 from conversations.context.view.edits import SpliceBlocks, SpliceMessages, Trigger
 from conversations.context.view.edits import Transformation as Change
@@ -38,8 +39,10 @@ from conversations.reductions.record_change import (
 )
 from conversations.reductions.removed_originals import UNDO
 from conversations.reductions.working_view import build_desk, find_summary
+from conversations.templatetags.recorded import translated
 
 _STEPS = {"results": by_hand.compact_by_hand, "turns": by_hand.drop_turns_by_hand}
+_TOOK_BACK = mark_recorded(gettext_noop("Took back the %(step)s of entry %(entry)s"))
 _MOVED = gettext_noop("The conversation went on since then, so this can no longer be taken back.")
 
 
@@ -124,9 +127,9 @@ def build_rewording(conversation: Conversation, seq: int, text: str, setting: st
     change = reword_summary(desk, found.before, found.zone, text, setting)
     if isinstance(change, SummaryFlaw):
         missing = f": {', '.join(change.missing[:5])}" if change.missing else ""
-        raise ManualChangeError(
-            "flawed", f"These words are not accepted: {change.reason}{missing}."
-        )
+        words = _("These words are not accepted: %(why)s.")
+        why = translated(change.reason) + missing
+        raise ManualChangeError("flawed", words % {"why": why})
     return change
 
 
@@ -138,7 +141,7 @@ def undo_change(*, conversation_id: int, actor_id: int, seq: int) -> Transformat
     row = rows.exclude(edits="[]").first()
     if row is None or conversation.tip != seq:
         kind = row.kind if row is not None else "restore"
-        raise ManualChangeError("moved", f"{_(_MOVED)} {KINDS[kind].instead}".strip())
+        raise ManualChangeError("moved", f"{_(_MOVED)} {_instead(kind)}".strip())
     now, before = _replay_to(conversation, seq), _replay_to(conversation, row.parent)
     size = (now.tokens, before.tokens, now.size, before.size)
     change = Change("restore", Trigger(1, 0, "counted", UNDO), (), *size, _note(row))
@@ -149,8 +152,13 @@ def undo_change(*, conversation_id: int, actor_id: int, seq: int) -> Transformat
     return undone
 
 
+def _instead(kind: str) -> str:
+    words = KINDS[kind].instead
+    return _(words) if words else ""
+
+
 def _note(row: Transformation) -> str:
-    return f"Took back the {row.kind} of entry {row.seq}"
+    return _TOOK_BACK % {"step": row.kind, "entry": row.seq}
 
 
 def _read_log(conversation: Conversation) -> list[Message]:

@@ -18,6 +18,8 @@ from django.utils.translation import gettext as _
 from conversations.conf import PREFIX, conf, read_site_overrides
 from conversations.context.policy.allowed import Allowed, clamp_policy, read_allowed
 from conversations.context.policy.policy import (
+    NO_OBJECT,
+    NO_THRESHOLD,
     POLICY_FIELDS,
     PRESETS,
     THRESHOLDS,
@@ -25,11 +27,13 @@ from conversations.context.policy.policy import (
     Policy,
     PolicyError,
     build_policy,
+    name_choices,
 )
 from conversations.log.context_size import ContextFigures
 from conversations.log.settings_version import kept_by_settings
 from conversations.models import ApiModel, Conversation, User
 from conversations.reductions.words import name_number, name_preset
+from conversations.templatetags.recorded import translated
 from conversations.toolbox.toolset import list_known_tools
 from tools.framework.registry import API_TOOL_ACTIONS, TOOLS
 from tools.framework.tool import Tool
@@ -98,10 +102,10 @@ def read_known_numbers(found: ContextFigures) -> ModelNumbers:
 def demand_thresholds(given: object, window: int) -> dict[str, Any]:
     """Return what is set for a model of this window; raises PolicyError if it is not valid."""
     if not isinstance(given, Mapping):
-        raise PolicyError("policy", "must be an object")
+        raise PolicyError("policy", NO_OBJECT)
     for name in given:
         if name not in THRESHOLDS:
-            raise PolicyError(name, f"is none of {', '.join(THRESHOLDS)}")
+            raise PolicyError(name, NO_THRESHOLD % {"names": ", ".join(THRESHOLDS)})
     build_policy(conf.policy, read_site_overrides(), given, window=window)
     return dict(given)
 
@@ -116,7 +120,7 @@ def policy_of(
     window, of_model = model
     levels = [read_site_overrides(), of_model, *overrides]
     if not all(isinstance(level, Mapping) for level in levels):
-        raise PolicyError("policy", "must be an object")
+        raise PolicyError("policy", NO_OBJECT)
     start = preset or preset_of(*overrides)
     numbers = [{name: level[name] for name in level if name != PRESET} for level in levels]
     policy = build_policy(start, *numbers, window=window)
@@ -134,7 +138,7 @@ def preset_of(*overrides: Mapping[str, Any]) -> str:
     named = [level[PRESET] for level in overrides if PRESET in level]
     name = named[-1] if named else conf.policy
     if not isinstance(name, str) or name not in PRESETS:
-        raise PolicyError(PRESET, f"{name!r} is none of {', '.join(PRESETS)}")
+        raise PolicyError(PRESET, name_choices(repr(name), PRESETS))
     return name
 
 
@@ -191,7 +195,7 @@ def list_numbers_or_problem(user: User) -> tuple[list[Number], str]:
     try:
         return list_numbers(user), ""
     except PolicyError as error:
-        return [], str(error)
+        return [], translated(str(error))
 
 
 def _source(name: str, site: dict[str, Any], own: dict[str, Any]) -> str:

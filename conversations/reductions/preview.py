@@ -32,6 +32,7 @@ from conversations.reductions.shapes import Change
 from conversations.reductions.word_diff import DiffBudget, Piece, compare_texts
 from conversations.reductions.working_view import build_desk
 from conversations.rendering.numbers import dollars, write_number
+from conversations.templatetags.recorded import translated
 
 #: Changed blocks that a preview shows, and characters of each.
 MOST, SHOWN = 40, 800
@@ -101,7 +102,7 @@ def build_offer(conversation: Conversation, wanted: str) -> Offer:
     try:
         desk = build_desk(conversation, effective_policy(conversation))
     except ContextError as error:
-        return Offer(wanted, str(error))
+        return Offer(wanted, translated(str(error)))
     made = Offer(wanted)
     match wanted:
         case "results":

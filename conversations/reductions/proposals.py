@@ -39,6 +39,7 @@ from conversations.reductions.record_change import (
     record_change,
 )
 from conversations.reductions.working_view import build_desk, find_summary
+from conversations.templatetags.recorded import translated
 from conversations.turns import calls
 from conversations.turns.side_calls import GRACE, lock_for_side_call
 
@@ -48,7 +49,7 @@ STOPPED = mark_recorded(
 MOVED = mark_recorded(gettext_noop("The conversation went on before it was asked for."))
 _EXPIRED = mark_recorded(gettext_noop("The server stopped while it was being written. Ask again."))
 _UNWANTED = mark_recorded(gettext_noop("Nobody waits for it any more."))
-_DISCARDED = "Discarded: these words were not wanted"
+_DISCARDED = mark_recorded(gettext_noop("Discarded: these words were not wanted"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +174,8 @@ def build_change(conversation: Conversation, proposal: Proposal) -> Change:
             build_desk(conversation, demand_policy(conversation)), proposal.text
         )
         if isinstance(found, SummaryFlaw):
-            raise ManualChangeError("flawed", f"The settings changed, and now {found.reason}.")
+            words = _("The settings changed, and now %(why)s.")
+            raise ManualChangeError("flawed", words % {"why": translated(found.reason)})
         made = found
     if made is None:
         raise ManualChangeError("same", _("The new words are those in use already."))

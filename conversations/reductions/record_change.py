@@ -17,6 +17,7 @@ from conversations.log.append import append_change
 from conversations.models import IS_LIVE, Conversation, Transformation
 from conversations.reductions.policy import effective_policy
 from conversations.signals import collect_vetoes
+from conversations.templatetags.recorded import translated
 
 
 class ManualChangeError(Exception):
@@ -44,7 +45,7 @@ def demand_policy(conversation: Conversation) -> Policy:
     try:
         return effective_policy(conversation)
     except ContextError as error:
-        raise ManualChangeError("policy", str(error)) from error
+        raise ManualChangeError("policy", translated(str(error))) from error
 
 
 def record_change(
@@ -59,7 +60,7 @@ def record_change(
     demand_idle(conversation)
     veto = collect_vetoes(conversation.pk, change) if change.outcome == "applied" else ""
     if veto:
-        raise ManualChangeError("vetoed", f"This site does not allow it: {veto}")
+        raise ManualChangeError("vetoed", _("This site does not allow it: %(why)s") % {"why": veto})
     turns = conversation.turns.filter(number=conversation.leaf)
     return append_change(
         conversation=conversation,

@@ -36,6 +36,7 @@ from conversations.models import ApiCall, ApiModel, ApiResult, Conversation
 from conversations.models import Message as MessageRow
 from conversations.reductions.conversation_settings import write_instructions
 from conversations.reductions.policy import effective_policy, list_tool_rules
+from conversations.templatetags.recorded import translated
 from conversations.toolbox.toolset import build_toolset
 from tools.framework.registry import TOOLS
 from tools.framework.toolset import Toolset
@@ -110,7 +111,7 @@ def build_subject(conversation: Conversation) -> Subject:
     try:
         own = effective_policy(conversation)
     except ContextError as error:
-        raise TrialError(str(error)) from error
+        raise TrialError(translated(str(error))) from error
     prices = load_price_list(model.pk, timezone.now())
     results = _results(conversation)
     worlds = tuple(
@@ -132,7 +133,7 @@ def build_subject(conversation: Conversation) -> Subject:
         for kind in ("input", "output", "cache_write_5m", "cache_read"):
             prices.rate(kind, 0)
     except PriceMissing as error:
-        raise TrialError(str(error)) from error
+        raise TrialError(translated(str(error))) from error
     actual = _actual(conversation, prices) if results else None
     size = sum(message.size for message in record.messages)
     return Subject(record, worlds, actual, size, own.name)

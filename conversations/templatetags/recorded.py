@@ -18,6 +18,7 @@ from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
 
 import conversations.claude.errors  # noqa: F401 - pages may show what workers alone say
+from conversations.context.steps.kinds import KINDS
 from conversations.context.translation import RECORDED
 from conversations.models.catalogue import ModelPrice
 from conversations.rendering.numbers import budget_source, seconds, write_number
@@ -50,14 +51,17 @@ def translated(text: str) -> str:
 
 def _translate_next(text: str, at: int) -> tuple[str, int]:
     """Return the sentence that begins at a place in the active language, and where it ends."""
+    part = text.find("; ", at)
     for literals, names, words in _split_templates(len(RECORDED)):
-        found = _read_values(text, at, literals)
-        if found is None:
-            continue
-        values, end = found
-        shown = {name: _show(name, value) for name, value in zip(names, values, strict=True)}
-        if all(value is not None for value in shown.values()):
-            return _(words) % shown if names else _(words), end
+        # A value at the end goes on to the end of the text, or of its first part.
+        for whole in (text, text[:part] if part >= 0 and not literals[-1] else ""):
+            found = _read_values(whole, at, literals)
+            if found is None:
+                continue
+            values, end = found
+            shown = {name: _show(name, value) for name, value in zip(names, values, strict=True)}
+            if all(value is not None for value in shown.values()):
+                return _(words) % shown if names else _(words), end
     ends = [found + 2 for found in (text.find(end, at) for end in _ENDS) if found >= 0]
     end = min(ends, default=len(text))
     return text[at:end], end
@@ -75,7 +79,8 @@ def _read_values(text: str, at: int, literals: tuple[str, ...]) -> tuple[list[st
             return None
         values.append(text[end:found])
         end = found + len(literal)
-    return (values, end) if _is_end(text, end) else None
+    is_first = first or not any(sign in values[0] for sign in _ENDS)
+    return (values, end) if is_first and _is_end(text, end) else None
 
 
 def _find_literal(text: str, literal: str, start: int, *, is_last: bool) -> int:
@@ -95,12 +100,12 @@ def _is_end(text: str, at: int) -> bool:
 
 @lru_cache(maxsize=1)
 def _split_templates(_count: int) -> list[tuple[tuple[str, ...], tuple[str, ...], str]]:
-    """Return the literals and the names of places of each template, the plainest first."""
+    """Return the literals and the names of places of each template, the longest words first."""
     found = []
     for words in RECORDED:
         parts = _PLACE.split(words)
         found.append((tuple(parts[::2]), tuple(parts[1::2]), words))
-    return sorted(found, key=lambda one: (-len(one[0][0]), one[2]))
+    return sorted(found, key=lambda one: (-sum(map(len, one[0])), one[2]))
 
 
 def _show(name: str, value: str) -> str | None:
@@ -163,6 +168,14 @@ def _show_kind(value: str) -> str:
     return kinds.get(value, value)
 
 
+def _show_reason(value: str) -> str:
+    return _("no stop reason") if value == "no stop reason" else value
+
+
+def _show_step(value: str) -> str:
+    return _(KINDS[value].label) if value in KINDS else value
+
+
 def _show_wait(value: str) -> str:
     number = value.partition(" ")[0]
     return seconds(int(number)) if number.isdecimal() else value
@@ -180,6 +193,10 @@ SHOWN: dict[str, Callable[[str], str | None]] = {
     "wait": _show_wait,
     "number": _show_number,
     "count": _show_number,
+    "least": _show_number,
     "most": _show_number,
+    "reason": _show_reason,
+    "step": _show_step,
+    "what": translated,
     "why": translated,
 }

@@ -40,6 +40,15 @@ VALUES = {
     "count": "1,234",
     "most": "2,345",
     "number": "7",
+    "least": "1",
+    "field": "low_water_percent",
+    "name": "'odd'",
+    "names": "classic, adaptive",
+    "entry": "12",
+    "reason": "no stop reason",
+    "step": "summary",
+    "what": "1,234 old tool results",
+    "why": "2,345 tokens exceeded 1,234; it was empty",
 }
 #: Words of English sentences.
 ENGLISH = r"(?i)\b(the|is|are|this|of|budget of|another|starts|set|for|by)\b"
@@ -66,13 +75,17 @@ def test_where_a_budget_comes_from_is_shown_in_the_readers_language(language: st
 def test_every_recorded_sentence_is_shown_in_the_readers_language(language: str) -> None:
     assert len(RECORDED) == len(set(RECORDED)) > 30
     for words in RECORDED:
-        text = words % VALUES
+        text = fill(words, VALUES)
         with translation.override("en"):
             assert translated(text) == text
         with translation.override(language):
             shown = translated(text)
             assert shown != text, words
-            assert shown == _(words) % {name: show_value(name) for name in VALUES}, words
+            assert shown == fill(_(words), {name: show_value(name) for name in VALUES}), words
+
+
+def fill(words: str, values: dict[str, str]) -> str:
+    return words % values if "%(" in words else words
 
 
 def show_value(name: str) -> str:
@@ -108,6 +121,11 @@ def test_what_the_server_did_not_say_itself_stays_as_it_was() -> None:
         assert translated(words) == words
         both = f"The model said so. {LEFT_OUT}"
         assert translated(both) == f"The model said so. {_(LEFT_OUT)}"
+        note = "Summarised 12 messages into about 1,234 tokens, freed about 9; frees about 9 tokens"
+        assert translated(f"{note} a call").endswith(
+            "etwa 9 frei geworden; spart etwa 9 Token je Aufruf"
+        )
+        assert translated("low: must be from 1 to 2") == "low: muss zwischen 1 und 2 liegen"
         budget = UNITS["turns"].refusal % (VALUES | {"budget": "Some budget"})
         assert translated(budget) == budget
         assert (

@@ -14,15 +14,24 @@ from typing import Any
 
 from conversations.context.policy.policy import (
     BOUNDS,
+    NO_NUMBER,
+    NO_OBJECT,
     POLICY_FIELDS,
     Policy,
     PolicyError,
     change_numbers,
     demand_consistent,
 )
+from conversations.context.translation import gettext_noop, mark_recorded
 
 #: Marks a number that a conversation may not change at all.
 FIXED = "fixed"
+_NO_RANGE = mark_recorded(gettext_noop('is limited by [lowest, highest] or by "fixed"'))
+_NO_END = mark_recorded(gettext_noop("needs a lowest or a highest value"))
+_REVERSED = mark_recorded(gettext_noop("cannot be from %(least)s to %(most)s"))
+_NOT_WHOLE = mark_recorded(gettext_noop("is limited by whole numbers from %(least)s to %(most)s"))
+_FIXED_HERE = mark_recorded(gettext_noop("cannot be changed for this account"))
+_NOT_ALLOWED = mark_recorded(gettext_noop("must be from %(least)s to %(most)s for this account"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +62,27 @@ class Allowed:
 def read_allowed(data: object) -> Allowed:
     """Read {number: [lowest, highest] or "fixed"}, either end None; raises PolicyError."""
     if not isinstance(data, Mapping):
-        raise PolicyError("policy_limits", "must be an object")
+        raise PolicyError("policy_limits", NO_OBJECT)
     return Allowed({name: _read_range(name, bounds) for name, bounds in data.items()})
 
 
 def _read_range(name: str, bounds: object) -> tuple[int | None, int | None]:
     if name not in POLICY_FIELDS:
-        raise PolicyError(name, "is no number of the context policy")
+        raise PolicyError(name, NO_NUMBER)
     if bounds == FIXED:
         return None, None
     if name not in BOUNDS or not isinstance(bounds, (list, tuple)) or len(bounds) != 2:
-        raise PolicyError(name, 'is limited by [lowest, highest] or by "fixed"')
+        raise PolicyError(name, _NO_RANGE)
     least, most = (_read_end(name, value) for value in bounds)
     if least is None and most is None:
-        raise PolicyError(name, "needs a lowest or a highest value")
+        raise PolicyError(name, _NO_END)
     if least is not None and most is not None and least > most:
-        raise PolicyError(name, f"cannot be from {least:,} to {most:,}")
+        raise PolicyError(name, _REVERSED % _write_ends(least, most))
     return least, most
+
+
+def _write_ends(least: int, most: int) -> dict[str, str]:
+    return {"least": f"{least:,}", "most": f"{most:,}"}
 
 
 def _read_end(name: str, value: object) -> int | None:
@@ -77,7 +90,7 @@ def _read_end(name: str, value: object) -> int | None:
     if value is None:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
-        raise PolicyError(name, f"is limited by whole numbers from {lowest:,} to {highest:,}")
+        raise PolicyError(name, _NOT_WHOLE % _write_ends(lowest, highest))
     return value
 
 
@@ -89,9 +102,9 @@ def demand_allowed(policy: Policy, own: Policy, allowed: Allowed) -> None:
             continue
         found = allowed.limits(name)
         if found is None:
-            raise PolicyError(name, "cannot be changed for this account")
+            raise PolicyError(name, _FIXED_HERE)
         least, most = found
-        raise PolicyError(name, f"must be from {least:,} to {most:,} for this account")
+        raise PolicyError(name, _NOT_ALLOWED % _write_ends(least, most))
 
 
 def clamp_policy(policy: Policy, own: Policy, allowed: Allowed) -> Policy:

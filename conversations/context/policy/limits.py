@@ -6,12 +6,19 @@ from dataclasses import dataclass
 
 from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.policy import Policy
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view.edits import Trigger
 from conversations.context.view.view import View
 
 #: Percent of a limit to reduce to once it is passed.
 LOW_WATER = 80
-_UNITS = {"max_conversation_bytes": "bytes", "max_conversation_messages": "messages"}
+_TOKENS = mark_recorded(gettext_noop("%(number)s tokens exceeded %(most)s"))
+_PASSED = {
+    "max_conversation_bytes": mark_recorded(gettext_noop("%(number)s bytes exceeded %(most)s")),
+    "max_conversation_messages": mark_recorded(
+        gettext_noop("%(number)s messages exceeded %(most)s")
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +41,8 @@ class Goal:
 
     @property
     def explanation(self) -> str:
-        number, threshold = self.trigger.number, self.trigger.threshold
-        unit = _UNITS.get(self.trigger.setting, "tokens")
-        return f"{number:,} {unit} exceeded {threshold:,}"
+        number, most = f"{self.trigger.number:,}", f"{self.trigger.threshold:,}"
+        return _PASSED.get(self.trigger.setting, _TOKENS) % {"number": number, "most": most}
 
 
 def find_goal(view: View, gauge: Gauge, policy: Policy, percent: int = 100) -> Goal | None:

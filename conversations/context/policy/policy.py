@@ -6,14 +6,14 @@ of the user and of the conversation follow, in this order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from conversations.context.errors import ContextError
 from conversations.context.policy.share import Share, parse_share
 from conversations.context.policy.tool_rules import parse_tool_rule
-from conversations.context.translation import gettext_noop
+from conversations.context.translation import gettext_noop, mark_recorded
 
 
 class PolicyError(ContextError):
@@ -26,6 +26,22 @@ class PolicyError(ContextError):
         self.field, self.problem = field, problem
 
 
+NO_OBJECT = mark_recorded(gettext_noop("must be an object"))
+NO_NUMBER = mark_recorded(gettext_noop("is no number of the context policy"))
+NO_THRESHOLD = mark_recorded(gettext_noop("is none of %(names)s"))
+_NO_CHOICE = mark_recorded(gettext_noop("%(name)s is none of %(names)s"))
+_NO_FLAG = mark_recorded(gettext_noop("must be true or false"))
+_NOT_WHOLE = mark_recorded(gettext_noop("must be a whole number"))
+_NO_SHARE = mark_recorded(
+    gettext_noop("must be a whole number or a share of the window from 1% to 100%")
+)
+_OUTSIDE = mark_recorded(gettext_noop("must be from %(least)s to %(most)s"))
+_NO_LIST = mark_recorded(gettext_noop("must be a list of tool names"))
+_NEVER = mark_recorded(
+    gettext_noop("must be above %(field)s (%(most)s), or no tool result is ever compacted")
+)
+_NOT_ABOVE = mark_recorded(gettext_noop("must be above %(field)s (%(most)s)"))
+_NOT_BELOW = mark_recorded(gettext_noop("must be below %(field)s (%(most)s)"))
 #: The reserve for the answer is at most a fifth of the window.
 RESERVED_SHARE = 5
 #: The window of shares where no model is known.
@@ -271,7 +287,7 @@ def build_policy(preset: str, *overrides: Mapping[str, Any], window: int = USUAL
     Raises PolicyError.
     """
     if preset not in PRESETS:
-        raise PolicyError("policy", f"{preset!r} is none of {', '.join(PRESETS)}")
+        raise PolicyError("policy", name_choices(repr(preset), PRESETS))
     policy, shares = PRESETS[preset], dict[str, int]()
     for values in overrides:
         for name, value in values.items():
@@ -282,6 +298,11 @@ def build_policy(preset: str, *overrides: Mapping[str, Any], window: int = USUAL
             number = share.resolve(window, BOUNDS[name]) if share else value
             policy = replace(policy, **{name: _check_value(name, number)})
     return demand_consistent(replace(policy, shares=tuple(sorted(shares.items()))))
+
+
+def name_choices(name: str, choices: Iterable[str]) -> str:
+    """Return the problem of a name that is none of these."""
+    return _NO_CHOICE % {"name": name, "names": ", ".join(choices)}
 
 
 def keep_whole(policy: Policy) -> Policy:
@@ -316,17 +337,16 @@ def _check_value(field: str, value: object) -> Any:
     if field in _FLAGS:
         if isinstance(value, bool):
             return value
-        raise PolicyError(field, "must be true or false")
+        raise PolicyError(field, _NO_FLAG)
     if field in ("verbatim_tools", "tool_policies"):
         return _check_names(field, value)
     if field not in BOUNDS:
-        raise PolicyError(field, "is no number of the context policy")
+        raise PolicyError(field, NO_NUMBER)
     lowest, highest = BOUNDS[field]
     if not isinstance(value, int) or isinstance(value, bool):
-        share = " or a share of the window from 1% to 100%" if field in THRESHOLDS else ""
-        raise PolicyError(field, f"must be a whole number{share}")
+        raise PolicyError(field, _NO_SHARE if field in THRESHOLDS else _NOT_WHOLE)
     if not lowest <= value <= highest:
-        raise PolicyError(field, f"must be from {lowest:,} to {highest:,}")
+        raise PolicyError(field, _OUTSIDE % {"least": f"{lowest:,}", "most": f"{highest:,}"})
     return value
 
 
@@ -334,7 +354,7 @@ def _check_names(field: str, value: object) -> tuple[str, ...]:
     if field == "tool_policies" and isinstance(value, Mapping):
         value = [f"{tool}={rule}" for tool, rule in value.items()]
     if not isinstance(value, (list, tuple)) or not all(isinstance(word, str) for word in value):
-        raise PolicyError(field, "must be a list of tool names")
+        raise PolicyError(field, _NO_LIST)
     if field == "tool_policies":
         try:
             dict(map(parse_tool_rule, value))
@@ -349,19 +369,16 @@ def demand_consistent(policy: Policy) -> Policy:
     if policy.compaction_enabled and budget and threshold <= budget:
         raise PolicyError(
             "compaction_threshold_tokens",
-            f"must be above input_token_budget ({budget:,}), or no tool result is ever compacted",
+            _NEVER % {"field": "input_token_budget", "most": f"{budget:,}"},
         )
     limit = policy.max_tool_result_chars
     if limit and limit <= policy.tool_result_retention_chars:
-        raise PolicyError(
-            "max_tool_result_chars",
-            f"must be above tool_result_retention_chars ({policy.tool_result_retention_chars:,})",
-        )
+        least = {"field": "tool_result_retention_chars"}
+        least["most"] = f"{policy.tool_result_retention_chars:,}"
+        raise PolicyError("max_tool_result_chars", _NOT_ABOVE % least)
     if policy.compact_above_percent and policy.low_water_percent >= policy.compact_above_percent:
-        raise PolicyError(
-            "low_water_percent",
-            f"must be below compact_above_percent ({policy.compact_above_percent})",
-        )
+        most = {"field": "compact_above_percent", "most": policy.compact_above_percent}
+        raise PolicyError("low_water_percent", _NOT_BELOW % most)
     return policy
 
 

@@ -6,9 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from conversations.context.translation import gettext_noop, mark_recorded
+
 Way = Literal["keep", "head_tail", "json", "cap", "verbatim"]
 _RULE = re.compile(
     r"([a-zA-Z0-9_-]{1,128}) *= *(?:(keep|head_tail|json|verbatim)|cap +([1-9]\d{2,7}))"
+)
+_NO_RULE = mark_recorded(
+    gettext_noop("%(name)s is not tool=keep, head_tail, json, verbatim or cap N")
 )
 
 
@@ -24,7 +29,7 @@ def parse_tool_rule(text: str) -> tuple[str, Rule]:
     """Parse `tool=rule`; raises ValueError when it is malformed."""
     found = _RULE.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{text!r} is not tool=keep, head_tail, json, verbatim or cap N")
+        raise ValueError(_NO_RULE % {"name": repr(text)})
     name, way, cap = found.groups()
     match way:
         case "keep" | "head_tail" | "json" | "verbatim":

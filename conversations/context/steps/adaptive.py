@@ -17,14 +17,17 @@ from dataclasses import dataclass, field, replace
 
 from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.policy import Policy
-from conversations.context.steps.compaction import find_compactable
+from conversations.context.steps.compaction import EXCEEDED, OLD_RESULTS, find_compactable
 from conversations.context.steps.protocol import Situation
 from conversations.context.steps.removable_units import find_kept
 from conversations.context.steps.summary_call import SummaryOffer
+from conversations.context.translation import gettext_noop, mark_recorded, write_count
 from conversations.context.view.cost_decision import FORCED, Decision, Why, weigh_reduction
 from conversations.context.view.edits import Transformation, Trigger, build_transformation
 from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import Message, View
+
+_COMPACTED = mark_recorded(gettext_noop("Compacted %(what)s: %(why)s"))
 
 #: Percent of the low-water mark that the newest, unchanged messages may fill.
 RECENT_PERCENT = 60
@@ -60,8 +63,8 @@ class Plan:
         edits = [one.edit for one in ready.between(self.since, self.until) if one.edit]
         if not edits:
             return None
-        what = f"{len(edits)} old tool result{'s' if len(edits) > 1 else ''}"
-        note = f"Compacted {what}: {self.explanation}"
+        what = write_count(*OLD_RESULTS, len(edits))
+        note = _COMPACTED % {"what": what, "why": self.explanation}
         change = build_transformation(view, "compaction", self.trigger, edits, note, self.decision)
         return ready.record_applied(change)
 
@@ -69,7 +72,8 @@ class Plan:
     def explanation(self) -> str:
         trigger = self.trigger
         why = self.decision.explanation
-        return f"input tokens {trigger.number:,} exceeded {trigger.threshold:,}; {why}"
+        number, most = f"{trigger.number:,}", f"{trigger.threshold:,}"
+        return f"{EXCEEDED % {'number': number, 'most': most}}; {why}"
 
 
 def plan_reduction(

@@ -24,11 +24,18 @@ from typing import Any
 
 from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.policy import Policy
+from conversations.context.steps.compaction import EXCEEDED, OLD_RESULTS
 from conversations.context.steps.tool_handling import find_untouchable, list_tools
 from conversations.context.tokens.estimate import estimate_block
+from conversations.context.translation import gettext_noop, mark_recorded, write_count
 from conversations.context.view.edits import Transformation, Trigger
 from conversations.context.view.envelope import Envelope
 from conversations.context.view.view import Message, View
+
+_CLEARS = mark_recorded(
+    gettext_noop("The API clears %(what)s of every request, about %(count)s tokens: %(why)s")
+)
+_CLEARS_NONE = mark_recorded(gettext_noop("The API clears no tool results any more"))
 
 EDITING = "context-management-2025-06-27"
 COMPACTION = "compact-2026-09-04"
@@ -134,13 +141,11 @@ def build_expectation(
     count = len(cleared.ids)
     freed = cleared.tokens * 1000 // gauge.permille
     if count:
-        what = f"{count} old tool result{'s' if count > 1 else ''}"
-        note = (
-            f"The API clears {what} of every request, about {cleared.tokens:,} tokens: "
-            f"input tokens {gauge.tokens:,} exceeded {clearing.trigger:,}"
-        )
+        why = EXCEEDED % {"number": f"{gauge.tokens:,}", "most": f"{clearing.trigger:,}"}
+        what = write_count(*OLD_RESULTS, count)
+        note = _CLEARS % {"what": what, "count": f"{cleared.tokens:,}", "why": why}
     else:
-        note = "The API clears no tool results any more"
+        note = _CLEARS_NONE
     trigger = Trigger(gauge.tokens, clearing.trigger, gauge.source, "input_token_budget")
     return Transformation(
         "clearing", trigger, (), view.tokens, max(0, view.tokens - freed), view.size, view.size,

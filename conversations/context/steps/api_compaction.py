@@ -28,6 +28,9 @@ from conversations.context.steps.protocol import (
 from conversations.context.steps.removable_units import build_drops, find_latest_unit, find_pinned
 from conversations.context.steps.removed_lists import write_lists
 from conversations.context.steps.summary import END, START
+from conversations.context.steps.summary_checks import ENDED
+from conversations.context.steps.summary_stages import FAILED
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view import rules, wire
 from conversations.context.view.edits import (
     Edit,
@@ -40,12 +43,20 @@ from conversations.context.view.edits import (
 )
 from conversations.context.view.view import Block, Kind, Message, View
 
+_NOTE = mark_recorded(
+    gettext_noop(
+        "The API compacted %(count)s messages into about %(number)s tokens, freed about %(most)s"
+    )
+)
+
 #: The number of the block's message, which is not in the log.
 NUMBER = 0
 _SETTING = "compaction_threshold_tokens"
 #: Percent of the threshold to which a compaction should bring the figure.
 _LOW = 50
-_FAILED = "The API gave no compaction: "
+_FAILED = mark_recorded(gettext_noop("The API gave no compaction: %(why)s"))
+_NOT_SHORTER = mark_recorded(gettext_noop("it is not shorter than what it replaces"))
+_EMPTY = mark_recorded(gettext_noop("its block is empty or not signed"))
 
 Compacting = Generator[CompactionWanted, CompactionReply | None, Transformation | None]
 
@@ -109,22 +120,22 @@ def compact_prefix(
     reply = yield CompactionWanted(prefix, tokens)
     flaw = _find_flaw(reply)
     if flaw or reply is None:
-        return build_unapplied(view, "summary", trigger, "rejected", _FAILED + flaw)
+        return build_unapplied(view, "summary", trigger, "rejected", _FAILED % {"why": flaw})
     change = _build_change(view, end, trigger, reply.block, policy)
     if change.tokens_after >= view.tokens or change.bytes_after >= view.size:
-        flaw = "it is not shorter than what it replaces"
-        return build_unapplied(view, "summary", trigger, "rejected", _FAILED + flaw)
+        flaw = _NOT_SHORTER
+        return build_unapplied(view, "summary", trigger, "rejected", _FAILED % {"why": flaw})
     return change
 
 
 def _find_flaw(reply: CompactionReply | None) -> str:
     if not isinstance(reply, CompactionReply):
-        return "the call gave no answer"
+        return FAILED
     if reply.stop_reason != "compaction":
-        return f"it ended with {reply.stop_reason or 'no stop reason'}"
+        return ENDED % {"reason": reply.stop_reason or "no stop reason"}
     value = Block(reply.block).value if reply.block else {}
     if not (str(value.get("content") or "").strip() and value.get("signature")):
-        return "its block is empty or not signed"
+        return _EMPTY
     return ""
 
 
@@ -140,10 +151,9 @@ def _build_change(
         edits.append(SpliceBlocks(NUMBER, 1, 0, (listed,)))
     count = sum(not message.is_empty for message in messages)
     freed = sum(message.tokens for message in messages) - Block(block).tokens
-    note = (
-        f"The API compacted {count} messages into about {Block(block).tokens:,} tokens, "
-        f"freed about {freed:,}"
-    )
+    note = _NOTE % {
+        "count": f"{count:,}", "number": f"{Block(block).tokens:,}", "most": f"{freed:,}"
+    }  # fmt: skip
     return build_transformation(view, "summary", trigger, [*edits, *build_drops(view, gone)], note)
 
 

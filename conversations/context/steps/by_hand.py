@@ -13,7 +13,7 @@ from itertools import takewhile
 from typing import Literal
 
 from conversations.context.policy.policy import Policy
-from conversations.context.steps.compaction import find_compactable
+from conversations.context.steps.compaction import OLD_RESULTS, find_compactable
 from conversations.context.steps.protocol import Situation, SummaryReply, SummaryWanted
 from conversations.context.steps.removable_units import find_kept
 from conversations.context.steps.restore import demand_legal
@@ -23,6 +23,7 @@ from conversations.context.steps.summary_zone import find_zone
 from conversations.context.steps.trim import drop_messages
 from conversations.context.steps.working_view import WorkingView, add_choices
 from conversations.context.tokens.estimate import estimate_text
+from conversations.context.translation import gettext_noop, mark_recorded, write_count
 from conversations.context.view.cost_decision import weigh_reduction
 from conversations.context.view.edits import Transformation, Trigger, build_transformation
 from conversations.context.view.rules import find_cuts
@@ -31,6 +32,8 @@ from conversations.context.view.view import View
 #: The trigger's setting for a person's request.
 BY_HAND = "by_hand"
 Wanted = Literal["results", "turns", "summary"]
+_COMPACTED = mark_recorded(gettext_noop("Compacted %(what)s by hand"))
+_NOTHING = mark_recorded(gettext_noop("there is nothing to summarise any more"))
 #: Percent of the messages' tokens to reach, if possible, by dropping the oldest turns.
 _HALF = 50
 
@@ -51,7 +54,7 @@ def compact_by_hand(working: WorkingView) -> Transformation | None:
     edits = [one.edit for one in ready.old if one.edit]
     if not edits:
         return None
-    note = f"Compacted {len(edits)} old tool result{'s' if len(edits) > 1 else ''} by hand"
+    note = _COMPACTED % {"what": write_count(*OLD_RESULTS, len(edits))}
     change = build_transformation(working.view, "compaction", build_trigger(working), edits, note)
     return add_decision(working, ready.record_applied(change))
 
@@ -93,7 +96,7 @@ def replace_by_hand(working: WorkingView, text: str) -> Transformation | Summary
     """Replace all but the protected tail by this text, or return why it is rejected."""
     zone = find_zone(working.view, working.policy) if working.view.length else None
     if zone is None:
-        return SummaryFlaw("there is nothing to summarise any more")
+        return SummaryFlaw(_NOTHING)
     change = replace_by_text(working.view, zone, build_trigger(working), working.policy, text)
     return change if isinstance(change, SummaryFlaw) else add_decision(working, change)
 

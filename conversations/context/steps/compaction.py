@@ -21,9 +21,24 @@ from conversations.context.steps.shorten_results import (
     shorten_to_text,
 )
 from conversations.context.steps.tool_handling import find_untouchable, list_tools
+from conversations.context.translation import gettext_noop, mark_recorded, write_count
 from conversations.context.view.edits import SpliceBlocks, Transformation, build_transformation
 from conversations.context.view.message_shape import Result
 from conversations.context.view.view import Message, View
+
+#: One tool result and many, of the latest batch or older ones alone.
+RESULTS = (
+    mark_recorded(gettext_noop("%(count)s tool result")),
+    mark_recorded(gettext_noop("%(count)s tool results")),
+)
+OLD_RESULTS = (
+    mark_recorded(gettext_noop("%(count)s old tool result")),
+    mark_recorded(gettext_noop("%(count)s old tool results")),
+)
+EXCEEDED = mark_recorded(gettext_noop("input tokens %(number)s exceeded %(most)s"))
+_BUDGET = mark_recorded(
+    gettext_noop("Compacted %(what)s: input tokens %(number)s exceeded the budget of %(most)s")
+)
 
 #: Tokens of the notice in a compacted result; a cut that saves less is not worth it.
 _NOTICE = 56
@@ -49,11 +64,10 @@ def compact_results(
     if not edits:
         return None
     count = len(edits)
-    what = f"{count} {'' if everything else 'old '}tool result{'s' if count > 1 else ''}"
-    note = (
-        f"Compacted {what}: input tokens {trigger.number:,} "
-        f"exceeded the budget of {trigger.threshold:,}"
-    )
+    what = write_count(*(RESULTS if everything else OLD_RESULTS), count)
+    note = _BUDGET % {
+        "what": what, "number": f"{trigger.number:,}", "most": f"{trigger.threshold:,}"
+    }  # fmt: skip
     return ready.record_applied(build_transformation(view, "compaction", trigger, edits, note))
 
 

@@ -15,6 +15,7 @@ from conversations.context.steps.pinned import Pin
 from conversations.context.steps.recall_list import message_id
 from conversations.context.steps.shorten_results import Content, rewrite_result
 from conversations.context.steps.working_view import WorkingView
+from conversations.context.translation import gettext_noop, mark_recorded, write_count
 from conversations.context.view import wire
 from conversations.context.view.edits import (
     Edit,
@@ -23,6 +24,9 @@ from conversations.context.view.edits import (
     build_transformation,
 )
 from conversations.context.view.view import Message
+
+_ONE = mark_recorded(gettext_noop("Left %(count)s part out by hand"))
+_MANY = mark_recorded(gettext_noop("Left %(count)s parts out by hand"))
 
 #: The setting of such a change's trigger.
 EXCLUDE = "exclude"
@@ -39,7 +43,7 @@ def exclude_targets(working: WorkingView, targets: Collection[Pin]) -> Transform
         found += parts
     if not found:
         return None
-    note = f"Left {count} part{'s' if count > 1 else ''} out by hand"
+    note = write_count(_ONE, _MANY, count)
     change = build_transformation(
         working.view, "compaction", build_trigger(working, EXCLUDE), found, note
     )

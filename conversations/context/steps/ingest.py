@@ -11,8 +11,10 @@ from functools import partial
 
 from conversations.context.policy.gauge import Gauge
 from conversations.context.policy.policy import Policy
+from conversations.context.steps.compaction import RESULTS
 from conversations.context.steps.shorten_results import rewrite_result, shorten_texts
 from conversations.context.steps.tool_handling import find_rule, find_untouchable
+from conversations.context.translation import gettext_noop, mark_recorded, write_count
 from conversations.context.view.edits import (
     SpliceBlocks,
     Transformation,
@@ -20,6 +22,10 @@ from conversations.context.view.edits import (
     build_transformation,
 )
 from conversations.context.view.view import Message, View
+
+_NOTE = mark_recorded(
+    gettext_noop("Shortened %(what)s before sending: %(number)s characters exceeded %(most)s")
+)
 
 
 def shape_new_results(view: View, gauge: Gauge, policy: Policy) -> Transformation | None:
@@ -49,8 +55,8 @@ def shape_new_results(view: View, gauge: Gauge, policy: Policy) -> Transformatio
     if not edits:
         return None
     trigger = Trigger(longest, most, "counted", "max_tool_result_chars")
-    what = "1 tool result" if len(edits) == 1 else f"{len(edits)} tool results"
-    note = f"Shortened {what} before sending: {longest:,} characters exceeded {most:,}"
+    what = write_count(*RESULTS, len(edits))
+    note = _NOTE % {"what": what, "number": f"{longest:,}", "most": f"{most:,}"}
     return build_transformation(view, "ingest", trigger, edits, note)
 
 

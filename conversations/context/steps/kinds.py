@@ -56,7 +56,7 @@ class RegisteredKind:
     can_restore: bool = False
     growth: Growth = "never"
     fate: Fate = "left out"
-    #: What a person can do once their change of this kind can no longer be taken back.
+    #: What a person can do once their change of this kind can no longer be taken back; translated.
     instead: str = ""
     #: Whether a site's own code may veto it.
     may_veto: bool = True
@@ -78,7 +78,7 @@ ROWS = (
         phase="reduce",
         step="compaction:compact_results",
         can_restore=True,
-        instead="What it took can be sent in full again.",
+        instead=gettext_noop("What it took can be sent in full again."),
     ),
     RegisteredKind(
         "rounds",
@@ -102,7 +102,9 @@ ROWS = (
         can_restore=True,
         growth="by_person",
         fate="summary",
-        instead="Its words can be edited, and what it took can be sent in full again.",
+        instead=gettext_noop(
+            "Its words can be edited, and what it took can be sent in full again."
+        ),
     ),
     RegisteredKind(
         "trim",
@@ -113,7 +115,7 @@ ROWS = (
         harsher="trim:drop_rounds",
         block=gettext_noop("Notice"),
         can_restore=True,
-        instead="What it took can be sent in full again.",
+        instead=gettext_noop("What it took can be sent in full again."),
     ),
     RegisteredKind(
         "shrink",
@@ -148,7 +150,7 @@ ROWS = (
         phase="person",
         step="restore:build_restore",
         growth="always",
-        instead="Unpin what may be reduced again.",
+        instead=gettext_noop("Unpin what may be reduced again."),
     ),
     # It has no edits: it records what the API will clear from each request.
     RegisteredKind(

@@ -7,6 +7,7 @@ step handles a changed envelope. It runs after all other steps.
 from __future__ import annotations
 
 from conversations.context.steps.protocol import Situation
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view.edits import (
     SpliceBlocks,
     Transformation,
@@ -14,6 +15,10 @@ from conversations.context.view.edits import (
     build_transformation,
 )
 from conversations.context.view.view import THINKING, Message, View
+
+_NOTE = mark_recorded(
+    gettext_noop("Left out the model's earlier thinking, which the API would no longer accept")
+)
 
 
 def drop_unbound_thinking(view: View, situation: Situation) -> Transformation | None:
@@ -28,9 +33,8 @@ def drop_unbound_thinking(view: View, situation: Situation) -> Transformation | 
         for message in view.messages
         if message.has_thinking
     )
-    note = "Left out the model's earlier thinking, which the API would no longer accept"
     edit = SpliceBlocks(first.seq, at, 1)
-    return build_transformation(view, "rebind", Trigger(count, 0, "counted"), (edit,), note)
+    return build_transformation(view, "rebind", Trigger(count, 0, "counted"), (edit,), _NOTE)
 
 
 def _read(found: list[int], message: Message) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from conversations.context.steps.kinds import OURS
 from conversations.context.steps.open_calls import leave_out_open_calls
+from conversations.context.translation import gettext_noop, mark_recorded, write_count
 from conversations.context.view import edits, rules
 from conversations.context.view.edits import (
     Edit,
@@ -19,6 +20,9 @@ from conversations.context.view.edits import (
     Trigger,
 )
 from conversations.context.view.view import THINKING, Message, View
+
+_ONE = mark_recorded(gettext_noop("Brought back %(count)s original message"))
+_MANY = mark_recorded(gettext_noop("Brought back %(count)s original messages"))
 
 #: Stands for the next prompt if the view ends with an answer.
 _NEXT = '[{"type":"text","text":"?"}]'
@@ -41,7 +45,7 @@ def build_restore(view: View, *originals: Message) -> Transformation | None:
         count += bool(found)
     if not changes:
         return None
-    note = f"Brought back {count} original message{'s' if count > 1 else ''}"
+    note = write_count(_ONE, _MANY, count)
     trigger = Trigger(count, 0, "counted")
     change = edits.build_transformation(view, "restore", trigger, changes, note)
     demand_legal(change.made)

@@ -21,10 +21,14 @@ from conversations.context.steps.removable_units import find_kept
 from conversations.context.steps.shorten_results import rewrite_result, shorten_to_text
 from conversations.context.steps.tool_handling import find_untouchable, is_pinned
 from conversations.context.text.shorten import shorten
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view import wire
 from conversations.context.view.edits import SpliceBlocks, Transformation, build_transformation
 from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import Block, View
+
+_ONE = mark_recorded(gettext_noop("Shortened the largest part: %(why)s"))
+_MANY = mark_recorded(gettext_noop("Shortened the %(count)s largest parts: %(why)s"))
 
 LARGE, MEDIUM, SMALLEST = 10_000, 1_500, 1_000
 #: Characters of a block besides its text, and the least length of a shortened text.
@@ -107,8 +111,8 @@ def _build_change(
     ]
     if not edits:
         return None
-    what = "largest part" if len(edits) == 1 else f"{len(edits)} largest parts"
-    note = f"Shortened the {what}: {hard.explanation}"
+    words = _ONE if len(edits) == 1 else _MANY
+    note = words % {"count": f"{len(edits):,}", "why": hard.explanation}
     return build_transformation(view, "shrink", hard.trigger, edits, note)
 
 

@@ -30,6 +30,7 @@ from conversations.context.steps.summary_stages import FAILED, FinishedParts, re
 from conversations.context.steps.summary_zone import Zone, find_zone, find_zone_before
 from conversations.context.text import facts_in_text
 from conversations.context.tokens.estimate import estimate_text
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view import wire
 from conversations.context.view.cost_decision import Decision
 from conversations.context.view.edits import (
@@ -41,9 +42,16 @@ from conversations.context.view.edits import (
 from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import Block, View
 
+_NOTE = mark_recorded(
+    gettext_noop("Summarised %(count)s messages into about %(number)s tokens, freed about %(most)s")
+)
+
 START, END = "[CONTEXT SUMMARY]", "[END CONTEXT SUMMARY]"
 MEMORY, END_MEMORY = "[WORKING MEMORY]", "[END WORKING MEMORY]"
 Kind = Literal["summary", "rounds"]
+_NO_FIT = mark_recorded(gettext_noop("the parts do not fit one request"))
+_NOT_SHORTER = mark_recorded(gettext_noop("it was not shorter than what it replaces"))
+_FAILED = mark_recorded(gettext_noop("Summary failed: %(why)s"))
 #: Most names that a summary is required to keep.
 _MOST_NAMES = 24
 #: A zone smaller than 1/8 of the longest summary is not worth a call.
@@ -134,7 +142,7 @@ def _replace_in_stages(draft: _Draft, parts: list[Part], gauge: Gauge) -> Summar
     part = draft.cover(done)
     if part is None:
         return draft.build_rejection(SummaryFlaw(done.said))
-    found: Transformation | SummaryFlaw = SummaryFlaw("the parts do not fit one request")
+    found: Transformation | SummaryFlaw = SummaryFlaw(_NO_FIT)
     text = done.write_merge(part.zone, part.keep, most // 2)
     if len(done.texts) == 1:
         found = part.judge(done.join())
@@ -206,7 +214,7 @@ class _Draft:
         return replace(self, zone=zone, keep=_find_names(zone)) if zone else None
 
     def build_rejection(self, flaw: SummaryFlaw) -> Transformation:
-        reason = f"Summary failed: {flaw.reason}{_list_missing(flaw.missing)}"
+        reason = _FAILED % {"why": f"{flaw.reason}{_list_missing(flaw.missing)}"}
         return build_unapplied(self.view, self.kind, self.trigger, "rejected", reason)
 
     def judge(self, reply: SummaryReply | None) -> Transformation | SummaryFlaw:
@@ -222,11 +230,11 @@ class _Draft:
         edits = self.zone.edits(self.view, new.text)
         replaced = _count_tokens(self.zone)
         if new.tokens >= replaced or len(new.text.encode()) >= _count_bytes(self.zone):
-            return SummaryFlaw("it was not shorter than what it replaces")
-        note = (
-            f"Summarised {count} messages into about {new.tokens:,} tokens, "
-            f"freed about {replaced - new.tokens:,}"
-        )
+            return SummaryFlaw(_NOT_SHORTER)
+        note = _NOTE % {
+            "count": f"{count:,}", "number": f"{new.tokens:,}",
+            "most": f"{replaced - new.tokens:,}",
+        }  # fmt: skip
         if self.decision:
             note = f"{note}; {self.decision.explanation}"
         return build_transformation(self.view, self.kind, self.trigger, edits, note, self.decision)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conversations.context.steps.protocol import SummaryReply
+from conversations.context.translation import gettext_noop, mark_recorded
 
 #: Beginnings of a text that is an apology or an error instead of a summary.
 _NO_SUMMARY = re.compile(
@@ -16,6 +17,10 @@ _NO_SUMMARY = re.compile(
 )
 #: A refusal or an error is shorter than this; a longer text with the same beginning is accepted.
 _LONG_ENOUGH = 400
+ENDED = mark_recorded(gettext_noop("it ended with %(reason)s"))
+_EMPTY = mark_recorded(gettext_noop("it was empty"))
+_APOLOGY = mark_recorded(gettext_noop("it was a refusal or an error, not a summary"))
+_MISSING = mark_recorded(gettext_noop("it left out names that later messages refer to"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +35,12 @@ def judge_summary(reply: SummaryReply, keep: Sequence[str], block: str) -> Summa
     """Return why a reply that would become the block `block` is rejected; None if accepted."""
     text = reply.text.strip().replace("’", "'")
     if reply.stop_reason != "end_turn":
-        return SummaryFlaw(f"it ended with {reply.stop_reason or 'no stop reason'}")
+        return SummaryFlaw(ENDED % {"reason": reply.stop_reason or "no stop reason"})
     if not text:
-        return SummaryFlaw("it was empty")
+        return SummaryFlaw(_EMPTY)
     if len(text) < _LONG_ENOUGH and _NO_SUMMARY.match(text):
-        return SummaryFlaw("it was a refusal or an error, not a summary")
+        return SummaryFlaw(_APOLOGY)
     missing = tuple(name for name in keep if name not in block)
     if missing:
-        return SummaryFlaw("it left out names that later messages refer to", missing)
+        return SummaryFlaw(_MISSING, missing)
     return None

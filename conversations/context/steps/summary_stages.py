@@ -19,8 +19,10 @@ from conversations.context.steps.summary_input import fence_text, write_preface
 from conversations.context.steps.summary_parts import MARGIN, Part
 from conversations.context.steps.summary_zone import Zone
 from conversations.context.tokens.estimate import estimate_text
+from conversations.context.translation import gettext_noop, mark_recorded
 
-FAILED = "the call gave no answer"
+FAILED = mark_recorded(gettext_noop("the call gave no answer"))
+_PART = mark_recorded(gettext_noop("part %(number)s of %(most)s: %(why)s"))
 #: Percent of the window for the summaries of earlier parts in a part's request.
 _BEFORE = 25
 
@@ -41,7 +43,9 @@ class FinishedParts:
         """What is missing, for people; "" if all parts were summarised."""
         if self.flaw is None:
             return ""
-        return f"part {len(self.texts) + 1} of {self.count}: {self.flaw.reason}"
+        return _PART % {
+            "number": len(self.texts) + 1, "most": self.count, "why": self.flaw.reason
+        }  # fmt: skip
 
     def write_merge(self, zone: Zone, keep: Sequence[str], words: int) -> str:
         """Write the request that merges the texts."""

@@ -23,6 +23,7 @@ from conversations.context.steps.summary import (
 from conversations.context.steps.summary_checks import SummaryFlaw
 from conversations.context.steps.summary_zone import Zone
 from conversations.context.steps.working_view import WorkingView
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view.edits import (
     Edit,
     SpliceBlocks,
@@ -32,6 +33,9 @@ from conversations.context.view.edits import (
 )
 from conversations.context.view.edits import Transformation as Change
 from conversations.context.view.view import View
+
+_OF_PERSON = mark_recorded(gettext_noop("A person's words took the place of the summary's"))
+_OF_MODEL = mark_recorded(gettext_noop("New words of the model took the place of the summary's"))
 
 #: The trigger's settings for a person's text, and for a new one by the model.
 EDIT, REBUILD = "edit", "rebuild"
@@ -95,8 +99,7 @@ def reword_summary(
     if not isinstance(put, SpliceBlocks) or put.blocks == (first.blocks[at].text,):
         return None
     edit = SpliceBlocks(first.seq, at, 1, put.blocks)
-    who = "A person's words" if setting == EDIT else "New words of the model"
-    note = f"{who} took the place of the summary's"
+    note = _OF_PERSON if setting == EDIT else _OF_MODEL
     change = build_transformation(
         working.view, "summary", build_trigger(working, setting), [edit], note
     )

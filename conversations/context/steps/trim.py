@@ -15,6 +15,7 @@ from conversations.context.policy.limits import LOW_WATER, Goal, find_goal
 from conversations.context.policy.policy import Policy
 from conversations.context.steps.removable_units import build_drops, find_kept
 from conversations.context.steps.removed_lists import write_lists, write_record
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view import wire
 from conversations.context.view.cost_decision import Decision
 from conversations.context.view.edits import (
@@ -26,6 +27,8 @@ from conversations.context.view.edits import (
 )
 from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import View
+
+_NOTE = mark_recorded(gettext_noop("Dropped the %(count)s oldest messages: %(why)s"))
 
 
 def drop_exchanges(view: View, gauge: Gauge, policy: Policy) -> Transformation | None:
@@ -91,7 +94,7 @@ def drop_messages(
 ) -> Transformation:
     """Drop the messages at these indexes; the lists about them have at most `words` characters."""
     edits: list[Edit] = [*build_drops(view, indexes)]
-    note = f"Dropped the {len(indexes)} oldest messages: {explanation}"
+    note = _NOTE % {"count": f"{len(indexes):,}", "why": explanation}
     # If the lists would be longer than what is dropped, only the record of actions is kept.
     for write in (write_lists, write_record):
         put = _build_notice(view, policy, indexes, words, write)

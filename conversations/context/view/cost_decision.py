@@ -11,6 +11,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from conversations.context.translation import gettext_noop, mark_recorded
+
+_SAVES = mark_recorded(gettext_noop("frees about %(count)s tokens a call"))
+_SAVES_FREELY = mark_recorded(
+    gettext_noop(
+        "frees about %(count)s tokens a call (%(used)s) at no cost: nothing is in the prompt cache"
+    )
+)
+_COSTS = mark_recorded(
+    gettext_noop(
+        "frees about %(count)s tokens a call (%(used)s), costs %(amount)s, pays back after"
+        " %(number)s calls, about %(most)s expected"
+    )
+)
+
 _MILLION = 1_000_000
 #: `room`: it does not fit the model; `cliff`: over a price cliff; `share`: over the share of the
 #: window; `cold`: the prompt cache has expired, so nothing is rewritten; `pays`: the expected calls
@@ -68,17 +83,16 @@ class Decision:
 
     @property
     def explanation(self) -> str:
-        saves = f"frees about {self.saved_tokens:,} tokens a call"
+        values = {
+            "count": f"{self.saved_tokens:,}",
+            "used": _format_dollars(self.saved_each),
+            "amount": _format_dollars(self.cost),
+            "number": f"{self.pays_back_calls:,}",
+            "most": f"{self.expected_calls:,}",
+        }
         if not self.saved_each:
-            return saves
-        each = _format_dollars(self.saved_each)
-        if not self.cost:
-            return f"{saves} (${each}) at no cost: nothing is in the prompt cache"
-        back, expected = self.pays_back_calls, self.expected_calls
-        return (
-            f"{saves} (${each}), costs ${_format_dollars(self.cost)}, "
-            f"pays back after {back:,} calls, about {expected:,} expected"
-        )
+            return _SAVES % values
+        return (_COSTS if self.cost else _SAVES_FREELY) % values
 
 
 def weigh_reduction(
@@ -107,4 +121,4 @@ def weigh_reduction(
 
 
 def _format_dollars(micros: int) -> str:
-    return f"{micros // _MILLION}.{micros % _MILLION:06d}"
+    return f"${micros // _MILLION}.{micros % _MILLION:06d}"

@@ -40,6 +40,7 @@ from conversations.reductions.policy import (
 from conversations.reductions.words import name_number, name_preset
 from conversations.rendering.model_names import name_model
 from conversations.rendering.numbers import write_number
+from conversations.templatetags.recorded import translated
 from conversations.web.forms.instructions import InstructionsField
 from conversations.web.forms.presets import list_preset_choices
 
@@ -149,7 +150,7 @@ class ConversationForm(forms.Form):
                 demand_allowed(chosen, own, self.allowed)
             except PolicyError as error:
                 field = error.field if error.field in self.fields else PRESET
-                self.add_error(field, capfirst(error.problem))
+                self.add_error(field, capfirst(translated(error.problem)))
         return self.cleaned_data
 
 
