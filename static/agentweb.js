@@ -50,6 +50,12 @@
   }
   setInterval(countDown, 500);
 
+  // The chat that is open is in view in the list, when the list opens or is replaced, too.
+  const showRow = () => one("#rows .row[aria-current]")?.scrollIntoView({ block: "nearest" });
+  showRow();
+  one("#sidebar")?.addEventListener("toggle", showRow);
+  document.addEventListener("htmx:oobAfterSwap", (event) => { if (event.detail.target.id === "rows") showRow(); });
+
   // Copying.
   async function copy(text, button) {
     try {
