@@ -9,12 +9,25 @@ from __future__ import annotations
 from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.models import Conversation, User
 
 #: The permission to read what other people wrote.
 CONTENT = "conversations.read_content"
 #: The action flag of a reading; Django's own are addition (1), change (2) and deletion (3).
 READ = 4
+_SAID = mark_recorded(gettext_noop("Read %(part)s."))
+_SAID_WHY = mark_recorded(gettext_noop("Read %(part)s. Reason: %(reason)s"))
+#: The parts that may be read.
+CHANGES = mark_recorded(gettext_noop("the changes of transformation %(entry)s"))
+ATTACHMENT = mark_recorded(gettext_noop("an attachment's name"))
+ERROR = mark_recorded(gettext_noop("the error of turn %(entry)s"))
+TOOL_CALL = mark_recorded(gettext_noop("tool call %(entry)s"))
+TRIAL = mark_recorded(gettext_noop("it, to see what another policy would have done"))
+MESSAGES = mark_recorded(gettext_noop("its messages from %(entry)s on"))
+PARAMETERS = mark_recorded(gettext_noop("the parameters of call %(entry)s"))
+REQUEST = mark_recorded(gettext_noop("the request of call %(entry)s"))
+AS_PERSON = mark_recorded(gettext_noop("%(path)s as %(person)s"))
 
 
 def record_reading(
@@ -39,5 +52,5 @@ def _record(
         object_id=str(subject.pk),
         object_repr=name,
         action_flag=READ,
-        change_message=f"Read {what}." + (f" Reason: {reason}" if reason else ""),
+        change_message=(_SAID_WHY if reason else _SAID) % {"part": what, "reason": reason},
     )

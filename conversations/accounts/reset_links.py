@@ -12,8 +12,11 @@ from django.contrib.contenttypes.models import ContentType
 from django.utils.http import urlsafe_base64_encode
 
 from conversations.accounts.account_events import Kind, record_event
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.db import transact
 from conversations.models import User
+
+_MADE = mark_recorded(gettext_noop("Made a link to a new password"))
 
 
 def may_have_reset_link(user: User) -> bool:
@@ -31,7 +34,7 @@ def make_reset_link(*, user: User, actor: User, peer: str) -> dict[str, str]:
         object_id=str(user.pk),
         object_repr=user.get_username(),
         action_flag=CHANGE,
-        change_message="Made a link to a new password",
+        change_message=_MADE,
     )
     uid = urlsafe_base64_encode(str(user.pk).encode())
     return {"uidb64": uid, "token": default_token_generator.make_token(user)}

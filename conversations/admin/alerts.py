@@ -23,6 +23,7 @@ from conversations.alerts.alert_messages import name_subject
 from conversations.alerts.alert_settings import renew_secret, save_alert
 from conversations.alerts.outbox import queue_test, send_again
 from conversations.alerts.webhook import check_webhook_url
+from conversations.context.translation import mark_recorded
 from conversations.models import AlertDelivery, BudgetAlert
 from tools.framework.errors import AddressRefusedError
 from tools.http.targets import format_host_port, parse_url
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
     _Form = forms.ModelForm[BudgetAlert]
 else:
     _Form = forms.ModelForm
+
+_SENT_TEST = mark_recorded(gettext_noop("Sent a test."))
+_SENT_AGAIN = mark_recorded(gettext_noop("Sent again."))
+_NEW_SECRET = mark_recorded(gettext_noop("Made a new secret."))
 
 
 class PeopleChooser(AutocompleteSelectMultiple):
@@ -134,7 +139,7 @@ class BudgetAlertAdmin(Choosing):
             self.message_user(request, _("Make the alert active first."), messages.ERROR)
         else:
             count = queue_test(alert=alert)
-            self.log_change(request, alert, gettext_noop("Sent a test."))
+            self.log_change(request, alert, _SENT_TEST)
             text = _("On their way: %(count)d. Look at what was sent in half a minute.")
             self.message_user(request, text % {"count": count}, messages.SUCCESS)
         return redirect("admin:conversations_budgetalert_change", alert.pk)
@@ -147,7 +152,7 @@ class BudgetAlertAdmin(Choosing):
         if not alert.url:
             raise Http404("no webhook")
         made = renew_secret(alert=alert)
-        self.log_change(request, alert, gettext_noop("Made a new secret."))
+        self.log_change(request, alert, _NEW_SECRET)
         return self._show_secret(request, alert, made)
 
     @admin.display(description=_("whose budgets"), ordering="budget")
@@ -209,7 +214,7 @@ class AlertDeliveryAdmin(ReadOnly):
         chosen = list(rows.exclude(state=AlertDelivery.State.SENT))
         count = send_again(rows)
         for row in chosen:
-            self.log_change(request, row, gettext_noop("Sent again."))
+            self.log_change(request, row, _SENT_AGAIN)
         told = _("Tried again: %(count)d. What was sent already is left as it is.")
         messages.success(request, told % {"count": count})
 

@@ -28,6 +28,7 @@ from conversations.accounts.api_tokens import (
     revoke_token,
 )
 from conversations.admin.base import SecretShownOnce, is_superuser, link_row
+from conversations.context.translation import mark_recorded
 from conversations.models import ApiToken, User
 from conversations.web.forms.log_in import read_peer
 
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 else:
     _ModelForm = forms.ModelForm
 
+_REVOKED = mark_recorded(gettext_noop("Revoked."))
 _SCOPES = {
     "spending": _("budgets with what is spent, held and left"),
     "usage": _("calls, tokens and cost by day, model and person"),
@@ -128,7 +130,7 @@ class ApiTokenAdmin(SecretShownOnce):
         count = 0
         for row in rows:
             if revoke_token(token=row, peer=peer):
-                self.log_change(request, row, gettext_noop("Revoked."))
+                self.log_change(request, row, _REVOKED)
                 count += 1
         told = _("Revoked: %(count)d. Others had been before.") % {"count": count}
         messages.success(request, told)

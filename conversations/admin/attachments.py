@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from conversations.accounts import reading_log
 from conversations.admin.base import DirectOwnerFilter, ReadOnly, link_row, short_id
 from conversations.admin.content_access import open_content
 from conversations.models import Attachment
@@ -45,7 +46,7 @@ class AttachmentAdmin(ReadOnly):
     def review(self, request: HttpRequest, row: Attachment) -> dict[str, Any]:
         # An unsent file belongs to no conversation, so only its owner may see it.
         if row.conversation is None or not open_content(
-            request, row.conversation, "an attachment's name"
+            request, row.conversation, reading_log.ATTACHMENT
         ):
             return {"is_closed": True}
         return {"name": row.name}

@@ -20,6 +20,7 @@ from django.utils.translation import gettext_lazy as _
 from conversations.models import ApiModel, Conversation, User
 from conversations.rendering.numbers import write_number
 from conversations.rendering.visible import reveal_hidden
+from conversations.templatetags.recorded import translated
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
@@ -61,7 +62,10 @@ class ShownLookups(ModelAdmin):
         """Show who read and changed a row, and why, to those who may see the log of that."""
         if not request.user.has_perm("admin.view_logentry"):
             raise PermissionDenied
-        return super().history_view(request, object_id, extra_context)
+        response = super().history_view(request, object_id, extra_context)
+        for entry in getattr(response, "context_data", {}).get("action_list", ()):
+            entry.change_message = translated(entry.get_change_message())
+        return response
 
 
 def _list_lookups(shown: ModelAdmin) -> Iterator[str]:

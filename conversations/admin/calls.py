@@ -13,6 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.translation import gettext_lazy as _
 
+from conversations.accounts import reading_log
 from conversations.admin import budget_actions
 from conversations.admin.base import (
     ModelFilter,
@@ -130,7 +131,9 @@ class ApiCallAdmin(OfConversation):
         return write_number(found.duration_ms) if found else "–"
 
     def review(self, request: HttpRequest, row: ApiCall) -> dict[str, Any]:
-        is_open = open_content(request, row.conversation, f"the parameters of call {row.pk}")
+        is_open = open_content(
+            request, row.conversation, reading_log.PARAMETERS % {"entry": row.pk}
+        )
         found, body = find_result(row), rebuild_request(row)
         facts = []
         if found is not None:
@@ -165,7 +168,7 @@ class ApiCallAdmin(OfConversation):
             raise Http404("no such call")
         if not self.has_view_permission(request, row):
             raise PermissionDenied
-        if not open_content(request, row.conversation, f"the request of call {row.pk}"):
+        if not open_content(request, row.conversation, reading_log.REQUEST % {"entry": row.pk}):
             raise PermissionDenied
         found = rebuild_request(row)
         if found.problem:

@@ -18,6 +18,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.translation import gettext_lazy as _
 
+from conversations.accounts import reading_log
 from conversations.admin.base import (
     DirectOwnerFilter,
     ModelFilter,
@@ -153,7 +154,7 @@ class ConversationAdmin(ReadOnly):
             raise PermissionDenied
         problem, reader = "", int(request.user.pk or 0)
         if request.method == "POST":
-            open_content(request, row, "it, to see what another policy would have done")
+            open_content(request, row, reading_log.TRIAL)
             problem = start_trial(reader, row)
             if not problem:
                 return redirect("admin:conversation_lab", row.pk)
@@ -179,7 +180,7 @@ class ConversationAdmin(ReadOnly):
             raise PermissionDenied
         cursor = request.GET.get("after", "")
         after = int(cursor) if cursor.isdecimal() and len(cursor) < 19 else 0
-        if not open_content(request, row, f"its messages from {after + 1} on"):
+        if not open_content(request, row, reading_log.MESSAGES % {"entry": after + 1}):
             raise PermissionDenied
         shown = list_messages(row, after)
         context = self.admin_site.each_context(request) | {

@@ -16,12 +16,12 @@ from django.db.models import CharField, Q, QuerySet
 from django.db.models.functions import Cast
 from django.http import HttpRequest
 from django.utils.html import format_html
-from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from conversations.accounts.reading_log import READ
 from conversations.admin.base import MOST_NAMES, ReadOnly, filter_by_key, link_row
 from conversations.models import Conversation, Erasure, User
+from conversations.templatetags.recorded import translated
 
 ACTIONS = {
     READ: _("Read"), ADDITION: _("Added"), CHANGE: _("Changed"), DELETION: _("Deleted")
@@ -134,5 +134,4 @@ class LogEntryAdmin(ReadOnly):
 
     @admin.display(description=_("what"))
     def message(self, row: LogEntry) -> str:
-        text = row.get_change_message()
-        return gettext(text) if text else ""
+        return translated(row.get_change_message())

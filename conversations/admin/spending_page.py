@@ -19,6 +19,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone, translation
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from conversations.admin.bulk_budgets import list_kinds
 from conversations.admin.csv_export import iterate_rows
@@ -38,8 +39,12 @@ from conversations.budgets.units import (
     show_amount,
 )
 from conversations.budgets.usage.cells import Cell, write_csv_lines
+from conversations.context.translation import mark_recorded
 from conversations.models import Budget, BudgetWindow, CostCentre, User
 from conversations.web.streamed_downloads import stream_download
+
+_SET = mark_recorded(gettext_noop("%(amount)s a month for %(person)s, from the next call on."))
+_ENDED = mark_recorded(gettext_noop("No monthly limit for %(person)s alone any more."))
 
 NEEDED = ("conversations.view_budget", "conversations.view_budgetwindow", "conversations.view_user")
 SETTING = ("conversations.add_budget", "conversations.change_budget")
@@ -173,7 +178,7 @@ def _change_limit(request: HttpRequest, person: User, text: str) -> str:
         user=person, kind=Budget.Kind.PER_MEMBER, unit=MONEY.name, period=Budget.Period.MONTH,
         limit=limit,
     )  # fmt: skip
-    with translation.override(None):  # the record is in one language
+    with translation.override("en"):  # the record is in one language
         record = _describe_limit(limit, person)
     assert isinstance(request.user, User)  # noqa: S101 - it is the admin
     LogEntry.objects.create(
@@ -189,7 +194,5 @@ def _change_limit(request: HttpRequest, person: User, text: str) -> str:
 
 def _describe_limit(limit: int | None, person: User) -> str:
     if limit is None:
-        return _("No monthly limit for %(person)s alone any more.") % {"person": person}
-    return _("%(amount)s a month for %(person)s, from the next call on.") % {
-        "amount": show_amount(limit, MONEY.name), "person": person
-    }  # fmt: skip
+        return _(_ENDED) % {"person": person}
+    return _(_SET) % {"amount": show_amount(limit, MONEY.name), "person": person}

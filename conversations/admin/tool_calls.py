@@ -12,6 +12,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from conversations.accounts import reading_log
 from conversations.admin.base import ReadOnly, TurnOwnerFilter, format_json, link_row, short_id
 from conversations.admin.content_access import open_content
 from conversations.context.view import wire
@@ -90,7 +91,9 @@ class ToolCallAdmin(ReadOnly):
         return link_row(row.turn)
 
     def review(self, request: HttpRequest, row: ToolCall) -> dict[str, Any]:
-        if not open_content(request, row.turn.conversation, f"tool call {row.tool_use_id}"):
+        if not open_content(
+            request, row.turn.conversation, reading_log.TOOL_CALL % {"entry": row.tool_use_id}
+        ):
             return {"is_closed": True}
         details = json.dumps(row.details, ensure_ascii=False)
         return {

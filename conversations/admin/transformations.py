@@ -13,6 +13,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 
+from conversations.accounts import reading_log
 from conversations.admin.base import (
     GroupFilter,
     ModelFilter,
@@ -188,7 +189,7 @@ class TransformationAdmin(OfConversation):
         return super().changelist_view(request, extra)
 
     def review(self, request: HttpRequest, row: Transformation) -> dict[str, Any]:
-        if not open_content(request, row.conversation, f"the changes of transformation {row.seq}"):
+        if not open_content(request, row.conversation, reading_log.CHANGES % {"entry": row.seq}):
             return {"is_closed": True}
         # A reason may quote what a summary left out, so it is content.
         shown = {"reason": row.reason, "call_after": _call_after(row)}

@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
+from conversations.accounts import reading_log
 from conversations.admin.base import OfConversation, OwnerFilter, SeenFilter, link_list, link_row
 from conversations.admin.content_access import open_content
 from conversations.models import ApiCall, ToolCall, Turn
@@ -58,6 +59,6 @@ class TurnAdmin(OfConversation):
         # An error text may quote content.
         if not row.error_text:
             return {}
-        if not open_content(request, row.conversation, f"the error of turn {row.number}"):
+        if not open_content(request, row.conversation, reading_log.ERROR % {"entry": row.number}):
             return {"is_closed": True}
         return {"error_text": row.error_text}

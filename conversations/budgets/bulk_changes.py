@@ -18,22 +18,26 @@ from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db import IntegrityError
 from django.db.models import Q, QuerySet, Sum, TextChoices
-from django.utils import timezone
+from django.utils import timezone, translation
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
 from conversations.budgets.current_use import filter_running_grants
 from conversations.budgets.effective import choose_effective
-from conversations.budgets.grants import BudgetError
+from conversations.budgets.grants import COUNTED, EXEMPT, BudgetError
 from conversations.budgets.money_records import changed_by, record_rows
 from conversations.budgets.status import rule_of
 from conversations.budgets.units import MONEY, show_amount
 from conversations.conf import conf
+from conversations.context.translation import mark_recorded
 from conversations.context.view import wire
 from conversations.db import transact
 from conversations.log.chain import append_rows, lock_site_chain
 from conversations.models import Budget, Grant, User
 from conversations.rendering.numbers import write_number
+
+_A_MONTH = mark_recorded(gettext_noop("A month: %(before)s → %(after)s: %(reason)s"))
+_NONE = mark_recorded(gettext_noop("no limit for this person alone"))
 
 #: Most people of one change.
 MOST_PEOPLE = 5_000
@@ -270,18 +274,20 @@ def _log_steps(plan: BulkPlan, change: BulkChange, actor: User) -> None:
     LogEntry.objects.bulk_create(
         LogEntry(
             user=actor, content_type=kind, object_id=str(step.user_id), object_repr=step.name,
-            action_flag=CHANGE, change_message=f"{describe_step(plan.kind, step)} {change.reason}",
+            action_flag=CHANGE, change_message=describe_step(plan.kind, step, change.reason),
         )
         for step in plan.done
     )  # fmt: skip
 
 
-def describe_step(kind: BulkKind, step: BulkStep) -> str:
+def describe_step(kind: BulkKind, step: BulkStep, reason: str) -> str:
     """Say what is done for a person, as they see it on their page's history."""
     if kind in (BulkKind.EXEMPT, BulkKind.COUNTED):
-        return "Exempt from budgets:" if kind is BulkKind.EXEMPT else "No longer exempt:"
-    return f"A month: {_show(step.before)} → {_show(step.after)}:"
+        return (EXEMPT if kind is BulkKind.EXEMPT else COUNTED) % {"reason": reason}
+    with translation.override("en"):  # the record is in one language
+        values = {"before": _show(step.before), "after": _show(step.after), "reason": reason}
+    return _A_MONTH % values
 
 
 def _show(amount: Any) -> str:
-    return "no limit for this person alone" if amount is None else show_amount(amount, MONEY.name)
+    return _NONE if amount is None else show_amount(amount, MONEY.name)

@@ -22,10 +22,14 @@ from conversations.budgets.money_records import changed_by, record_rows
 from conversations.budgets.reconciliation import compute_totals
 from conversations.budgets.units import show_amount
 from conversations.conf import conf
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.db import transact
 from conversations.log.chain import append_row, lock_site_chain
 from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry, User
 from conversations.models.budgets import MOST, BudgetUnit
+
+EXEMPT = mark_recorded(gettext_noop("Exempt from budgets: %(reason)s"))
+COUNTED = mark_recorded(gettext_noop("No longer exempt from budgets: %(reason)s"))
 
 
 class BudgetError(Exception):
@@ -200,14 +204,14 @@ def set_exempt(*, user: User, is_exempt: bool, reason: str, actor: User) -> bool
         return False
     with changed_by(actor.pk, reason):
         record_rows(User, [user.pk])
-    words = "Exempt from budgets" if is_exempt else "No longer exempt from budgets"
+    words = (EXEMPT if is_exempt else COUNTED) % {"reason": reason}
     LogEntry.objects.create(
         user=actor,
         content_type=ContentType.objects.get_for_model(User),
         object_id=str(user.pk),
         object_repr=user.username,
         action_flag=CHANGE,
-        change_message=f"{words}: {reason}",
+        change_message=words,
     )
     return True
 

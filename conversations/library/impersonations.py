@@ -14,6 +14,7 @@ from uuid import UUID
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from conversations.accounts import reading_log
 from conversations.accounts.reading_log import CONTENT, record_looking, record_reading
 from conversations.conf import conf
 from conversations.db import transact
@@ -69,7 +70,7 @@ def find_impersonation(
 
 def record_look(row: Impersonation, *, path: str, public_id: UUID | None = None) -> None:
     """Record what is looked at: a part of a chat of the person's, or another page of theirs."""
-    what = f"{path[:200]} as {row.person.get_username()}"
+    what = reading_log.AS_PERSON % {"path": path[:200], "person": row.person.get_username()}
     chats = Conversation.objects.filter(owner=row.person_id)
     chat = None if public_id is None else chats.filter(public_id=public_id).first()
     if chat is not None:

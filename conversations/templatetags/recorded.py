@@ -135,6 +135,11 @@ def _show_amount(value: str) -> str:
             return f"{shown} {unit}".strip()
 
 
+def _show_limit(value: str) -> str:
+    shown = translated(value)
+    return _show_amount(value) if shown == value else shown
+
+
 def _show_whose(value: str) -> str:
     """Return where a budget comes from, after the name of its model if it has one."""
     shown = budget_source(value)
@@ -187,6 +192,8 @@ SHOWN: dict[str, Callable[[str], str | None]] = {
     "limit": _show_amount,
     "used": _show_amount,
     "amount": _show_amount,
+    "before": _show_limit,
+    "after": _show_limit,
     "whose": _show_whose,
     "date": _show_date,
     "kind": _show_kind,
@@ -197,6 +204,7 @@ SHOWN: dict[str, Callable[[str], str | None]] = {
     "most": _show_number,
     "reason": _show_reason,
     "step": _show_step,
+    "part": translated,
     "what": translated,
     "why": translated,
 }

@@ -15,9 +15,14 @@ from allauth.mfa.models import Authenticator
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.db.models import Model
 
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.db import transact
 from conversations.models import BudgetAlert, MailAccount, McpServer, User
 from conversations.toolbox.secrets import SecretUnreadable, reseal, unseal
+
+_ROTATED = mark_recorded(
+    gettext_noop("Sealed %(count)s secrets with the first key; %(number)s rows stay closed.")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,7 @@ def rotate_secrets(*, actor: User) -> Rotation:
             else:
                 done.sealed, done.current = done.sealed + sealed, done.current + current
     done.closed = tuple(closed)
-    text = f"Sealed {done.sealed} secrets with the first key; {len(closed)} rows stay closed."
+    text = _ROTATED % {"count": f"{done.sealed:,}", "number": f"{len(closed):,}"}
     LogEntry.objects.create(
         user=actor, object_repr="sealed secrets", action_flag=CHANGE, change_message=text
     )

@@ -10,10 +10,17 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.e2e.people import CHAT, ended, set_up, start_chat
+from tests.e2e.people import CHAT, NAME, ended, set_up, start_chat
 from tests.e2e.served import Served
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
+
+SEED = f"""
+from conversations.models import Conversation, User
+owner = User.objects.get(username="{NAME}")
+for number in range(36):
+    Conversation.objects.create(owner=owner, title=f"Chat {{number:02}}", model="claude-opus-4-8")
+"""
 
 
 async def open_menu(page: Page, title: str) -> None:
@@ -146,3 +153,29 @@ async def test_without_script_everything_works_by_links_and_forms(
     await expect(plain.locator("#title")).to_have_text("Plainly renamed")
     await context.close()
     await page.goto("about:blank")
+
+
+async def test_the_open_chat_is_in_view_in_a_long_list_which_does_not_jump(
+    page: Page, served: Served
+) -> None:
+    await set_up(page, served)
+    served.manage("shell", "-c", SEED)
+    await page.goto(f"{served.url}/c/new/")
+    rows = page.locator("#rows")
+    assert await rows.evaluate("list => list.scrollHeight > 1.5 * list.clientHeight")
+
+    await rows.locator(".row", has_text="Chat 33").click()
+    await page.wait_for_url(CHAT)
+    assert await rows.evaluate("list => list.scrollTop") == 0
+
+    await rows.locator(".row", has_text="Chat 01").click()
+    await expect(page.locator("#title")).to_have_text("Chat 01")
+    current = rows.locator(".row[aria-current]")
+    await expect(current).to_be_in_viewport(ratio=1)
+    await expect(current.locator(".row-title")).to_have_text("Chat 01")
+
+    # Where people read from right to left, an arrow points the other way.
+    await page.goto(page.url.rstrip("/") + "/menu/")
+    await page.evaluate("document.documentElement.dir = 'rtl'")
+    mirrored = "way => getComputedStyle(way).transform"
+    assert await page.locator(".crumbs .way").evaluate(mirrored) == "matrix(-1, 0, 0, 1, 0, 0)"

@@ -199,6 +199,8 @@ def test_staff_read_their_language_and_the_record_stays_in_one(
         assert [line.label for line in seen.lines] == [verb]
     limit, imported = LogEntry.objects.order_by("pk")
     assert limit.change_message == "$5.00 a month for ada, from the next call on."
+    history = root.get(reverse("admin:conversations_user_history", args=[ada.pk]))
+    assert told in history.content.decode()
     assert imported.change_message.startswith("From a CSV file: $1.00 (told at ")
 
 

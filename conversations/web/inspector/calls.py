@@ -9,6 +9,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from conversations.accounts import reading_log
 from conversations.inspector.call_blocks import map_turns
 from conversations.inspector.call_index import CallRow, read_call_index
 from conversations.inspector.calls import build_call_page, read_call
@@ -87,7 +88,7 @@ def gone(
 @require_safe
 def raw(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = False) -> HttpResponse:
     """Show the request as readable JSON."""
-    seen = open_subject(request, public_id, f"the request of call {n}", is_review=is_review)
+    seen = open_subject(request, public_id, reading_log.REQUEST % {"entry": n}, is_review=is_review)
     found = read_call_index(seen.conversation)
     named, row = _demand_call(found.call(n)), _demand_row(read_call(seen.conversation, found, n))
     name = _choose_template(request, "request")
@@ -98,7 +99,7 @@ def raw(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = Fals
 @require_safe
 def body(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = False) -> HttpResponse:
     """Send the exact bytes of the request as a download."""
-    seen = open_subject(request, public_id, f"the request of call {n}", is_review=is_review)
+    seen = open_subject(request, public_id, reading_log.REQUEST % {"entry": n}, is_review=is_review)
     row = _demand_row(read_call(seen.conversation, read_call_index(seen.conversation), n))
     made = rebuild_request(row)
     headers = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
