@@ -14,6 +14,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
+import conversations.toolbox.mail_words  # noqa: F401 - `translated` knows its sentences
+from conversations.templatetags.recorded import translated
 from conversations.toolbox.mail_accounts import (
     AccountRefused,
     add_mail_account,
@@ -46,7 +48,7 @@ def page(request: HttpRequest) -> HttpResponse:
             account = _try_account(account)
             add_mail_account(owner_id=require_user(request).pk, account=account)
         except (ToolError, AccountRefused) as error:
-            form.add_error(None, str(error))
+            form.add_error(None, translated(str(error)))
         else:
             add_notice(request, _("The account works and was added."))
             return redirect("mail_settings")
@@ -71,7 +73,7 @@ def change(request: HttpRequest, account_id: UUID) -> HttpResponse:
             wanted = _try_account(wanted)
             change_mail_account(owner_id=owner, public_id=account_id, account=wanted)
         except (ToolError, AccountRefused) as error:
-            form.add_error(None, str(error))
+            form.add_error(None, translated(str(error)))
         else:
             add_notice(request, _("The account works and was changed."))
             return redirect("mail_settings")

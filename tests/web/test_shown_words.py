@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -24,7 +26,7 @@ from conversations.models import Budget
 from conversations.rendering.numbers import budget_source
 from conversations.templatetags.recorded import SHOWN, translated
 from tests.budgets.test_effective import rule
-from tests.web.test_catalogues import LANGUAGES
+from tests.web.test_catalogues import LANGUAGES, ROOT
 
 #: A value of each place of a recorded sentence.
 VALUES = {
@@ -152,3 +154,26 @@ def test_values_are_shown_as_the_reader_writes_them() -> None:
         assert SHOWN["count"]("12,345") == "12.345"
         assert SHOWN["count"]("many") is None
         assert SHOWN["wait"]("soon") == "soon"
+
+
+def list_mail_sentences() -> Iterator[str]:
+    """Yield what the trial of a mail account may say, with 7 for each value."""
+    for name in ("connection", "folders", "imap", "oauth", "replies", "smtp", "trial"):
+        source = (ROOT / "tools" / "mail" / f"{name}.py").read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
+                text = node.exc.args[0]
+                parts = text.values if isinstance(text, ast.JoinedStr) else [text]
+                yield "".join(
+                    str(part.value) if isinstance(part, ast.Constant) else "7" for part in parts
+                )
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_whatever_the_trial_of_a_mail_account_says_is_in_the_readers_language(
+    language: str,
+) -> None:
+    said = {text for text in list_mail_sentences() if text != "7" and "given the mail" not in text}
+    assert len(said) > 25
+    with translation.override(language):
+        assert [text for text in said if translated(text) == text] == []
