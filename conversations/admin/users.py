@@ -164,13 +164,14 @@ class UserAdmin(ShownLookups, _UserAdmin):
         """Return links to the records of a user: figures, never content."""
         if not user.pk:
             return "–"
-        usage = format_html('<a href="{}">usage</a>', reverse("admin:user_usage", args=[user.pk]))
+        address = reverse("admin:user_usage", args=[user.pk])
+        usage = format_html('<a href="{}">{}</a>', address, _("usage"))
         lists = (
-            link_list(Conversation, "conversations", user=user.pk),
-            link_list(Transformation, "transformations", user=user.pk),
-            link_list(ApiCall, "calls", user=user.pk),
-            link_list(LogEntry, "who read them", owner=user.pk),
-            link_list(LogEntry, "what they read and changed", reader=user.pk),
+            link_list(Conversation, str(_("conversations")), user=user.pk),
+            link_list(Transformation, str(_("transformations")), user=user.pk),
+            link_list(ApiCall, str(_("calls")), user=user.pk),
+            link_list(LogEntry, str(_("who read them")), owner=user.pk),
+            link_list(LogEntry, str(_("what they read and changed")), reader=user.pk),
         )
         return format_html_join(" · ", "{}", ((each,) for each in (usage, *lists)))
 

@@ -36,7 +36,7 @@ _MOST = 400
 @register.filter
 def translated(text: str) -> str:
     """Return a recorded text in the active language."""
-    if (get_language() or "en").startswith("en"):
+    if _is_english():
         return text
     said, at = [], 0
     while at < len(text):
@@ -47,6 +47,10 @@ def translated(text: str) -> str:
         words, at = _translate_next(text, at)
         said.append(words)
     return "".join(said)
+
+
+def _is_english() -> bool:
+    return (get_language() or "en").startswith("en")
 
 
 def _translate_next(text: str, at: int) -> tuple[str, int]:
@@ -158,8 +162,10 @@ def _show_budget(value: str) -> str | None:
     return names.get(value)
 
 
-def _show_date(value: str) -> str:
+def show_moment(value: str) -> str:
     """Return a moment such as "1 December 2026 at 00:00 (Europe/Vienna)"."""
+    if _is_english():
+        return value
     moment, _space, zone = value.rpartition(" ")
     try:
         at = datetime.strptime(moment, "%d %B %Y at %H:%M")  # noqa: DTZ007 - its zone is named
@@ -195,7 +201,7 @@ SHOWN: dict[str, Callable[[str], str | None]] = {
     "before": _show_limit,
     "after": _show_limit,
     "whose": _show_whose,
-    "date": _show_date,
+    "date": show_moment,
     "kind": _show_kind,
     "wait": _show_wait,
     "number": _show_number,
