@@ -143,7 +143,7 @@ class Breaker:
         if wait or self._is_probed:
             text = _WORDS[self._cause.code]
             seconds = "1 second" if wait < 1.5 else f"{round(wait)} seconds"
-            raise ModelFailed(self._cause.code, f"{text} {_PAUSE % {'wait': seconds}}")
+            raise ModelFailed(self._cause.code, " ".join((text, _PAUSE % {"wait": seconds})))
         self._is_probed = True
         return True
 

@@ -9,6 +9,7 @@ from django.utils import timezone
 from conversations.agent.ports import Refused, Sending, Sent
 from conversations.budgets.prices import find_enabled_model, load_price_list
 from conversations.conf import conf
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.db import transact
 from conversations.log.leases import Lease
 from conversations.log.page_version import raise_version
@@ -21,6 +22,7 @@ from conversations.turns.side_calls import lock_for_side_call
 
 OFF = ("", "off")
 _TITLE = ApiCall.Purpose.TITLE
+_ASKED = mark_recorded(gettext_noop("Its title was asked for before."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ def open_title_call(*, lease: Lease, sending: Sending) -> Sent:
     """Record the call for the title and hold what it can cost; raises Refused."""
     row = lock_for_side_call(lease.conversation_id)
     if ApiCall.objects.filter(conversation=row, purpose=_TITLE).exists():
-        raise Refused("titled", "Its title was asked for before.")
+        raise Refused("titled", _ASKED)
     return calls.record_call(conversation=row, lease=lease, sending=sending)
 
 

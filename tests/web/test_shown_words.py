@@ -21,6 +21,7 @@ from conversations.budgets.refusals import (
     build_turn_refusal,
 )
 from conversations.budgets.units import UNITS
+from conversations.context.steps.kinds import KINDS
 from conversations.context.translation import RECORDED
 from conversations.models import Budget
 from conversations.rendering.numbers import budget_source
@@ -57,6 +58,8 @@ VALUES = {
     "what": "1,234 old tool results",
     "why": "2,345 tokens exceeded 1,234; it was empty",
 }
+#: What keeps a sentence, and which of its arguments that is.
+RECORDING = {"Refused": 1, "ModelFailed": 1, "PolicyError": 1, "SummaryFlaw": 0, "Finish": 3}
 #: Words of English sentences.
 ENGLISH = r"(?i)\b(the|is|are|this|of|budget of|another|starts|set|for|by)\b"
 
@@ -177,3 +180,25 @@ def test_whatever_the_trial_of_a_mail_account_says_is_in_the_readers_language(
     assert len(said) > 25
     with translation.override(language):
         assert [text for text in said if translated(text) == text] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_what_can_be_done_instead_is_said_in_the_readers_language(language: str) -> None:
+    with translation.override(language):
+        for kind in KINDS.values():
+            assert not kind.instead or _(kind.instead) != kind.instead
+
+
+def test_no_sentence_is_recorded_which_no_page_could_translate() -> None:
+    plain = []
+    for path in sorted((ROOT / "conversations").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                texts = node.args[RECORDING.get(node.func.id, 9) :][:1]
+                plain += [
+                    f"{path.name}: {ast.unparse(text)}"
+                    for text in texts
+                    if isinstance(text, ast.JoinedStr)
+                    or (isinstance(text, ast.Constant) and " " in str(text.value))
+                ]
+    assert plain == []
