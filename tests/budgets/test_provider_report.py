@@ -81,6 +81,10 @@ def test_a_short_line_costs_nothing() -> None:
         ([COSTS], "no lines"),
         ([COSTS, cost("yesterday", "x", "1")], "Line 2 cannot be read"),
         ([COSTS, cost("2026-11-20", "x", "much")], "Line 2 cannot be read"),
+        ([COSTS, cost("2026-11-20", "x", "1e99")], "Line 2 cannot be read"),
+        ([COSTS, cost("2026-11-20", "x", "NaN")], "Line 2 cannot be read"),
+        ([COSTS, cost("2026-11-20", "x" * 140_000, "1")], "cannot be read"),
+        ([TOKENS, f"2026-11-20,x,,,,,{'9' * 20},0,0,0,0,0,,"], "Line 2 cannot be read"),
     ],
 )
 def test_what_is_no_report_is_refused_with_its_line(lines: list[str], said: str) -> None:
