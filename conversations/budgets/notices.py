@@ -223,13 +223,12 @@ def build_budget_pill(found: Iterable[BudgetStatus], stopped_by: Rule | None = N
 
     A limit a minute has too short a window to be watched.
     """
-    rows = [one for one in found if not one.rule.is_rate or one.rule == stopped_by]
+    rows = [one for one in found if not one.rule.is_rate]
     if not rows:
         return BudgetPill(False, 0, 0, 0, _("No limit"), None, False)
     stopping = [one for one in rows if one.rule == stopped_by]
     one = max(stopping or rows, key=lambda one: (one.percent, one.spent + one.held))
     labels = {
-        "minute": _("a minute"),
         "hour": _("this hour"),
         "day": _("today"),
         "week": _("this week"),
