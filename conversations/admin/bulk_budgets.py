@@ -47,8 +47,10 @@ _NEEDED = (
 class BulkForm(ReasonForm):
     kind = forms.ChoiceField(label=_("What to do"))
     amount = forms.CharField(
-        label=_("Dollars"), max_length=40, required=False,
-        help_text=_("Empty, where a limit is set: the limits for one person alone end."),
+        label=_("Amount"), max_length=40, required=False,
+        help_text=_(
+            "Money in dollars. Empty, where a limit is set: the limits for one person alone end."
+        ),
     )  # fmt: skip
     until = forms.DateField(
         label=_("Until the end of"), required=False,
@@ -74,17 +76,18 @@ class BulkForm(ReasonForm):
     def clean(self) -> dict[str, Any]:
         data, kind = super().clean() or {}, self.cleaned_data.get("kind")
         text = (data.get("amount") or "").strip()
+        unit = BulkKind(kind).unit if kind else MONEY.name
         try:
-            amount = parse_amount(text, MONEY.name) if text else None
+            amount = parse_amount(text, unit) if text else None
         except Unreadable as error:
             words = _("This is no amount of dollars. Write it as 12.50.")
-            raise forms.ValidationError({"amount": words}) from error
+            shown = words if unit == MONEY.name else str(error)
+            raise forms.ValidationError({"amount": shown}) from error
         if kind == BulkKind.GRANT and not (amount and 0 < amount <= MOST):
             raise forms.ValidationError({"amount": _("A grant is more than nothing.")})
         if amount is not None and not 0 <= amount <= MOST:
             raise forms.ValidationError({"amount": _("A limit is not below nothing.")})
-        is_money = kind in (BulkKind.LIMIT, BulkKind.GRANT)
-        return data | {"amount": amount if is_money else None}
+        return data | {"amount": amount if kind and BulkKind(kind).has_amount else None}
 
 
 def page(request: HttpRequest) -> HttpResponse:
@@ -154,7 +157,7 @@ def _render(
             "before": before,
             "after": after,
             "zone": conf.budget_time_zone,
-            "is_money": plan.kind in (BulkKind.LIMIT, BulkKind.GRANT),
+            "is_money": plan.kind.has_amount and plan.kind.unit == MONEY.name,
         }
     status = 400 if form.errors else 200
     return TemplateResponse(request, "admin/bulk_budgets.html", context, status=status)
@@ -162,7 +165,8 @@ def _render(
 
 def list_kinds(request: HttpRequest) -> list[BulkKind]:
     """List what this person may do: exempting is for superusers alone, as for one person."""
-    found = [BulkKind.LIMIT] if request.user.has_perms(_SETTING) else []
+    may_set = request.user.has_perms(_SETTING)
+    found = [kind for kind in BulkKind if may_set and kind.sets_limit]
     if request.user.has_perms(_GRANTING):
         found.append(BulkKind.GRANT)
     if getattr(request.user, "is_superuser", False):

@@ -37,6 +37,7 @@ from conversations.models import Budget, Grant, User
 from conversations.rendering.numbers import write_number
 
 _A_MONTH = mark_recorded(gettext_noop("A month: %(before)s → %(after)s: %(reason)s"))
+_A_MINUTE = mark_recorded(gettext_noop("A minute: %(before)s → %(after)s: %(reason)s"))
 _NONE = mark_recorded(gettext_noop("no limit for this person alone"))
 
 #: Most people of one change.
@@ -46,9 +47,28 @@ CHANGED = _("Something has changed since the preview. Look at it again.")
 
 class BulkKind(TextChoices):
     LIMIT = "limit", _("Set what each may spend a month")
+    REQUESTS = "requests", _("Set the requests a minute of each")
+    TOKENS = "tokens", _("Set the tokens a minute of each")
     GRANT = "grant", _("Add to the monthly limit of each")
     EXEMPT = "exempt", _("Exempt from budgets")
     COUNTED = "counted", _("Exempt no longer")
+
+    @property
+    def sets_limit(self) -> bool:
+        return self in (BulkKind.LIMIT, BulkKind.REQUESTS, BulkKind.TOKENS)
+
+    @property
+    def has_amount(self) -> bool:
+        return self.sets_limit or self is BulkKind.GRANT
+
+    @property
+    def unit(self) -> str:
+        """What its amounts count."""
+        return self.value if self in (BulkKind.REQUESTS, BulkKind.TOKENS) else MONEY.name
+
+    @property
+    def period(self) -> str:
+        return Budget.Period.MONTH if self.unit == MONEY.name else Budget.Period.MINUTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +132,7 @@ def plan_change(people: QuerySet[User], change: BulkChange) -> BulkPlan:
         words = _("These are more than %(n)s people: choose fewer of them.")
         raise BudgetError(words % {"n": write_number(MOST_PEOPLE)})
     match change.kind:
-        case BulkKind.LIMIT:
+        case kind if kind.sets_limit:
             steps = _plan_limits(rows, change)
         case BulkKind.GRANT:
             steps = _plan_grants(rows, change)
@@ -139,14 +159,14 @@ def _perform(people: QuerySet[User], change: BulkChange, digest: str, actor: Use
     if change.kind in (BulkKind.EXEMPT, BulkKind.COUNTED):
         list(User.objects.select_for_update(no_key=True).filter(pk__in=keys).order_by("pk"))
     else:
-        budgets = _filter_allowances(keys).order_by("pk")
+        budgets = _filter_allowances(change.kind, keys).order_by("pk")
         list(budgets.select_for_update(of=("self",)).values_list("pk", flat=True))
     plan = plan_change(people, change)
     if plan.digest != digest:
         raise BudgetError(CHANGED)
     with changed_by(actor.pk, change.reason.strip()[:200]):
         match change.kind:
-            case BulkKind.LIMIT:
+            case kind if kind.sets_limit:
                 _set_limits(plan, change.amount)
             case BulkKind.GRANT:
                 _give_grants(plan, change, actor)
@@ -156,27 +176,26 @@ def _perform(people: QuerySet[User], change: BulkChange, digest: str, actor: Use
     return plan
 
 
-def _filter_own(keys: Collection[int]) -> QuerySet[Budget]:
-    return _monthly().filter(user__in=keys)
+def _filter_own(kind: BulkKind, keys: Collection[int]) -> QuerySet[Budget]:
+    return _filter_kind(kind).filter(user__in=keys)
 
 
-def _filter_allowances(keys: Collection[int]) -> QuerySet[Budget]:
-    """Return the monthly allowances of money that may apply to these people."""
+def _filter_allowances(kind: BulkKind, keys: Collection[int]) -> QuerySet[Budget]:
+    """Return the allowances that a change is of and that may apply to these people."""
     theirs = Q(user__in=keys) | Q(scope="site")
     groups = User.groups.through.objects.filter(user__in=keys).values("group")
-    return _monthly().filter(theirs | Q(group__in=groups))
+    return _filter_kind(kind).filter(theirs | Q(group__in=groups))
 
 
-def _monthly() -> QuerySet[Budget]:
+def _filter_kind(kind: BulkKind) -> QuerySet[Budget]:
     return Budget.objects.filter(
-        is_active=True, kind=Budget.Kind.PER_MEMBER, unit=MONEY.name, period=Budget.Period.MONTH,
-        model="",
-    )  # fmt: skip
+        is_active=True, kind=Budget.Kind.PER_MEMBER, unit=kind.unit, period=kind.period, model=""
+    )
 
 
 def _plan_limits(people: Iterable[User], change: BulkChange) -> Iterable[BulkStep]:
     rows = list(people)
-    own = {one.user_id: one for one in _filter_own([person.pk for person in rows])}
+    own = {one.user_id: one for one in _filter_own(change.kind, [person.pk for person in rows])}
     for person in rows:
         budget = own.get(person.pk)
         before = budget.limit if budget else None
@@ -195,7 +214,7 @@ def _plan_limits(people: Iterable[User], change: BulkChange) -> Iterable[BulkSte
 def _plan_grants(people: Iterable[User], change: BulkChange) -> Iterable[BulkStep]:
     rows = list(people)
     keys = [person.pk for person in rows]
-    budgets = list(_filter_allowances(keys).select_related("group"))
+    budgets = list(_filter_allowances(change.kind, keys).select_related("group"))
     members: defaultdict[int, set[int]] = defaultdict(set)
     for user, group in User.groups.through.objects.filter(user__in=keys).values_list(
         "user", "group"
@@ -238,10 +257,13 @@ def _set_limits(plan: BulkPlan, limit: int | None) -> None:
     changed = {"is_active": False} if limit is None else {"limit": limit}
     Budget.objects.filter(pk__in=present).update(**changed)
     new = [
-        Budget(user_id=step.user_id, limit=limit, time_zone=conf.budget_time_zone)
+        Budget(
+            user_id=step.user_id, limit=limit, time_zone=conf.budget_time_zone,
+            unit=plan.kind.unit, period=plan.kind.period,
+        )
         for step in plan.done
         if step.budget_id is None and limit is not None
-    ]
+    ]  # fmt: skip
     Budget.objects.bulk_create(new)
     record_rows(Budget, [*present, *(one.pk for one in new)])
 
@@ -285,9 +307,10 @@ def describe_step(kind: BulkKind, step: BulkStep, reason: str) -> str:
     if kind in (BulkKind.EXEMPT, BulkKind.COUNTED):
         return (EXEMPT if kind is BulkKind.EXEMPT else COUNTED) % {"reason": reason}
     with translation.override("en"):  # the record is in one language
-        values = {"before": _show(step.before), "after": _show(step.after), "reason": reason}
-    return _A_MONTH % values
+        before, after = _show(step.before, kind.unit), _show(step.after, kind.unit)
+    words = _A_MONTH if kind.period == Budget.Period.MONTH else _A_MINUTE
+    return words % {"before": before, "after": after, "reason": reason}
 
 
-def _show(amount: Any) -> str:
-    return _NONE if amount is None else show_amount(amount, MONEY.name)
+def _show(amount: Any, unit: str) -> str:
+    return _NONE if amount is None else show_amount(amount, unit)

@@ -176,7 +176,7 @@ async def limits_of_several_people_are_changed_after_a_preview(page: Page, serve
     await expect(page.locator("#content")).to_contain_text("People chosen: 2")
     kind = "/admin/spending/several/"
     found = await judge(page, kind)
-    await page.get_by_label("Dollars").fill("7")
+    await page.get_by_label("Amount").fill("7")
     await page.get_by_label("Reason").fill("A new term")
     await page.get_by_role("button", name="Preview").click()
     shown = page.locator(".spending")

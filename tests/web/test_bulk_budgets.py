@@ -106,6 +106,34 @@ def test_a_limit_for_the_marked_people_is_previewed_made_and_on_record(root: Cli
     assert list(check_money_records()) == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "before", "after"),
+    [("requests", "20 requests", "30 requests"), ("tokens", "20 tokens", "30 tokens")],
+)
+def test_limits_a_minute_are_set_for_the_marked_people(
+    root: Client, kind: str, before: str, after: str
+) -> None:
+    _, (ada, bea, cid) = team("ada", "bea", "cid")
+    own(ada, 3 * DOLLAR)
+    set_limit(user=bea, kind="per_member", unit=kind, period="minute", limit=20)
+    for wrong, why in (("1.5", "is no whole number of"), ("-1", "not below nothing")):
+        assert why in preview(root, address(ada, bea), kind=kind, amount=wrong)[1]
+    posted, words = preview(root, address(ada, bea), kind=kind, amount="30")
+    assert f"bea {before} {after}" in words
+    assert "together" not in words
+    root.post(address(ada, bea), posted)
+    rows = Budget.objects.filter(is_active=True, unit=kind).order_by("user__username")
+    told = rows.values_list("user__username", "period", "kind", "limit")
+    assert list(told) == [(name, "minute", "per_member", 30) for name in ("ada", "bea")]
+    assert Budget.objects.get(user=ada, unit="money").limit == 3 * DOLLAR
+    said = LogEntry.objects.get(object_id=str(bea.pk)).change_message
+    assert said == f"A minute: {before} → {after}: a new term"
+    posted, words = preview(root, address(bea, cid), kind=kind, amount="")
+    root.post(address(bea, cid), posted)
+    assert [one.user_id for one in rows.all()] == [ada.pk]
+    assert list(check_money_records()) == []
+
+
 def test_a_grant_adds_to_what_admission_counts_for_each(root: Client) -> None:
     group, (ada, bea, cid, dan) = team("ada", "bea", "cid", "dan")
     eve = people_and_turns.person("eve")
@@ -246,7 +274,7 @@ def test_a_change_is_refused_whole(monkeypatch: pytest.MonkeyPatch) -> None:
         patched.setattr(bulk_changes, "MOST_PEOPLE", 1)
         assert "more than 1 people" in refuse(BulkKind.LIMIT)
     # A budget of bea's that the plan did not see, as when it is made at the same moment.
-    monkeypatch.setattr(bulk_changes, "_filter_own", lambda keys: Budget.objects.none())
+    monkeypatch.setattr(bulk_changes, "_filter_own", lambda *_: Budget.objects.none())
     assert refuse(BulkKind.LIMIT) == CHANGED
 
 
