@@ -125,7 +125,7 @@ FACTS = {
     "ToolRule": "tool",
     "ToolSwitch": "tool",
     "Transformation": "chain decision note policy setting source",
-    "Turn": "error_code finish_reason lease_owner payload_digest",
+    "Turn": "error_code finish_reason lease_owner payload_digest waits_for",
     "WorkspaceFile": "digest done_by object",
     "ViewCheckpoint": "summaries",
     "User": "email first_name last_name password policy policy_limits preferences username",
