@@ -38,7 +38,7 @@ from conversations.admin import (
     policy_form,
     reset_links,
 )
-from conversations.admin.base import ShownLookups, is_superuser, link_list
+from conversations.admin.base import Choosing, ShownLookups, is_superuser, link_list
 from conversations.admin.budget_forms import BudgetInline, TurnCapInline
 from conversations.library.impersonations import is_impersonation_allowed
 from conversations.models import ApiCall, Conversation, CostCentre, Transformation, User
@@ -77,7 +77,7 @@ class UserForm(_UserForm):
 
 
 @admin.register(User)
-class UserAdmin(ShownLookups, _UserAdmin):
+class UserAdmin(Choosing, _UserAdmin):
     form = UserForm
     inlines = (BudgetInline, TurnCapInline)
     list_display = (
