@@ -24,6 +24,7 @@ from conversations.models import (
     MoneyRecord,
 )
 from conversations.models.periods import compute_bounds
+from conversations.transcript.words import describe_rate_limit, explain_not_sent
 from conversations.turns import calls
 from tests.support import people_and_turns, stored_turns
 from tests.support.budget_rows import PLENTY, clean, group, member, padded, play, refusal, site
@@ -222,3 +223,11 @@ def test_a_summary_leaves_nothing_of_the_minute_for_the_reply_that_can_wait(
     sending = people_and_turns.sending(lease)
     calls.open_call(lease=lease, sending=replace(sending, ahead=ahead))
     reached(lease)
+
+
+def test_a_limit_a_minute_is_said_in_words() -> None:
+    assert describe_rate_limit("") == ""
+    assert describe_rate_limit("tokens 5000") == "5,000 tokens a minute"
+    assert describe_rate_limit("requests 1 opus") == "1 request a minute for Opus"
+    said = "Not sent: no answer fits in the limit a minute. Your message is kept here."
+    assert explain_not_sent("minute") == said
