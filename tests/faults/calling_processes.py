@@ -111,7 +111,9 @@ def _send(
             sent = people_and_turns.opened(lease)
             opened()
             time.sleep(dice.random() / 50)
-            ending = people_and_turns.complete(usage=Usage(200, dice.randrange(2_500), 0, 0, 0))
+            # The API never answers with more than a call asks for.
+            output = min(dice.randrange(2_500), sent.record.max_tokens)
+            ending = people_and_turns.complete(usage=Usage(200, output, 0, 0, 0))
             if dice.random() < 0.1:
                 ending = Ending("error", failure=ModelFailed("cut", "cut"))
             stored_turns.close(lease, sent.call, ending)

@@ -24,12 +24,15 @@ from conversations.models import ApiModel, User
 pytestmark = pytest.mark.django_db
 #: What is written alike in English and in another language.
 ALIKE = {
-    "de": {"Budget", "Chat", "ID", "Limit", "Name", "STARTTLS", "Server", "TLS", "Text", "name"},
+    "de": {
+        "Budget", "Chat", "ID", "Limit", "Minute", "Name", "STARTTLS", "Server", "TLS", "Text",
+        "name",
+    },
     "es": {"Chat", "Error", "ID", "STARTTLS", "TLS", "bytes", "chat", "tokens", "no"},
     "fr": {
         "Arguments", "Budget", "Effort", "ID", "Permissions", "STARTTLS", "TLS", "action", "budget",
         "budgets", "conversation", "conversations", "effort", "invitation", "invitations",
-        "messages", "Source", "source", "transformation", "transformations",
+        "messages", "Minute", "Source", "source", "transformation", "transformations",
     },
 }  # fmt: skip
 
