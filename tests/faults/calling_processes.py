@@ -33,6 +33,8 @@ class Plan:
     seed: int
     #: Seconds that its clock moves on each time it is read, from BEGINS; 0: the real clock.
     ticks: float = 0.0
+    #: Whether no call uses more than was held for it.
+    is_within_hold: bool = False
 
 
 def written(plans: list[Plan]) -> str:
@@ -80,7 +82,9 @@ def _spend(plan: Plan, writing: int) -> Counter[str]:
 
     with ThreadPoolExecutor(plan.threads) as pool:
         sends = (
-            pool.submit(_send, lease, plan.rounds, Random(plan.seed + at), is_open)
+            pool.submit(
+                _send, lease, plan.rounds, Random(plan.seed + at), is_open, plan.is_within_hold
+            )
             for at, lease in enumerate(plan.leases)
         )
         return sum((send.result() for send in list(sends)), Counter[str]())
@@ -95,7 +99,11 @@ def _set_clock(ticks: float) -> None:
 
 
 def _send(
-    numbers: tuple[int, int, int, int, int], rounds: int, dice: Random, opened: Callable[[], None]
+    numbers: tuple[int, int, int, int, int],
+    rounds: int,
+    dice: Random,
+    opened: Callable[[], None],
+    is_within_hold: bool,
 ) -> Counter[str]:
     """Make the calls of one turn, as its worker does; some are settled twice."""
     from django.db import connection
@@ -111,9 +119,10 @@ def _send(
             sent = people_and_turns.opened(lease)
             opened()
             time.sleep(dice.random() / 50)
-            # The API never answers with more than a call asks for.
-            output = min(dice.randrange(2_500), sent.record.max_tokens)
-            ending = people_and_turns.complete(usage=Usage(200, output, 0, 0, 0))
+            usage = Usage(200, dice.randrange(2_500), 0, 0, 0)
+            if is_within_hold:
+                usage = Usage(10, min(usage.output, sent.record.max_tokens), 0, 0, 0)
+            ending = people_and_turns.complete(usage=usage)
             if dice.random() < 0.1:
                 ending = Ending("error", failure=ModelFailed("cut", "cut"))
             stored_turns.close(lease, sent.call, ending)

@@ -101,6 +101,7 @@ def plans(leases: list[Lease], processes: int, dying: int, ticks: float = 0.0) -
             is_dying=at < dying,
             seed=1_000 * at,
             ticks=ticks,
+            is_within_hold=ticks > 0,
         )
         for at, share in enumerate(shares)
     ]
@@ -158,7 +159,7 @@ def test_a_hundred_sends_never_pass_a_limit_of_any_minute(settings: Any) -> None
     assert ended["rate_limit"] > 10
     assert len(made) > 1
     assert max(made.values()) <= 7
-    assert max(made.values()) > 4
+    assert max(made.values()) > 2
     assert max(used.values()) <= tokens
     assert not BudgetWindow.objects.filter(held__gt=0).exists()
     assert list(check_windows()) == []
