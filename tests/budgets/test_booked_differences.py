@@ -179,7 +179,7 @@ def test_the_keys_of_entries_are_made_of_the_bookings(booked: BookedDifference) 
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.skipif(connection.vendor == "sqlite", reason="it has one writer at a time")
+@pytest.mark.only_database("postgres", "SQLite has one writer at a time")
 def test_of_many_bookings_at_once_one_books() -> None:
     month, counts = pool(), []
     gate = threading.Barrier(6)
