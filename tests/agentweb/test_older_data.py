@@ -81,6 +81,9 @@ def test_an_older_data_folder_is_served_continued_and_verified(data: Path) -> No
         path = f"/c/{key[:8]}-{key[8:12]}-{key[12:16]}-{key[16:20]}-{key[20:]}/"
         status, _, page = visitor.ask("GET", path)
         assert status == 200
+        # Altered tables are new ones for SQLite: it was told again how full they are.
+        counted = "SELECT 1 FROM sqlite_stat1 WHERE tbl = 'conversations_turn' LIMIT 1"
+        assert rows(running, counted) == [(1,)]
         # The first prompt was answered again: what is shown is the second version.
         assert 'id="turn-6"' in page
         assert visitor.ask("GET", f"{path}inspect/")[0] == 200

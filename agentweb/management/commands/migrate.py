@@ -15,6 +15,7 @@ from django.core.management import CommandError
 from django.core.management.commands import migrate
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.recorder import MigrationRecorder
 
 from agentweb.postgres_timeouts import lift_timeouts
 from conversations.operations.db_role import RoleMissing, connect_as_owner
@@ -57,10 +58,24 @@ class Command(migrate.Command):
 
     def handle(self, *args: Any, **options: Any) -> None:
         with lift_timeouts(connection), _alone():
+            before = MigrationRecorder(connection).applied_migrations().keys()
             try:
                 super().handle(*args, **options)
             except RoleMissing as error:
                 raise CommandError(str(error)) from error
+            if before and before != MigrationRecorder(connection).applied_migrations().keys():
+                _count_rows_again()
+
+
+def _count_rows_again() -> None:
+    """Let SQLite look at its tables: one that was altered is a new one, of which it knows nothing.
+
+    Without that, lists read whole tables. PostgreSQL does it by itself.
+    """
+    if connection.vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA analysis_limit = 1000")
+            cursor.execute("ANALYZE")
 
 
 @contextmanager
