@@ -1,42 +1,45 @@
 """The bars of charts and the rows of their tables as HTML.
 
 A chart of 90 days has hundreds of them: a loop of the template would cost most of the time of its
-page.
+page, and `format_html`, which looks at the kind of each value, half of it. Places and sizes are
+numbers; every text is escaped where it is written.
 """
 
 from __future__ import annotations
 
+from html import escape
+
 from django import template
-from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
 from conversations.charts.elements import Bar, Chart, Row
 
 register = template.Library()
 
-_BAR = (
-    '<rect class="chart-bar" x="{}%" y="{}" width="{}%" height="{}" fill="url(#chart-{})">'
-    "<title>{}</title></rect>"
-)
-_LINK = '<a href="{}">{}</a>'
-_ROW = '<tr><th scope="row">{}</th>{}</tr>'
-
 
 @register.filter
 def write_bars(chart: Chart) -> SafeString:
-    return format_html_join("", "{}", ([_draw_bar(bar)] for bar in chart.bars))
+    return mark_safe("".join(map(_draw_bar, chart.bars)))  # noqa: S308 - escaped below
 
 
 @register.filter
 def write_rows(chart: Chart) -> SafeString:
-    return format_html_join("", "{}", ([_write_row(row)] for row in chart.rows))
+    return mark_safe("".join(map(_write_row, chart.rows)))  # noqa: S308 - escaped below
 
 
-def _draw_bar(bar: Bar) -> SafeString:
-    drawn = format_html(_BAR, bar.x, bar.y, bar.width, bar.height, bar.kind, bar.text)
-    return format_html(_LINK, bar.href, drawn) if bar.href else drawn
+def _draw_bar(bar: Bar) -> str:
+    drawn = (
+        f'<rect class="chart-bar" x="{bar.x}%" y="{bar.y}" width="{bar.width}%" '
+        f'height="{bar.height}" fill="url(#chart-{bar.kind})">'
+        f"<title>{escape(bar.text)}</title></rect>"
+    )
+    return _link(bar.href, drawn)
 
 
-def _write_row(row: Row) -> SafeString:
-    label = format_html(_LINK, row.href, row.label) if row.href else row.label
-    return format_html(_ROW, label, format_html_join("", "<td>{}</td>", zip(row.cells)))
+def _write_row(row: Row) -> str:
+    cells = "".join(f"<td>{escape(cell)}</td>" for cell in row.cells)
+    return f'<tr><th scope="row">{_link(row.href, escape(row.label))}</th>{cells}</tr>'
+
+
+def _link(href: str, text: str) -> str:
+    return f'<a href="{escape(href)}">{text}</a>' if href else text

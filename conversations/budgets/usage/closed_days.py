@@ -11,16 +11,17 @@ each other there, and every answer would pay for a page that few people open.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, Max, Min, Sum
+from django.db.models import Count, Field, Max, Min, Sum
 
-from conversations.budgets.usage.centres import Centre, group_centres
+from conversations.budgets.usage.centres import Centre
 from conversations.budgets.usage.days import ONE, Span, UtcDay
-from conversations.budgets.usage.groups import Group, group_calls
+from conversations.budgets.usage.groups import Group
 from conversations.budgets.usage.savings import (
     Changes,
     Step,
@@ -29,7 +30,7 @@ from conversations.budgets.usage.savings import (
     sum_steps,
 )
 from conversations.budgets.usage.subjects import Subject, sum_users
-from conversations.budgets.usage.sums import FLAGGED, Figures, filter_calls_within
+from conversations.budgets.usage.sums import FLAGGED, SUMS, Figures, filter_calls_within
 from conversations.db import transact
 from conversations.log.chain import lock_site_chain
 from conversations.models import (
@@ -71,14 +72,31 @@ class Sums:
 
 def sum_rows(span: Span) -> Sums:
     """Add up the rows of a span, without what was erased."""
-    calls = filter_calls_within(span)
-    return Sums(
-        groups=group_calls(calls, ()),
+    calls = _sum_calls(span)
+    return replace(
+        calls,
         steps=sum_steps(span),
         turns=_count_turns(span),
         changes=tuple(sum_models_changes(span)),
-        flagged=calls.filter(FLAGGED).count(),
-        centres=group_centres(calls),
+    )
+
+
+def _sum_calls(span: Span) -> Sums:
+    """Add up the calls of a span: all that their sums need is read once."""
+    groups: defaultdict[tuple[str, str, str], Figures] = defaultdict(Figures)
+    centres: defaultdict[tuple[str, int], Figures] = defaultdict(Figures)
+    flagged, rows = 0, filter_calls_within(span).annotate(day=UtcDay("sent_at")).order_by()
+    sums = rows.values("day", "model", "purpose", "cost_centre")
+    for row in sums.annotate(**SUMS, flagged=Count("pk", filter=FLAGGED)):
+        day, figures, centre = str(row["day"]), Figures.of(row), row["cost_centre"]
+        groups[day, row["model"], row["purpose"]] += figures
+        if centre is not None:
+            centres[day, centre] += figures
+        flagged += row["flagged"]
+    return Sums(
+        groups=tuple(Group(*key, groups[key]) for key in sorted(groups)),
+        centres=tuple(Centre(*key, centres[key]) for key in sorted(centres)),
+        flagged=flagged,
     )
 
 
@@ -113,10 +131,11 @@ def read_closed_people(span: Span, rest: Span) -> Iterator[Subject]:
     """Yield what the closed days of a span, those before `rest`, come to for each person."""
     rows = PersonDay.objects.filter(closed__day__gte=span.first, closed__day__lt=rest.first)
     names = (*_FIGURES, "compacting", *_CHANGED)
-    # Their annotations are named apart from the fields that they sum.
-    sums = {f"sum_{name}": Sum(name) for name in names}
+    # Their annotations are named apart from the fields that they sum. As plain fields they are
+    # converted here, and not one by one with a function that Django calls for each of thousands.
+    sums = {f"sum_{name}": Sum(name, output_field=Field()) for name in names}
     for owner, *sums_of in rows.order_by().values_list("owner").annotate(**sums):
-        found = [int(each) for each in sums_of]
+        found = [*map(int, sums_of)]
         yield Subject("", Figures(*found[:6]), Changes(*found[7:]), found[6], owner)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any
 
 from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery, Sum
@@ -49,6 +50,13 @@ class Changes:
     def rejected_share(self) -> int | None:
         """Rejected summaries in percent; None if none was requested."""
         return self.rejected * 100 // self.requested if self.requested else None
+
+
+_read = attrgetter(*(each.name for each in fields(Changes)))
+
+
+def add_changes(changes: Iterable[Changes]) -> Changes:
+    return Changes(*map(sum, zip(*map(_read, changes), strict=True)))
 
 
 def filter_changes_within(span: Span) -> QuerySet[Transformation]:

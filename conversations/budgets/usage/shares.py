@@ -16,7 +16,7 @@ from conversations.budgets.usage.closed_days import list_closed_costs
 from conversations.budgets.usage.days import UtcDay
 from conversations.budgets.usage.groups import name_model, name_purpose
 from conversations.budgets.usage.site import Site
-from conversations.budgets.usage.subjects import Subject, select_keys
+from conversations.budgets.usage.subjects import Subject, add_subjects, select_keys
 from conversations.budgets.usage.sums import filter_calls_within
 from conversations.models import User
 
@@ -64,9 +64,10 @@ def map_groups(keys: Iterable[int | None]) -> defaultdict[int | None, tuple[str,
 
 def sum_by_group(people: Iterable[Subject]) -> list[Subject]:
     """Add people up by their groups, the most expensive first; one query."""
-    rows, found = list(people), dict[str, Subject]()
+    rows, members = list(people), defaultdict[str, list[Subject]](list)
     names = map_groups(one.key for one in rows)
     for one in rows:
         for name in names[one.key]:
-            found[name] = found.get(name, Subject(name)).plus(one)
-    return sorted(found.values(), key=lambda one: (-one.figures.micros, one.name))
+            members[name].append(one)
+    found = (add_subjects(name, members[name]) for name in members)
+    return sorted(found, key=lambda one: (-one.figures.micros, one.name))

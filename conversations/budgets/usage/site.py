@@ -23,7 +23,7 @@ from conversations.budgets.usage.percentiles import (
     measure_estimate_errors,
     measure_tokens_saved,
 )
-from conversations.budgets.usage.savings import Changes, Step
+from conversations.budgets.usage.savings import Changes, Step, add_changes
 from conversations.budgets.usage.subjects import Subject, sum_models, sum_users
 from conversations.budgets.usage.sums import Figures, add_figures
 from conversations.models import IS_LIVE, Reservation, Turn
@@ -65,7 +65,7 @@ class Site:
 
     @property
     def changes(self) -> Changes:
-        return sum((step.changes for step in self.steps), Changes())
+        return add_changes(step.changes for step in self.steps)
 
     @property
     def states(self) -> Counter[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from django.db import connection
@@ -17,9 +17,10 @@ from conversations.budgets.usage.groups import Group
 from conversations.budgets.usage.savings import (
     CHANGES,
     Changes,
+    add_changes,
     filter_changes_within,
 )
-from conversations.budgets.usage.sums import SUMS, Figures, filter_calls_within
+from conversations.budgets.usage.sums import SUMS, Figures, add_figures, filter_calls_within
 from conversations.models import User
 
 #: The cost of summary calls of any kind.
@@ -59,6 +60,15 @@ class Subject:
             self.compacting + other.compacting,
             self.key,
         )
+
+
+def add_subjects(name: str, subjects: Collection[Subject]) -> Subject:
+    return Subject(
+        name,
+        add_figures(one.figures for one in subjects),
+        add_changes(one.changes for one in subjects),
+        sum(one.compacting for one in subjects),
+    )
 
 
 def sum_users(
