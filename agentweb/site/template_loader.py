@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import re
 
-from django.template import Engine, base
+from django.template import Engine, Template, base
+from django.template.loaders import base as loaders
 from django.template.loaders import cached, filesystem
+
+from agentweb.site.template_folding import fold
 
 _MARKS = re.compile(r"""(</?[a-zA-Z]\w*|[>"']|\n[ \t]*)""")
 #: Elements that preserve white space: start and end of their tags.
@@ -46,8 +49,15 @@ class Outdented(filesystem.Loader):
         return strip_layout(super().get_contents(origin))
 
 
-class Loader(cached.Loader):
-    """The project's templates, then those of the apps; each is read and compiled once."""
+class Folding(loaders.Loader):
+    def get_template(self, template_name: str, skip: list[base.Origin] | None = None) -> Template:
+        found = super().get_template(template_name, skip)
+        fold(found)
+        return found
+
+
+class Loader(cached.Loader, Folding):
+    """The project's templates, then those of the apps; each is read, compiled and folded once."""
 
     def __init__(self, engine: Engine) -> None:
         apps = "django.template.loaders.app_directories.Loader"
