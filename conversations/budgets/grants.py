@@ -184,7 +184,7 @@ def rebuild_window(*, window_id: int, reason: str, actor: User | None = None) ->
     """Set a window to the sums of its entries, on record; False where it had them already."""
     reason = clean_reason(reason)
     window = _lock_window(window_id)
-    found = compute_totals(window)
+    found = compute_totals([window.pk])[window.pk]
     stored = {name: getattr(window, name) for name in found}
     if stored == found:
         return False

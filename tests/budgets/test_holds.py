@@ -8,13 +8,14 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import Sum
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from conversations.agent.ports import Ending, ModelFailed, Refused
 from conversations.agent.usage import Usage
-from conversations.budgets import holds
+from conversations.budgets import holds, reconciliation
 from conversations.budgets.grants import correct_call
 from conversations.budgets.prices import load_price_list
 from conversations.budgets.reconciliation import check_windows
@@ -160,6 +161,36 @@ def test_a_window_that_is_not_of_its_budget_is_named() -> None:
                 found = [(one.table, one.id) for one in check_windows()]
                 assert found == [("budgetwindow", str(window.pk))], change
                 transaction.set_rollback(True)
+
+
+def test_many_windows_are_checked_with_the_queries_of_one_and_an_unreadable_one_is_named() -> None:
+    counts = []
+    for name in ("ada", "bea"):
+        user = people_and_turns.person(name)
+        for period in ("day", "month"):
+            people_and_turns.limited(user, 50_000_000, period)
+        people_and_turns.opened(people_and_turns.started_turn(user))
+        with CaptureQueriesContext(connection) as queries:
+            assert list(check_windows()) == []
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
+    strange = BudgetWindow.objects.order_by("pk")[2]
+    Budget.objects.filter(pk=strange.budget_id).update(time_zone="Nowhere/At all")
+    BudgetWindow.objects.filter(user__username="ada").update(spent=7)
+    *differing, unreadable = sorted(check_windows(), key=lambda one: int(one.id))
+    assert [one.what for one in differing] == ["spent is 7, not 0"] * 2
+    assert (unreadable.id, unreadable.what[:14]) == (str(strange.pk), "cannot be read")
+
+
+def test_of_the_rows_of_one_window_some_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconciliation, "MOST", 1)
+    lease = funded(50_000_000)
+    for _ in range(2):
+        stored_turns.close(lease, people_and_turns.opened(lease).call, people_and_turns.complete())
+    Reservation.objects.update(amount=1)
+    assert [one.table for one in check_windows()].count("reservation") == 1
+    Reservation.objects.all().delete()
+    assert [one.table for one in check_windows()].count("ledgerentry") == 1
 
 
 def test_the_answer_is_shortened_before_a_call_is_refused() -> None:
