@@ -189,7 +189,7 @@ def test_a_worker_refuses_a_database_that_lacks_migrations(monkeypatch: pytest.M
     startup.demand_ready_database()
     from django.db.migrations.recorder import MigrationRecorder
 
-    MigrationRecorder.Migration.objects.filter(app="conversations").order_by("-pk")[0].delete()
+    MigrationRecorder.Migration.objects.filter(app="conversations").order_by("-name")[0].delete()
     with pytest.raises(CommandError, match=r"lacks 1 migrations.*`manage.py migrate`"):
         startup.demand_ready_database()
 

@@ -5,6 +5,7 @@ AGENTWEB_TEST_KILLS sets the kills of a long run (500 and more); its seed is pri
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -14,10 +15,21 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.served import PROJECT
-from tests.support import servers
+from tests.support import database_contents, servers
 
 KILLS = int(os.environ.get("AGENTWEB_TEST_KILLS", "20"))
 KILLED = [("migrate", 8), ("steps", 5)]
+
+
+def demand_contents_of_new(data: Path) -> None:
+    """Demand that migrating step by step leaves what the run's own database has, made at once."""
+    path = data / "contents.json"
+    if not path.exists():
+        return
+    by_steps, at_once = json.loads(path.read_text(encoding="utf-8")), database_contents.describe()
+    assert list(by_steps) == list(at_once)
+    for name, rows in at_once.items():
+        assert by_steps[name] == rows, name
 
 
 def run(what: str, kills: int, data: Path, url: str = "") -> str:
@@ -37,12 +49,15 @@ def test_a_killed_writer_leaves_a_whole_file_with_all_it_acknowledged(tmp_path: 
     assert run("write", KILLS, tmp_path / "data").startswith(f"{KILLS} kills, ")
 
 
+@pytest.mark.django_db
 @pytest.mark.only_database("sqlite", "it is the file of one folder")
 @pytest.mark.parametrize(("what", "count"), KILLED)
 def test_a_killed_migration_is_done_again(tmp_path: Path, what: str, count: int) -> None:
     assert run(what, count, tmp_path / "data").startswith("killed ")
+    demand_contents_of_new(tmp_path / "data")
 
 
+@pytest.mark.django_db
 @pytest.mark.only_database("postgres", "it is a database of the run's server")
 @pytest.mark.parametrize(("what", "count"), KILLED)
 def test_a_killed_migration_of_a_server_is_done_again(
@@ -50,6 +65,7 @@ def test_a_killed_migration_of_a_server_is_done_again(
 ) -> None:
     url = servers.make_database(postgres, f"killed_{what}")
     assert run(what, count, tmp_path / "data", url).startswith("killed ")
+    demand_contents_of_new(tmp_path / "data")
 
 
 @pytest.mark.only_database("postgres", "SQLite has one server")

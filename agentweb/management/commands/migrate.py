@@ -30,6 +30,16 @@ class Executor(MigrationExecutor):
     it would start again with tables that already exist.
     """
 
+    def migration_plan(self, targets: Any, clean_start: bool = False) -> Any:
+        """Go to a step that a squashed migration replaces by the steps themselves, either way."""
+        loader: Any = self.loader
+        if any(name and (app, name) not in loader.graph.nodes for app, name in targets):
+            loader.replace_migrations = False
+            loader.build_graph()
+            for key, squashed in loader.replacements.items():
+                loader.graph.remove_replacement_node(key, squashed.replaces)
+        return super().migration_plan(targets, clean_start)
+
     def apply_migration(
         self, state: Any, migration: Any, fake: bool = False, fake_initial: bool = False
     ) -> Any:

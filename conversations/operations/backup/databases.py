@@ -32,7 +32,8 @@ _OBJECTS = "SELECT object FROM conversations_workspacefile WHERE state IN ('live
 _MARK = "SELECT number FROM conversations_anchormark"
 #: Excluded: a session key alone opens its owner's account, and an ended session must not return.
 _SESSIONS = ("conversations_session", "django_session")
-_APPLIED = "SELECT app, name FROM django_migrations ORDER BY id"
+#: By their names, which are numbered: a squashed migration is recorded after those it replaces.
+_APPLIED = "SELECT app, name FROM django_migrations ORDER BY name"
 #: All our tables are dropped first: those of a newer version, which the copy does not have, may
 #: reference the others and would be in the way of later migrations.
 _DROP_TABLES = """
