@@ -109,11 +109,11 @@ def _turn_key(window: BudgetWindow) -> tuple[object, ...]:
 def settle_holds(*, call: ApiCall, used: CallUse | None, conversation: Conversation) -> None:
     """Replace a call's hold by what it used (None: a request at most); repeating it is idle."""
     windows = _lock_windows(call, conversation)
+    if not windows:
+        return
     # Read after the lock, so that a settlement by another process is seen.
     mine_open = Reservation.objects.filter(call=call, is_open=True)
-    rows = (
-        list(mine_open.select_related("window__budget").annotate(payer=_PAYER)) if windows else ()
-    )
+    rows = list(mine_open.select_related("window__budget").annotate(payer=_PAYER))
     if not rows:
         return
     closed: dict[Kind, list[tuple[BudgetWindow, int]]] = {Kind.RELEASE: [], Kind.SETTLE: []}

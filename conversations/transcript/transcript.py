@@ -150,13 +150,15 @@ def build_turns(
     is_begun: bool = True,
 ) -> list[Turn]:
     messages = _group_by_turn(list_turn_messages(rows, only_prompts=not is_begun))
-    reduced = Transformation.objects.filter(turn__in=rows).defer("edits", "policy")
-    has_changes = is_begun and read_contents(conversation).changes
-    changes = _group_by_turn(reduced.order_by("seq")) if has_changes else {}
+    changes: dict[int, list[Transformation]] = {}
+    if is_begun and read_contents(conversation).changes:
+        reduced = Transformation.objects.filter(turn__in=rows).defer("edits", "policy")
+        changes = _group_by_turn(reduced.order_by("seq"))
     # Skip queries whose rows only a turn with answers, or with tools, can have.
     answers = (m.content for some in messages.values() for m in some if m.kind == "answer")
-    called = ToolCall.objects.filter(turn__in=rows).select_related("output")
-    tools = _group_by_turn(called) if any('"tool_use"' in content for content in answers) else {}
+    tools: dict[int, list[ToolCall]] = {}
+    if any('"tool_use"' in content for content in answers):
+        tools = _group_by_turn(ToolCall.objects.filter(turn__in=rows).select_related("output"))
     results = list_turn_results(rows) if is_begun else {}
     held = list_pins(conversation)
     prompts = [m.content for some in messages.values() for m in some if m.kind == "prompt"]
