@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 from django.db.models import Model
 
 M = TypeVar("M", bound=Model)
@@ -42,28 +42,29 @@ class RowShape(Generic[M]):
 
     def read(self, values: Sequence[Any]) -> M:
         """Make the object of a row of these columns."""
-        found = list(values)
+        found, own = list(values), connections[DEFAULT_DB_ALIAS]
         for at, column, convert in self._converters:
-            found[at] = convert(found[at], column, connection)
-        return self._model.from_db(connection.alias, self._names, found)
+            found[at] = convert(found[at], column, own)
+        return self._model.from_db(own.alias, self._names, found)
 
     def insert(self, row: M) -> None:
         """Insert a new row, and set its key if the database gives it."""
         if not row._state.adding:
             raise TypeError(f"{row} is stored already")
-        meta = self._model._meta
+        # Each look at an attribute of `connection` looks for that of the thread.
+        meta, own = self._model._meta, connections[DEFAULT_DB_ALIAS]
         fields = [one for one in self._fields if one is not meta.auto_field or row.pk is not None]
-        values = [one.get_db_prep_save(one.pre_save(row, add=True), connection) for one in fields]
+        values = [one.get_db_prep_save(one.pre_save(row, add=True), own) for one in fields]
         names = ", ".join(f'"{one.column}"' for one in fields)
         places = ", ".join(map(_write_place, fields, values))
-        with connection.cursor() as cursor:
+        with own.cursor() as cursor:
             cursor.execute(
                 f'INSERT INTO "{meta.db_table}" ({names}) VALUES ({places})'  # noqa: S608 - names
                 f' RETURNING "{meta.pk.column}"',
                 values,
             )
             row.pk = cursor.fetchone()[0]
-        row._state.adding, row._state.db = False, connection.alias
+        row._state.adding, row._state.db = False, own.alias
 
 
 def _write_place(field: Any, value: Any) -> str:
