@@ -6,9 +6,13 @@ variable of the same name. Values are looked up on each access, so `override_set
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Any, get_type_hints
 
 from django.conf import settings
+from django.core.signals import setting_changed
+from django.dispatch import receiver
 
 from conversations.context.policy.policy import POLICY_FIELDS, PRESETS, Policy, build_policy
 
@@ -218,7 +222,13 @@ def build_site_policy() -> Policy:
     return build_policy(conf.policy, read_site_overrides())
 
 
-def read_site_overrides() -> dict[str, Any]:
+@cache
+def read_site_overrides() -> Mapping[str, Any]:
     """Return the context policy's numbers that are set for the site."""
     found = ((name, getattr(settings, full, _UNSET)) for name, full in _POLICY_SETTINGS)
     return {name: value for name, value in found if value is not _UNSET}
+
+
+@receiver(setting_changed)
+def _forget_overrides(**_: Any) -> None:
+    read_site_overrides.cache_clear()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from conversations.context.policy.policy import Policy
@@ -36,6 +38,12 @@ class Forecast:
 
 def build_forecast(policy: Policy, window: int) -> Forecast:
     """Return what the policy will do to a context of a model with this window."""
+    return _build_forecast(policy, window, get_language())
+
+
+@lru_cache(maxsize=512)
+def _build_forecast(policy: Policy, window: int, language: str | None) -> Forecast:
+    # Each frame of a turn has it, for the same few policies. Its words are the language's.
     steps = tuple(
         step for step in _steps(policy, window) if step.tokens is None or step.tokens < window
     )

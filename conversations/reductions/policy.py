@@ -198,7 +198,7 @@ def list_numbers_or_problem(user: User) -> tuple[list[Number], str]:
         return [], translated(str(error))
 
 
-def _source(name: str, site: dict[str, Any], own: dict[str, Any]) -> str:
+def _source(name: str, site: Mapping[str, Any], own: Mapping[str, Any]) -> str:
     if name in own:
         return _("this user")
     if name in site:
