@@ -31,7 +31,7 @@ from conversations.budgets.grants import (
     correct_window,
     lock_windows,
 )
-from conversations.budgets.usage.provider_report import Report, compare_with_record
+from conversations.budgets.usage.provider_report import Comparison, Report, compare_with_record
 from conversations.db import transact
 from conversations.log.chain import append_row, lock_site_chain
 from conversations.models import (
@@ -91,6 +91,15 @@ def load_pools(unit: str) -> Pools:
 def is_over(day: date) -> bool:
     """Return whether a day (UTC) is over: before, its report and record still grow."""
     return day < timezone.now().astimezone(UTC).date()
+
+
+def list_wanted(found: Comparison) -> list[Wanted]:
+    """List what is left to book of the days of a comparison that are over."""
+    return [
+        Wanted(row.day, row.model, row.left)
+        for row in found.rows
+        if row.left and is_over(date.fromisoformat(row.day))
+    ]
 
 
 @transact

@@ -5,9 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
+from io import StringIO
+from pathlib import Path
 from uuid import uuid5
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
@@ -199,3 +202,27 @@ def test_of_many_bookings_at_once_one_books() -> None:
         each.join()
     assert sorted(counts) == [0, 0, 0, 0, 0, 1]
     assert spent(month) == [(70, 0)]
+
+
+def test_the_command_books_each_day_that_is_over_once_with_its_reason(tmp_path: Path) -> None:
+    people_and_turns.person("ada")
+    month, path = pool(), tmp_path / "costs.csv"
+    lines = [f"{DAY},{SONNET},2", f"{DAY},Opus 4.8,0", f"2999-12-31,{SONNET},1"]
+    path.write_text("\n".join(["usage_date_utc,model,cost_usd", *lines]))
+    for reason in ([], ["--reason", " "]):
+        with pytest.raises(CommandError, match="a reason is needed"):
+            call_command("ledger", "compare", str(path), "--book", *reason)
+    said = []
+    for _ in range(2):
+        out = StringIO()
+        call_command(
+            "ledger", "compare", str(path), "--book", f"--reason={WHY}", "--by=ada", stdout=out
+        )
+        said.append(out.getvalue().splitlines())
+    assert said[0][0] == "1 differences booked, 1 entries of the ledger"
+    assert said[1][0] == "0 differences booked, 0 entries of the ledger"
+    assert f"{DAY} {SONNET}: reported 2.00, recorded 0.00, difference 2.00, booked 2.00" in said[0]
+    assert said[0][1:] == said[1][1:]
+    assert spent(month) == [(2_000_000, 0)]
+    row = BookedDifference.objects.get()
+    assert (row.reason, str(row.actor)) == (WHY, "ada")

@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from conversations.budgets.usage.provider_report import Difference, ReportError, compare_report
+from conversations.budgets.usage.provider_report import (
+    Comparison,
+    Difference,
+    ReportError,
+    compare_with_record,
+    read_report,
+)
 from conversations.models import ApiCall, ApiResult
 from tests.support import stored_turns
 
@@ -25,6 +31,10 @@ TOKENS = (
     "usage_input_tokens_cache_write_1h,usage_input_tokens_cache_read,usage_output_tokens,"
     "web_search_count,inference_geo,speed"
 )
+
+
+def compare_report(lines: list[str]) -> Comparison:
+    return compare_with_record(read_report(lines))
 
 
 def cost(day: str, model: str, dollars: str) -> str:

@@ -87,11 +87,6 @@ class Comparison:
     rows: tuple[Difference, ...]
 
 
-def compare_report(lines: Iterable[str]) -> Comparison:
-    """Compare the report with the record of its days; raises ReportError."""
-    return compare_with_record(read_report(lines))
-
-
 def read_report(lines: Iterable[str]) -> Report:
     """Read a report's CSV; raises ReportError."""
     rows = csv.DictReader(lines)

@@ -10,16 +10,19 @@ from typing import Any
 from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
 
+from conversations.budgets.booked_differences import book_differences, list_wanted
 from conversations.budgets.grants import BudgetError, correct_window, rebuild_window
 from conversations.budgets.reconciliation import check_windows
 from conversations.budgets.units import format_amount
 from conversations.budgets.usage.provider_report import (
     Difference,
+    Report,
     ReportError,
-    compare_report,
+    compare_with_record,
+    read_report,
 )
 from conversations.management.arguments import find_person_or_none
-from conversations.models import BudgetWindow
+from conversations.models import BudgetWindow, User
 
 
 class Command(BaseCommand):
@@ -34,8 +37,11 @@ class Command(BaseCommand):
         correct.add_argument("amount", type=int, help="in its unit; negative gives back")
         compare = actions.add_parser("compare", help="compare a provider's report with the record")
         compare.add_argument("file", help="its CSV file, of costs or of usage")
-        for action in (rebuild, correct):
-            action.add_argument("--reason", required=True, metavar="TEXT")
+        compare.add_argument(
+            "--book", action="store_true", help="book what is left of each day that is over"
+        )
+        for action in (rebuild, correct, compare):
+            action.add_argument("--reason", required=action is not compare, metavar="TEXT")
             action.add_argument("--by", metavar="NAME", help="whose decision it is")
         for action in (parser, check):
             action.add_argument("--json", action="store_true", help="print one JSON object")
@@ -48,7 +54,7 @@ class Command(BaseCommand):
                 case "correct":
                     self._correct(options)
                 case "compare":
-                    self._compare(options["file"])
+                    self._compare(options)
                     return
         except (BudgetError, ReportError, OSError, UnicodeError) as error:
             raise CommandError(str(error), returncode=2) from error
@@ -68,9 +74,12 @@ class Command(BaseCommand):
         if problems:
             raise SystemExit(1)
 
-    def _compare(self, name: str) -> None:
-        with Path(name).open(encoding="utf-8-sig", newline="") as lines:
-            found = compare_report(lines)
+    def _compare(self, options: dict[str, Any]) -> None:
+        with Path(options["file"]).open(encoding="utf-8-sig", newline="") as lines:
+            report = read_report(lines)
+        if options["book"]:
+            self._book(report, options["reason"] or "", find_person_or_none(options["by"]))
+        found = compare_with_record(report)
         reported = sum(row.reported for row in found.rows)
         recorded = sum(row.recorded for row in found.rows)
         booked = sum(row.booked for row in found.rows)
@@ -80,6 +89,12 @@ class Command(BaseCommand):
             words = f"reported {first}, recorded {second}, difference {more}"
             words += f", booked {done}" if row.booked else ""
             self.stdout.write(f"{row.day} {row.model}".rstrip() + f": {words}")
+
+    def _book(self, report: Report, reason: str, actor: User | None) -> None:
+        wanted = list_wanted(compare_with_record(report))
+        done = book_differences(report=report, wanted=wanted, reason=reason, actor=actor)
+        entries = sum(row.windows for row in done)
+        self.stdout.write(f"{len(done)} differences booked, {entries} entries of the ledger")
 
     def _rebuild(self, options: dict[str, Any]) -> None:
         reason, actor = options["reason"], find_person_or_none(options["by"])
