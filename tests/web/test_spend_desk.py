@@ -23,7 +23,7 @@ from conversations.budgets.spend_desk import (
     read_desk,
 )
 from conversations.budgets.status import list_statuses
-from conversations.models import Budget, BudgetWindow, CostCentre, User
+from conversations.models import Budget, BudgetWindow, CostCentre, MoneyRecord, User
 from conversations.models.periods import compute_bounds, load_zone
 from tests.support import people_and_turns
 from tests.web.test_admin_review import staff, superuser
@@ -158,8 +158,11 @@ def test_five_dollars_a_month_are_one_field_and_on_record(root: Client) -> None:
     budget = Budget.objects.get()
     assert (budget.user, budget.limit, budget.period) == (ada, 5_000_000, "month")
     assert LogEntry.objects.get().object_id == str(ada.pk)
-    response = root.post(page, {"user": ada.pk, "amount": ""}, follow=True)
+    more = {"amount": "", "reason": " She left the project. "}
+    response = root.post(page, {"user": ada.pk} | more, follow=True)
     assert "No monthly limit for ada alone any more." in response.content.decode()
+    reasons = MoneyRecord.objects.filter(table="budget").order_by("link").values_list("reason")
+    assert [*reasons] == [("",), ("She left the project.",)]
     assert not Budget.objects.filter(is_active=True).exists()
 
 
