@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from django.core.management import CommandError
 
-from agentweb.bench import hostile, load, readme_figures, soak, streaming, turn_cost
+from agentweb.bench import big_move, hostile, load, readme_figures, soak, streaming, turn_cost
 from agentweb.bench.processes import NotStarted, describe_machine
 from agentweb.bench.site_under_test import EMBEDDED, SCALED
 from agentweb.marked_text import replace_marked
@@ -81,12 +82,25 @@ def _add_long_subjects(subjects: Any) -> None:
         " links, beside plain words of as many bytes in the same run",
     )
     drawn.add_argument("--pace", type=float, default=0.008, help="seconds between two deltas")
+    moved = subjects.add_parser(
+        "move",
+        help="a large site with its true record moved to PostgreSQL and back, killed at random"
+        " moments; verified and compared, exit code 1 where something differs",
+    )
+    moved.add_argument("--conversations", type=int, default=5_130, metavar="N")
+    moved.add_argument("--calls", type=int, default=40, metavar="N", help="of each, about")
+    moved.add_argument("--kills", type=int, default=20, metavar="N", help="on both ways together")
+    moved.add_argument("--pages", type=int, default=200, metavar="N", help="conversations to read")
+    moved.add_argument("--seed", type=int, default=1, metavar="N", help="of the random moments")
+    moved.add_argument("--folder", type=Path, metavar="FOLDER", help="with or for the site")
+    moved.add_argument("--write", action="store_true", help="write the figures of the README")
 
 
 def measure(subject: str, options: Options, say: Say) -> dict[str, Any]:
     subjects = {
         "stream": _stream, "load": _load, "turn": _turn, "report": _report, "compare": _compare,
         "soak": _soak, "hostile": _hostile, "renderer": _renderer,
+        "move": _move,
     }  # fmt: skip
     try:
         return subjects[subject](options, say)
@@ -187,6 +201,22 @@ def _renderer(options: Options, say: Say) -> dict[str, Any]:
     if any(not row["is_within"] for row in rows):
         raise CommandError("a long block takes too many times the time of plain words")
     return {"machine": describe_machine(), "renderer": rows}
+
+
+def _move(options: Options, say: Say) -> dict[str, Any]:
+    names = ("conversations", "calls", "kills", "pages", "seed")
+    wanted = big_move.Wanted(*(options[name] for name in names))
+    if min(wanted.conversations - 1, wanted.calls, wanted.kills + 1, wanted.pages) < 1:
+        raise CommandError("--conversations is at least 2, --calls and --pages 1", returncode=2)
+    with TemporaryDirectory(prefix="agentweb-bench-") as made:
+        folder = options["folder"] or Path(made)
+        folder.mkdir(parents=True, exist_ok=True)
+        found = {"machine": describe_machine()} | big_move.Measure(folder, wanted, say).run()
+    if options["write"]:
+        replace_marked(readme_figures.README, big_move.MARKS, big_move.render(found))
+    if found["differences"]:
+        raise CommandError("\n".join(found["differences"]))
+    return found
 
 
 def _compare(options: Options, say: Say) -> dict[str, Any]:

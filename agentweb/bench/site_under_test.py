@@ -165,14 +165,7 @@ def _add_stores(made: Site) -> None:
         os.environ.get("BENCH_REDIS_URL", ""),
     )
     if not (database and redis):
-        try:
-            from tests.support import servers
-        except ImportError as error:
-            raise NotStarted(
-                "scaled out needs PostgreSQL and Redis: set BENCH_DATABASE_URL and"
-                " BENCH_REDIS_URL, or run it where tests/ and the development packages"
-                " (requirements-dev.lock) are"
-            ) from error
+        servers = _find_servers("scaled out needs PostgreSQL and Redis")
         postgres, cache = servers.start_postgres(), servers.start_redis()
         database, redis = servers.make_database(postgres, "bench"), cache.url
         for name, server in (("postgres", postgres), ("redis", cache)):
@@ -180,6 +173,28 @@ def _add_stores(made: Site) -> None:
     made.environment |= {
         "DATABASE_URL": database, "REDIS_URL": redis, "AGENTWEB_RUN_TURNS_IN": "worker"
     }  # fmt: skip
+
+
+def make_postgres(stack: ExitStack, name: str) -> str:
+    """Return the URL of an empty database of PostgreSQL, on a server that ends with the stack."""
+    if url := os.environ.get("BENCH_DATABASE_URL", ""):
+        return url
+    servers = _find_servers("a move needs PostgreSQL")
+    postgres = servers.start_postgres()
+    stack.callback(postgres.discard)
+    return str(servers.make_database(postgres, name))
+
+
+def _find_servers(why: str) -> Any:
+    """Return what starts servers from the development packages; raises NotStarted without them."""
+    try:
+        from tests.support import servers
+    except ImportError as error:
+        raise NotStarted(
+            f"{why}: set BENCH_DATABASE_URL and BENCH_REDIS_URL, or run it where tests/ and the"
+            " development packages (requirements-dev.lock) are"
+        ) from error
+    return servers
 
 
 def _adopt(name: str, server: Any) -> Process:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
-import re
 import shutil
 import sqlite3
 import time
@@ -19,6 +17,7 @@ import psycopg
 import pytest
 from django.core.management import CommandError, call_command
 
+from agentweb.bench import table_sums
 from conversations.operations.move import canonical_rows
 from conversations.operations.move.canonical_rows import Column, Table
 from tests.rig.forking import Template, base, clean
@@ -26,14 +25,6 @@ from tests.rig.processes import Process
 from tests.support import prepared_databases, servers
 
 KILLS = 3
-#: Tables that a database has for itself, and what a move adds.
-OWN = (
-    "django_migrations",
-    "django_session",
-    "conversations_session",
-    "conversations_databasemove",
-    "sqlite_",
-)
 CALL = "tests.support.moved_site:"
 
 
@@ -83,31 +74,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     found.template.end()
 
 
-def read_sqlite(path: Path) -> dict[str, list[Any]]:
-    """Return all rows, with sqlite3 alone; JSON and moments in one writing."""
-    with closing(sqlite3.connect(path)) as database:
-        names = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        return {
-            name: sorted(
-                (repr([read_value(value) for value in row]))
-                for row in database.execute(f'SELECT * FROM "{name}"').fetchall()
-            )
-            for (name,) in names
-            if not name.startswith(OWN) and "_fts" not in name
-        }
-
-
-def read_value(value: Any) -> Any:
-    if isinstance(value, str) and re.fullmatch(r"[\d-]{10} [\d:]{8}\.\d{3}", value):
-        # As SQLite's own clock writes it; Django leaves out a fraction of nothing.
-        return f"{value}000".removesuffix(".000000")
-    is_json = isinstance(value, str) and value[:1] in ("{", "[")
-    try:
-        return json.dumps(json.loads(value), sort_keys=True) if is_json else value
-    except ValueError:
-        return value
-
-
 def test_a_move_there_and_back_loses_nothing_though_it_is_killed_at_random_moments(
     site: Site, postgres: servers.Server, tmp_path: Path
 ) -> None:
@@ -128,7 +94,7 @@ def test_a_move_there_and_back_loses_nothing_though_it_is_killed_at_random_momen
     shutil.copy(prepared_databases.sqlite(), back)
     code, said = moved.move(f"sqlite://{back}")
     assert code == 0, said
-    compare_files(source, back)
+    compare_files(source, back, url)
     pages, others = site.call("read_pages"), moved.call("read_pages")
     for path, text in pages.items():
         assert text.splitlines() == others[path].splitlines(), path
@@ -152,7 +118,7 @@ def test_a_backup_of_one_database_is_restored_on_the_other(
         assert "2 conversations, " in said
         assert "0 mismatches, chain intact" in said
     compare_by_postgresql(site.folder / "agentweb.sqlite3", url)
-    compare_files(site.folder / "agentweb.sqlite3", here.folder / "agentweb.sqlite3")
+    compare_files(site.folder / "agentweb.sqlite3", here.folder / "agentweb.sqlite3", url)
     code, said = here.manage("restore", path, "--force", programs=programs)
     assert (code, "with --beside URL" in said) == (1, True)
     there.template.end()
@@ -160,32 +126,32 @@ def test_a_backup_of_one_database_is_restored_on_the_other(
 
 
 def compare_by_postgresql(path: Path, url: str) -> None:
-    """Compare counts and texts as PostgreSQL itself and sqlite3 have them."""
-    with closing(sqlite3.connect(path)) as before, psycopg.connect(url) as after:
-        for name in read_sqlite(path):
-            count = f'SELECT count(*) FROM "{name}"'
-            ours = before.execute(count).fetchall()
-            if name == "conversations_sitechain":
-                continue
-            assert after.execute(count.encode()).fetchall() == ours, name
+    """Compare all rows as PostgreSQL itself and sqlite3 have them."""
+    types = table_sums.read_types(url)
+    before, after = table_sums.sum_sqlite(path, types), table_sums.sum_postgresql(url, types)
+    assert table_sums.list_differences(before, after) == []
+    assert before["conversations_message"][0] > 10
+    with closing(sqlite3.connect(path)) as source, psycopg.connect(url) as moved:
         for name, column, key in (
             ("message", "content", "id"), ("blob", "text", "digest"),
             ("apiresult", "usage", "id"), ("transformation", "chain", "id"),
         ):  # fmt: skip
-            rows = before.execute(f"SELECT {column} FROM conversations_{name} ORDER BY {key}")
+            rows = source.execute(f"SELECT {column} FROM conversations_{name} ORDER BY {key}")
             whole = md5("".join(text for (text,) in rows).encode()).hexdigest()
             by = f'{key} COLLATE "C"' if key == "digest" else key
             sql = f"SELECT md5(string_agg({column}, '' ORDER BY {by})) FROM conversations_{name}"
-            assert after.execute(sql.encode()).fetchall() == [(whole,)], name
-        assert after.execute("SELECT count(*) FROM conversations_databasemove").fetchall() == [(1,)]
-        assert after.execute("SELECT to_regclass('agentweb_move')").fetchall() == [(None,)]
+            assert moved.execute(sql.encode()).fetchall() == [(whole,)], name
+        assert moved.execute("SELECT count(*) FROM conversations_databasemove").fetchall() == [(1,)]
+        assert moved.execute("SELECT to_regclass('agentweb_move')").fetchall() == [(None,)]
 
 
-def compare_files(one: Path, other: Path) -> None:
-    before, after = read_sqlite(one), read_sqlite(other)
-    assert before.keys() == after.keys()
-    differ = {name for name in before if before[name] != after[name]}
-    assert differ <= {"conversations_sitechain", "django_session", "conversations_settingsversion"}
+def compare_files(one: Path, other: Path, url: str) -> None:
+    """Compare all rows of two files, JSON included; the types are those of PostgreSQL."""
+    types = table_sums.read_types(url)
+    before, after = (table_sums.sum_sqlite(path, types, has_json=True) for path in (one, other))
+    assert table_sums.list_differences(before, after) == []
+    before["conversations_message"] = (0, 0)
+    assert table_sums.list_differences(before, after) == ["conversations_message"]
 
 
 def test_what_postgresql_refuses_is_named_before_anything_is_copied(

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from uuid import uuid4
-
-#: What is new each time a page is read, or of the session.
-_TOKENS = re.compile(
-    r'(csrfmiddlewaretoken" value|client_id" value|data-token|nonce)="[^"]*"|"X-CSRFToken": "\w+"'
-)
 
 
 def fill() -> None:
@@ -68,24 +62,10 @@ def move_in_small_batches(url: str) -> None:
 
 def read_pages() -> dict[str, str]:
     """Return pages and exports, by their addresses."""
-    from django.test import Client
+    from agentweb.bench import site_pages
+    from conversations.models import Conversation
 
-    from conversations.models import Conversation, User
-
-    client = Client(SERVER_NAME="localhost")
-    found = {}
-    for user in User.objects.order_by("pk"):
-        client.force_login(user)
-        paths = ["/search/?q=naïve", "/files/", "/trash/"]
-        for key in Conversation.objects.filter(owner=user).values_list("public_id", flat=True):
-            paths += [f"/c/{key}/", f"/c/{key}/export.json", f"/c/{key}/export.md"]
-        for path in paths:
-            answer = client.get(path, follow=True)
-            text = _TOKENS.sub("", b"".join(answer).decode())
-            # Behind it are prices of the moment.
-            text = text.partition('<p id="next-price"')[0]
-            found[f"{user} {path}"] = f"{answer.status_code}\n{text}"
-    return found
+    return dict(site_pages.read_pages(Conversation.objects.values_list("pk", flat=True)))
 
 
 def create_person() -> int:

@@ -41,7 +41,7 @@ BATCH_ROWS, BATCH_BYTES = 1_000, 4_000_000
 #: How much longer a move takes than reading the source once: measured (agentweb/bench/results).
 TIMES = 5
 #: Seconds between two lines about one table.
-_EVERY = 5.0
+TOLD_EVERY = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ def _copy_table(source: BaseDatabaseWrapper, table: Table, rows: int, tell: Tell
         if len(batch) == BATCH_ROWS or size > BATCH_BYTES:
             half_moved.add_rows(table, batch)
             count, size, batch = count + len(batch), 0, []
-            if time.monotonic() - told > _EVERY:
+            if time.monotonic() - told > TOLD_EVERY:
                 tell(f"{table.name}: {count:,} of {rows:,} rows copied")
                 told = time.monotonic()
     if batch:
