@@ -139,7 +139,7 @@ def test_the_queries_are_as_many_however_many_rows_there_are() -> None:
             sum_usage(user, this_month())
         counts.append(len(queries))
     assert len(set(counts)) == 1
-    assert counts[0] <= 17
+    assert counts[0] <= 16
 
 
 @pytest.mark.django_db

@@ -106,7 +106,7 @@ def test_the_overview_costs_the_same_however_much_happened() -> None:
             page(client)
         counts.append(len(queries))
     assert counts[0] == counts[1] == counts[2]
-    assert counts[0] <= 18
+    assert counts[0] <= 17
 
 
 def test_the_history_has_a_row_with_all_figures() -> None:

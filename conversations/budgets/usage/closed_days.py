@@ -26,8 +26,7 @@ from conversations.budgets.usage.savings import (
     Changes,
     Step,
     filter_changes_within,
-    sum_models_changes,
-    sum_steps,
+    sum_changes,
 )
 from conversations.budgets.usage.subjects import Subject, sum_users
 from conversations.budgets.usage.sums import FLAGGED, SUMS, Figures, filter_calls_within
@@ -72,13 +71,8 @@ class Sums:
 
 def sum_rows(span: Span) -> Sums:
     """Add up the rows of a span, without what was erased."""
-    calls = _sum_calls(span)
-    return replace(
-        calls,
-        steps=sum_steps(span),
-        turns=_count_turns(span),
-        changes=tuple(sum_models_changes(span)),
-    )
+    steps, changes = sum_changes(span)
+    return replace(_sum_calls(span), steps=steps, changes=changes, turns=_count_turns(span))
 
 
 def _sum_calls(span: Span) -> Sums:

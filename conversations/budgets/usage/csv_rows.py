@@ -9,7 +9,7 @@ from conversations.budgets.usage.centres import add_erased_centres, group_centre
 from conversations.budgets.usage.days import Span
 from conversations.budgets.usage.erased import list_erased_within
 from conversations.budgets.usage.groups import Group, group_calls, name_purpose, sum_lines
-from conversations.budgets.usage.savings import Step, sum_models_changes, sum_steps
+from conversations.budgets.usage.savings import Step, sum_changes
 from conversations.budgets.usage.shares import sum_by_group
 from conversations.budgets.usage.subjects import Subject, sum_models, sum_users
 from conversations.budgets.usage.sums import Figures, filter_calls_within
@@ -39,7 +39,8 @@ def list_group_rows(span: Span) -> Rows:
 
 def list_model_rows(span: Span) -> Rows:
     yield ("model", *_FIGURES, *_CHANGES)
-    yield from map(_cells_of_subject, sum_models(_group_calls(span), sum_models_changes(span)))
+    _steps, changes = sum_changes(span)
+    yield from map(_cells_of_subject, sum_models(_group_calls(span), changes))
 
 
 def list_purpose_rows(span: Span) -> Rows:
@@ -65,7 +66,8 @@ def list_day_rows(span: Span) -> Rows:
 
 def list_step_rows(span: Span) -> Rows:
     yield ("day", "kind", "outcome", "transformations", "saved tokens")
-    for step in sum_steps(span):
+    steps, _changes = sum_changes(span)
+    for step in steps:
         yield _cells_of_step(step)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any
@@ -86,17 +87,17 @@ class Step:
     changes: Changes
 
 
-def sum_steps(span: Span) -> tuple[Step, ...]:
+def sum_changes(span: Span) -> tuple[tuple[Step, ...], tuple[tuple[str, Changes], ...]]:
+    """Return the steps within a span, and what was changed in the context of each model."""
     rows = filter_changes_within(span).annotate(day=UtcDay("created_at"))
-    sums = rows.values("day", "kind", "outcome").annotate(count=Count("pk"), **CHANGES)
-    return tuple(
-        Step(str(row["day"]), row["kind"], row["outcome"], row["count"], Changes.of(row))
-        for row in sums.order_by("day", "kind", "outcome")
-    )
-
-
-def sum_models_changes(span: Span) -> Iterator[tuple[str, Changes]]:
-    """Yield the models whose context was changed within a span, by name, and the changes."""
-    rows = filter_changes_within(span).annotate(of=build_model_expression()).values("of")
-    for row in rows.annotate(**CHANGES).order_by("of"):
-        yield row["of"], Changes.of(row)
+    sums = rows.annotate(of=build_model_expression()).values("day", "kind", "outcome", "of")
+    counts: Counter[tuple[str, str, str]] = Counter()
+    steps: defaultdict[tuple[str, str, str], Changes] = defaultdict(Changes)
+    models: defaultdict[str, Changes] = defaultdict(Changes)
+    for row in sums.annotate(count=Count("pk"), **CHANGES).order_by():
+        key, changes = (str(row["day"]), row["kind"], row["outcome"]), Changes.of(row)
+        counts[key] += row["count"]
+        steps[key] += changes
+        models[row["of"]] += changes
+    found = tuple(Step(*key, counts[key], steps[key]) for key in sorted(steps))
+    return found, tuple(sorted(models.items()))
