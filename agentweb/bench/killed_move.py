@@ -23,8 +23,8 @@ _BEGINS = {
 _IS_MOVED = "rows are the same in both databases"
 #: How often a kill of each part is drawn.
 _WEIGHTS = {"reading": 2, "copying": 6, "finishing": 1, "comparing": 1}
-#: Lines that a move says of the tables that it reads.
-_TABLES = 40
+#: Of the tables that a move reads it says so many lines at least.
+_TABLES = 20
 #: Seconds of silence while keys, triggers and the index are put back, for each batch.
 _SECONDS_A_BATCH = 0.002
 #: Seconds between two looks at a process.
@@ -137,8 +137,7 @@ class _Run:
         if time.monotonic() - self._since < moment.seconds:
             return False
         word = "rows copied" if moment.part == "copying" else "\n"
-        names = list(_BEGINS)
-        later = (_BEGINS[name] for name in names[names.index(moment.part) + 1 :])
+        later = [*_BEGINS.values(), _IS_MOVED][list(_BEGINS).index(moment.part) + 1 :]
         return rest.count(word) >= moment.lines or any(words in rest for words in later)
 
 

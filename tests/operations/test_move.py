@@ -24,7 +24,7 @@ from tests.rig.forking import Template, base, clean
 from tests.rig.processes import Process
 from tests.support import prepared_databases, servers
 
-KILLS = 3
+KILLS = 2
 CALL = "tests.support.moved_site:"
 
 
@@ -43,9 +43,9 @@ class Site:
         log = self.folder / f"{function}.log"
         return self.template.call(f"{CALL}{function}", log, **arguments)
 
-    def begin(self, url: str) -> Process:
+    def begin(self, url: str, function: str = "move_in_small_batches") -> Process:
         log = self.folder / f"move-{time.monotonic_ns()}.log"
-        return self.template.start("move", f"{CALL}move_in_small_batches", log, url=url)
+        return self.template.start("move", f"{CALL}{function}", log, url=url)
 
     def manage(self, *arguments: str, programs: str) -> tuple[int, str]:
         """Run a command to its end, with PostgreSQL's programs; return its code and its words."""
@@ -61,7 +61,7 @@ class Site:
     def move(self, url: str) -> tuple[int, str]:
         """Run the command to its end; return its code, and what it said."""
         process = self.begin(url)
-        return process.wait(), process.tail()
+        return process.wait(), process.tail(100_000)
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +83,10 @@ def test_a_move_there_and_back_loses_nothing_though_it_is_killed_at_random_momen
         while process.is_running and process.tail().count("\n") < at:
             time.sleep(0.005)
         process.kill()
+    assert site.begin(url, "move_until_all_is_copied").wait() == 3
     code, said = site.move(url)
     assert code == 0, said
+    assert "Going on with a move that was interrupted." in said
     assert "2 conversations, " in said
     assert "0 mismatches, chain intact" in said
     source, moved = site.folder / "agentweb.sqlite3", Site(site.folder / "moved", url)

@@ -60,6 +60,17 @@ def move_in_small_batches(url: str) -> None:
     run_command(["move", "--to", url])
 
 
+def move_until_all_is_copied(url: str) -> None:
+    """Run the command until keys and triggers are missing only."""
+    from conversations.operations.move import half_moved
+
+    def end(_inventory: object) -> None:
+        raise SystemExit(3)
+
+    half_moved.finish_tables = end
+    move_in_small_batches(url)
+
+
 def read_pages() -> dict[str, str]:
     """Return pages and exports, by their addresses."""
     from agentweb.bench import site_pages

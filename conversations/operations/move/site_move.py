@@ -113,8 +113,10 @@ def move_site(*, tell: Tell) -> DatabaseMove:
     """
     begun_at = timezone.now()
     with freeze_source() as source:
+        if is_known := half_moved.is_half_moved():
+            tell("Going on with a move that was interrupted.")
         tell("Reading the source for its digests.")
-        inventory = read_sound_inventory(source, tell)
+        inventory = read_sound_inventory(source, tell, is_known=is_known)
         if (made := _find_move(inventory)) is not None:
             tell("This move is complete already.")
             return made
@@ -129,9 +131,16 @@ def move_site(*, tell: Tell) -> DatabaseMove:
         return _record_move(inventory, source.vendor, begun_at)
 
 
-def read_sound_inventory(source: BaseDatabaseWrapper, tell: Tell) -> Inventory:
-    """Return what the source holds; raises MoveError with the rows that PostgreSQL would refuse."""
-    found = read_inventory(source, tell, is_checked=connection.vendor == "postgresql")
+def read_sound_inventory(
+    source: BaseDatabaseWrapper, tell: Tell, *, is_known: bool = False
+) -> Inventory:
+    """Return what the source holds; raises MoveError with the rows that PostgreSQL would refuse.
+
+    With `is_known` they are not looked for, which takes as long as all else: a move was begun, so
+    there are none in the state whose digests it noted, and it goes on with no other.
+    """
+    is_checked = connection.vendor == "postgresql" and not is_known
+    found = read_inventory(source, tell, is_checked=is_checked)
     if found.problems:
         lines = "\n".join(f"  {problem}" for problem in found.problems)
         raise MoveError(f"these rows cannot be moved; nothing was copied:\n{lines}")
