@@ -44,7 +44,8 @@ COPY tools tools
 COPY templates templates
 COPY static static
 RUN python -m compileall -q agentweb conversations tools
-USER agentweb
+# By number, so that a cluster that refuses root can tell.
+USER 10001
 VOLUME /data
 EXPOSE 8000
 STOPSIGNAL SIGTERM

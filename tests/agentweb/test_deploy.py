@@ -58,7 +58,7 @@ def test_the_image_holds_every_folder_of_code() -> None:
 
 
 def test_the_image_runs_as_nobody_special_and_tells_its_health() -> None:
-    assert steps("USER") == ["agentweb"]
+    assert steps("USER") == ["10001"]
     assert "--require-hashes" in DOCKERFILE
     assert "/healthz/live" in steps("HEALTHCHECK")[0]
     assert steps("EXPOSE") == ["8000"]
