@@ -204,7 +204,7 @@ def render(found: Row) -> str:
         + ", ".join(f"{count} while {part}" for part, count in kills.items())
         + ".",
         "",
-        "| | processor s, last run | with all killed runs | MB at most | with the verification |",
+        "| | processor s, last run | all runs | MB of any run at most | of the last, verified |",
         "|---|---:|---:|---:|---:|",
         f"| `verify` before | {source['processor']:,} | | | {source['peak']:,} |",
     ]
