@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,8 @@ from tests.e2e.served import PROJECT, Served
 
 pytestmark = embedded
 OLD = PROJECT / "tests" / "data" / "data_folder_7d29afc.tar.gz"
+#: Pythons of before 3.11.4 have no filters.
+SAFELY: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 #: Tables whose rows nothing may change.
 APPEND_ONLY = (
     "message",
@@ -50,7 +53,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("older") / "data"
     folder.mkdir(mode=0o700)
     with tarfile.open(OLD) as archive:
-        archive.extractall(folder, filter="data")
+        archive.extractall(folder, **SAFELY)
     with sqlite3.connect(folder / "agentweb.sqlite3") as database:
         for table in APPEND_ONLY:
             found = database.execute(f"PRAGMA table_info(conversations_{table})").fetchall()

@@ -138,6 +138,11 @@ def address(view: View, world: World, *, is_nobodys: bool = False) -> str:
     return f"/{route}"
 
 
+def choose_methods(methods: tuple[str, ...], turn: int) -> tuple[str, ...]:
+    """Return the first three, those of pages, and by turns one of the others."""
+    return (*methods[:3], methods[3 + turn % (len(methods) - 3)])
+
+
 def rows_of(route: str, *, is_nobodys: bool) -> dict[str, str]:
     """Name a row of the table that a page of the admin is about."""
     parts = route.split("/")

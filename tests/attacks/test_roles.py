@@ -27,7 +27,7 @@ from conversations.accounts.api_tokens import SCOPES
 from conversations.accounts.reading_log import READ
 from conversations.accounts.roles import READING, ROLES, Role, install_roles
 from conversations.models import User
-from tests.attacks.sites import View, World, address, views, world
+from tests.attacks.sites import View, World, address, choose_methods, views, world
 from tests.attacks.test_matrix import METHODS, OWN, PUBLIC, answer, client_of, keep_logged_in
 from tests.support import people_and_turns
 from tests.support.api_tokens import token_of
@@ -150,11 +150,12 @@ def test_a_page_of_the_admin_is_shown_to_the_roles_of_the_table_alone(
     client, asked, shown = client_of(user), 0, set()
     # Some tables take no row from anybody.
     root = client_of(User.objects.create(username="root", is_staff=True, is_superuser=True))
-    for view in ALL:
+    for at, view in enumerate(ALL, ROLES.index(role)):
         if not view.is_admin or view.name in SHARED:
             continue
         url, missing = address(view, ada), address(view, ada, is_nobodys=True)
-        for method in METHODS:
+        # Of the roles that are not asked by every method, each page meets all of them.
+        for method in METHODS if asks_all(role) else choose_methods(METHODS, at):
             asked += 1
             if view in shown and method not in ("get", "post") and not asks_all(role):
                 continue
@@ -170,7 +171,7 @@ def test_a_page_of_the_admin_is_shown_to_the_roles_of_the_table_alone(
                 assert is_closed_to_all or response.status_code == 404, (role.name, view)
             if method == "post" and is_open:
                 assert is_allowed(user, view), (role.name, view)
-    assert asked > 700
+    assert asked > 400
 
 
 @ON_SQLITE

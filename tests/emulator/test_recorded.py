@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -21,6 +22,9 @@ from tests.emulator.corruptions import CORRUPTIONS, Corruption, small_talk
 from tests.support.recorded_conversations import recorded_files
 
 OWN = Path("small talk")
+#: Tokens from which a conversation is asked of every fourth model, by turns: the models differ in
+#: rules that the shorter ones meet.
+LONG = 20_000
 PATHS = [OWN, *recorded_files("dev"), *recorded_files("long")]
 
 
@@ -44,7 +48,9 @@ def as_request(record: Any, model: str) -> dict[str, Any]:
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_every_recorded_conversation_is_accepted_on_every_model(ask: Any, path: Path) -> None:
     for record in conversations(path):
-        for model in (model.id for model in MODELS):
+        turn = crc32(str(record["id"]).encode()) % 4
+        asked = MODELS if record["est_tokens"] < LONG else MODELS[turn::4]
+        for model in (model.id for model in asked):
             answered = ask(as_request(record, model), path="/v1/messages", x_emulator_fault="empty")
             too_long = answered.status == 400 and answered.message.startswith("prompt is too long")
             assert answered.status == 200 or too_long, (record["id"], model, answered.body[:500])
