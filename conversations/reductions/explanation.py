@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from django.db.models import Sum
+from django.db.models import Q, Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -23,6 +23,13 @@ from conversations.models import ApiCall, Conversation, Transformation, User
 from conversations.reductions.policy import RULES, read_model_numbers
 from conversations.reductions.removed_originals import UNDO
 from conversations.reductions.words import name_number, name_preset
+
+#: Calls with reported figures: of a request that is all in the prompt cache, `input_tokens` is 0.
+_HAS_FIGURES = (
+    Q(result__input_tokens__gt=0)
+    | Q(result__cache_read_tokens__gt=0)
+    | Q(result__cache_write_tokens__gt=0)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +80,7 @@ def explain_change(conversation: Conversation, row: Transformation) -> Explanati
         setting=UNDO, parent=row.parent, seq__gt=row.seq
     ).first()
     calls = ApiCall.objects.filter(
-        conversation=conversation, purpose="reply", tip__gte=row.seq, result__input_tokens__gt=0
+        _HAS_FIGURES, conversation=conversation, purpose="reply", tip__gte=row.seq
     ).select_related("result")
     if undone is not None:
         calls = calls.filter(tip__lt=undone.seq)
