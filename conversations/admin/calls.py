@@ -24,6 +24,8 @@ from conversations.admin.base import (
 )
 from conversations.admin.budget_actions import CORRECT
 from conversations.admin.content_access import open_content
+from conversations.admin.csv_export import SentAsFiles
+from conversations.admin.review_sheets import write_calls
 from conversations.budgets.usage.sums import FLAGGED, is_flagged
 from conversations.inspector.review import find_call_number
 from conversations.log.rebuild import DAMAGE, rebuild_request
@@ -62,7 +64,8 @@ class BasisFilter(SeenFilter):
 
 
 @admin.register(ApiCall)
-class ApiCallAdmin(OfConversation):
+class ApiCallAdmin(SentAsFiles, OfConversation):
+    sheet, word = staticmethod(write_calls), "calls"
     linked_lookups = ("turn__id__exact", "conversation__id__exact")
     heavy = (*_HEAVY_RESULT, "conversation__instructions", "conversation__policy")
     list_display = (

@@ -10,17 +10,18 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import F, OuterRef, QuerySet, Subquery, Sum
-from django.db.models.functions import Coalesce
+from django.db.models import QuerySet, Sum
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
 from conversations.accounts import reading_log
 from conversations.admin.base import (
     DirectOwnerFilter,
+    GroupFilter,
     ModelFilter,
     ReadOnly,
     link_list,
@@ -28,6 +29,17 @@ from conversations.admin.base import (
     short_id,
 )
 from conversations.admin.content_access import may_read, open_content
+from conversations.admin.csv_export import SentAsFiles
+from conversations.admin.review_figures import (
+    BY_COST,
+    BY_FREED,
+    BY_RECALLS,
+    BY_REDUCTIONS,
+    BY_REJECTED,
+    ReviewedConversations,
+)
+from conversations.admin.review_sheets import write_conversations
+from conversations.context.policy.policy import PRESETS
 from conversations.inspector.review import PAGE, list_messages, list_unsent
 from conversations.models import (
     ApiCall,
@@ -38,16 +50,48 @@ from conversations.models import (
     Transformation,
     Turn,
 )
+from conversations.reductions.words import name_preset
 from conversations.rendering.numbers import dollars, write_number
 from conversations.web.policy_lab import build_context, start_trial
 
 
+class OwnersGroupFilter(GroupFilter):
+    path = "owner__groups"
+
+
+class ChosenPolicyFilter(admin.SimpleListFilter):
+    """By the preset that was chosen for the chat itself."""
+
+    title = _("policy")
+    parameter_name = "policy"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        named: list[tuple[str, Any]] = [(name, name_preset(name)) for name in PRESETS]
+        return [("everywhere", _("as everywhere")), *named]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        match self.value():
+            case None:
+                return rows
+            case "everywhere":
+                return rows.exclude(policy__has_key="preset")
+            case name:
+                return rows.filter(policy__preset=name)
+
+
 @admin.register(Conversation)
-class ConversationAdmin(ReadOnly):
+class ConversationAdmin(SentAsFiles, ReadOnly):
+    sheet, word = staticmethod(write_conversations), "conversations"
     heavy = ("instructions", "policy")
-    list_display = ("updated_at", "place", "person", "model", "head", "tokens_freed", "created_at")
-    list_display_links = ("updated_at", "place")
-    list_filter = (DirectOwnerFilter, ModelFilter, "created_at", "updated_at")
+    list_display = (
+        "updated_at", "place", "person", "model", "spent", "tokens_freed", "reductions", "rejected",
+        "recalls", "created_at",
+    )  # fmt: skip
+    list_display_links = ("updated_at",)
+    list_filter = (
+        DirectOwnerFilter, OwnersGroupFilter, ModelFilter, ChosenPolicyFilter, "created_at",
+        "updated_at",
+    )  # fmt: skip
     list_select_related = ("owner",)
     date_hierarchy = "created_at"
     ordering = ("-updated_at",)
@@ -76,26 +120,42 @@ class ConversationAdmin(ReadOnly):
         ),
     )
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        applied = Transformation.objects.filter(conversation=OuterRef("pk"), outcome="applied")
-        freed = (
-            applied.order_by()
-            .values("conversation")
-            .annotate(sum=Sum(F("tokens_before") - F("tokens_after")))
-        )
-        freed_in_all = Coalesce(Subquery(freed.values("sum")), 0)
-        rows: QuerySet[Any] = super().get_queryset(request).annotate(freed=freed_in_all)
-        return rows
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ReviewedConversations]:
+        return ReviewedConversations
 
-    @admin.display(description=_("tokens freed"), ordering="freed")
+    @admin.display(description=_("conversation"), ordering="public_id")
+    def place(self, row: Any) -> str:
+        """Link to the inspector, or to the figures for those who may not read the content."""
+        if not row.is_readable:
+            return link_row(row, short_id(row))
+        address = reverse("review_inspect", args=[row.public_id])
+        return format_html('<a href="{}">{}</a>', address, short_id(row))
+
+    @admin.display(description=_("cost"), ordering=BY_COST)
+    def spent(self, row: Any) -> str:
+        return dollars(row.figures.cost)
+
+    @admin.display(description=_("tokens freed"), ordering=BY_FREED)
     def tokens_freed(self, row: Any) -> str:
         """Link to what was taken from the model, the largest first."""
         where = {"conversation__id__exact": row.pk, "outcome__exact": "applied", "o": "-5"}
-        return link_list(Transformation, write_number(row.freed), **where)
+        return link_list(Transformation, write_number(row.figures.freed), **where)
 
-    @admin.display(description=_("conversation"), ordering="public_id")
-    def place(self, row: Conversation) -> str:
-        return short_id(row)
+    @admin.display(description=_("reductions"), ordering=BY_REDUCTIONS)
+    def reductions(self, row: Any) -> str:
+        where = {"conversation__id__exact": row.pk, "outcome__exact": "applied"}
+        return link_list(Transformation, write_number(row.figures.reductions), **where)
+
+    @admin.display(description=_("rejected summaries"), ordering=BY_REJECTED)
+    def rejected(self, row: Any) -> str:
+        where = {"conversation__id__exact": row.pk, "outcome__exact": "rejected"}
+        return link_list(Transformation, write_number(row.figures.rejected), **where)
+
+    @admin.display(description=_("needed again"), ordering=BY_RECALLS)
+    def recalls(self, row: Any) -> str:
+        """Link to the calls that read again what was taken away."""
+        where = {"turn__conversation__id__exact": row.pk, "tool": "recall"}
+        return link_list(ToolCall, write_number(row.figures.recalls), **where)
 
     @admin.display(description=_("user"), ordering="owner__username")
     def person(self, row: Conversation) -> str:

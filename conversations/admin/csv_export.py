@@ -1,7 +1,8 @@
-"""Lists of the admin as CSV: the filtered list, written while it is read."""
+"""Lists of the admin as CSV or JSON lines: the filtered list, written while it is read."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponseBase
-from django.urls import reverse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
 
+from conversations.admin.base import ShownLookups
 from conversations.budgets.import_budgets import COLUMNS
 from conversations.budgets.money_history import describe_changes
 from conversations.budgets.units import convert_to_cell
@@ -20,6 +23,7 @@ from conversations.web.streamed_downloads import stream_download
 
 #: Rows read at a time: of a thousand SQLite does not find the related rows any more.
 PAGE = 500
+JSON_LINES = "application/x-ndjson"
 Rows = Iterator[tuple[Cell, ...]]
 
 _LEDGER = (
@@ -44,14 +48,51 @@ def export_rows(
     sheet: Callable[[QuerySet[Any]], Rows],
     file: str,
 ) -> HttpResponseBase:
-    """Send the rows of the list to users who may view it."""
+    """Send the rows of the list to users who may view it; as JSON lines if `file` ends in jsonl."""
     if not model_admin.has_view_permission(request):
         raise PermissionDenied
     try:
         rows = model_admin.get_changelist_instance(request).get_queryset(request)
     except IncorrectLookupParameters as error:
         raise Http404("no such list") from error
+    if file.endswith(".jsonl"):
+        return stream_download(request, _write_json_lines(sheet(rows)), file, JSON_LINES)
     return stream_download(request, write_csv_lines(sheet(rows)), file, "text/csv; charset=utf-8")
+
+
+def _write_json_lines(rows: Rows) -> Iterator[bytes]:
+    """Yield each row as an object whose names are those of the first row."""
+    names = next(rows)
+    for row in rows:
+        yield json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False).encode() + b"\n"
+
+
+class SentAsFiles(ShownLookups):
+    """A list that can be had as CSV and as JSON lines, with its present filters.
+
+    `sheet` writes its rows; `word` is the name of the files.
+    """
+
+    sheet: Callable[[QuerySet[Any]], Rows]
+    word: str
+
+    def get_urls(self) -> list[URLPattern]:
+        def send(request: HttpRequest, ending: str) -> HttpResponseBase:
+            return export_rows(self, request, type(self).sheet, f"agentweb-{self.word}.{ending}")
+
+        view = self.admin_site.admin_view(send)
+        files = [
+            path(f"export.{ending}", view, {"ending": ending}, f"{self.word}_{ending}")
+            for ending in ("csv", "jsonl")
+        ]
+        return [*files, *super().get_urls()]
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        files = [
+            build_csv_link(request, f"admin:{self.word}_csv", _("Download CSV")),
+            build_csv_link(request, f"admin:{self.word}_jsonl", _("Download JSON lines")),
+        ]
+        return super().changelist_view(request, (extra_context or {}) | {"files": files})
 
 
 def write_budgets(rows: QuerySet[Any]) -> Rows:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import F, QuerySet
+from django.db.models import F, Max, Min, Q, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
@@ -25,12 +25,15 @@ from conversations.admin.base import (
     link_row,
 )
 from conversations.admin.content_access import open_content
+from conversations.admin.csv_export import SentAsFiles
+from conversations.admin.review_sheets import write_transformations
 from conversations.budgets.usage.savings import build_model_expression
 from conversations.context.policy.policy import PRESETS
 from conversations.inspector.review import find_call_number
 from conversations.log.rebuild import DAMAGE
 from conversations.models import ApiCall, Transformation
 from conversations.reductions.reduction_page import read_reduction
+from conversations.reductions.shapes import Reduction
 from conversations.reductions.words import describe_decision, name_preset
 from conversations.rendering.numbers import dollars, write_number
 
@@ -85,7 +88,8 @@ class HandFilter(admin.SimpleListFilter):
 
 
 @admin.register(Transformation)
-class TransformationAdmin(OfConversation):
+class TransformationAdmin(SentAsFiles, OfConversation):
+    sheet, word = staticmethod(write_transformations), "transformations"
     linked_lookups = ("conversation__id__exact",)
     heavy = (
         "edits", "policy", "reason", "decision", "conversation__instructions",
@@ -189,14 +193,45 @@ class TransformationAdmin(OfConversation):
         return super().changelist_view(request, extra)
 
     def review(self, request: HttpRequest, row: Transformation) -> dict[str, Any]:
+        of_row = row.conversation.transformations
+        shown: dict[str, Any] = {
+            "neighbours": of_row.aggregate(
+                previous=Max("pk", filter=Q(seq__lt=row.seq)),
+                next=Min("pk", filter=Q(seq__gt=row.seq)),
+            )
+        }
         if not open_content(request, row.conversation, reading_log.CHANGES % {"entry": row.seq}):
-            return {"is_closed": True}
+            return shown | {"facts": self._list_facts(row), "is_closed": True}
         # A reason may quote what a summary left out, so it is content.
-        shown = {"reason": row.reason, "call_after": _call_after(row)}
+        shown |= {"reason": row.reason, "call_after": _call_after(row)}
         try:
-            return shown | {"reduction": read_reduction(row.conversation, row.seq)}
+            found = read_reduction(row.conversation, row.seq)
         except DAMAGE as error:
-            return shown | {"damage": f"{type(error).__name__}: {error}"}
+            problem = f"{type(error).__name__}: {error}"
+            return shown | {"facts": self._list_facts(row), "damage": problem}
+        return shown | {"facts": self._list_facts(row, found), "reduction": found}
+
+    def _list_facts(
+        self, row: Transformation, found: Reduction | None = None
+    ) -> list[tuple[str, str]]:
+        """Return what a reviewer asks first, in words: the trigger, the saving, the cost."""
+        trigger = f"{self.measured(row)} > {self.limit(row)}" if row.threshold else ""
+        facts = [
+            (_("Outcome"), row.get_outcome_display()),
+            (_("Measured and threshold"), trigger),
+            (_("Tokens"), self.tokens(row)),
+            (_("Cost of the summary"), self.summary_cost(row).strip("–")),
+        ]
+        why = found.why if found else None
+        if found and why and row.outcome == "applied":
+            saved = why.saved_micros
+            facts += [
+                (_("Calls since"), write_number(why.calls_since)),
+                (_("Tokens not sent since"), write_number(why.saved_tokens)),
+                (_("Saved since, about"), "" if saved is None else dollars(saved)),
+                (_("Read again since"), write_number(found.recalls)),
+            ]
+        return [(str(name), value) for name, value in facts if value]
 
 
 def _call_after(row: Transformation) -> int | None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, assert_never
 
+from django.db.models import Max, Min, Q
 from django.http import Http404
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
 
 from conversations.context.errors import WireError
 from conversations.context.steps.api_compaction import NUMBER
@@ -16,12 +20,14 @@ from conversations.context.tokens.media_words import describe_block, read_text
 from conversations.context.view import wire
 from conversations.context.view.blocks import read_result_text
 from conversations.context.view.edits import Edit, SpliceBlocks, SpliceMessages, load_edits
-from conversations.context.view.view import Block, Message, View
+from conversations.context.view.message_shape import Call
+from conversations.context.view.view import Block, Kind, Message, View
 from conversations.log.findings import DAMAGE
 from conversations.log.path import fold_entry, read_path
 from conversations.models import Conversation, Transformation
 from conversations.reductions.explanation import explain_change
 from conversations.reductions.pins import list_pins
+from conversations.reductions.recalls import count_recalls
 from conversations.reductions.removed_originals import (
     can_restore,
     can_undo,
@@ -31,12 +37,16 @@ from conversations.reductions.removed_originals import (
 from conversations.reductions.shapes import Change, PinState, Reduction
 from conversations.reductions.summary import build_summary_card
 from conversations.reductions.words import describe_decision, describe_kind, name_preset
+from conversations.toolbox.tool_words import name_tool
 
 #: Fields of the row that the page shows as they are stored.
 COLUMNS = (
     "seq", "kind", "outcome", "note", "reason", "number", "threshold", "source", "setting",
     "tokens_before", "tokens_after", "bytes_before", "bytes_after", "created_at",
 )  # fmt: skip
+_TITLES: dict[Kind, Promise] = {
+    "prompt": _("Message"), "answer": _("Answer"), "results": _("Tool results"),
+}  # fmt: skip
 
 
 def load_transformation(conversation: Conversation, seq: int) -> Transformation:
@@ -56,10 +66,14 @@ def read_reduction(conversation: Conversation, seq: int) -> Reduction:
     call = row.summary_call
     result = getattr(call, "result", None)
     edits = load_edits(row.edits)
-    shown = list_changes(_view_before(conversation, row), edits, row.kind, list_pins(conversation))
+    view = _view_before(conversation, row)
+    shown = list_changes(view, edits, row.kind, list_pins(conversation))
     known = explain_change(conversation, row)
     is_left = any(change.keep and not change.keep.is_pinned for change in shown)
     undoable = can_undo(conversation, row)
+    others = conversation.transformations.aggregate(
+        previous=Max("seq", filter=Q(seq__lt=seq)), next=Min("seq", filter=Q(seq__gt=seq))
+    )
     return Reduction(
         **{name: getattr(row, name) for name in COLUMNS},
         kind_label=describe_kind(row.kind),
@@ -77,6 +91,8 @@ def read_reduction(conversation: Conversation, seq: int) -> Reduction:
         is_settled=is_manual(row) and not undoable and not known.is_taken_back,
         why=known,
         summary=build_summary_card(conversation, row),
+        recalls=count_recalls(conversation, row, view, edits),
+        **others,
     )
 
 
@@ -93,19 +109,20 @@ def list_changes(
     """Return the blocks of each edit beside those they replaced."""
     found: list[Change] = []
     messages = {message.seq: message for message in view.messages}
+    calls = _name_calls(view) if edits else {}
     for edit in edits:
         match edit:
             case SpliceBlocks():
-                found.append(_block_change(messages[edit.seq], edit, kind, held))
+                found.append(_block_change(messages[edit.seq], edit, calls, kind, held))
             case SpliceMessages():
                 for message in view.messages:
                     if edit.first <= message.seq <= edit.last:
                         keep = _keep(message, held)
-                        found.append(_change(_title(message), _message_text(message), "", keep))
+                        found.append(_change(message, _message_text(message), "", keep))
                 for put in (Message.parse(*parts) for parts in edit.messages):
                     messages[put.seq] = put
                     keep = _keep(put, held)
-                    found.append(_change(_title(put), "", _text(put.blocks), keep))
+                    found.append(_change(put, "", _text(put.blocks), keep))
             case _:
                 assert_never(edit)
     return tuple(found)
@@ -118,22 +135,33 @@ def _keep(message: Message, held: frozenset[Pin]) -> PinState | None:
     return PinState(message_id(message.seq), message.seq in held)
 
 
-def _block_change(message: Message, edit: SpliceBlocks, kind: str, held: frozenset[Pin]) -> Change:
+def _name_calls(view: View) -> dict[str, str]:
+    """Return what people read of each tool call, by its id."""
+    answers = (message for message in view.messages if message.kind == "answer")
+    return {call.id: _name_call(call) for message in answers for call in message.shape.calls}
+
+
+def _name_call(call: Call) -> str:
+    subject = call.label.partition(" ")[2]
+    return f"{name_tool(call.name)} · {subject}" if subject else str(name_tool(call.name))
+
+
+def _block_change(
+    message: Message, edit: SpliceBlocks, calls: dict[str, str], kind: str, held: frozenset[Pin]
+) -> Change:
     dropped = message.blocks[edit.at : edit.at + edit.drop]
     put = tuple(Block(text) for text in edit.blocks)
     ids = [block.id for block in (*dropped, *put) if read_value(block) and block.id]
-    title = f"{_title(message)}, block {edit.at + 1}" + (f", {ids[0]}" if ids else "")
     name = name_original(message.seq, put[0], kind) if put else ""
     keep = PinState(name, bool({name, message.seq} & held)) if name else None
-    return _change(title, _text(dropped), _text(put), keep)
+    made = _change(message, _text(dropped), _text(put), keep)
+    place = ", ".join([made.place, f"block {edit.at + 1}", *ids[:1]])
+    return replace(made, title=calls.get(ids[0], made.title) if ids else made.title, place=place)
 
 
-def _title(message: Message) -> str:
-    return f"{message.kind} {message.seq}"
-
-
-def _change(title: str, before: str, after: str, keep: PinState | None) -> Change:
-    return Change(title, before, after, len(before), len(after), keep)
+def _change(message: Message, before: str, after: str, keep: PinState | None) -> Change:
+    title, place = str(_TITLES[message.kind]), f"{message.kind} {message.seq}"
+    return Change(title, place, before, after, len(before), len(after), keep)
 
 
 def _message_text(message: Message) -> str:

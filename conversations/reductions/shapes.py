@@ -7,21 +7,42 @@ from datetime import datetime
 
 from conversations.reductions.explanation import Explanation
 from conversations.reductions.summary import SummaryCard
+from conversations.reductions.word_diff import count_common
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """Both texts of a change: what they begin and end with alike, and what stands in between."""
+
+    head: str
+    gone: str
+    put: str
+    tail: str
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """One changed block; `before` or `after` is "" where it was put back or dropped.
 
-    `keep` is the original that can be sent in full again, if there is one.
+    `place` says where in the log it stands. `keep` is the original that can be sent in full again,
+    if there is one.
     """
 
     title: str
+    place: str
     before: str
     after: str
     characters_before: int
     characters_after: int
     keep: PinState | None = None
+
+    @property
+    def marked(self) -> Marked:
+        head = count_common(self.before, self.after)
+        gone, put = self.before[head:], self.after[head:]
+        end = count_common(gone[::-1], put[::-1])
+        tail = gone[len(gone) - end :]
+        return Marked(self.before[:head], gone[: len(gone) - end], put[: len(put) - end], tail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +80,11 @@ class Reduction:
     is_settled: bool = False
     why: Explanation | None = None
     summary: SummaryCard | None = None
+    #: The transformations before and after it, by their numbers.
+    previous: int | None = None
+    next: int | None = None
+    #: How often the model read something of it again since.
+    recalls: int = 0
 
 
 @dataclass(frozen=True, slots=True)

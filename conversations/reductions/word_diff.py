@@ -37,10 +37,10 @@ class DiffBudget:
 
 def compare_texts(before: str, after: str, purse: DiffBudget) -> tuple[Piece, ...] | None:
     """Return the pieces of both texts in order; None when they are too long and too different."""
-    start = _common(before, after)
+    start = count_common(before, after)
     # Start at a word boundary.
     start = start if before == after else before.rfind(" ", 0, start) + 1
-    end = _common(before[start:][::-1], after[start:][::-1])
+    end = count_common(before[start:][::-1], after[start:][::-1])
     old, new = _middle(before, start, end), _middle(after, start, end)
     olds, news = _WORD.findall(old), _WORD.findall(new)
     work = len(olds) * len(news)
@@ -58,7 +58,7 @@ def compare_texts(before: str, after: str, purse: DiffBudget) -> tuple[Piece, ..
     return tuple(piece for piece in pieces if piece.text)
 
 
-def _common(one: str, other: str) -> int:
+def count_common(one: str, other: str) -> int:
     """Return the length of the common beginning of two texts."""
     low, high = 0, min(len(one), len(other))
     while low < high:

@@ -57,8 +57,6 @@ SPECIAL = {
     "conversation_read": ("view_conversation",),
     "conversation_lab": ("view_conversation", "read_content"),
     "window_correct": ("add_ledgerentry", "view_budgetwindow"),
-    "ledger_export": ("view_ledgerentry",),
-    "money_records_export": ("view_moneyrecord",),
     **dict.fromkeys(("mcp_health", "mcp_tools"), ("view_mcpserver",)),
     "mcp_decide": ("view_mcpserver", "change_mcptool"),
     "mcp_check": ("change_mcpserver",),
@@ -111,6 +109,8 @@ def list_needs(view: View) -> tuple[str, ...]:
     found = TABLE.match(view.route)
     assert found, f"say in SPECIAL what {view} needs"
     verb = view.name.rpartition("_")[2]
+    if view.route.rpartition("/")[2] in ("export.csv", "export.jsonl"):
+        verb = "view"
     # A row's own page of its readings and changes is part of the log of them.
     of_the_log = ("view_logentry",) if verb == "history" else ()
     return (f"{VERBS.get(verb, verb)}_{found[2]}", *of_the_log)

@@ -146,7 +146,7 @@ def queue(words: str = "And then?", *, is_live: bool = True) -> Queue:
 
 
 def reduction(words: str = "14 tool results shortened") -> Reduction:
-    change = Change(words, words, words, 38_211, 500, PinState(words))
+    change = Change(words, words, words, words, 38_211, 500, PinState(words))
     return Reduction(
         seq=7,
         kind="compaction",
@@ -172,6 +172,8 @@ def reduction(words: str = "14 tool results shortened") -> Reduction:
         extra=((words, words),),
         actor=words,
         can_restore=True,
+        previous=3,
+        next=9,
     )
 
 

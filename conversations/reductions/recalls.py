@@ -1,0 +1,51 @@
+"""Whether what a reduction took was needed again: the calls of `recall` that read it since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from conversations.context.errors import WireError
+from conversations.context.steps.recall_list import message_id
+from conversations.context.view import wire
+from conversations.context.view.edits import Edit, SpliceBlocks
+from conversations.context.view.searched_originals import INPUT
+from conversations.context.view.view import Block, View
+from conversations.models import Conversation, ToolCall, Transformation
+
+
+def count_recalls(
+    conversation: Conversation, row: Transformation, view: View, edits: tuple[Edit, ...]
+) -> int:
+    """Return how often an original that a change took from `view` was read again since."""
+    taken = frozenset(_list_taken(view, edits))
+    inputs = ToolCall.objects.filter(
+        turn__conversation=conversation,
+        name="recall",
+        state=ToolCall.State.OK,
+        answer__seq__gt=row.seq,
+    ).values_list("input", flat=True)
+    return sum(_read_id(text) in taken for text in inputs)
+
+
+def _list_taken(view: View, edits: tuple[Edit, ...]) -> Iterator[str]:
+    """Yield the ids of the originals whose blocks or messages an edit replaces."""
+    for edit in edits:
+        if isinstance(edit, SpliceBlocks):
+            yield message_id(edit.seq)
+            yield from (Block(text).id for text in edit.blocks)
+            continue
+        for message in view.messages:
+            if edit.first <= message.seq <= edit.last:
+                yield message_id(message.seq)
+                yield from (result.id for result in message.shape.results)
+                yield from (call.id for call in message.shape.calls)
+
+
+def _read_id(text: str) -> str:
+    """Return the id that a recall asked for; "" for a search."""
+    try:
+        given = wire.decode(text)
+    except WireError:
+        return ""
+    found = given.get("id") if isinstance(given, dict) else None
+    return found.removesuffix(INPUT) if isinstance(found, str) else ""
