@@ -242,7 +242,14 @@ class Transformation(Chained):
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        indexes = [models.Index(fields=["created_at", "id"], name="transformation_created_at")]
+        indexes = [
+            models.Index(fields=["created_at", "id"], name="transformation_created_at"),
+            # All that the figures of a conversation are added up from, without its rows.
+            models.Index(
+                fields=["conversation", "outcome", "kind", "tokens_before", "tokens_after"],
+                name="transformation_figures",
+            ),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["conversation", "seq"], name="transformation_seq"),
             models.CheckConstraint(
