@@ -20,7 +20,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, URLResolver, path, reverse
 
-from agentweb.site.admin_jobs import group_tables
+from agentweb.site.admin_jobs import JOBS, group_tables
 
 
 class ReviewSite(AdminSite):
@@ -63,6 +63,13 @@ class ReviewSite(AdminSite):
         """List the tables by job; those of one app as Django does."""
         found = super().get_app_list(request, app_label)
         return found if app_label else group_tables(found)
+
+    def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        from conversations.admin.job_states import list_job_states
+
+        states = list_job_states(request)
+        jobs = [(job, JOBS[job][0], counts) for job, counts in states.items()]
+        return super().index(request, (extra_context or {}) | {"job_states": jobs})
 
     def login(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         """Send strangers to the site's own log-in, and refuse people who are not staff."""

@@ -40,8 +40,11 @@ from conversations.admin import (
 )
 from conversations.admin.base import Choosing, ShownLookups, is_superuser, link_list
 from conversations.admin.budget_forms import BudgetInline, TurnCapInline
+from conversations.admin.people_spending import PeopleWithSpending
+from conversations.budgets.units import MONEY
 from conversations.library.impersonations import is_impersonation_allowed
 from conversations.models import ApiCall, Conversation, CostCentre, Transformation, User
+from conversations.templatetags.bars import bar
 from conversations.web.usage import build_usage_context, read_span
 
 if TYPE_CHECKING:
@@ -81,7 +84,8 @@ class UserAdmin(Choosing, _UserAdmin):
     form = UserForm
     inlines = (BudgetInline, TurnCapInline)
     list_display = (
-        "username", "email", "is_active", "is_staff", "conversation_count", "last_login"
+        "username", "email", "spending", "is_active", "is_staff", "conversation_count",
+        "last_login",
     )  # fmt: skip
     readonly_fields = ("public_id", "record", "last_login", "date_joined")
     autocomplete_fields = ("cost_centre",)
@@ -94,6 +98,18 @@ class UserAdmin(Choosing, _UserAdmin):
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).annotate(owned=Count("conversations", distinct=True))
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[PeopleWithSpending]:
+        return PeopleWithSpending
+
+    @admin.display(description=_("spent of the nearest limit"))
+    def spending(self, row: Any) -> str:
+        if row.is_exempt:
+            return str(_("exempt"))
+        if row.nearest is not None:
+            one = row.nearest
+            return bar(one.spent, one.held, one.limit, MONEY.name)
+        return "–" if row.own_limit is None else bar(0, 0, row.own_limit, MONEY.name)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         found = super().get_fieldsets(request, obj)

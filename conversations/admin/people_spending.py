@@ -1,0 +1,45 @@
+"""What each person of the list of people has spent of the limit that is nearest."""
+
+from __future__ import annotations
+
+from django.contrib.admin.views.main import ChangeList
+from django.http import HttpRequest
+
+from conversations.budgets.current_use import filter_open_windows
+from conversations.budgets.units import MONEY
+from conversations.models import Budget, BudgetWindow
+
+_NEEDED = ("conversations.view_budget", "conversations.view_budgetwindow")
+
+
+class PeopleWithSpending(ChangeList):
+    """A page of people, each with the present window of money that is nearest to its limit.
+
+    `own_limit` is the limit of a budget of their own that nothing was spent of yet.
+    """
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        keys = [row.pk for row in self.result_list]
+        may_see = request.user.has_perms(_NEEDED)
+        nearest = _find_nearest(keys) if may_see else {}
+        limits = _find_own_limits(keys) if may_see else {}
+        for row in self.result_list:
+            row.nearest, row.own_limit = nearest.get(row.pk), limits.get(row.pk)
+
+
+def _find_nearest(keys: list[int]) -> dict[int, BudgetWindow]:
+    rows = filter_open_windows().filter(
+        user__in=keys, budget__unit=MONEY.name, budget__is_active=True
+    )
+    found: dict[int, BudgetWindow] = {}
+    for row in sorted(rows, key=lambda one: (one.spent + one.held) / max(1, one.limit)):
+        if row.user_id is not None:
+            found[row.user_id] = row
+    return found
+
+
+def _find_own_limits(keys: list[int]) -> dict[int, int]:
+    rows = Budget.objects.filter(user__in=keys, unit=MONEY.name, is_active=True)
+    own = rows.order_by("-limit").values_list("user", "limit")
+    return {key: limit for key, limit in own if key is not None}
