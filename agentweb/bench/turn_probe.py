@@ -1,8 +1,8 @@
 """Counts what turns do in this process, and the processor time of each of their phases.
 
-Statements, templates (with what they include by name), thread hops (work handed to a thread pool)
-and new database connections are counted at the classes that do them. Phases are told apart by marks
-at fixed points of a turn, so they mean something only where one turn runs at a time. What pages are
+Statements, templates (an included one counts too), thread hops (work handed to a thread pool) and
+new database connections are counted at the classes that do them. Phases are told apart by marks at
+fixed points of a turn, so they mean something only where one turn runs at a time. What pages are
 sent is rendered between those points and is a phase of its own.
 """
 

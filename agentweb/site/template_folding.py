@@ -1,17 +1,16 @@
-"""Folds a compiled template, so that the engine does less to say the same.
+"""Folds the parts of a template that depend on nothing but the language into one node each.
 
 Two thirds of the nodes of a template are text, translations, icons and tags that write nothing, and
-the engine takes longer to visit one than to join what it says. Runs of them become one node, which
-is rendered once per language, when it is first needed. A whole number without a filter, an id or a
-count, is written without asking the language for its separators. A path of names is first looked
-up as what nearly all are, attributes of a value. An included template is found once.
+the engine takes longer to visit one than to join what it says. Runs of them are rendered once per
+language, when they are first needed. What depends on the context is left as it is, but for numbers
+in places without a filter, which are ids and counts: the engine asks the language for its
+separators before it writes each of them as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import Any
 
 from django.conf import settings
 from django.template import Context, Template
@@ -24,17 +23,8 @@ from django.template.base import (
     VariableNode,
     render_value_in_context,
 )
-from django.template.defaulttags import (
-    CommentNode,
-    CycleNode,
-    IfChangedNode,
-    IfNode,
-    LoadNode,
-    ResetCycleNode,
-)
+from django.template.defaulttags import CommentNode, IfNode, LoadNode
 from django.template.library import SimpleNode
-from django.template.loader_tags import BlockNode, ExtendsNode, IncludeNode
-from django.template.smartif import TokenBase
 from django.templatetags.i18n import TranslateNode
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language
@@ -42,9 +32,6 @@ from django.utils.translation import get_language
 from conversations.templatetags.agentweb import icon
 
 _SILENT = (LoadNode, CommentNode)
-#: Nodes that keep something for their template while it is rendered.
-_STATEFUL = (BlockNode, ExtendsNode, CycleNode, IfChangedNode, ResetCycleNode)
-_NONE: Any = object()
 
 
 class ConstantNode(Node):
@@ -62,51 +49,6 @@ class ConstantNode(Node):
         if found is None:
             found = self._said[language] = self._nodes.render(context)
         return found
-
-
-class PathVariable(Variable):
-    """A path of names; all but attributes that are no methods is left to the engine."""
-
-    def resolve(self, context: Any) -> Any:
-        try:
-            found = self._look_up(context)
-        except Exception:
-            # The engine says nothing for some of them.
-            found = _NONE
-        return super().resolve(context) if found is _NONE or callable(found) else found
-
-    def _look_up(self, context: Context) -> Any:
-        (first, *names), found = self.lookups or ("",), _NONE
-        for values in reversed(context.dicts):
-            if first in values:
-                found = values[first]
-                break
-        for name in names:
-            if hasattr(type(found), "__getitem__"):
-                # The engine asks for an item before an attribute.
-                return _NONE
-            found = getattr(found, name, _NONE)
-        return found
-
-
-class IncludedNode(IncludeNode):
-    """A template that is included by its name."""
-
-    def __init__(self, plain: IncludeNode) -> None:
-        super().__init__(plain.template, extra_context=plain.extra_context)
-        self._nodes: NodeList | None = None
-        self._is_plain = False
-
-    def render(self, context: Context) -> SafeString:
-        if self._nodes is None and context.template is not None:
-            found = context.template.engine.get_template(str(self.template.var))
-            self._is_plain = not any(map(found.nodelist.get_nodes_by_type, _STATEFUL))
-            self._nodes = found.nodelist
-        if self._nodes is None or not self._is_plain:
-            return super().render(context)
-        values = {name: value.resolve(context) for name, value in self.extra_context.items()}
-        with context.push(**values):
-            return self._nodes.render(context)
 
 
 class ShownNode(VariableNode):
@@ -129,36 +71,13 @@ def _fold_list(nodes: NodeList) -> None:
     for is_constant, run in groupby(nodes, _is_constant):
         found = list(run)
         folded += _join(found) if is_constant else found
-    nodes[:] = map(_fold_node, folded)
-
-
-def _fold_node(node: Node) -> Node:
-    for below in _list_below(node):
-        _fold_list(below)
-    for words in _list_expressions(list(vars(node).values())):
-        if isinstance(words.var, Variable) and words.var.lookups and not words.var.translate:
-            words.var = PathVariable(words.var.var)
-    if type(node) is VariableNode:
-        folded: Node = ShownNode(node.filter_expression)
-    elif type(node) is IncludeNode and not node.isolated_context and _is_literal(node.template):
-        folded = IncludedNode(node)
-    else:
-        return node
-    folded.token, folded.origin = node.token, node.origin
-    return folded
-
-
-def _list_expressions(value: object) -> Iterator[FilterExpression]:
-    """Return the expressions that a node has, in whatever way."""
-    if isinstance(value, FilterExpression):
-        yield value
-    elif isinstance(value, TokenBase):
-        yield from _list_expressions(list(vars(value).values()))
-    elif isinstance(value, dict):
-        yield from _list_expressions(list(value.values()))
-    elif isinstance(value, (list, tuple)) and not isinstance(value, NodeList):
-        for one in value:
-            yield from _list_expressions(one)
+    for at, node in enumerate(folded):
+        for below in _list_below(node):
+            _fold_list(below)
+        if type(node) is VariableNode:
+            folded[at] = ShownNode(node.filter_expression)
+            folded[at].token, folded[at].origin = node.token, node.origin
+    nodes[:] = folded
 
 
 def _join(run: list[Node]) -> list[Node]:
