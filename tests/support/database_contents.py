@@ -38,6 +38,10 @@ _POSTGRESQL = {
       SELECT relname, relkind, relacl::text FROM pg_class
       WHERE relnamespace = current_schema()::regnamespace""",
 }
+#: Texts and lists of them as PostgreSQL writes them: in another way for an expression that was made
+#: of such a text again, as in a database that was copied.
+_CAST, _TEXT = re.compile(r"::(?:character varying|text)(?:\[\])?"), re.compile(r"\(('[^']*')\)")
+_LIST = re.compile(r"\(\((ARRAY\[[^]]*\])\)\)")
 
 
 def describe() -> dict[str, list[list[str]]]:
@@ -53,8 +57,12 @@ def describe_tables() -> dict[str, list[list[str]]]:
         found = {}
         for name, asked in _POSTGRESQL.items():
             cursor.execute(asked)
-            found[name] = sorted([str(value) for value in row] for row in cursor.fetchall())
+            found[name] = sorted([_write(value) for value in row] for row in cursor.fetchall())
     return found
+
+
+def _write(value: object) -> str:
+    return _LIST.sub(r"(\1)", _TEXT.sub(r"\1", _CAST.sub("", str(value))))
 
 
 def _split(sql: str) -> list[str]:

@@ -92,16 +92,22 @@ def test_a_probe_is_not_sent_on_to_https(path: str, settings: Any) -> None:
 def stopped(server: servers.Server) -> Iterator[None]:
     """Pause every process of the server, as if it hung: the kernel still accepts connections."""
     assert server.process is not None
-    pids = [server.process.pid, *children(server.process.pid)]
-    for pid in pids:
-        os.kill(pid, signal.SIGSTOP)
+    pids = [server.process.pid]
     try:
+        send(signal.SIGSTOP, pids)
+        # The first makes no more of them now.
+        pids += children(pids[0])
+        send(signal.SIGSTOP, pids)
         yield
     finally:
-        for pid in pids:
-            # A process whose connection is gone ends while the others continue.
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
+        send(signal.SIGCONT, pids)
+
+
+def send(number: signal.Signals, pids: list[int]) -> None:
+    for pid in pids:
+        # A process whose connection is gone ends while the others continue.
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def children(pid: int) -> list[int]:
