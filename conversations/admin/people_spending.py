@@ -41,5 +41,4 @@ def _find_nearest(keys: list[int]) -> dict[int, BudgetWindow]:
 
 def _find_own_limits(keys: list[int]) -> dict[int, int]:
     rows = Budget.objects.filter(user__in=keys, unit=MONEY.name, is_active=True)
-    own = rows.order_by("-limit").values_list("user", "limit")
-    return {key: limit for key, limit in own if key is not None}
+    return dict(rows.order_by("-limit").values_list("user", "limit"))
