@@ -28,7 +28,11 @@ def count_recalls(
 
 
 def _list_taken(view: View, edits: tuple[Edit, ...]) -> Iterator[str]:
-    """Yield the ids of the originals whose blocks or messages an edit replaces."""
+    """Yield the ids of the originals whose blocks or messages an edit took from the view.
+
+    Of a message also its calls and their results, which are recalled one by one; a restore pins
+    the message alone, which brings all of them back (`removed_originals.list_removed`).
+    """
     for edit in edits:
         if isinstance(edit, SpliceBlocks):
             yield message_id(edit.seq)

@@ -83,7 +83,11 @@ def _list_named(edits: Iterable[Edit]) -> Iterator[str]:
 
 
 def list_removed(conversation: Conversation, row: Transformation) -> list[str]:
-    """Return the ids of the originals that a change removed, as the recall tool takes them."""
+    """Return the ids of the originals to pin for a restore of what a change removed.
+
+    The fewest, as each becomes a pin, and also messages of its range that an earlier change had
+    taken; what may have been recalled since is more and less (`recalls.count_recalls`).
+    """
     if not can_restore(row):
         return []
     log = [entry.seq for entry in read_path(conversation, row.parent) if isinstance(entry, Message)]
