@@ -10,8 +10,8 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.urls import URLPattern, path
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy as _
 
@@ -33,7 +33,7 @@ from conversations.admin.budget_forms import (
     choose_fields,
     describe_limit_change,
 )
-from conversations.admin.csv_export import build_csv_link, export_rows, write_budgets
+from conversations.admin.csv_export import SentAsFiles, write_budgets
 from conversations.budgets.current_use import (
     compute_current_use,
     filter_running_grants,
@@ -72,7 +72,8 @@ class BudgetChangeList(ChangeList):
 
 
 @admin.register(Budget)
-class BudgetAdmin(Choosing):
+class BudgetAdmin(SentAsFiles, Choosing):
+    sheet, word = staticmethod(write_budgets), "budgets"
     actions = None
     form = BudgetForm
     list_display = ("__str__", "whose", "kind", "present_use", "starts_anew", "is_active")
@@ -139,21 +140,16 @@ class BudgetAdmin(Choosing):
     def get_urls(self) -> list[URLPattern]:
         wrap = self.admin_site.admin_view
         return [
-            path("export.csv", wrap(self.export), name="budgets_export"),
             path("import/", wrap(csv_import.page), name="budgets_import"),
             path("<path:object_id>/grant/", wrap(budget_actions.grant), name="budget_grant"),
             *super().get_urls(),
         ]
 
-    def export(self, request: HttpRequest) -> HttpResponseBase:
-        """Send the budgets of the list as CSV, in the format of the import."""
-        return export_rows(self, request, write_budgets, "agentweb-budgets.csv")
-
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        files = [build_csv_link(request, "admin:budgets_export", str(_("Download CSV")))]
+    def list_files(self, request: HttpRequest) -> list[tuple[str, str]]:
+        files = super().list_files(request)
         if csv_import.may_import(request):
-            files.append(build_csv_link(request, "admin:budgets_import", str(_("Take in CSV"))))
-        return super().changelist_view(request, (extra_context or {}) | {"files": files})
+            files.append((str(_("Take in CSV")), reverse("admin:budgets_import")))
+        return files
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None

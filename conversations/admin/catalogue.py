@@ -11,7 +11,7 @@ from django.db import models
 from django.db.models import Q
 from django.forms.fields import InvalidJSONInput
 from django.http import HttpRequest, HttpResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -19,7 +19,6 @@ from conversations.admin import csv_import
 from conversations.admin.amount_field import AmountField
 from conversations.admin.base import ModelFilter, ShownLookups
 from conversations.admin.budget_action_forms import OptionalReason
-from conversations.admin.csv_export import build_csv_link
 from conversations.budgets.price_book import PriceError, find_next_start, withdraw_price
 from conversations.context.policy.policy import PolicyError
 from conversations.models import ApiModel, ModelPrice
@@ -181,9 +180,7 @@ class ModelPriceAdmin(ShownLookups):
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         may = csv_import.may_import(request, csv_import.PRICES)
-        files = (
-            [build_csv_link(request, "admin:prices_import", str(_("Take in CSV")))] if may else []
-        )
+        files = [(str(_("Take in CSV")), reverse("admin:prices_import"))] if may else []
         return super().changelist_view(request, (extra_context or {}) | {"files": files})
 
     @admin.display(description=_("per million tokens"), ordering="micros_per_million")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -18,12 +17,11 @@ from conversations.admin.base import ShownLookups
 from conversations.budgets.import_budgets import COLUMNS
 from conversations.budgets.money_history import describe_changes
 from conversations.budgets.units import convert_to_cell
-from conversations.budgets.usage.cells import Cell, write_csv_lines
-from conversations.web.streamed_downloads import stream_download
+from conversations.budgets.usage.cells import Cell
+from conversations.web.streamed_downloads import stream_rows
 
 #: Rows read at a time: of a thousand SQLite does not find the related rows any more.
 PAGE = 500
-JSON_LINES = "application/x-ndjson"
 Rows = Iterator[tuple[Cell, ...]]
 
 _LEDGER = (
@@ -36,63 +34,49 @@ _RECORDS = (
 )  # fmt: skip
 
 
-def build_csv_link(request: HttpRequest, name: str, label: str) -> tuple[str, str]:
-    """Return label and address of the list as CSV, with its present filters."""
-    query = request.GET.urlencode()
-    return label, reverse(name) + (f"?{query}" if query else "")
-
-
-def export_rows(
-    model_admin: Any,
-    request: HttpRequest,
-    sheet: Callable[[QuerySet[Any]], Rows],
-    file: str,
-) -> HttpResponseBase:
-    """Send the rows of the list to users who may view it; as JSON lines if `file` ends in jsonl."""
-    if not model_admin.has_view_permission(request):
-        raise PermissionDenied
-    try:
-        rows = model_admin.get_changelist_instance(request).get_queryset(request)
-    except IncorrectLookupParameters as error:
-        raise Http404("no such list") from error
-    if file.endswith(".jsonl"):
-        return stream_download(request, _write_json_lines(sheet(rows)), file, JSON_LINES)
-    return stream_download(request, write_csv_lines(sheet(rows)), file, "text/csv; charset=utf-8")
-
-
-def _write_json_lines(rows: Rows) -> Iterator[bytes]:
-    """Yield each row as an object whose names are those of the first row."""
-    names = next(rows)
-    for row in rows:
-        yield json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False).encode() + b"\n"
-
-
 class SentAsFiles(ShownLookups):
     """A list that can be had as CSV and as JSON lines, with its present filters.
 
-    `sheet` writes its rows; `word` is the name of the files.
+    `sheet` writes its rows, the names first; `word` is the name of the files.
     """
 
     sheet: Callable[[QuerySet[Any]], Rows]
     word: str
 
     def get_urls(self) -> list[URLPattern]:
-        def send(request: HttpRequest, ending: str) -> HttpResponseBase:
-            return export_rows(self, request, type(self).sheet, f"agentweb-{self.word}.{ending}")
-
-        view = self.admin_site.admin_view(send)
+        view = self.admin_site.admin_view(self.send_file)
         files = [
             path(f"export.{ending}", view, {"ending": ending}, f"{self.word}_{ending}")
             for ending in ("csv", "jsonl")
         ]
         return [*files, *super().get_urls()]
 
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        files = [
-            build_csv_link(request, f"admin:{self.word}_csv", _("Download CSV")),
-            build_csv_link(request, f"admin:{self.word}_jsonl", _("Download JSON lines")),
+    def send_file(self, request: HttpRequest, ending: str) -> HttpResponseBase:
+        """Send the rows of the list to users who may view it."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        try:
+            rows = self.get_changelist_instance(request).get_queryset(request)
+        except IncorrectLookupParameters as error:
+            raise Http404("no such list") from error
+        return stream_rows(request, type(self).sheet(rows), f"agentweb-{self.word}.{ending}")
+
+    def list_files(self, request: HttpRequest) -> list[tuple[str, str]]:
+        """Return labels and addresses of the links above the list."""
+        return [
+            (_("Download CSV"), _build_address(request, f"{self.word}_csv")),
+            (_("Download JSON lines"), _build_address(request, f"{self.word}_jsonl")),
         ]
-        return super().changelist_view(request, (extra_context or {}) | {"files": files})
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        more = {"files": self.list_files(request)}
+        return super().changelist_view(request, (extra_context or {}) | more)
+
+
+def _build_address(request: HttpRequest, name: str) -> str:
+    """Return the address of a page of the admin, with the present filters."""
+    query = request.GET.urlencode()
+    return reverse(f"admin:{name}") + (f"?{query}" if query else "")
 
 
 def write_budgets(rows: QuerySet[Any]) -> Rows:

@@ -6,14 +6,14 @@ from typing import Any
 
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest
 from django.urls import URLPattern, path, reverse
 from django.utils.translation import gettext_lazy as _
 
 from conversations.admin import budget_actions, report_page
 from conversations.admin.base import OwnerFilter, ReadOnly, filter_by_key, link_list, link_row
 from conversations.admin.budget_actions import CORRECT
-from conversations.admin.csv_export import build_csv_link, export_rows, write_ledger
+from conversations.admin.csv_export import SentAsFiles, write_ledger
 from conversations.budgets.current_use import list_corrections
 from conversations.budgets.units import show_amount
 from conversations.models import ApiCall, BudgetWindow, Crossing, LedgerEntry, Reservation
@@ -175,7 +175,8 @@ class ReservationAdmin(Movement):
 
 
 @admin.register(LedgerEntry)
-class LedgerEntryAdmin(Movement):
+class LedgerEntryAdmin(SentAsFiles, Movement):
+    sheet, word = staticmethod(write_ledger), "ledger"
     linked_lookups = ("window__id__exact",)
     list_display = (
         "created_at", "whose", "kind", "shown", "purpose", "window_link", "call_link", "reason",
@@ -194,19 +195,11 @@ class LedgerEntryAdmin(Movement):
     def purpose(self, row: LedgerEntry) -> str:
         return row.call.get_purpose_display() if row.call else "–"
 
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.export)
-        return [path("export.csv", view, name="ledger_export"), *super().get_urls()]
-
-    def export(self, request: HttpRequest) -> HttpResponseBase:
-        """Send the entries of the list as CSV."""
-        return export_rows(self, request, write_ledger, "agentweb-ledger.csv")
-
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        files = [build_csv_link(request, "admin:ledger_export", str(_("Download CSV")))]
+    def list_files(self, request: HttpRequest) -> list[tuple[str, str]]:
+        files = super().list_files(request)
         if report_page.may_see(request):
             files.append((str(report_page.TITLE), reverse("admin:provider_report")))
-        return super().changelist_view(request, (extra_context or {}) | {"files": files})
+        return files
 
 
 @admin.register(Crossing)

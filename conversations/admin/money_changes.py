@@ -7,13 +7,12 @@ from typing import Any
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
 from django.db.models import Exists, OuterRef, QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.urls import URLPattern, path
+from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
 from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.base import MOST_NAMES, OwnerFilter, ReadOnly
-from conversations.admin.csv_export import build_csv_link, export_rows, write_money_records
+from conversations.admin.csv_export import SentAsFiles, write_money_records
 from conversations.budgets.money_history import describe_changes, filter_history, list_tables
 from conversations.models import MoneyRecord, User
 
@@ -54,7 +53,8 @@ class RecordChangeList(ChangeList):
 
 
 @admin.register(MoneyRecord)
-class MoneyRecordAdmin(ReadOnly):
+class MoneyRecordAdmin(SentAsFiles, ReadOnly):
+    sheet, word = staticmethod(write_money_records), "money-records"
     list_display = ("created_at", "what", "subject", "steps", "reason", "actor")
     list_filter = (ActorFilter, TableFilter, "created_at")
     list_select_related = ("actor",)
@@ -86,15 +86,3 @@ class MoneyRecordAdmin(ReadOnly):
     def steps(self, row: Any) -> str:
         parts = ((one.name, one.before, one.after) for one in row.change.steps)
         return format_html_join("", "<div>{}: <bdi>{}</bdi> → <bdi>{}</bdi></div>", parts)
-
-    def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.export)
-        return [path("export.csv", view, name="money_records_export"), *super().get_urls()]
-
-    def export(self, request: HttpRequest) -> HttpResponseBase:
-        """Send the records of the list as CSV."""
-        return export_rows(self, request, write_money_records, "agentweb-money-records.csv")
-
-    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        files = [build_csv_link(request, "admin:money_records_export", str(_("Download CSV")))]
-        return super().changelist_view(request, (extra_context or {}) | {"files": files})

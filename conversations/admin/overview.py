@@ -17,7 +17,6 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from conversations.budgets.usage import charts, days
-from conversations.budgets.usage.cells import write_csv_lines
 from conversations.budgets.usage.centres import sum_centres
 from conversations.budgets.usage.csv_rows import SHEETS
 from conversations.budgets.usage.groups import name_purpose, sum_lines
@@ -26,7 +25,7 @@ from conversations.budgets.usage.savings import Step
 from conversations.budgets.usage.shares import WAYS, split_money, sum_by_group
 from conversations.budgets.usage.site import Site, sum_site
 from conversations.charts import format_number
-from conversations.web.streamed_downloads import stream_download
+from conversations.web.streamed_downloads import stream_rows
 
 NEEDED = tuple(f"conversations.view_{name}" for name in ("apicall", "transformation", "turn"))
 #: Rows of the table of users; the CSV file has all.
@@ -53,9 +52,8 @@ def table(request: HttpRequest, name: str) -> HttpResponseBase:
     if name not in SHEETS:
         raise Http404("no such table")
     span = _read_span(request)
-    pieces = write_csv_lines(SHEETS[name](span))
     file = f"agentweb-{name}-{span.first}-{span.last}.csv"
-    return stream_download(request, pieces, file, "text/csv; charset=utf-8")
+    return stream_rows(request, SHEETS[name](span), file)
 
 
 def _read_span(request: HttpRequest) -> days.Span:

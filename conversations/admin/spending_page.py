@@ -38,10 +38,10 @@ from conversations.budgets.units import (
     parse_amount,
     show_amount,
 )
-from conversations.budgets.usage.cells import Cell, write_csv_lines
+from conversations.budgets.usage.cells import Cell
 from conversations.context.translation import mark_recorded
 from conversations.models import Budget, BudgetWindow, CostCentre, User
-from conversations.web.streamed_downloads import stream_download
+from conversations.web.streamed_downloads import stream_rows
 
 _SET = mark_recorded(gettext_noop("%(amount)s a month for %(person)s, from the next call on."))
 _ENDED = mark_recorded(gettext_noop("No monthly limit for %(person)s alone any more."))
@@ -93,8 +93,8 @@ def table(request: HttpRequest) -> HttpResponseBase:
     if not may_see(request):
         raise PermissionDenied
     now = timezone.now()
-    pieces = write_csv_lines(_write_rows(_filter_rows(_read_filters(request), now), now))
-    return stream_download(request, pieces, "agentweb-spending.csv", "text/csv; charset=utf-8")
+    rows = _write_rows(_filter_rows(_read_filters(request), now), now)
+    return stream_rows(request, rows, "agentweb-spending.csv")
 
 
 def _link_pages(request: HttpRequest, key: str, page: Page[Any]) -> dict[str, Any]:

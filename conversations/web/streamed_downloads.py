@@ -7,7 +7,7 @@ every process, and they do not delay other people.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from threading import Lock
 
 from asgiref.sync import sync_to_async
@@ -16,6 +16,8 @@ from django.http import HttpRequest, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import render
 from django.utils.http import content_disposition_header
 from django.utils.translation import gettext as _
+
+from conversations.budgets.usage.cells import Cell, write_csv_lines, write_json_lines
 
 #: Bytes that are collected before they are sent.
 PIECE = 32_768
@@ -30,6 +32,15 @@ class TooManyDownloads(Exception):
     """Too many downloads of a person started at the same moment, so this one is aborted."""
 
     code = "too_many_downloads"
+
+
+def stream_rows(
+    request: HttpRequest, rows: Iterable[Iterable[Cell]], name: str
+) -> HttpResponseBase:
+    """Send rows, of which the first has the names: as JSON lines if `name` ends so, else as CSV."""
+    if name.endswith(".jsonl"):
+        return stream_download(request, write_json_lines(rows), name, "application/x-ndjson")
+    return stream_download(request, write_csv_lines(rows), name, "text/csv; charset=utf-8")
 
 
 def stream_download(

@@ -27,7 +27,6 @@ from conversations.budgets.own_limit import OwnLimitRefused, set_own_limit
 from conversations.budgets.units import MONEY, format_amount
 from conversations.budgets.usage import charts, days
 from conversations.budgets.usage.allowance import list_allowances
-from conversations.budgets.usage.cells import write_csv_lines
 from conversations.budgets.usage.groups import name_model
 from conversations.budgets.usage.person import sum_usage
 from conversations.budgets.usage.statement import list_statement_rows
@@ -40,7 +39,7 @@ from conversations.library.access import (
 from conversations.live.publish import publish_spending
 from conversations.web.page_shell import build_page_context
 from conversations.web.responses import require_user
-from conversations.web.streamed_downloads import stream_download
+from conversations.web.streamed_downloads import stream_rows
 
 if TYPE_CHECKING:
     from conversations.models import Conversation, User
@@ -86,8 +85,7 @@ def calls(request: HttpRequest) -> HttpResponseBase:
     """Send the calls of the span as CSV, streamed."""
     span = read_span(request)
     name = f"agentweb-calls-{span.first}-{span.last}.csv"
-    lines = write_csv_lines(list_statement_rows(require_user(request), span))
-    return stream_download(request, lines, name, "text/csv; charset=utf-8")
+    return stream_rows(request, list_statement_rows(require_user(request), span), name)
 
 
 @login_required

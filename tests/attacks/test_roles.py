@@ -46,7 +46,6 @@ SPECIAL = {
     **dict.fromkeys(("spend_desk", "spend_desk_csv", "api_spending", "api_budgets"), DESK),
     "bulk_budgets": (*DESK, "add_grant"),
     "provider_report": ("view_apicall", "view_ledgerentry"),
-    "budgets_export": ("view_budget",),
     "budgets_import": ("add_budget", "change_budget"),
     "alert_test": ("change_budgetalert",),
     "alert_secret": ("change_budgetalert",),

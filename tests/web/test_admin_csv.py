@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from typing import Any
 
 import pytest
+from django.contrib import admin
 from django.contrib.admin.models import LogEntry
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
@@ -15,6 +17,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from conversations.admin.csv_export import SentAsFiles
 from conversations.budgets.csv_import import MOST_CHARS, MOST_LINES
 from conversations.budgets.grants import correct_window
 from conversations.budgets.import_budgets import COLUMNS, import_budgets
@@ -89,13 +92,13 @@ def test_what_went_out_comes_in_and_changes_nothing(root: Client, ada: User) -> 
     budget_rows.site(7_000_001, kind="pool", note="=1+1", soft_percents="")
     people_and_turns.limited(ada, 5, unit="turns", is_active=False)
     people_and_turns.limited(ada, 9, unit="turns", note="'=x")
-    out = file(root, "admin:budgets_export")
+    out = file(root, "admin:budgets_csv")
     assert out[0] == list(COLUMNS)
     assert {row[-2] for row in out[1:]} == {"", "'=1+1", "''=x"}
     text = "\n".join(",".join(f'"{cell}"' for cell in row) for row in out)
     plan = import_budgets(text=text, actor=User.objects.get(username="root"))
     assert [line.verb for line in plan.lines] == ["same", "same", "same"]
-    assert len(file(root, "admin:budgets_export", "?scope__exact=site")) == 2
+    assert len(file(root, "admin:budgets_csv", "?scope__exact=site")) == 2
 
 
 def test_a_limit_is_changed_and_a_budget_switched_off(root: Client, ada: User) -> None:
@@ -130,7 +133,7 @@ def test_what_was_switched_off_more_than_once_comes_in_as_it_went_out(
 ) -> None:
     for limit in (1, 2):
         Budget.objects.create(user=ada, period="day", limit=limit, is_active=False)
-    rows = file(root, "admin:budgets_export")
+    rows = file(root, "admin:budgets_csv")
     text = b"".join(write_csv_lines(rows)).decode()
     plan = taken(root, text).context["plan"]
     assert (plan.errors, plan.changes, len(plan.lines)) == (0, 0, 2)
@@ -229,8 +232,38 @@ def test_taking_in_needs_the_permission_to_add_and_change() -> None:
     assert reverse("admin:budgets_import") in both.get(listing).content.decode()
     stranger = Client()
     stranger.force_login(User.objects.create(username="zoe", is_staff=True))
-    for name in ("admin:budgets_export", "admin:ledger_export"):
+    for name in ("admin:budgets_csv", "admin:ledger_csv"):
         assert stranger.get(reverse(name)).status_code == 403
+
+
+def test_a_list_of_money_says_the_same_as_csv_and_as_json_lines(root: Client) -> None:
+    played("ada")
+    people_and_turns.limited(
+        User.objects.get(username="ada"), 2_500_001, "day", note="=1+1, ärgerlich"
+    )
+    shared = {shown for shown in admin.site._registry.values() if isinstance(shown, SentAsFiles)}
+    assert {shown.word for shown in shared} > {"budgets", "ledger", "money-records", "calls"}
+    for word in ("budgets", "ledger", "money-records"):
+        names, *rows = file(root, f"admin:{word}_csv")
+        response = root.get(reverse(f"admin:{word}_jsonl"))
+        assert response["Content-Type"] == "application/x-ndjson"
+        assert response["Content-Disposition"] == f'attachment; filename="agentweb-{word}.jsonl"'
+        objects = [json.loads(line) for line in b"".join(response).decode().splitlines()]
+        assert objects
+        for cells, record in zip(rows, objects, strict=True):
+            values = ["" if value is None else str(value) for value in record.values()]
+            assert list(record) == names
+            assert [unquote_cell(cell) for cell in cells] == values
+
+
+def test_the_lists_of_money_link_to_their_files_with_what_they_are_filtered_by(
+    root: Client,
+) -> None:
+    for table in ("budget", "ledgerentry", "moneyrecord"):
+        listing = reverse(f"admin:conversations_{table}_changelist")
+        page = root.get(f"{listing}?q=none").content.decode()
+        for ending in ("csv", "jsonl"):
+            assert f'href="{listing}export.{ending}?q=none"' in page
 
 
 def test_the_ledger_goes_out_as_it_is_filtered(root: Client) -> None:
@@ -238,7 +271,7 @@ def test_the_ledger_goes_out_as_it_is_filtered(root: Client) -> None:
     window = BudgetWindow.objects.get()
     actor = User.objects.get(username="root")
     correct_window(window_id=window.pk, amount=-7, reason='=HYPERLINK("x")', actor=actor)
-    head, *rows = file(root, "admin:ledger_export")
+    head, *rows = file(root, "admin:ledger_csv")
     assert len(rows) == LedgerEntry.objects.count() == 7
     newest = dict(zip(head, rows[0], strict=True))
     assert (newest["kind"], newest["amount"], newest["by"]) == ("adjust", "-0.000007", "root")
@@ -250,10 +283,10 @@ def test_the_ledger_goes_out_as_it_is_filtered(root: Client) -> None:
         ("?kind__exact=settle", 3), ("?purpose=summary", 2), ("?purpose=reply", 4),
         ("?q=nobody", 0), (f"?window__id__exact={window.pk}", 7),
     ):  # fmt: skip
-        assert len(file(root, "admin:ledger_export", query)) == count + 1
+        assert len(file(root, "admin:ledger_csv", query)) == count + 1
         page = reverse("admin:conversations_ledgerentry_changelist") + query
         assert root.get(page).content.decode().count('class="field-kind"') == count
-    assert root.get(reverse("admin:ledger_export") + "?nonsense=1").status_code == 400
+    assert root.get(reverse("admin:ledger_csv") + "?nonsense=1").status_code == 400
 
 
 def test_a_file_of_the_ledger_costs_the_same_however_long_it_is(root: Client) -> None:
@@ -261,7 +294,7 @@ def test_a_file_of_the_ledger_costs_the_same_however_long_it_is(root: Client) ->
     for name in ("ada", "bea", "cleo"):
         played(name)
         with CaptureQueriesContext(connection) as queries:
-            file(root, "admin:ledger_export")
+            file(root, "admin:ledger_csv")
         counts.append(len(queries))
     assert counts[0] == counts[2]
 

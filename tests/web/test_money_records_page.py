@@ -25,7 +25,7 @@ from tests.web.test_admin_review import listed, page, staff, superuser
 
 pytestmark = pytest.mark.django_db
 ALLOWANCE = {"kind": "per_member", "unit": "money", "period": "month"}
-EXPORT = "admin:money_records_export"
+EXPORT = "admin:money-records_csv"
 
 
 def changes(**where: Any) -> list[Change]:

@@ -1,9 +1,10 @@
-"""Cells of CSV files, quoted so that no spreadsheet computes them as a formula."""
+"""Rows as lines of CSV, quoted so that no spreadsheet computes a cell as a formula, and as JSON."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
@@ -23,6 +24,17 @@ def write_csv_lines(rows: Iterable[Iterable[Cell]]) -> Iterator[bytes]:
         yield page.getvalue().encode()
         page.seek(0)
         page.truncate()
+
+
+def write_json_lines(rows: Iterable[Iterable[Cell]]) -> Iterator[bytes]:
+    """Yield each row as a line of JSON: an object whose names are the cells of the first row."""
+    lines = iter(rows)
+    names = tuple(next(lines))
+    for row in lines:
+        record = dict(zip(names, row, strict=True))
+        # A decimal number stays exact as text.
+        line = json.dumps(record, default=str, ensure_ascii=False, separators=(",", ":"))
+        yield line.encode() + b"\n"
 
 
 def format_dollars(micros: int) -> str:

@@ -8,14 +8,14 @@ from functools import wraps
 from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from conversations.budgets.usage.cells import Cell, write_csv_lines
+from conversations.budgets.usage.cells import Cell
 from conversations.web.api.documented import check_parameters, read_count
 from conversations.web.api.endpoints import Endpoint
 from conversations.web.api.openapi import build_document, list_parameters
 from conversations.web.api.problems import ApiRefused, render_problem
-from conversations.web.api.rows import MalformedCursor, Rows, iterate_records, write_json_lines
+from conversations.web.api.rows import MalformedCursor, Rows, iterate_records
 from conversations.web.api.token_check import admit_request
-from conversations.web.streamed_downloads import has_all_slots, stream_download
+from conversations.web.streamed_downloads import has_all_slots, stream_rows
 
 View = Callable[..., HttpResponseBase]
 _SECONDS = "10"
@@ -67,11 +67,8 @@ def build_file_view(endpoint: Endpoint, ending: str) -> View:
             raise ApiRefused(
                 429, "Other downloads of the token's owner are on their way.", Retry_After=_SECONDS
             )
-        name = f"agentweb-{endpoint.name}.{ending}"
-        if ending == "csv":
-            pieces = write_csv_lines(_list_cells(endpoint, rows))
-            return stream_download(request, pieces, name, "text/csv; charset=utf-8")
-        return stream_download(request, write_json_lines(rows), name, "application/x-ndjson")
+        cells = _list_cells(endpoint, rows)
+        return stream_rows(request, cells, f"agentweb-{endpoint.name}.{ending}")
 
     return file
 

@@ -5,7 +5,6 @@ Rows come in the order in which they were written, so a cursor stays good: what 
 
 from __future__ import annotations
 
-import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -89,8 +88,3 @@ def iterate_records(rows: Rows) -> Iterator[Record]:
         yield from found
         if not cursor:
             return
-
-
-def write_json_lines(rows: Rows) -> Iterator[bytes]:
-    for record in iterate_records(rows):
-        yield json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
