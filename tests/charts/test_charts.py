@@ -77,6 +77,17 @@ def test_a_chart_is_its_table_too_with_marks_limits_and_links() -> None:
     assert not [each for each in elements(page) if "style" in dict(each[1])]
 
 
+def test_the_words_of_a_limit_stand_above_all_that_is_drawn_on_a_plate_of_their_own() -> None:
+    series = [Series(f"s{at}", (5,)) for at in range(6)]
+    page = drawn(draw_bars(["1"], series, marks=[Mark(0, "cut")], limits=[Limit(3, "the limit")]))
+    places = [page.rindex(f'class="chart-{part}"') for part in ("bar", "mark", "limit")]
+    assert places == sorted(places)
+    used = set(re.findall(r"url\(#([\w-]+)\)", page))
+    assert used == {"chart-plate", *(f"chart-{kind}" for kind in range(6))}
+    defined = re.findall(r'\bid="([\w-]+)"', render_to_string("_charts/patterns.html"))
+    assert sorted(defined) == sorted(used)
+
+
 def test_names_and_links_of_bars_and_rows_are_written_as_text() -> None:
     name, link = "<b>&'\"", '/a/?b="><script>'
     bars = drawn(draw_bars([name], [Series(name, (5,))], links=[link]))
