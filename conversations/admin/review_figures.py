@@ -1,26 +1,41 @@
 """What the list of conversations shows of each: cost, reductions, tokens freed, recalls.
 
-The figures of a page are added up for its rows alone, in three statements; an order by one of them
-adds up that one for all conversations.
+The figures of a page are added up for its rows alone, in three statements. An order by one of them
+adds up that one for all conversations, in a grouped statement that yields keys alone: asked of each
+conversation by itself, PostgreSQL looks up every call; grouped with whole rows, it sorts them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.admin.views.main import ChangeList
-from django.db.models import Count, F, Model, OuterRef, Q, QuerySet, Subquery, Sum
-from django.db.models.functions import Coalesce
+from django.db.models import Count, F, Q, QuerySet, Sum
 from django.http import HttpRequest
 
 from conversations.admin.content_access import may_read
-from conversations.models import ApiResult, ToolCall, Transformation
+from conversations.models import Conversation, ToolCall, Transformation
 
-_APPLIED = Q(outcome=Transformation.Outcome.APPLIED)
-_REJECTED = Q(outcome=Transformation.Outcome.REJECTED, kind="summary")
-_RECALLED = Q(name="recall", state=ToolCall.State.OK)
-_FREED = F("tokens_before") - F("tokens_after")
+_APPLIED = Q(transformations__outcome=Transformation.Outcome.APPLIED)
+_REJECTED = Q(
+    transformations__outcome=Transformation.Outcome.REJECTED, transformations__kind="summary"
+)
+_RECALLED = Q(turns__tool_calls__name="recall", turns__tool_calls__state=ToolCall.State.OK)
+_FREED = F("transformations__tokens_before") - F("transformations__tokens_after")
+
+#: Each figure of a conversation by its name.
+_SUMS = {
+    "cost": Sum("calls__result__cost_micros", default=0),
+    "reductions": Count("transformations__conversation", filter=_APPLIED),
+    "freed": Sum(_FREED, filter=_APPLIED, default=0),
+    "rejected": Count("transformations__conversation", filter=_REJECTED),
+    "recalls": Count("turns__tool_calls", filter=_RECALLED),
+}
+#: Those that are added up from the same rows.
+_TOGETHER = (("cost",), ("reductions", "freed", "rejected"), ("recalls",))
+BY_COST, BY_REDUCTIONS, BY_FREED, BY_REJECTED, BY_RECALLS = map(F, _SUMS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,41 +52,19 @@ class Figures:
     recalls: int = 0
 
 
-def _order(rows: QuerySet[Any], path: str, figure: Any) -> Coalesce:
-    """Return the figure of a conversation from rows that lead to it by `path`, to order by."""
-    grouped = rows.filter(**{path: OuterRef("pk")}).order_by().values(path)
-    return Coalesce(Subquery(grouped.annotate(figure=figure).values("figure")), 0)
-
-
-BY_COST = _order(ApiResult.objects.all(), "call__conversation", Sum("cost_micros"))
-BY_REDUCTIONS = _order(Transformation.objects.filter(_APPLIED), "conversation", Count("pk"))
-BY_FREED = _order(Transformation.objects.filter(_APPLIED), "conversation", Sum(_FREED))
-BY_REJECTED = _order(Transformation.objects.filter(_REJECTED), "conversation", Count("pk"))
-BY_RECALLS = _order(ToolCall.objects.filter(_RECALLED), "turn__conversation", Count("pk"))
-
-
 def add_up_figures(keys: list[int]) -> dict[int, Figures]:
     """Return the figures of conversations by their keys; three statements."""
-    costs = _sum(ApiResult, "call__conversation", keys, cost=Sum("cost_micros"))
-    changes = _sum(
-        Transformation, "conversation", keys,
-        reductions=Count("pk", filter=_APPLIED),
-        freed=Coalesce(Sum(_FREED, filter=_APPLIED), 0),
-        rejected=Count("pk", filter=_REJECTED),
-    )  # fmt: skip
-    recalls = _sum(ToolCall, "turn__conversation", keys, recalls=Count("pk", filter=_RECALLED))
-    return {
-        key: Figures(**costs.get(key, {}), **changes.get(key, {}), **recalls.get(key, {}))
-        for key in keys
-    }
+    rows = Conversation.objects.filter(pk__in=keys).order_by()
+    found: dict[int, dict[str, int]] = {key: {} for key in keys}
+    for names in _TOGETHER:
+        for row in _add_up(rows, names):
+            found[row.pop("pk")] |= row
+    return {key: Figures(**figures) for key, figures in found.items()}
 
 
-def _sum(
-    model: type[Model], path: str, keys: list[int], **figures: Any
-) -> dict[int, dict[str, int]]:
-    rows = model._default_manager.filter(**{f"{path}__in": keys}).order_by()
-    found = rows.values(path).annotate(**figures)
-    return {row.pop(path): row for row in found}
+def _add_up(rows: QuerySet[Any], names: Iterable[str]) -> Any:
+    """Return the keys of conversations with some of their figures."""
+    return rows.values("pk").annotate(**{name: _SUMS[name] for name in names})
 
 
 class ReviewedConversations(ChangeList):
@@ -79,6 +72,24 @@ class ReviewedConversations(ChangeList):
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        found = add_up_figures([row.pk for row in self.result_list])
+        keys = self._list_keys()
+        found = add_up_figures(keys)
+        rows = self.apply_select_related(self.root_queryset).in_bulk(keys)
+        # One may have been erased since.
+        self.result_list = [rows[key] for key in keys if key in rows]
         for row in self.result_list:
             row.figures, row.is_readable = found[row.pk], may_read(request, row)
+
+    def _list_keys(self) -> list[int]:
+        """Return the keys of the page's conversations in their order."""
+        wanted = _SUMS.keys() & map(_name_order, self.queryset.query.order_by)
+        ordered = _add_up(self.queryset.select_related(None), wanted)
+        is_whole = not self.multi_page or (self.show_all and self.can_show_all)
+        start = (self.page_num - 1) * self.list_per_page
+        page = ordered if is_whole else ordered[start : start + self.list_per_page]
+        return [row["pk"] for row in page]
+
+
+def _name_order(order: Any) -> str:
+    """Return the name that a part of an order sorts by."""
+    return str(getattr(getattr(order, "expression", None), "name", order))

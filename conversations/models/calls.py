@@ -109,5 +109,11 @@ class ApiResult(Chained):
     duration_ms = models.PositiveIntegerField()
     ended_at = models.DateTimeField(default=timezone.now)
 
+    class Meta:
+        indexes = [
+            # All that the cost of a conversation is added up from, without its rows.
+            models.Index(fields=["call", "cost_micros"], name="result_cost"),
+        ]
+
     def __str__(self) -> str:
         return f"{self.status} {self.call_id}"
