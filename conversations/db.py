@@ -7,6 +7,11 @@ behind them. (Beside another user at all limits, the p95 of storing a message wa
 0.7 s, median of seven measurements.) Heartbeats have a thread of their own, so that no turn loses
 its lease while a thousand pages read what they missed.
 
+Work is taken in the order in which it is due. When a hundred people ask at once, a first word would
+else wait behind everybody's steps before it and behind the ends of answers that are shown already:
+all first words came last. What leads to one is due at once, so a turn that has begun is answered
+before the next one begins; the end of an answer is due last.
+
 After a restart a thousand pages reconnect at once. Handshakes of sockets have threads of their own:
 a page that waits too long for its handshake retries, and retries would soon take all the capacity.
 Snapshots are read for a few pages at a time, because every thread that renders delays the loop, and
@@ -21,14 +26,16 @@ that to the outermost one.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import random
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial, wraps
-from typing import ParamSpec, TypeVar
+from queue import PriorityQueue
+from typing import Any, ParamSpec, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from asgiref.sync import sync_to_async
@@ -42,9 +49,53 @@ THREADS = 3 if connection.vendor == "sqlite" else 8
 HANDSHAKE_THREADS, PAGE_THREADS = 2, 3
 #: Most retries of a transaction, and the longest pause in seconds before the first; it doubles.
 RETRIES, PAUSE = 3, 0.05
+#: Seconds after which work is due: usual work, and the end of an answer. Work is overtaken only by
+#: what comes within that time, so none waits for ever.
+USUAL, LATE = 2.0, 5.0
 #: SQLSTATE of a deadlock and of a serialization failure.
 _CONFLICTS = ("40P01", "40001")
-_pool = ThreadPoolExecutor(THREADS, thread_name_prefix="db")
+
+
+class DueThreads:
+    """Threads that take the work that is due first."""
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
+        self._waiting: PriorityQueue[tuple[float, int, Future[Any], Callable[[], Any]]]
+        self._waiting = PriorityQueue()
+        self._numbers = itertools.count()
+
+    def add(self, work: Callable[[], Any], patience: float) -> Future[Any]:
+        future: Future[Any] = Future()
+        due = time.monotonic() + patience
+        self._waiting.put((due, next(self._numbers), future, work))
+        self._threads.submit(self._do_next)
+        return future
+
+    def _do_next(self) -> None:
+        _, _, future, work = self._waiting.get_nowait()
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+            # The error refers to this frame: both would stay until a full collection.
+            del future, work
+
+
+class _Due(Executor):
+    """Gives work to the threads, due after `patience` seconds."""
+
+    def __init__(self, threads: DueThreads, patience: float) -> None:
+        self._threads, self._patience = threads, patience
+
+    def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        return self._threads.add(partial(work, *args, **kwargs), self._patience)
+
+
+_threads = DueThreads(THREADS, "db")
+_soon, _usual, _late = (_Due(_threads, patience) for patience in (0.0, USUAL, LATE))
 _heartbeats = ThreadPoolExecutor(1, thread_name_prefix="signs")
 _handshakes = ThreadPoolExecutor(HANDSHAKE_THREADS, thread_name_prefix="doors")
 _pages = ThreadPoolExecutor(PAGE_THREADS, thread_name_prefix="pages")
@@ -54,7 +105,17 @@ _page_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = W
 
 async def run_db(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a short piece of database work in a thread with a healthy connection."""
-    return await _run(_pool, function, *args, **kwargs)
+    return await _run(_usual, function, *args, **kwargs)
+
+
+async def run_db_soon(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run what the next words of an answer wait for, before usual work."""
+    return await _run(_soon, function, *args, **kwargs)
+
+
+async def run_db_late(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run what no words wait for, behind usual work."""
+    return await _run(_late, function, *args, **kwargs)
 
 
 async def run_db_heartbeat(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -77,11 +138,11 @@ def find_page_slots() -> asyncio.Semaphore:
     return _page_slots.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(PAGE_THREADS))
 
 
-async def _run(
-    pool: ThreadPoolExecutor, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
-) -> T:
+async def _run(pool: Executor, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     call = partial(_call_with_connection, function, *args, **kwargs)
-    return await sync_to_async(call, thread_sensitive=False, executor=pool)()
+    # It only submits to the executor, whatever its annotation says.
+    executor = cast("ThreadPoolExecutor", pool)
+    return await sync_to_async(call, thread_sensitive=False, executor=executor)()
 
 
 async def _run_cancellable(

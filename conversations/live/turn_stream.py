@@ -25,7 +25,7 @@ from weakref import WeakKeyDictionary
 from conversations.agent.events import Event, RoundOpened, TextGrew, ToolMoved
 from conversations.agent.stop import Stopped
 from conversations.claude.pace import pace
-from conversations.db import run_db
+from conversations.db import run_db, run_db_soon
 from conversations.live import render
 from conversations.live.hub import Topic, hub
 from conversations.live.publish import publish, publish_spending
@@ -275,11 +275,11 @@ class TurnStage:
         """Save the draft; the first time at once, because its publication waits for it."""
         if self._length == self._saved_length:
             return
-        length = self._length
-        text, thinking = "".join(self._text), "".join(self._thinking)
+        length, text, thinking = self._length, "".join(self._text), "".join(self._thinking)
         checkpoint = Checkpoint(lease=self._lease, text=text, thinking=thinking)
+        save = run_db_soon(create_draft, **checkpoint) if is_first else save_in_batch(checkpoint)
         try:
-            await (run_db(create_draft, **checkpoint) if is_first else save_in_batch(checkpoint))
+            await save
         except Stopped:
             logger.warning("turn %s lost its lease", self._lease.turn_id)
         self._saved_length = length

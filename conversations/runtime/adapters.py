@@ -36,7 +36,7 @@ from conversations.context.view import wire
 from conversations.context.view.edits import Transformation
 from conversations.context.view.searched_originals import SearchedOriginal
 from conversations.context.view.view import Message
-from conversations.db import run_db
+from conversations.db import run_db, run_db_late, run_db_soon
 from conversations.files.workspace import ChatWorkspace, UserWorkspace
 from conversations.library.access import load_conversation
 from conversations.live.turn_stream import Progress, TurnStage
@@ -150,7 +150,7 @@ class TurnCalls:
             # Shown by itself, the beginning would be rendered by a thread that this waits for.
             self._stage.expect_next()
         with count_refusals():
-            sent = await run_db(self._open, sending)
+            sent = await run_db_soon(self._open, sending)
         add_log_ids(call=sent.call)
         self._span = spans.begin_span("model call", purpose=sending.purpose, model=sent.model)
         self._begin()
@@ -195,7 +195,7 @@ class TurnCalls:
             "record": sent.record,
         }  # fmt: skip
         if ending.finish is not None:
-            row = await run_db(self._finish, ending, ending.finish, facts)
+            row = await run_db_late(self._finish, ending, ending.finish, facts)
         else:
             effects = self._tools.effects
             row = await run_db(calls.close_call, **facts, ending=ending, effects=effects)

@@ -1,0 +1,123 @@
+"""Work on the database is taken when it is due: first words soon, ends of shown answers late."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from agentweb.emulator import server
+from conversations.db import THREADS, DueThreads, run_db, run_db_late, run_db_soon
+from conversations.runtime import supervisor as supervisor_module
+from conversations.runtime.adapters import TurnCalls
+from conversations.runtime.supervisor import Supervisor
+from tests.support.running_turns import ended, queue, supervising
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class BusyThreads:
+    """Work that keeps all threads of the database busy; `free_one` ends the first of it."""
+
+    def __init__(self) -> None:
+        self._gates = [threading.Event() for _ in range(THREADS)]
+        self._work = [asyncio.ensure_future(run_db_soon(gate.wait, 90)) for gate in self._gates]
+
+    async def free_one(self) -> None:
+        self._gates[0].set()
+        await self._work[0]
+
+    async def free_all(self) -> None:
+        for gate in self._gates:
+            gate.set()
+        await asyncio.gather(*self._work)
+
+
+@pytest.mark.asyncio
+async def test_what_words_wait_for_is_run_first_and_ends_last() -> None:
+    order = list[str]()
+    busy = BusyThreads()
+    await asyncio.sleep(0)
+    work = []
+    for run in (run_db_late, run_db, run_db_soon):
+        work.append(asyncio.ensure_future(run(order.append, run.__name__)))
+        await asyncio.sleep(0)
+    await busy.free_one()
+    await asyncio.gather(*work)
+    await busy.free_all()
+    assert order == ["run_db_soon", "run_db", "run_db_late"]
+
+
+def test_what_may_wait_is_overtaken_only_by_what_comes_within_its_time() -> None:
+    threads, gate, order = DueThreads(1, "due"), threading.Event(), list[str]()
+    threads.add(lambda: gate.wait(90), 0)
+    for at in range(3):
+        threads.add(lambda at=at: order.append(f"late {at}"), 0.02)  # type: ignore[misc]
+    threads.add(lambda: order.append("soon"), 0)
+    time.sleep(0.03)
+    last = threads.add(lambda: order.append("too late"), 0)
+    gate.set()
+    last.result(60)
+    assert order == ["soon", "late 0", "late 1", "late 2", "too late"]
+
+
+def test_what_is_cancelled_is_not_run_and_what_fails_says_so() -> None:
+    threads, gate, done = DueThreads(1, "due"), threading.Event(), list[str]()
+    threads.add(lambda: gate.wait(90), 0)
+    gone = threads.add(lambda: done.append("gone"), 0)
+    wrong = threads.add(lambda: 1 // 0, 0)
+    there = threads.add(lambda: done.append("there"), 0)
+    assert gone.cancel()
+    gate.set()
+    there.result(60)
+    assert isinstance(wrong.exception(60), ZeroDivisionError)
+    assert done == ["there"]
+
+
+@pytest.mark.asyncio
+async def test_another_persons_turn_begins_before_a_shown_answer_is_stored(
+    monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    order = list[str]()
+
+    def note(owner: Any, name: str) -> None:
+        before: Callable[..., Any] = getattr(owner, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            order.append(name)
+            return before(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, call)
+
+    note(supervisor_module, "claim_turn")
+    note(TurnCalls, "_finish")
+    close = TurnCalls.close
+
+    async def close_while_another_asks(self: TurnCalls, *args: Any) -> Any:
+        monkeypatch.setattr(TurnCalls, "close", close)
+        turns.append(await queue("Hello"))
+        busy = BusyThreads()
+        closing = asyncio.create_task(close(self, *args))
+        await asyncio.sleep(0.01)
+        supervisor.launch(turns[1].pk)
+        await asyncio.sleep(0.01)
+        await busy.free_one()
+        found = await closing
+        await busy.free_all()
+        return found
+
+    turns = [await queue("Hello")]
+    monkeypatch.setattr(TurnCalls, "close", close_while_another_asks)
+    settings.AGENTWEB_TITLE_MODEL = "off"
+    supervisor: Supervisor
+    with server.start(pace=0) as emulator:
+        settings.ANTHROPIC_BASE_URL = emulator.url
+        async with supervising() as supervisor:
+            supervisor.launch(turns[0].pk)
+            assert (await ended(turns[0])).state == "done"
+            assert (await ended(turns[1])).state == "done"
+    assert order[:3] == ["claim_turn", "claim_turn", "_finish"]
