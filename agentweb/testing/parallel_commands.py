@@ -15,6 +15,8 @@ from django.conf import settings
 
 #: Commands beyond the number of processors: half of a test run is waiting.
 _EXTRA = 3
+#: Niceness of what computes, so that what mostly waits has a processor as soon as it goes on.
+_NICENESS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class Check:
     name: str
     words: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
+    #: Whether it mostly waits, so that it goes before what computes.
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +43,12 @@ class Result:
 def run_check(check: Check, data: Path) -> Result:
     """Run a check with the test run's own data folder."""
     environment = os.environ | {"AGENTWEB_DATA_DIR": str(data), **check.environment}
+    niceness = () if check.waits else ("nice", "-n", str(_NICENESS))
     started = time.monotonic()
     # A file, not a pipe: a process that outlives the command would keep a pipe open for ever.
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace", dir=data) as output:
         done = subprocess.run(
-            check.words, check=False, cwd=settings.BASE_DIR, env=environment,
+            (*niceness, *check.words), check=False, cwd=settings.BASE_DIR, env=environment,
             stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
         )  # fmt: skip
         output.seek(0)

@@ -74,6 +74,8 @@ class Suite:
     #: Of the tests that another run has on its database, run one in `share` here too.
     share: int = 1
     program: tuple[str, ...] = PLAIN
+    #: Whether its tests mostly wait for other processes: it begins first and goes before others.
+    waits: bool = False
 
     def tally_file(self, data: Path) -> Path:
         """Return the file in which tests/conftest.py leaves the counts of the run."""
@@ -92,7 +94,7 @@ class Suite:
         without = (f"--ignore={one}" for one in keep_present(self.without))
         paths = (*keep_present(self.folders), *without)
         pytest = (*self.program, SETTINGS, *_PATIENT, "-q", "--durations=12", *paths)
-        return Check(self.name, (*PYTHON, *pytest), environment)
+        return Check(self.name, (*PYTHON, *pytest), environment, self.waits)
 
     def read_counts(self, data: Path) -> Counts:
         """Return the counts of the run; one failure if it did not reach its end."""
@@ -127,10 +129,14 @@ class Counts:
         )  # fmt: skip
 
 
-#: Longest first, so that the last ones end at about the same time.
+#: What waits, then the longest first, so that the last ones end at about the same time.
 SUITES = (
-    Suite("processes", PROCESSES, only="sqlite"),
-    Suite("browser", BROWSER),
+    Suite("processes", PROCESSES, only="sqlite", waits=True),
+    Suite("browser", BROWSER, waits=True),
+    Suite(
+        "faults on postgres", (*FAULTS, "tests/edge", "tests/rig", "tests/scaled"),
+        database="postgres", only="database", waits=True,
+    ),
     Suite("pages on postgres", PAGES, database="postgres", only="database"),
     Suite("domains on postgres", DOMAINS, database="postgres", only="database"),
     Suite(
@@ -138,10 +144,6 @@ SUITES = (
         without=(*PAGES, *ABOVE, *AROUND, *PROCESSES, *BROWSER, *CORE, *FAULTS),
     ),
     Suite("pages on sqlite", (*PAGES, *ABOVE), only="sqlite", share=8),
-    Suite(
-        "faults on postgres", (*FAULTS, "tests/edge", "tests/rig", "tests/scaled"),
-        database="postgres", only="database",
-    ),
     Suite("around the app", (*AROUND, *STORIES), only="sqlite"),
     Suite("faults on sqlite", FAULTS, only="sqlite", share=4),
     Suite("core", CORE, without=STORIES, program=MEASURED),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from io import StringIO
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 from agentweb.management.commands import test
+from agentweb.testing.parallel_commands import Check, run_check
 from agentweb.testing.suites import (
     MOST_RETRIED,
     QUICK,
@@ -106,6 +109,19 @@ def test_what_a_run_leaves_out_belongs_to_another() -> None:
     assert [suite.name for suite in SUITES if not suite.folders] == ["all else on sqlite"]
     for suite in SUITES:
         assert set(suite.without) <= held
+
+
+def test_what_waits_begins_first_and_goes_before_what_computes(tmp_path: Path) -> None:
+    order = [suite.waits for suite in SUITES]
+    assert order == sorted(order, reverse=True)
+    assert 0 < sum(order) < len(order)
+    words = (sys.executable, "-c", "import os; print(os.nice(0))")
+    waiting, computing = (
+        int(run_check(Check("niceness", words, waits=waits), tmp_path).output)
+        for waits in (True, False)
+    )
+    assert waiting == os.nice(0)
+    assert waiting < computing or waiting == 19
 
 
 def test_the_quick_subset_is_of_the_folders_of_the_whole() -> None:

@@ -7,10 +7,11 @@ Django's connection, or whose file asks which database it is on, but a slice of 
 (tests/support/one_database.py) and of the pages' and faults' tests on SQLite. pytest-django refuses
 the connection to a test that does not ask for it, so what runs once cannot depend on it.
 
-All of it goes through one queue, the longest first, into more places than there are processors,
-because half of what a run takes is waiting. A test that never ends is cut off by pytest's time
-limit, and named. A few failures of a run are retried alone at the end: those that pass are counted
-and listed, and with CI=true they fail the run, too.
+All of it goes through one queue into more places than there are processors, because half of what a
+run takes is waiting. What mostly waits for other processes begins first and goes before what
+computes: it takes longest, and processors would be idle if it were left for the end. A test that
+never ends is cut off by pytest's time limit, and named. A few failures of a run are retried alone
+at the end: those that pass are counted and listed, and with CI=true they fail the run, too.
 
 Three runs are too long for every day. `--thorough [COUNT] [FIRST]` plays 100,000 generated
 conversations, shortens texts at every limit and replays a recording by every classic preset, where
@@ -142,7 +143,10 @@ class Command(BaseCommand):
         """Show each run when it has ended; return the names of those that failed."""
         names = {suite.name: suite for suite in suites}
         failed = []
-        checks = (*(suite.make_check(data) for suite in suites), *LINTERS)
+        checks = [suite.make_check(data) for suite in suites]
+        # Behind what waits and before what computes, so that no long one is left for the end.
+        begun = sum(suite.waits for suite in suites)
+        checks[begun:begun] = LINTERS
         for result in run_checks(checks, data):
             self._show(result, is_shown=result.name in names)
             if not result.is_good:
