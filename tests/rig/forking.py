@@ -44,10 +44,14 @@ LIBRARIES = (
     "channels_redis.pubsub", "cryptography.fernet", "daphne.server", "docx", "fido2.server", "h11",
     "httpcore2", "httpx2", "jsonschema", "latex2mathml.converter", "markdown_it", "mcp", "nh3",
     "openpyxl", "psycopg", "psycopg_pool", "pygments.lexers", "pypdf", "redis.asyncio",
-    "django.contrib.admin", "django.core.management", "django.db.models", "django.forms",
-    "django.template",
-    "agentweb.emulator.server", "conversations.agent.loop", "conversations.claude.client",
-    "conversations.context.pipeline", "conversations.rendering", "tools.framework.registry",
+    "csp.middleware", "django.contrib.admin", "django.contrib.auth.hashers",
+    "django.core.handlers.asgi", "django.core.management", "django.db.backends.sqlite3.base",
+    "django.db.migrations.executor", "django.db.models", "django.forms",
+    "django.middleware.locale", "django.template", "jwt", "requests", "servestatic.middleware",
+    "agentweb.emulator.server", "conversations.agent.loop", "conversations.charts",
+    "conversations.claude.client", "conversations.context.pipeline", "conversations.lab.report",
+    "conversations.rendering", "conversations.transfer.formats", "tools.framework.registry",
+    "tools.mcp.pool",
 )  # fmt: skip
 #: Modules that need the settings too, and keep no state of their process.
 WARM = (
@@ -257,6 +261,8 @@ def _warm() -> None:
     for name in WARM:
         importlib.import_module(name)
     MigrationLoader(None)
+    # Each process would read all files of the code for it.
+    importlib.import_module("agentweb.serving.heartbeat").code_version()
     connections.close_all()
 
 
