@@ -2,7 +2,7 @@
 
 `start` with `is_new` begins with nothing, as the first start does; otherwise the database has its
 tables. `fork` is the same command where only the settings are what a test is about: its process has
-the libraries.
+the modules, as those of other commands on the same data have.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.rig.forking import base
+from tests.rig.forking import Template, base
 from tests.rig.processes import Process
 from tests.support import prepared_databases, servers
 
@@ -37,6 +37,10 @@ class Served:
     log: Path
     #: Of who has set it up, for pages of the same person.
     cookies: list[Any] = field(default_factory=list)
+    #: What its commands are forked from, with the first of them.
+    template: Template | None = None
+    #: The exit code, once it was stopped.
+    code: int | None = None
 
     @property
     def url(self) -> str:
@@ -60,8 +64,9 @@ class Served:
     def manage(self, *arguments: str) -> str:
         """Run another command on the same data and give what it printed."""
         said = self.data / f"manage-{time.monotonic_ns()}.log"
-        function, own = "tests.rig.roles:manage", environment(self.data)
-        process = base().start("manage", function, said, environment=own, arguments=arguments)
+        self.template = self.template or _template(environment(self.data))
+        function = "tests.rig.roles:manage"
+        process = self.template.start("manage", function, said, arguments=arguments)
         if code := process.wait(300):
             raise AssertionError(f"{' '.join(arguments)}: {code}\n{process.tail()}")
         return said.read_text(encoding="utf-8")
@@ -71,6 +76,14 @@ class Served:
 
     def stop(self) -> int:
         """End it as Ctrl-C's gentler twin does, and give its exit code."""
+        if self.code is None:
+            self.code = self._end()
+        if self.template is not None:
+            self.template.end()
+            self.template = None
+        return self.code
+
+    def _end(self) -> int:
         if self.process.poll() is None:
             self.process.terminate()
         deadline = time.monotonic() + 60
@@ -109,9 +122,17 @@ def start(
 def fork(data: Path, port: int = 0, **extra: str) -> Served:
     """Serve as `start` does, with tables that are there and in a process that need not import."""
     _have(data, tables=True)
-    port, log, own = port or servers.free_port(), data / "serve.log", environment(data, **extra)
-    process = base().start("serve", "tests.rig.roles:app", log, environment=own, port=port)
-    return _answering(Served(process, port, data, log))
+    port, log = port or servers.free_port(), data / "serve.log"
+    template = _template(environment(data, **extra))
+    process = template.start("serve", "tests.rig.roles:app", log, port=port)
+    return _answering(Served(process, port, data, log, template=template))
+
+
+def _template(own: dict[str, str]) -> Template:
+    """Start what the commands of one app are forked from."""
+    folder = servers.folder_of("app")
+    servers.at_end(lambda: shutil.rmtree(folder, ignore_errors=True))
+    return base().template(folder, own)
 
 
 def _have(data: Path, *, tables: bool) -> None:

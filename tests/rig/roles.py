@@ -33,7 +33,8 @@ def serve(port: int, *, sweep: float, halts: Sequence[str] = (), prepares: bool 
 
 
 def app(port: int) -> None:
-    """Run `manage.py serve` unchanged; for a fork that is not set up yet."""
+    """Run `manage.py serve` unchanged."""
+    _own_names()
     _new_reactor()
     _manage("serve", "--port", str(port))
 
