@@ -17,6 +17,7 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.translation import gettext_lazy as _
 
+from conversations.admin.keyed_page import KeyedPage
 from conversations.models import ApiModel, Conversation, User
 from conversations.rendering.numbers import write_number
 from conversations.rendering.visible import reveal_hidden
@@ -128,6 +129,9 @@ class ReadOnly(ShownLookups):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).defer(*self.heavy)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[KeyedPage]:
+        return KeyedPage
 
     def review(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """Return the template context of the page besides the fields."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.db.models import Exists, F, OuterRef, Q
 from django.http import HttpRequest
@@ -37,15 +37,21 @@ def list_job_states(request: HttpRequest) -> dict[str, list[tuple[str, str]]]:
     }
 
 
+def _find_recent() -> tuple[datetime, datetime]:
+    """Return both ends of what is recent: SQLite reads all rows rather than those after a time."""
+    now = timezone.now()
+    return now - _RECENT, now
+
+
 def _count_reductions() -> Counts:
-    rows = Transformation.objects.filter(created_at__gte=timezone.now() - _RECENT)
+    rows = Transformation.objects.filter(created_at__range=_find_recent())
     yield _("Reductions in 24 hours"), rows.filter(outcome="applied").count()
     rejected = rows.filter(outcome="rejected", kind="summary")
     yield _("Rejected summaries in 24 hours"), rejected.count()
 
 
 def _count_crossings() -> Counts:
-    rows = Crossing.objects.filter(created_at__gte=timezone.now() - _RECENT)
+    rows = Crossing.objects.filter(created_at__range=_find_recent())
     yield _("Limits reached in 24 hours"), rows.filter(percent__gte=100).count()
     yield _("Limits nearly reached in 24 hours"), rows.filter(percent__lt=100).count()
 

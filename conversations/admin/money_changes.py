@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.views.main import ChangeList
 from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest
 from django.utils.html import format_html, format_html_join
@@ -13,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.base import MOST_NAMES, OwnerFilter, ReadOnly
 from conversations.admin.csv_export import SentAsFiles, write_money_records
+from conversations.admin.keyed_page import KeyedPage
 from conversations.budgets.money_history import describe_changes, filter_history, list_tables
 from conversations.models import MoneyRecord, User
 
@@ -41,15 +41,13 @@ class TableFilter(admin.SimpleListFilter):
         return rows if self.value() is None else rows.filter(table=self.value())
 
 
-class RecordChangeList(ChangeList):
+class RecordChangeList(KeyedPage):
     """A page of records, each with what it changed."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        rows = list(self.result_list)
-        for row, change in zip(rows, describe_changes(rows), strict=True):
+        for row, change in zip(self.result_list, describe_changes(self.result_list), strict=True):
             row.change = change
-        self.result_list = rows
 
 
 @admin.register(MoneyRecord)
@@ -65,7 +63,7 @@ class MoneyRecordAdmin(SentAsFiles, ReadOnly):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return filter_history()
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[KeyedPage]:
         return RecordChangeList
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:

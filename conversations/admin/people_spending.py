@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from django.contrib.admin.views.main import ChangeList
 from django.http import HttpRequest
 
+from conversations.admin.keyed_page import KeyedPage
 from conversations.budgets.current_use import filter_open_windows
 from conversations.budgets.units import MONEY
 from conversations.models import Budget, BudgetWindow
@@ -12,7 +12,7 @@ from conversations.models import Budget, BudgetWindow
 _NEEDED = ("conversations.view_budget", "conversations.view_budgetwindow")
 
 
-class PeopleWithSpending(ChangeList):
+class PeopleWithSpending(KeyedPage):
     """A page of people, each with the present window of money that is nearest to its limit.
 
     `own_limit` is the limit of a budget of their own that nothing was spent of yet.

@@ -10,7 +10,6 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
-from django.contrib.admin.views.main import ChangeList
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import CharField, Q, QuerySet
 from django.db.models.functions import Cast
@@ -20,6 +19,7 @@ from django.utils.translation import gettext_lazy as _
 
 from conversations.accounts.reading_log import READ
 from conversations.admin.base import MOST_NAMES, ReadOnly, filter_by_key, link_row
+from conversations.admin.keyed_page import KeyedPage
 from conversations.models import Conversation, Erasure, User
 from conversations.templatetags.recorded import translated
 
@@ -80,7 +80,7 @@ class ReadOwnerFilter(admin.SimpleListFilter):
         return rows.filter(of_theirs, content_type=ContentType.objects.get_for_model(Conversation))
 
 
-class Owners(ChangeList):
+class Owners(KeyedPage):
     """A page of entries, each with the owner of its conversation."""
 
     def get_results(self, request: HttpRequest) -> None:
@@ -113,7 +113,7 @@ class LogEntryAdmin(ReadOnly):
         "message",
     )
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[KeyedPage]:
         return Owners
 
     @admin.display(description=_("action"), ordering="action_flag")

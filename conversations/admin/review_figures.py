@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from django.contrib.admin.views.main import ChangeList
 from django.db.models import Count, F, Q, QuerySet, Sum
 from django.http import HttpRequest
 
 from conversations.admin.content_access import may_read
+from conversations.admin.keyed_page import KeyedPage
 from conversations.models import Conversation, ToolCall, Transformation
 
 _APPLIED = Q(transformations__outcome=Transformation.Outcome.APPLIED)
@@ -67,27 +67,20 @@ def _add_up(rows: QuerySet[Any], names: Iterable[str]) -> Any:
     return rows.values("pk").annotate(**{name: _SUMS[name] for name in names})
 
 
-class ReviewedConversations(ChangeList):
+class ReviewedConversations(KeyedPage):
     """A page of conversations, each with its figures and whether the inspector opens to a user."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        keys = self._list_keys()
-        found = add_up_figures(keys)
-        rows = self.apply_select_related(self.root_queryset).in_bulk(keys)
-        # One may have been erased since.
-        self.result_list = [rows[key] for key in keys if key in rows]
+        found = add_up_figures([row.pk for row in self.result_list])
         for row in self.result_list:
             row.figures, row.is_readable = found[row.pk], may_read(request, row)
 
-    def _list_keys(self) -> list[int]:
-        """Return the keys of the page's conversations in their order."""
+    def order_keys(self) -> QuerySet[Any, int]:
         wanted = _SUMS.keys() & map(_name_order, self.queryset.query.order_by)
-        ordered = _add_up(self.queryset.select_related(None), wanted)
-        is_whole = not self.multi_page or (self.show_all and self.can_show_all)
-        start = (self.page_num - 1) * self.list_per_page
-        page = ordered if is_whole else ordered[start : start + self.list_per_page]
-        return [row["pk"] for row in page]
+        summed = _add_up(self.queryset.select_related(None), wanted)
+        keys: QuerySet[Any, int] = summed.values_list("pk", flat=True)
+        return keys
 
 
 def _name_order(order: Any) -> str:

@@ -243,7 +243,10 @@ class Transformation(Chained):
 
     class Meta:
         indexes = [
-            models.Index(fields=["created_at", "id"], name="transformation_created_at"),
+            # In time, and filtered so without reading the rows.
+            models.Index(
+                fields=["created_at", "id", "kind", "outcome"], name="transformation_created_at"
+            ),
             # All that the figures of a conversation are added up from, without its rows.
             models.Index(
                 fields=["conversation", "outcome", "kind", "tokens_before", "tokens_after"],

@@ -13,7 +13,7 @@ from django.db.models.functions import Coalesce
 
 from conversations.budgets.usage.days import Span, UtcDay
 from conversations.context.steps.kinds import ASKS_MODEL, GROWING
-from conversations.models import ApiCall, Transformation
+from conversations.models import ApiCall, Conversation, Transformation
 
 _SHRUNK = Q(outcome="applied") & ~Q(kind__in=GROWING)
 #: Annotations for transformations.
@@ -73,7 +73,9 @@ def filter_shrunk(rows: QuerySet[Transformation]) -> QuerySet[Transformation]:
 def build_model_expression() -> Coalesce:
     """Return the model of a transformation's turn, else of its conversation, as SQL."""
     calls = ApiCall.objects.filter(turn=OuterRef("turn"), purpose="reply").order_by("number")
-    return Coalesce(Subquery(calls.values("model")[:1]), "conversation__model")
+    # Not by a join, which even those who count the rows would have to make.
+    chosen = Conversation.objects.filter(pk=OuterRef("conversation"))
+    return Coalesce(Subquery(calls.values("model")[:1]), Subquery(chosen.values("model")))
 
 
 @dataclass(frozen=True, slots=True)
