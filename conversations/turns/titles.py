@@ -44,13 +44,17 @@ def find_opening(turn_id: int) -> Opening | None:
     """Return the opening of a conversation that this turn completes, if it has no title yet."""
     if not has_titles():
         return None
-    unnamed = Turn.objects.filter(conversation__titled_by="words", conversation__deleted_at=None)
-    turn = unnamed.select_related("conversation").filter(pk=turn_id).first()
-    if turn is None or not _is_first(turn):
+    answered = Turn.objects.filter(state="done").exclude(finish_reason="refusal")
+    unnamed = answered.filter(conversation__titled_by="words", conversation__deleted_at=None)
+    found = unnamed.filter(pk=turn_id).values_list("conversation_id", "conversation__model").first()
+    if found is None:
         return None
-    conversation = turn.conversation
-    prompt, answer = _read_text(turn, "prompt"), _read_text(turn, "answer")
-    model = _find_usable_model(conf.title_model) or _find_usable_model(conversation.model)
+    conversation_id, own_model = found
+    # Only the first answered turn is read; refused turns do not count.
+    if answered.filter(conversation=conversation_id).exclude(pk=turn_id).exists():
+        return None
+    prompt, answer = _read_texts(turn_id)
+    model = _find_usable_model(conf.title_model) or _find_usable_model(own_model)
     if model is None or not prompt.strip():
         return None
     return Opening(prompt, answer, model.pk)
@@ -81,17 +85,14 @@ def name_conversation(*, conversation_id: int, title: str) -> bool:
     return True
 
 
-def _is_first(turn: Turn) -> bool:
-    """Return whether it is the first answered turn; refused turns do not count."""
-    answered = Turn.objects.filter(conversation=turn.conversation_id, state="done")
-    others = answered.exclude(pk=turn.pk).exclude(finish_reason="refusal")
-    is_answered = turn.state == "done" and turn.finish_reason != "refusal"
-    return is_answered and not others.exists()
-
-
-def _read_text(turn: Turn, kind: str) -> str:
-    rows = Message.objects.filter(turn=turn, kind=kind).order_by("seq")
-    return "\n\n".join(text for row in rows if (text := extract_visible_text(row.content).strip()))
+def _read_texts(turn_id: int) -> tuple[str, str]:
+    """Return the visible text of a turn's prompt and of its answers."""
+    texts: dict[str, list[str]] = {"prompt": [], "answer": []}
+    rows = Message.objects.filter(turn=turn_id, kind__in=texts).order_by("seq")
+    for kind, content in rows.values_list("kind", "content"):
+        if text := extract_visible_text(content).strip():
+            texts[kind].append(text)
+    return "\n\n".join(texts["prompt"]), "\n\n".join(texts["answer"])
 
 
 def _find_usable_model(model: str) -> ApiModel | None:
