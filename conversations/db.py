@@ -65,9 +65,9 @@ class DueThreads:
         self._waiting = PriorityQueue()
         self._numbers = itertools.count()
 
-    def add(self, work: Callable[[], Any], patience: float) -> Future[Any]:
+    def add(self, work: Callable[[], Any], due: float) -> Future[Any]:
+        """Take work that is due at a time of the monotonic clock."""
         future: Future[Any] = Future()
-        due = time.monotonic() + patience
         self._waiting.put((due, next(self._numbers), future, work))
         self._threads.submit(self._do_next)
         return future
@@ -91,7 +91,8 @@ class _Due(Executor):
         self._threads, self._patience = threads, patience
 
     def submit(self, work: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        return self._threads.add(partial(work, *args, **kwargs), self._patience)
+        due = time.monotonic() + self._patience
+        return self._threads.add(partial(work, *args, **kwargs), due)
 
 
 _threads = DueThreads(THREADS, "db")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from agentweb.emulator import server
-from conversations.db import THREADS, DueThreads, run_db, run_db_late, run_db_soon
+from conversations import db
+from conversations.db import LATE, THREADS, DueThreads, run_db, run_db_late, run_db_soon
 from conversations.runtime import supervisor as supervisor_module
 from conversations.runtime.adapters import TurnCalls
 from conversations.runtime.supervisor import Supervisor
@@ -37,6 +37,12 @@ class BusyThreads:
         await asyncio.gather(*self._work)
 
 
+async def wait_for_work(count: int) -> None:
+    """Wait until so much work waits for the busy threads."""
+    while db._threads._waiting.qsize() < count:
+        await asyncio.sleep(0.02)
+
+
 @pytest.mark.asyncio
 async def test_what_words_wait_for_is_run_first_and_ends_last() -> None:
     order = list[str]()
@@ -56,10 +62,9 @@ def test_what_may_wait_is_overtaken_only_by_what_comes_within_its_time() -> None
     threads, gate, order = DueThreads(1, "due"), threading.Event(), list[str]()
     threads.add(lambda: gate.wait(90), 0)
     for at in range(3):
-        threads.add(lambda at=at: order.append(f"late {at}"), 0.02)  # type: ignore[misc]
-    threads.add(lambda: order.append("soon"), 0)
-    time.sleep(0.03)
-    last = threads.add(lambda: order.append("too late"), 0)
+        threads.add(lambda at=at: order.append(f"late {at}"), LATE)  # type: ignore[misc]
+    threads.add(lambda: order.append("soon"), LATE - 1)
+    last = threads.add(lambda: order.append("too late"), LATE)
     gate.set()
     last.result(60)
     assert order == ["soon", "late 0", "late 1", "late 2", "too late"]
@@ -102,9 +107,9 @@ async def test_another_persons_turn_begins_before_a_shown_answer_is_stored(
         turns.append(await queue("Hello"))
         busy = BusyThreads()
         closing = asyncio.create_task(close(self, *args))
-        await asyncio.sleep(0.01)
+        await wait_for_work(1)
         supervisor.launch(turns[1].pk)
-        await asyncio.sleep(0.01)
+        await wait_for_work(2)
         await busy.free_one()
         found = await closing
         await busy.free_all()
