@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from agentweb.emulator import server
-from conversations import db
 from conversations.db import LATE, THREADS, DueThreads, run_db, run_db_late, run_db_soon
+from conversations.runtime import adapters
 from conversations.runtime import supervisor as supervisor_module
 from conversations.runtime.adapters import TurnCalls
 from conversations.runtime.supervisor import Supervisor
@@ -37,10 +37,20 @@ class BusyThreads:
         await asyncio.gather(*self._work)
 
 
-async def wait_for_work(count: int) -> None:
-    """Wait until so much work waits for the busy threads."""
-    while db._threads._waiting.qsize() < count:
-        await asyncio.sleep(0.02)
+def watch_for_work(
+    monkeypatch: pytest.MonkeyPatch, module: Any, name: str, work: Callable[..., Any]
+) -> asyncio.Event:
+    """Return what is set as soon as the module has given this work to the threads."""
+    is_given, run = asyncio.Event(), getattr(module, name)
+
+    async def give(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        if function == work:
+            # It is given before this task waits, so before anybody sees the event.
+            is_given.set()
+        return await run(function, *args, **kwargs)
+
+    monkeypatch.setattr(module, name, give)
+    return is_given
 
 
 @pytest.mark.asyncio
@@ -106,10 +116,13 @@ async def test_another_persons_turn_begins_before_a_shown_answer_is_stored(
         monkeypatch.setattr(TurnCalls, "close", close)
         turns.append(await queue("Hello"))
         busy = BusyThreads()
+        is_stored = watch_for_work(monkeypatch, adapters, "run_db_late", self._finish)
+        claim: Callable[..., Any] = vars(supervisor_module)["claim_turn"]
+        is_claimed = watch_for_work(monkeypatch, supervisor_module, "run_db", claim)
         closing = asyncio.create_task(close(self, *args))
-        await wait_for_work(1)
+        await is_stored.wait()
         supervisor.launch(turns[1].pk)
-        await wait_for_work(2)
+        await is_claimed.wait()
         await busy.free_one()
         found = await closing
         await busy.free_all()
