@@ -1,7 +1,7 @@
 """Titles of conversations: one small side call after the first answer is stored and shown.
 
-It runs in the background: if it fails the title stays unchanged, and its cost is recorded like any
-other.
+It runs in the background, behind the words and the ends of answers: if it fails the title stays
+unchanged, and its cost is recorded like any other.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from conversations.agent.events import MeterMoved, TitleChanged
 from conversations.agent.ports import Sending, Sent
 from conversations.agent.stop import Stopped, Switch
 from conversations.agent.title import MAX_TOKENS, SYSTEM, quote_beginning
-from conversations.db import run_db
+from conversations.db import run_db_late
 from conversations.live.publish import announce
 from conversations.log.leases import Lease
 from conversations.runtime.job import build_quiet_envelope
@@ -30,7 +30,7 @@ logger = logging.getLogger("agentweb.turns")
 
 class TitleCalls(SideCallPorts):
     async def open(self, sending: Sending) -> Sent:
-        sent = await run_db(titles.open_title_call, lease=self._lease, sending=sending)
+        sent = await run_db_late(titles.open_title_call, lease=self._lease, sending=sending)
         self._begin()
         return sent
 
@@ -38,7 +38,7 @@ class TitleCalls(SideCallPorts):
 async def write_title(lease: Lease, claude: Claude, switch: Switch) -> None:
     """Write a title for the conversation of an ended turn, unless it has one."""
     try:
-        found = await run_db(find_opening, lease.turn_id)
+        found = await run_db_late(find_opening, lease.turn_id)
         if found is None:
             return
         calls = TitleCalls(lease, claude)
@@ -46,7 +46,7 @@ async def write_title(lease: Lease, claude: Claude, switch: Switch) -> None:
         is_named = False
         if title:
             store, key = titles.name_conversation, lease.conversation_id
-            is_named = await run_db(store, conversation_id=key, title=title)
+            is_named = await run_db_late(store, conversation_id=key, title=title)
         named = [TitleChanged()] if is_named else []
         await announce(lease.conversation_id, *named, MeterMoved())
     except Stopped:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from agentweb.emulator import server
+from conversations.agent.stop import Switch
 from conversations.db import LATE, THREADS, DueThreads, run_db, run_db_late, run_db_soon
-from conversations.runtime import adapters
+from conversations.runtime import adapters, titles
 from conversations.runtime import supervisor as supervisor_module
 from conversations.runtime.adapters import TurnCalls
 from conversations.runtime.supervisor import Supervisor
+from tests.support import people_and_turns
 from tests.support.running_turns import ended, queue, supervising
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -91,6 +93,23 @@ def test_what_is_cancelled_is_not_run_and_what_fails_says_so() -> None:
     there.result(60)
     assert isinstance(wrong.exception(60), ZeroDivisionError)
     assert done == ["there"]
+
+
+@pytest.mark.asyncio
+async def test_a_title_comes_behind_the_end_of_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    order = list[str]()
+    monkeypatch.setattr(titles, "find_opening", lambda _: order.append("title"))
+    lease = await run_db(people_and_turns.started_turn)
+    busy = BusyThreads()
+    await asyncio.sleep(0)
+    work = [asyncio.ensure_future(run_db_late(order.append, "end"))]
+    await asyncio.sleep(0)
+    work.append(asyncio.ensure_future(titles.write_title(lease, cast("Any", None), Switch())))
+    await asyncio.sleep(0)
+    await busy.free_one()
+    await asyncio.gather(*work)
+    await busy.free_all()
+    assert order == ["end", "title"]
 
 
 @pytest.mark.asyncio
