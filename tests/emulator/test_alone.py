@@ -17,9 +17,12 @@ from tests.emulator.conftest import HEADERS, request
 PACKAGE = Path(__file__).resolve().parents[2] / "agentweb/emulator"
 #: uvicorn and its dependencies.
 FOREIGN = {"agentweb", "click", "h11", "uvicorn"}
+#: What the interpreter begins with, such as Debian's own `sitecustomize`, is not of the package.
 PROBE = """
-import sys, agentweb.emulator
-names = {name.partition(".")[0] for name in sys.modules if getattr(
+import sys
+begun = set(sys.modules)
+import agentweb.emulator
+names = {name.partition(".")[0] for name in set(sys.modules) - begun if getattr(
     getattr(sys.modules[name], "__spec__", None), "origin", None)}
 print(agentweb.emulator.__file__)
 print(*sorted(names - set(sys.stdlib_module_names)))
