@@ -38,7 +38,7 @@ def list_job_states(request: HttpRequest) -> dict[str, list[tuple[str, str]]]:
 
 
 def _find_recent() -> tuple[datetime, datetime]:
-    """Return both ends of what is recent: SQLite reads all rows rather than those after a time."""
+    """Return both ends of what is recent; with one SQLite may read all rows for the last few."""
     now = timezone.now()
     return now - _RECENT, now
 
