@@ -155,7 +155,7 @@ async def test_a_tab_shows_what_the_page_shows_at_every_moment(
         parts = (page.text(f"turn-1-r1-{part}") for part in ("done", "tail"))
         assert shown.stamps == STAMP.findall(" ".join(parts))
         assert page.bookmark == "after={}&mark={}".format(*shown.bookmark)
-        section = page.root.find("turn-1")
+        section = page.find("turn-1")
         return section is not None and section.attributes["data-live"] == ""
 
     async with supervising() as supervisor:

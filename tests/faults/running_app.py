@@ -89,7 +89,7 @@ class Chat:
         return row
 
     def state(self, number: int) -> str:
-        found = self.page.root.find(f"turn-{number}-status")
+        found = self.page.find(f"turn-{number}-status")
         return found.attributes["data-state"] if found else ""
 
     def text(self, number: int) -> str:

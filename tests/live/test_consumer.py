@@ -160,7 +160,7 @@ async def listen(found: WebsocketCommunicator, page: Page, turn: Turn) -> list[s
     while True:
         page.take(await found.receive_from(timeout=60))
         seen.append(answer_of(page, number))
-        section = page.root.find(f"turn-{number}")
+        section = page.find(f"turn-{number}")
         if section is not None and section.attributes.get("data-live") == "":
             return seen
 

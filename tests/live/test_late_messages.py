@@ -161,7 +161,7 @@ async def test_a_turn_that_stands_among_those_that_have_ended_is_not_added_below
         page = Page()
         await in_step(page, found, conversation)
         assert page.missed == []
-        assert page.root.find("turn-1") is None
+        assert page.find("turn-1") is None
 
 
 async def test_what_comes_behind_a_gap_asks_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +193,7 @@ async def test_a_page_that_asks_in_mid_turn_is_given_all_that_was_published_unti
         await publish.handle_message(answer | {"at": [0, 0], "version": after})
         await hear(conversation, "RoundOpened", (after, after + 1), turn=2, round=1)
         await in_step(page, found, conversation)
-    assert page.root.find("turn-2-r1-tail")
+    assert page.find("turn-2-r1-tail")
     assert page.missed == []
 
 

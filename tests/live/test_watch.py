@@ -129,7 +129,7 @@ async def test_what_nobody_told_of_is_shown_by_the_next_check(monkeypatch: Any) 
         await checks(2)
         await run_db(lambda: people_and_turns.next_turn(conversation))
         page = Page()
-        while not page.root.find("turn-2"):
+        while not page.find("turn-2"):
             page.take(await frame_of(found))
 
 

@@ -261,11 +261,12 @@ class Chat:
     @property
     def number(self) -> int:
         """Return the number of the last turn shown; 0 without one."""
-        return int(self.page.turns[-1][0].removeprefix("turn-")) if self.page.turns else 0
+        shown = self.page.sections
+        return int(shown[-1].id.removeprefix("turn-")) if shown else 0
 
     def state(self, number: int = 0) -> str:
         """Return the state shown of a turn, by default of the last one."""
-        found = self.page.root.find(f"turn-{number or self.number}-status")
+        found = self.page.find(f"turn-{number or self.number}-status")
         return found.attributes["data-state"] if found else ""
 
     def text(self, number: int = 0) -> str:

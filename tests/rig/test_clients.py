@@ -77,7 +77,7 @@ async def test_f64_two_hundred_pages_are_told_of_a_restart_and_are_in_step_after
             rig.webs[0].terminate()
             await asyncio.to_thread(rig.webs[0].wait)
             for tab in tabs:
-                told = tab.page.root.find("restarting")
+                told = tab.page.find("restarting")
                 assert told is not None
                 assert told.attributes["data-within"] == "10"
             before = [tab.opened for tab in tabs]
