@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from django.db import connection
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from conversations.agent.prices import PriceList
+from conversations.log.columns import read_columns
 from conversations.log.settings_version import kept_by_settings
 from conversations.models import ApiModel, ModelPrice
 
@@ -107,13 +107,9 @@ def list_enabled_models() -> set[str]:
 
 def has_catalogue() -> bool:
     """Return whether the tables are those of this version, which a migration may yet make."""
-    with connection.cursor() as cursor:
-        present = connection.introspection.table_names(cursor)
-        for model in (ApiModel, ModelPrice):
-            table, needed = model._meta.db_table, {one.column for one in model._meta.local_fields}
-            if table not in present:
-                return False
-            found = connection.introspection.get_table_description(cursor, table)
-            if not needed <= {column.name for column in found}:
-                return False
-    return True
+    columns = read_columns()
+    return all(
+        {field.column for field in model._meta.local_fields}
+        <= columns.get(model._meta.db_table, set())
+        for model in (ApiModel, ModelPrice)
+    )

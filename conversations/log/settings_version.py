@@ -25,6 +25,7 @@ from django.contrib.auth.models import Group
 from django.db import connection, transaction
 from django.db.models import Model
 
+from conversations.log.columns import read_columns
 from conversations.models import (
     ApiModel,
     Budget,
@@ -169,7 +170,7 @@ def install_settings_version(using: str = "default", **_: Any) -> None:
     """Install the table and its triggers where they are missing; runs after every migration."""
     if connection.alias != using:
         return
-    tables = connection.introspection.table_names()
+    tables = read_columns()
     wanted = [one._meta.db_table for one in _MODELS if one._meta.db_table in tables]
     with transaction.atomic(), connection.cursor() as cursor:
         if _TABLE not in tables:
@@ -181,7 +182,7 @@ def install_settings_version(using: str = "default", **_: Any) -> None:
         written = {
             name: (table, statement)
             for table in wanted
-            for name, statement in _write_triggers(table, _list_columns(cursor, table))
+            for name, statement in _write_triggers(table, _list_settings(table, tables[table]))
         }
         missing = [statement for name, (_, statement) in written.items() if name not in present]
         for name, table in present.items():
@@ -211,13 +212,10 @@ def _drop_trigger(cursor: Any, name: str, table: str) -> None:
     cursor.execute(f'DROP TRIGGER "{name}"{of_table}')
 
 
-def _list_columns(cursor: Any, table: str) -> tuple[str, ...]:
+def _list_settings(table: str, columns: set[str]) -> list[str]:
     """Return the columns of a table that are settings; none for a table that has no others."""
     status = _STATUS.get(table, ())
-    if not status:
-        return ()
-    rows = connection.introspection.get_table_description(cursor, table)
-    return tuple(sorted(row.name for row in rows if row.name not in status))
+    return sorted(columns.difference(status)) if status else []
 
 
 def _write_triggers(table: str, columns: Sequence[str]) -> list[tuple[str, str]]:

@@ -12,7 +12,7 @@ the functions of log/erase_functions.py, which run with the owner's rights.
 # ruff: noqa: S608 - the names are those of our own tables
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +23,7 @@ from django.db.models import UniqueConstraint
 
 from conversations import models
 from conversations.log.chain import OWNED, SITE
+from conversations.log.columns import read_columns
 from conversations.models import ApiCall, AppendOnly, Chained, Conversation, SiteChain
 
 _ERASING = "agentweb_erasing"
@@ -75,7 +76,8 @@ def install_guards(using: str = "default", **_: Any) -> None:
     if connection.alias != using:
         return
     # Between two migrations, forward or back, a table or a column may be missing.
-    kinds = [kind for kind in list_guarded_models() if _has_all_columns(kind)]
+    columns = read_columns()
+    kinds = [kind for kind in list_guarded_models() if _has_all_columns(kind, columns)]
     make = _write_postgresql_guards if connection.vendor == "postgresql" else _write_sqlite_guards
     with transaction.atomic(), connection.cursor() as cursor:
         present = _read_present_guards(cursor)
@@ -118,12 +120,8 @@ def drop_insert_guards(using: str = "default", plan: Sequence[object] = (), **_:
             cursor.execute(f'DROP TRIGGER IF EXISTS "{table}_keep_place"{where}')
 
 
-def _has_all_columns(kind: type[AppendOnly]) -> bool:
-    table = kind._meta.db_table
-    with connection.cursor() as cursor:
-        if table not in connection.introspection.table_names(cursor):
-            return False
-        found = {one.name for one in connection.introspection.get_table_description(cursor, table)}
+def _has_all_columns(kind: type[AppendOnly], columns: Mapping[str, set[str]]) -> bool:
+    found = columns.get(kind._meta.db_table, set())
     return {field.column for field in kind._meta.concrete_fields} <= found
 
 

@@ -1,0 +1,30 @@
+"""The columns of the tables as they are, which between two migrations are not those of the models.
+
+In one statement: Django's introspection asks for each table, and on SQLite parses the statement
+that created it, which took half the time of a start with nothing to migrate.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from django.db import connection
+
+_SQL = {
+    "sqlite": "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c"
+    " WHERE t.type = 'table'",
+    "postgresql": "SELECT c.relname, a.attname FROM pg_attribute a"
+    " JOIN pg_class c ON c.oid = a.attrelid"
+    " WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p')"
+    " AND a.attnum > 0 AND NOT a.attisdropped",
+}
+
+
+def read_columns() -> dict[str, set[str]]:
+    """Return the names of the columns by table."""
+    found: dict[str, set[str]] = defaultdict(set)
+    with connection.cursor() as cursor:
+        cursor.execute(_SQL[connection.vendor])
+        for table, column in cursor.fetchall():
+            found[table].add(column)
+    return dict(found)
