@@ -7,12 +7,13 @@ triggers and rights are set up again after it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from django.core.management import CommandError
 from django.core.management.commands import migrate
+from django.core.management.sql import emit_post_migrate_signal
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
@@ -70,11 +71,31 @@ class Command(migrate.Command):
         with lift_timeouts(connection), _alone():
             before = MigrationRecorder(connection).applied_migrations().keys()
             try:
-                super().handle(*args, **options)
+                if _is_start(options) and _has_no_plan():
+                    emit_post_migrate_signal(0, interactive=False, db=connection.alias)
+                else:
+                    super().handle(*args, **options)
             except RoleMissing as error:
                 raise CommandError(str(error)) from error
             if before and before != MigrationRecorder(connection).applied_migrations().keys():
                 _count_rows_again()
+
+
+def _is_start(options: Mapping[str, Any]) -> bool:
+    """Return whether all is to be migrated without a word, as at the start of a server."""
+    asked = ("app_label", "plan", "check_unapplied", "prune", "run_syncdb")
+    return options["verbosity"] == 0 and not any(options[name] for name in asked)
+
+
+def _has_no_plan() -> bool:
+    """Return whether the database is that of this code; triggers and rights may still not be.
+
+    Django builds all models twice to find that out: two thirds of a start with nothing to migrate.
+    """
+    executor = Executor(connection)
+    loader: Any = executor.loader
+    loader.check_consistent_history(connection)
+    return not loader.detect_conflicts() and not executor.migration_plan(loader.graph.leaf_nodes())
 
 
 def _count_rows_again() -> None:
