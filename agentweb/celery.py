@@ -14,6 +14,8 @@ from celery import Celery
 from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentweb.settings")
+# `manage.py worker` has made the checks of a start; Celery would make all, those of the code too.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 app = Celery("agentweb")
 # Without this only this thread would use the app; others would use a default without a broker.

@@ -20,6 +20,9 @@ from agentweb.observability import tracing
 from agentweb.serving.host import find_file_system, is_on_network
 from conversations.conf import conf
 
+#: What is checked at a start: how the site is installed and set. What depends on its code alone,
+#: models, admin and commands, is checked with the code, and would cost a start a tenth of a second.
+START_CHECKS = (Tags.security, Tags.compatibility, Tags.caches, Tags.files)
 #: Fewest characters of a secret key, and fewest different ones among them.
 KEY_LENGTH, KEY_VARIETY = 32, 8
 #: The major version of the SDK whose behaviour is known: its retry rules changed between majors.

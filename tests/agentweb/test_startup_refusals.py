@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.checks import CheckMessage, run_checks
+from django.core.checks import CheckMessage, Tags, run_checks
+from django.core.checks.registry import registry
 from django.core.exceptions import ImproperlyConfigured
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError, call_command, load_command_class
+from django.core.management.base import SystemCheckError
 from django.db import connection
 
 from agentweb import env
 from agentweb.serving import checks, startup
+from agentweb.serving.checks import START_CHECKS
 from agentweb.serving.host import find_file_system, is_on_network
 from conversations.log.triggers import install_guards, list_guarded_tables
 
@@ -264,3 +267,21 @@ def test_the_deployment_check_has_nothing_to_say(settings: Any) -> None:
     settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = True
     settings.SECRET_KEY = STRONG
     call_command("check", deploy=True, fail_level="WARNING")
+
+
+def test_each_of_the_site_s_own_checks_is_made_at_a_start_or_with_the_database() -> None:
+    own = [
+        check for check in registry.get_checks()
+        if check.__module__.startswith(("agentweb.", "conversations."))
+    ]  # fmt: skip
+    assert len(own) > 10
+    for check in own:
+        assert {*START_CHECKS, Tags.database}.intersection(check.tags), check
+
+
+@pytest.mark.parametrize("name", ["serve", "worker", "beat"])
+def test_a_start_is_refused_by_a_check_of_its_settings(name: str, settings: Any) -> None:
+    settings.ALLOWED_HOSTS = ["*"]
+    command = load_command_class("agentweb", name)
+    with pytest.raises(SystemCheckError, match=r"agentweb\.E011"):
+        command.check(tags=command.requires_system_checks)

@@ -7,12 +7,14 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
+from agentweb.serving.checks import START_CHECKS
 from agentweb.serving.heartbeat import give_signs
 from agentweb.serving.startup import demand_ready_database, demand_workers
 
 
 class Command(BaseCommand):
     help = "Scaled out: send what is due at intervals; one for the site."
+    requires_system_checks = START_CHECKS
 
     def handle(self, *args: Any, **options: Any) -> None:
         demand_workers()

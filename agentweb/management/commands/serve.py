@@ -10,6 +10,7 @@ from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 
+from agentweb.serving.checks import START_CHECKS
 from agentweb.serving.heartbeat import give_signs
 from agentweb.serving.server_process import lock_data_folder, run_server
 from agentweb.serving.startup import (
@@ -43,6 +44,7 @@ def find_public_url(url: str) -> str:
 
 class Command(BaseCommand):
     help = "Run the site, with the turns inside: prepare the database, serve until Ctrl-C."
+    requires_system_checks = START_CHECKS
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on")

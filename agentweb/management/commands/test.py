@@ -84,8 +84,8 @@ class Command(BaseCommand):
         " slice that every run takes. --mutations: break one law at a time on purpose, in a copy,"
         " of engine, services, budgets, live updates and access, and fail unless the tests notice"
         " at least 95 %. --chaos: kill 2,000 processes at random while people talk, embedded and"
-        " scaled out, and fail unless nothing was lost, doubled or left hanging; a run of so many"
-        " or more is kept and quoted in tests/rig/README.md."
+        " scaled out, and fail unless nothing was lost, doubled or left hanging; a run of 1,000"
+        " or more is stored with the others that tests/rig/README.md quotes."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

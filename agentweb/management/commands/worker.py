@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from agentweb.observability.metrics_page import serve_figures
+from agentweb.serving.checks import START_CHECKS
 from agentweb.serving.heartbeat import give_signs
 from agentweb.serving.startup import demand_ready_database, demand_workers
 from conversations.conf import conf
@@ -17,6 +18,7 @@ OTHERS = 4
 
 class Command(BaseCommand):
     help = "Scaled out: run turns, until it is told to stop."
+    requires_system_checks = START_CHECKS
 
     def handle(self, *args: Any, **options: Any) -> None:
         demand_workers()
