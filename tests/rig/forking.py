@@ -39,7 +39,11 @@ from tests.support import servers
 PROJECT = Path(__file__).resolve().parents[2]
 #: Modules that take long to import and need neither settings nor the environment.
 LIBRARIES = (
-    "anthropic", "celery.app.task", "celery.apps.worker", "celery.concurrency.thread",
+    "anthropic", "billiard.pool", "celery.app.amqp", "celery.app.control", "celery.app.events",
+    "celery.app.log", "celery.app.task", "celery.apps.worker", "celery.bin.celery",
+    "celery.contrib.django.task", "celery.worker.autoscale", "celery.worker.components",
+    "celery.worker.consumer.delayed_delivery", "celery.worker.strategy", "kombu.pidbox",
+    "celery.concurrency.thread",
     "celery.worker.consumer", "kombu.transport.redis", "channels.generic.websocket",
     "channels_redis.pubsub", "cryptography.fernet", "daphne.server", "docx", "fido2.server", "h11",
     "httpcore2", "httpx2", "jsonschema", "latex2mathml.converter", "markdown_it", "mcp", "nh3",
@@ -58,9 +62,14 @@ WARM = (
     "conversations.claude.client", "conversations.runtime.process", "agentweb.asgi",
     "agentweb.urls",
     "agentweb.celery", "agentweb.emulator.server", "agentweb.edge.http_server",
+    "agentweb.serving.worker_loop", "agentweb.site.context_processors",
+    "conversations.audit.verify", "conversations.live.layer", "conversations.tasks",
     "agentweb.management.commands.serve", "agentweb.management.commands.worker",
     "tests.rig.site_actions", "tests.rig.oracle", "tests.rig.roles", "tests.support.toy_tools",
 )  # fmt: skip
+
+#: Folders of templates of the page of a chat and of what it is told.
+CHAT_TEMPLATES = ("conversations/_partials", "conversations/events")
 
 
 @dataclass(slots=True)
@@ -255,14 +264,23 @@ def _become(request: Mapping[str, Any]) -> None:
 
 
 def _warm() -> None:
+    from django.conf import settings
     from django.db import connections
     from django.db.migrations.loader import MigrationLoader
+    from django.template.loader import get_template
+    from django.urls import get_resolver
 
     for name in WARM:
         importlib.import_module(name)
     MigrationLoader(None)
     # Each process would read all files of the code for it.
     importlib.import_module("agentweb.serving.heartbeat").code_version()
+    # Nor compile the addresses and the templates of a chat.
+    get_resolver().reverse_dict  # noqa: B018 - it is cached
+    templates = settings.BASE_DIR / "templates"
+    for folder in CHAT_TEMPLATES:
+        for path in (templates / folder).rglob("*.html"):
+            get_template(str(path.relative_to(templates)))
     connections.close_all()
 
 

@@ -21,14 +21,10 @@ from uuid import uuid4
 HALTED = "AGENTWEB_RIG_HALTED"
 
 
-def serve(port: int, *, sweep: float, halts: Sequence[str] = (), prepares: bool = False) -> None:
-    """Run `manage.py serve`; without `prepares` skip the costly preparation of the database."""
-    from agentweb.management.commands.serve import Command
-
+def serve(port: int, *, sweep: float, halts: Sequence[str] = ()) -> None:
+    """Run `manage.py serve`."""
     _begin(sweep, halts)
     _new_reactor()
-    if not prepares:
-        Command.prepare = lambda self: None  # type: ignore[method-assign]
     _manage("serve", "--port", str(port))
 
 
@@ -40,7 +36,7 @@ def app(port: int) -> None:
 
 
 def worker(*, sweep: float, halts: Sequence[str] = (), redelivers: float = 0) -> None:
-    """Run `manage.py worker`; its database is checked as at every start.
+    """Run `manage.py worker`.
 
     With `redelivers` a task is acknowledged when it is over, and delivered again if that takes
     longer than this many seconds.
