@@ -3,7 +3,7 @@
     --seed N          first seed of the random numbers; it and that of every round are printed
     --kills N         processes to kill, of both modes together
     --mode MODE       embedded, scaled or both
-    --out FILE        where the report goes as JSON; without it, a long run is kept
+    --out FILE        where the report goes as JSON; without it, a long run is stored with others
 
 People send messages, use tools, answer approvals, stop, retry, and reload their pages. Their
 context windows are small, so that conversations are compacted. Meanwhile processes are killed,
@@ -37,19 +37,25 @@ from tests.rig.rigs import Fell, Rig
 from tests.rig.scenes import SCRIPT, SMALL, TOOLS
 from tests.support import prepared_databases, servers
 
+#: Kills of a run, without another number.
+KILLS = 2_000
 #: Kills of one round, and rounds that run at the same time.
 ROUND, AT_ONCE = 100, 4
 #: Databases of a Redis; concurrent rounds use one each.
 _DATABASES = 16
 PEOPLE = 4
+#: Acknowledged messages for each kill, which come sometimes earlier and sometimes later.
+MESSAGES, SWAY = 2.4, (-4, -2, 0, 2, 4)
+#: Seconds after which a disaster comes although people were silent, or nobody could hear them.
+SILENCE = 8
 SETTINGS = SMALL | {
     "AGENTWEB_DRAIN_SECONDS": "2",
     "AGENTWEB_WORKER_DRAIN_SECONDS": "2",
     "AGENTWEB_LEASE_SECONDS": "3",
     "AGENTWEB_LOG_LEVEL": "WARNING",
 }
-#: Faults of a process, with their frequency in percent.
-DISASTERS = {"kill": 84, "terminate": 6, "pause": 5, "cut": 5}
+#: Faults of a process, with their frequency in percent; "crash" kills all processes at once.
+DISASTERS = {"kill": 72, "crash": 12, "terminate": 6, "pause": 5, "cut": 5}
 
 
 @dataclass
@@ -82,6 +88,7 @@ class Round:
     async def _strike(self) -> None:
         disasters: list[asyncio.Task[None]] = []
         while self.report.kills < self.kills:
+            await self._talk()
             await asyncio.sleep(self.dice.uniform(0.02, 0.2))
             free = [each for each in self._victims() if each.name not in self._busy]
             if free:
@@ -91,16 +98,24 @@ class Round:
         await asyncio.gather(*disasters)
 
     def _victims(self) -> list[Process]:
-        return [*self.rig.webs, *self.rig.workers]
+        """Return who may be next: beat, which has little to do, in one of three cases."""
+        rig = self.rig
+        hits_beat = rig.beat is not None and self.dice.random() < 0.3
+        return rig.processes if hits_beat else [*rig.webs, *rig.workers]
 
     async def _disaster(self, victim: Process) -> None:
         kind = self.dice.choices(list(DISASTERS), list(DISASTERS.values()))[0]
         try:
             match kind:
                 case "kill":
-                    self.report.kills += 1
-                    await asyncio.to_thread(victim.kill)
-                    await self._succeed(victim)
+                    await self._kill(victim)
+                case "crash":
+                    rest = [each for each in self.rig.processes if each.name not in self._busy]
+                    self._busy.update(each.name for each in rest)
+                    try:
+                        await asyncio.gather(*(self._kill(each) for each in (victim, *rest)))
+                    finally:
+                        self._busy.difference_update(each.name for each in rest)
                 case "terminate":
                     self.report.terminations += 1
                     victim.terminate()
@@ -117,9 +132,13 @@ class Round:
                 case _ if self.proxies:
                     self.report.cuts += 1
                     self.dice.choice(self.proxies).kill()
-            await self._progress(self.dice.choice((0, 2, 5, 10, 20, 40)))
         finally:
             self._busy.discard(victim.name)
+
+    async def _kill(self, victim: Process) -> None:
+        self.report.kills += 1
+        await asyncio.to_thread(victim.kill)
+        await self._succeed(victim)
 
     async def _succeed(self, victim: Process) -> None:
         """Start a successor, and another one if a cut connection ended that at its start."""
@@ -133,16 +152,15 @@ class Round:
             else:
                 return
 
-    async def _progress(self, steps: int) -> None:
-        """Let people make `steps` steps, however slow the machine is, but with a time limit."""
-        goal, deadline = self._steps() + steps, time.monotonic() + 4
-        while self._steps() < goal and time.monotonic() < deadline:
+    async def _talk(self) -> None:
+        """Wait until people have said enough for the kills so far, however slow the machine is."""
+        goal = MESSAGES * self.report.kills + self.dice.choice(SWAY)
+        deadline = time.monotonic() + SILENCE
+        while self._acknowledged() < goal and time.monotonic() < deadline:
             await asyncio.sleep(0.01)
 
-    def _steps(self) -> int:
-        """Return the number of shown and acknowledged changes."""
-        frames = sum(chat.frames for person in self.rig.people for chat in person.chats)
-        return frames + 5 * sum(len(person.acknowledged) for person in self.rig.people)
+    def _acknowledged(self) -> int:
+        return sum(len(person.acknowledged) for person in self.rig.people)
 
     # People
 
@@ -159,16 +177,23 @@ class Round:
 
     async def _act(self, person: Person, chat: Chat, dice: Random) -> None:
         chance = dice.random()
-        if chat.state() not in FINAL and chance < 0.8:
+        if chat.state() not in FINAL and chance < 0.5:
             return
         if chance < 0.3 and chat.page.text("queue"):
             await chat.post("queue/send", {}, seconds=120)
         elif chance < 0.3 and chat.state() == "interrupted":
             await chat.retry(chat.number)
         elif chance < 0.36:
+            # A page that is loaded again, beside the one that stays open.
+            for other in person.chats[1:]:
+                await other.close()
+                person.chats.remove(other)
             await person.open(chat.path, seconds=120)
         else:
             await chat.send(self._words(dice), seconds=120)
+            if dice.random() < 0.4:
+                # Another one, which waits for the first to be answered.
+                await chat.send(self._words(dice), seconds=120)
 
     async def _wait(self, chat: Chat, dice: Random) -> None:
         """Watch the answer for a while: stop it, decide its approvals, or let it finish."""
@@ -187,7 +212,7 @@ class Round:
         number = dice.randrange(10**6)
         kind = dice.random()
         if kind < 0.45:
-            size, pace = dice.choice((20, 80, 300)), dice.choice(("0", "0.001", "0.003"))
+            size, pace = dice.choice((20, 80, 200)), dice.choice(("0", "0.001", "0.003"))
             return f"Number {number}: answer in {size} words emulator:pace={pace}"
         return f"Number {number}: please {dice.choice((*TOOLS, 'fire', 'both'))}"
 
@@ -216,7 +241,7 @@ class Round:
         for name, problems in ({"stuck": stuck} | found).items():
             for problem in problems:
                 report.blame(f"{name}: {problem}")
-        report.messages_acknowledged += sum(len(person.acknowledged) for person in people)
+        report.messages_acknowledged += self._acknowledged()
         report.tool_runs += len(rig.ran())
         report.model_requests += len(rig.model.bodies())
         for row in rig.turns():
@@ -291,7 +316,7 @@ async def play_all(
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="tests.rig.chaos", description=__doc__)
-    parser.add_argument("kills", nargs="?", type=int, default=ENOUGH)
+    parser.add_argument("kills", nargs="?", type=int, default=KILLS)
     parser.add_argument("seed", nargs="?", type=int, default=int.from_bytes(os.urandom(3)))
     parser.add_argument("--kills", type=int, dest="named_kills")
     parser.add_argument("--seed", type=int, dest="named_seed")

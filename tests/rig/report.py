@@ -1,10 +1,11 @@
-"""The report of a chaos run, and the sentence in tests/rig/README.md about the stored one."""
+"""The report of a chaos run, and what tests/rig/README.md says about the stored ones together."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ from agentweb.marked_text import replace_marked
 
 KEPT = Path(__file__).parent / "results" / "chaos.json"
 README = Path(__file__).with_name("README.md")
-#: Fewest kills of a run that is stored.
-ENOUGH = 2_000
+#: Fewest kills of a run that is added to the stored ones.
+ENOUGH = 1_000
 #: The README's marks around the sentence.
 MARKS = "chaos"
 #: Failures that must not happen, as the README words them.
@@ -28,10 +29,10 @@ WRONG = {
     "pages_out_of_step": "pages out of step",
     "bad_exits": "bad exits",
 }
-_SUMMARY = """`manage.py test --chaos` (seed {seed}) ran for {minutes} minutes while people talked:
+_SUMMARY = """`manage.py test --chaos` ran {minutes} minutes while people talked, with {seeds}:
 
 - It killed {kills:,} processes ({split}), stopped {terminations} more, paused {pauses} and cut {cuts} connections.
-- Load: {messages_acknowledged:,} acknowledged messages, {turns:,} turns ({states}), {takeovers:,} takeovers, {summaries} summaries, {tool_runs:,} tool runs, {model_requests:,} requests to the model.
+- Load: {messages_acknowledged:,} acknowledged messages ({rate:.1f} a kill), {turns:,} turns ({states}), {takeovers:,} takeovers, {summaries} summaries, {tool_runs:,} tool runs, {model_requests:,} requests to the model.
 - Result: {wrong}."""  # noqa: E501 - a line of the README
 
 
@@ -81,26 +82,30 @@ class Report:
 
     def add(self, other: Report) -> None:
         for name, value in vars(other).items():
-            if name == "turns":
-                self.turns = dict(Counter(self.turns) + Counter(value))
+            if isinstance(value, dict):
+                setattr(self, name, dict(Counter(getattr(self, name)) + Counter(value)))
             elif name not in ("mode", "seed"):
                 setattr(self, name, getattr(self, name) + value)
 
 
-def render(found: dict[str, Any]) -> str:
-    """Render what the README says about a run."""
-    modes: list[dict[str, Any]] = found["modes"]
+def render(runs: Sequence[dict[str, Any]]) -> str:
+    """Render what the README says about all stored runs."""
+    modes: list[dict[str, Any]] = [mode for run in runs for mode in run["modes"]]
     states: Counter[str] = Counter()
+    kills: Counter[str] = Counter()
     for mode in modes:
         states.update(mode["turns"])
+        kills[mode["mode"]] += mode["kills"]
     names = ("terminations", "pauses", "cuts", "messages_acknowledged", "takeovers", "summaries",
              "tool_runs", "model_requests", *WRONG)  # fmt: skip
     sums = {name: sum(mode[name] for mode in modes) for name in names}
+    seeds = [str(run["seed"]) for run in runs]
     return _SUMMARY.format(
-        kills=found["kills"],
-        seed=found["seed"],
-        minutes=round(found["seconds"] / 60),
-        split=", ".join(f"{mode['kills']:,} {mode['mode']}" for mode in modes),
+        kills=kills.total(),
+        seeds=("seeds " if seeds[1:] else "seed ") + ", ".join(seeds),
+        minutes=round(sum(run["seconds"] for run in runs) / 60),
+        split=", ".join(f"{count:,} {mode}" for mode, count in kills.items()),
+        rate=sums["messages_acknowledged"] / kills.total(),
         turns=sum(states.values()),
         states=", ".join(f"{count:,} {state}" for state, count in states.most_common()),
         wrong=", ".join(f"{sums[name]} {words}" for name, words in WRONG.items()),
@@ -108,26 +113,27 @@ def render(found: dict[str, Any]) -> str:
     )
 
 
-def kept() -> dict[str, Any] | None:
-    """Return the stored run; None without one."""
-    if not KEPT.exists():
-        return None
-    found: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8"))
+def kept(file: Path = KEPT) -> list[dict[str, Any]]:
+    """Return the stored runs."""
+    if not file.exists():
+        return []
+    found: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))
     return found
 
 
 def keep(found: dict[str, Any], file: Path = KEPT, readme: Path = README) -> bool:
-    """Store a run of both modes that was long enough, and quote it in the README.
+    """Add a run of both modes to the stored ones, and quote them all in the README.
 
-    Returns whether it is stored: a shorter run shows less than the present one.
+    Returns whether it was added: one with few kills says little.
     """
     modes = {mode["mode"] for mode in found["modes"] if mode["kills"]}
     if found["kills"] < ENOUGH or modes != {"embedded", "scaled"}:
         return False
+    runs = [*kept(file), found]
     file.parent.mkdir(exist_ok=True)
-    file.write_text(dumped(found), encoding="utf-8")
-    return replace_marked(readme, MARKS, render(found))
+    file.write_text(dumped(runs), encoding="utf-8")
+    return replace_marked(readme, MARKS, render(runs))
 
 
-def dumped(found: dict[str, Any]) -> str:
+def dumped(found: object) -> str:
     return json.dumps(found, indent=1) + "\n"

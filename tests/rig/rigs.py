@@ -210,7 +210,7 @@ class Rig:
 
     def heal(self) -> None:
         """Resume or restart every process, whatever was done to it."""
-        for process in (*self.webs, *self.workers):
+        for process in self.processes:
             if process.is_running:
                 process.resume()
             else:

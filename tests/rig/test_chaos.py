@@ -21,17 +21,17 @@ async def test_after_random_deaths_everything_is_as_it_was_said(kind: str, tmp_p
     assert report.messages_acknowledged
 
 
-def test_the_readme_says_what_the_run_that_is_kept_found_and_it_found_nothing_wrong() -> None:
-    found = kept()
-    assert read_marked(README, MARKS) == (render(found) if found else "")
-    if found is not None:
-        assert found["is_clean"]
-        assert found["kills"] >= ENOUGH
+def test_the_readme_says_what_the_stored_runs_found_and_they_found_nothing_wrong() -> None:
+    runs = kept()
+    assert runs
+    assert read_marked(README, MARKS) == render(runs)
+    for run in runs:
+        assert run["is_clean"]
+        assert run["kills"] >= ENOUGH
 
 
-def test_only_a_long_run_of_both_modes_is_kept_and_quoted(tmp_path: Path) -> None:
-    long = kept()
-    assert long is not None
+def test_long_runs_of_both_modes_are_stored_and_quoted_together(tmp_path: Path) -> None:
+    long = kept()[0]
     file, readme = tmp_path / "results" / "chaos.json", tmp_path / "README.md"
     readme.write_text(words := f"# Chaos\n<!-- {MARKS} -->\nof old\n<!-- /{MARKS} -->\n")
     one, other = long["modes"]
@@ -44,5 +44,8 @@ def test_only_a_long_run_of_both_modes_is_kept_and_quoted(tmp_path: Path) -> Non
     assert not file.exists()
     assert readme.read_text() == words
     assert keep(long, file, readme)
-    assert json.loads(file.read_text()) == long
-    assert render(long) in readme.read_text()
+    assert keep(long | {"seed": 12_345}, file, readme)
+    assert json.loads(file.read_text()) == [long, long | {"seed": 12_345}]
+    assert render(kept(file)) in readme.read_text()
+    assert f"killed {2 * long['kills']:,} processes" in readme.read_text()
+    assert f"seeds {long['seed']}, 12345" in readme.read_text()
