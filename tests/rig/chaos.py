@@ -45,9 +45,9 @@ ROUND, AT_ONCE = 100, 4
 _DATABASES = 16
 PEOPLE = 4
 #: Acknowledged messages for each kill, which come sometimes earlier and sometimes later.
-MESSAGES, SWAY = 2.4, (-4, -2, 0, 2, 4)
+MESSAGES, SWAY = 2.2, (-4, -2, 0, 2, 4)
 #: Seconds after which a disaster comes although people were silent, or nobody could hear them.
-SILENCE = 8
+SILENCE = 6
 SETTINGS = SMALL | {
     "AGENTWEB_DRAIN_SECONDS": "2",
     "AGENTWEB_WORKER_DRAIN_SECONDS": "2",
@@ -55,7 +55,7 @@ SETTINGS = SMALL | {
     "AGENTWEB_LOG_LEVEL": "WARNING",
 }
 #: Faults of a process, with their frequency in percent; "crash" kills all processes at once.
-DISASTERS = {"kill": 72, "crash": 12, "terminate": 6, "pause": 5, "cut": 5}
+DISASTERS = {"kill": 60, "crash": 24, "terminate": 6, "pause": 5, "cut": 5}
 
 
 @dataclass
@@ -191,7 +191,7 @@ class Round:
             await person.open(chat.path, seconds=120)
         else:
             await chat.send(self._words(dice), seconds=120)
-            if dice.random() < 0.4:
+            if dice.random() < 0.5:
                 # Another one, which waits for the first to be answered.
                 await chat.send(self._words(dice), seconds=120)
 
