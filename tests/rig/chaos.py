@@ -169,7 +169,7 @@ class Round:
         while not self.is_over:
             await person.close()
             chat = await person.begin(self._words(dice), seconds=120)
-            for _ in range(dice.randrange(4, 10)):
+            for _ in range(dice.randrange(4, 14)):
                 if self.is_over:
                     break
                 await self._wait(chat, dice)
@@ -209,11 +209,15 @@ class Round:
             await asyncio.sleep(0.05)
 
     def _words(self, dice: Random) -> str:
+        """Return a message; some bring so much text that older messages are summarised."""
         number = dice.randrange(10**6)
         kind = dice.random()
         if kind < 0.45:
             size, pace = dice.choice((20, 80, 200)), dice.choice(("0", "0.001", "0.003"))
             return f"Number {number}: answer in {size} words emulator:pace={pace}"
+        if kind < 0.65:
+            pasted = " ".join(str(dice.randrange(10**6)) for _ in range(1_500))
+            return f"Number {number}: answer in 20 words. {pasted}"
         return f"Number {number}: please {dice.choice((*TOOLS, 'fire', 'both'))}"
 
     # The end
