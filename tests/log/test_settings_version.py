@@ -170,16 +170,16 @@ def test_the_status_of_a_server_is_no_setting() -> None:
 
 def test_a_trigger_that_counted_the_status_is_replaced() -> None:
     table = McpServer._meta.db_table
-    columns = settings_version._list_columns
+    columns = settings_version._list_settings
     with pytest.MonkeyPatch.context() as before, connection.cursor() as cursor:
-        before.setattr(settings_version, "_list_columns", lambda *_: ())
+        before.setattr(settings_version, "_list_settings", lambda *_: ())
         install_settings_version()
         old = {name for name, of in _read_present(cursor).items() if of == table}
         server = _connect_server()
         counted = _read_version()
         servers.request_check(server=server)
         assert _read_version() != counted
-        before.setattr(settings_version, "_list_columns", columns)
+        before.setattr(settings_version, "_list_settings", columns)
         install_settings_version()
         new = {name for name, of in _read_present(cursor).items() if of == table}
     assert not {name for name in old & new if "_settings" in name}
