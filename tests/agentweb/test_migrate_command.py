@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -20,9 +21,9 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     build = StateApps.__init__
 
-    def note(self: StateApps, *args: object, **kwargs: object) -> None:
+    def note(self: StateApps, *args: Any, **kwargs: Any) -> None:
         found.append("built")
-        build(self, *args, **kwargs)  # type: ignore[arg-type]
+        build(self, *args, **kwargs)
 
     monkeypatch.setattr(StateApps, "__init__", note)
     return found

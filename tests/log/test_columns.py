@@ -13,9 +13,7 @@ pytestmark = pytest.mark.django_db
 
 
 def test_the_columns_of_every_model_are_those_that_django_finds() -> None:
-    with CaptureQueriesContext(
-        connection,
-    ) as queries:
+    with CaptureQueriesContext(connection) as queries:
         found = read_columns()
     assert len(queries) == 1
     tables = {model._meta.db_table for model in apps.get_models(include_auto_created=True)}
