@@ -69,6 +69,9 @@ async def _search(context: ToolContext, query: str) -> str:
     for one in found:
         size = f"{one.chars:,} characters{', in view' if one.is_shown else ''}"
         also = f' (and "{one.also}")' if one.also else ""
+        if one.copies:
+            copies = ", ".join(f'"{copy}"' for copy in one.copies)
+            also += f" (nearly the same: {copies})"
         lines += [f'recall "{one.id}"{also}: {one.label} ({size})', f"  {one.passage}"]
     return "\n".join(lines)
 

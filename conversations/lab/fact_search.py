@@ -3,9 +3,9 @@
 The query is what stands around the fact in the answer that used it, argument values included,
 without the fact itself, in whole words; the ranking is that of the tool `recall`, where originals
 that the request shows anyway rank lower. A fact is found if an original that has it is among the
-first three. In a request the agent also sees which originals it can read: in lists, and in the
-notices of shortened results. Such a line tells the original apart if it is one of the first three
-that the same query finds among these lines.
+first three, or a near copy that one of these names. In a request the agent also sees which
+originals it can read: in lists, and in the notices of shortened results. Such a line tells the
+original apart if it is one of the first three that the same query finds among these lines.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class IndexLines:
         ranking = Ranking(query)
         for at, (_, words) in enumerate(self.lines):
             ranking.add(str(at), words)
-        best = ranking.list_best(MOST_FOUND)
+        best = ranking.list_all()[:MOST_FOUND]
         return [key for row in best for key in self.lines[int(row.key)][0]][:MOST_FOUND]
 
 
@@ -95,6 +95,8 @@ class FactSearch:
     def __init__(self, record: Record) -> None:
         self._record = record
         self.originals = list(list_originals(record.messages))
+        #: The text of each as it is searched; made once, because results of a search refer to it.
+        self._texts = [one.searched for _, one in self.originals]
         self._found: dict[Fact, _Searched] = {}
 
     @cached_property
@@ -110,9 +112,7 @@ class FactSearch:
             one.rows, key=lambda row: -row.score * (SHOWN_WEIGHT if row.key in shown else 1.0)
         )
         for row in choose_distinct(rows, MOST_FOUND):
-            # An entry is a call: its line leads to the result and to the input.
-            call = row.key.removesuffix(INPUT)
-            for key in (row.key, call, call + INPUT):
+            for key in _list_entry(row):
                 if key in one.holding:
                     return Finding(one.query, one.holding, key, fact.text in row.passage)
         return Finding(one.query, one.holding, "", is_shown=False)
@@ -120,10 +120,10 @@ class FactSearch:
     def _search(self, fact: Fact, before: int) -> _Searched:
         query = write_query(self._record.messages[fact.used_at], fact)
         ranking, holding = Ranking(query), dict[str, str]()
-        for at, one in self.originals:
+        for (at, one), text in zip(self.originals, self._texts, strict=True):
             if at >= before:
                 break
-            ranking.add(one.id, one.searched, one.weight, one.marks)
+            ranking.add(one.id, text, one.weight, one.marks)
             if fact.text in one.text:
                 holding |= dict.fromkeys(self._list_ids(at, one), one.text)
         first = ranking.list_best(MOST_FOUND)
@@ -136,6 +136,13 @@ class FactSearch:
         yield one.id
         seq = self._record.messages[at].seq
         yield f"msg_{seq}{INPUT}" if one.id.endswith(INPUT) else f"msg_{seq}"
+
+
+def _list_entry(row: RankedText) -> Iterator[str]:
+    """Yield the ids that a result names: results and inputs of its call, and of near copies."""
+    for key in (row.key, *row.copies):
+        call = key.removesuffix(INPUT)
+        yield from (key, call, call + INPUT)
 
 
 def read_index(view: View) -> IndexLines:

@@ -33,11 +33,12 @@ async def search_originals(
     known = {one.id: one for one in originals}
     best = await run_isolated(rank_texts, texts, query, most)
     found = []
-    for key, passage in best:
+    for key, passage, copies in best:
         one, call = known[key], key.removesuffix(INPUT)
         other = call if key != call else call + INPUT
         also = other if other in known else ""
-        found.append(FoundOriginal(key, one.label, len(one.text), passage, one.is_shown, also))
+        row = FoundOriginal(key, one.label, len(one.text), passage, one.is_shown, also, copies)
+        found.append(row)
     return found
 
 

@@ -136,6 +136,18 @@ def test_originals_in_view_rank_after_those_that_are_not() -> None:
     assert search.find(fact, fact.used_at, shown).found == "toolu_n/input"
 
 
+def test_a_result_that_names_a_near_copy_leads_to_the_fact_in_it() -> None:
+    page = " ".join(f"word{number}" for number in range(60))
+    messages: list[dict[str, Any]] = [user("x")]
+    for name, more in (("toolu_1", "berg@example.org"), ("toolu_2", "lark@example.net")):
+        messages += [answer(call(name, "a.md")), user(result(name, f"heron {page} {more}"))]
+    one = record([*messages, answer("Of the heron berg@example.org said word7.")])
+    search, fact = find(one, "berg@example.org")
+    finding = search.find(fact, fact.used_at)
+    # The later of the two is listed, so the text shown is not the one with the fact.
+    assert (finding.found, finding.is_shown) == ("toolu_1", False)
+
+
 def outcomes(last: str, rounds: int = 60, policy: str = "structured") -> Any:
     """Play a long turn that needs its own note at the end; give the report and its calls."""
     one, steps = record(writing(rounds, last)), []

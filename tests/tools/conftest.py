@@ -54,7 +54,13 @@ class Originals:
             ranking.add(key, text)
         return [
             FoundOriginal(
-                key, "a page", len(self.texts[key]), row.passage, key in self.shown, self.also
+                key,
+                "a page",
+                len(self.texts[key]),
+                row.passage,
+                key in self.shown,
+                self.also,
+                row.copies,
             )
             for row in ranking.list_best(most)
             for key in [row.key]

@@ -55,6 +55,30 @@ def test_of_texts_with_the_same_mark_the_best_is_listed() -> None:
     assert [row.key for row in ranking.list_best(1)] == ["result"]
 
 
+def rank_versions(query: str, *changes: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Rank versions of a page, one for each change, and another text; return keys and copies."""
+    ranking = Ranking(query)
+    page = " ".join(f"word{number}" for number in range(60))
+    for at, change in enumerate(changes):
+        ranking.add(str(at), f"{page} heron {change}")
+    ranking.add("other", "elsewhere " * 40 + "heron")
+    return sorted((row.key, row.copies) for row in ranking.list_best(3))
+
+
+def test_near_copies_are_one_entry_that_names_the_latest_of_them() -> None:
+    assert rank_versions("heron", *"wxyz") == [("3", ("2", "1")), ("other", ())]
+
+
+def test_texts_are_no_copies_where_the_query_tells_them_apart() -> None:
+    assert rank_versions("heron q7", "q7", "q8") == [("0", ()), ("1", ()), ("other", ())]
+
+
+def test_texts_are_no_copies_if_their_words_differ_or_are_few() -> None:
+    different = [" ".join(f"{letter}{number}" for number in range(40)) for letter in "xy"]
+    assert rank_versions("heron", *different) == [("0", ()), ("1", ()), ("other", ())]
+    assert best("heron", "a heron nests", "a heron nests") == [1, 0]
+
+
 @pytest.mark.parametrize("query", ["締切はいつ", "마감일", "กำหนดส่ง"])
 def test_scripts_without_spaces_are_searched(query: str) -> None:
     texts = ("東京大学の締切は六月です", "다음 마감일은 유월", "วันกำหนดส่งคือ", "nothing")

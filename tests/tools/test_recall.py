@@ -152,6 +152,16 @@ async def test_without_an_id_the_originals_are_searched(
     assert str(nothing.content).startswith("Nothing in this conversation has any of these words.")
 
 
+async def test_a_search_names_near_copies_with_the_entry_they_are_copies_of(
+    context: ToolContext, originals: Any
+) -> None:
+    page = " ".join(f"word{number}" for number in range(60))
+    originals.texts |= {"toolu_1": f"{page} early", "toolu_2": f"{page} late"}
+    result = str((await run("recall", {"query": "word7"}, context)).content)
+    assert 'recall "toolu_2" (nearly the same: "toolu_1"): a page' in result
+    assert result.startswith("The best 1 for")
+
+
 @pytest.mark.parametrize("arguments", [{}, {"query": "  "}, {"id": "", "matching": ""}])
 async def test_with_neither_id_nor_query_it_says_what_is_missing(
     context: ToolContext, arguments: dict[str, Any]

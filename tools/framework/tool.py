@@ -44,7 +44,7 @@ class FoundOriginal:
     """An original that a search found: its id, one line that names it, and its best passage.
 
     `is_shown`: the model has it in view as a whole. `also` is the id of the other half of a call,
-    its input or its result; "" if there is none.
+    its input or its result; "" if there is none. `copies` are the ids of near copies of it.
     """
 
     id: str
@@ -53,6 +53,7 @@ class FoundOriginal:
     passage: str
     is_shown: bool = False
     also: str = ""
+    copies: tuple[str, ...] = ()
 
 
 class Originals(Protocol):

@@ -6,12 +6,12 @@ text with all words in one place ranks above one in which they are scattered. Le
 it says nothing about relevance here. Words are also counted as parts of longer words, without
 splitting the texts: the cost is a few linear searches in C for each text, whatever its language.
 Identifiers of a query are also searched by their parts, since prose names them otherwise than code.
-A text is read once; only its counts and its best passage are kept. Texts that share a mark (the
-input and the result of one call, the same file read again) are one entry, so that copies do not
-take the place of others.
+Words are counted once in each text. Texts that share a mark (the input and the result of one call,
+the same file read again) are one entry, so that copies do not take the place of others; so are near
+copies that the query does not tell apart (other versions of a file), which the entry names.
 
 Of 77 facts of recorded sessions that occurred only far back, the original is among the first five
-for 57 when the query is what the agent wrote around the fact, without it; SQLite's FTS5 finds 40,
+for 58 when the query is what the agent wrote around the fact, without it; SQLite's FTS5 finds 40,
 rank-bm25 0.2.2 finds 36 (`manage.py bench search`).
 """
 
@@ -21,7 +21,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from tools.text.lower_case import lower_text
 
@@ -33,6 +33,12 @@ _SATURATION, _LENGTH = 1.2, 0.2
 _PASSAGE, _PLACES = 400, 40
 #: The weight of the best passage relative to the whole text.
 _PASSAGE_SHARE = 0.3
+#: Texts of at least so many characters with this percentage of common words are near copies.
+_SHORTEST_COPY, _ALIKE = 200, 80
+#: Characters of two texts that are compared, and first rows among which near copies are looked for.
+_COMPARED, _LOOKED_AT = 20_000, 40
+#: Near copies that an entry names.
+_MOST_COPIES = 2
 _TOKEN = re.compile(r"[^\s\"'`(){}\[\]<>,;]+")
 _WORD = re.compile(r"[^\W_]+")
 #: Where a word in mixed case has parts; shorter parts say nothing.
@@ -52,13 +58,19 @@ _COMMON = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RankedText:
-    """A found text: its key, and its best passage from character `start` on."""
+    """A found text: its key, and its best passage from character `start` on.
+
+    `words` says which words of the query it has; `copies` are the keys of near copies.
+    """
 
     key: str
     score: float
     start: int
     passage: str
     marks: tuple[Hashable, ...] = ()
+    text: str = field(default="", repr=False)
+    words: tuple[bool, ...] = ()
+    copies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +78,7 @@ class _Counted:
     key: str
     weight: float
     marks: tuple[Hashable, ...]
-    length: int
+    text: str
     counts: tuple[int, ...]
     #: The words of the best passage, and where it begins.
     passage_words: frozenset[int]
@@ -76,26 +88,44 @@ class _Counted:
 
 def rank_texts(
     texts: list[tuple[str, str, float, tuple[Hashable, ...]]], query: str, most: int
-) -> list[tuple[str, str]]:
-    """Rank keys with their texts, weights and marks; return the best keys and their passages."""
+) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Rank keys with their texts, weights and marks.
+
+    Return the best keys, each with its passage and the keys of near copies.
+    """
     ranking = Ranking(query)
     for key, text, weight, marks in texts:
         ranking.add(key, text, weight, marks)
-    best = choose_distinct(ranking.list_all(), most)
-    return [(row.key, row.passage) for row in best]
+    return [(row.key, row.passage, row.copies) for row in ranking.list_best(most)]
 
 
 def choose_distinct(rows: Iterable[RankedText], most: int) -> list[RankedText]:
-    """Return the first rows, without those that share a mark with one before."""
-    chosen: list[RankedText] = []
+    """Return the first rows, without those that share a mark with one before or are near copies."""
+    copies: dict[RankedText, list[str]] = {}
     seen: set[Hashable] = set()
-    for row in rows:
-        if len(chosen) == most:
+    for at, row in enumerate(rows):
+        if len(copies) == most and at >= _LOOKED_AT:
             break
-        if seen.isdisjoint(row.marks):
-            chosen.append(row)
-            seen.update(row.marks)
-    return chosen
+        if not seen.isdisjoint(row.marks):
+            continue
+        first = next((one for one in copies if _is_near_copy(row, one)), None)
+        if first is not None:
+            copies[first].append(row.key)
+        elif len(copies) < most:
+            copies[row] = []
+        else:
+            continue
+        seen.update(row.marks)
+    return [replace(row, copies=tuple(keys[:_MOST_COPIES])) for row, keys in copies.items()]
+
+
+def _is_near_copy(one: RankedText, other: RankedText) -> bool:
+    """Whether two texts have nearly the same words, and the same ones of the query."""
+    shorter, longer = sorted((len(one.text), len(other.text)))
+    if one.words != other.words or shorter < max(_SHORTEST_COPY, longer * _ALIKE // 100):
+        return False
+    mine, others = set(one.text[:_COMPARED].split()), set(other.text[:_COMPARED].split())
+    return 100 * len(mine & others) >= _ALIKE * len(mine | others)
 
 
 class Ranking:
@@ -117,12 +147,10 @@ class Ranking:
         if any(counts):
             start, words = _find_passage(lowered, self.words)
             passage = " ".join(text[start : start + _PASSAGE].split())
-            self._found.append(
-                _Counted(key, weight, marks, len(text), counts, words, start, passage)
-            )
+            self._found.append(_Counted(key, weight, marks, text, counts, words, start, passage))
 
     def list_best(self, most: int) -> list[RankedText]:
-        """Return the best texts, best first, of those that share a mark only the best."""
+        """Return the best texts, best first, of those that are copies only the best."""
         return choose_distinct(self.list_all(), most)
 
     def list_all(self) -> list[RankedText]:
@@ -130,7 +158,15 @@ class Ranking:
         weights = self._weigh_words()
         usual = max(1.0, self._chars / max(1, self._texts))
         rows = [
-            RankedText(one.key, self._score(one, weights, usual), one.start, one.passage, one.marks)
+            RankedText(
+                one.key,
+                self._score(one, weights, usual),
+                one.start,
+                one.passage,
+                one.marks,
+                one.text,
+                tuple(map(bool, one.counts)),
+            )
             for one in reversed(self._found)
         ]
         return sorted(rows, key=lambda row: -row.score)
@@ -145,7 +181,7 @@ class Ranking:
 
     @staticmethod
     def _score(one: _Counted, weights: list[float], usual: float) -> float:
-        damped = _SATURATION * (1 - _LENGTH + _LENGTH * one.length / usual)
+        damped = _SATURATION * (1 - _LENGTH + _LENGTH * len(one.text) / usual)
         whole = sum(
             weight * count * (_SATURATION + 1) / (count + damped)
             for weight, count in zip(weights, one.counts, strict=True)
