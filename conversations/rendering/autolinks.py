@@ -54,6 +54,9 @@ class Address(NamedTuple):
 
 def find_addresses(text: str) -> Iterator[Address]:
     """Yield the addresses of a plain text, in order."""
+    if not ("://" in text or "@" in text or "www." in text.lower()):
+        # Most texts have none, and a search takes fifty times as long as this.
+        return
     at = 0
     while found := _ADDRESS.search(text, at):
         address = _read(found)
@@ -98,14 +101,14 @@ def _is_name(host: str, *, is_web: bool) -> bool:
 
 def link_addresses(text: str) -> SafeString:
     """Return a plain text as HTML in which the addresses are links."""
-    if not any(sign in text for sign in ("://", "@", "www.", "WWW.")):
-        return SafeString(escape(text))
     parts, at = list[str](), 0
     for start, end, href in find_addresses(text):
         if not is_allowed(href):
             continue
         parts += (escape(text[at:start]), f'<a href="{escape(href)}">{escape(text[start:end])}</a>')
         at = end
+    if not parts:
+        return SafeString(escape(text))
     return mark_safe(clean_html("".join((*parts, escape(text[at:])))))  # noqa: S308 - cleaned in this line
 
 
