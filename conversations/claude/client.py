@@ -99,7 +99,9 @@ class Claude:
         # A line feed at the end of a key file would break the header; its error would show the key.
         self._key = api_key.strip()
         self._has_key = bool(self._key) and self._key.isascii() and self._key.isprintable()
-        timeout = httpx2.Timeout(deadlines.attempt, connect=min(10.0, deadlines.first_event))
+        # No timeout of reading: each call has its own, and this one would be set at each chunk.
+        connect = min(10.0, deadlines.first_event)
+        timeout = httpx2.Timeout(deadlines.attempt, connect=connect, read=None)
         http = anthropic.DefaultAioHttpClient(
             follow_redirects=False, timeout=timeout, mounts=dict.fromkeys(_HERE), verify=_TRUSTED
         )
