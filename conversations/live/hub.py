@@ -25,7 +25,7 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from conversations.agent.events import Event, RoundOpened, Shows, TextGrew
@@ -119,11 +119,13 @@ class Topic:
         if self.live is None or at != (self.text[0], self.text[1] + 1):
             return "gap"
         self.text = at
-        self.live = replace(
-            self.live,
-            thinking=self.live.thinking + event.thinking,
-            closed=self.live.closed + event.closed,
-            tail=event.tail,
+        live = self.live
+        self.live = Live(
+            live.turn,
+            live.round,
+            live.thinking + event.thinking,
+            live.closed + event.closed,
+            event.tail,
         )
         return "new"
 
