@@ -180,7 +180,10 @@ class TwinCalls:
 
 @dataclass
 class TwinModel:
-    """Plays one script per request, the summary model's from a list of their own."""
+    """Plays one script per request, the summary model's from a list of their own.
+
+    The events of a list in a script arrive together.
+    """
 
     replies: list[Script] = field(default_factory=list)
     summaries: list[Script] = field(default_factory=list)
@@ -207,9 +210,10 @@ class TwinModel:
                 if callable(step):
                     await step()
                     continue
-                if step["type"] == "message_start":
+                events = tuple(step) if isinstance(step, list) else (step,)
+                if events[0]["type"] == "message_start":
                     yield Head("req_1", 200)
-                yield Piece((step,))
+                yield Piece(events)
         finally:
             self.closed += 1
 
