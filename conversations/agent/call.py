@@ -22,7 +22,6 @@ from conversations.agent.ports import (
     Head,
     Line,
     ModelFailed,
-    Piece,
     Ports,
     Purpose,
     Refused,
@@ -171,23 +170,13 @@ async def _read_stream(line: Line, sent: Sent, response: _Response, grow: Grow |
                 if isinstance(item, Head):
                     response.request_id = item.request_id
                     continue
-                _feed_events(answer, item, grow)
+                for event in item.events:
+                    grown = answer.feed(event)
+                    if grow is not None and (grown.text or grown.thinking):
+                        grow(grown.text, grown.thinking)
                 if answer.is_complete:
                     return
     raise ModelFailed("cut", _CUT, may_retry=True, may_cost=True)
-
-
-def _feed_events(answer: Answer, piece: Piece, grow: Grow | None) -> None:
-    """Feed what arrived together; the text that completes an answer is shown with its end."""
-    text, thinking = "", ""
-    try:
-        for event in piece.events:
-            grown = answer.feed(event)
-            text += grown.text
-            thinking += grown.thinking
-    finally:
-        if grow is not None and (text or thinking) and not answer.is_complete:
-            grow(text, thinking)
 
 
 def _map_failure(error: StreamError | ModelFailed, answer: Answer) -> ModelFailed:

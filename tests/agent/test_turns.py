@@ -43,23 +43,6 @@ async def test_a_plain_answer_is_shown_stored_and_ends_the_turn() -> None:
     await check_usable(world)
 
 
-async def test_text_that_completes_an_answer_is_shown_with_its_end_alone() -> None:
-    world = World()
-    *begun, last, close = text(0, "He", "llo")
-    await world.run([start(), begun, [last, close, *ended("end_turn")]])
-    assert world.stage.text == "He"
-    assert world.log.messages[-1] == ("answer", [{"type": "text", "text": "Hello"}])
-
-
-async def test_text_before_an_error_of_the_stream_is_shown() -> None:
-    world = World()
-    finish = await world.run(
-        [start(), [*text(0, "Hel")[:2], delta(7, type="text_delta", text="lo")]]
-    )
-    assert (finish.state, finish.code) == ("failed", "protocol_error")
-    assert world.stage.text == "Hel"
-
-
 async def test_the_meter_is_told_where_it_moves_within_a_turn() -> None:
     """Behind an answer that asks for tools, and with their results; the ends have their own."""
     world = World()

@@ -180,10 +180,7 @@ class TwinCalls:
 
 @dataclass
 class TwinModel:
-    """Plays one script per request, the summary model's from a list of their own.
-
-    The events of a list in a script arrive together.
-    """
+    """Plays one script per request, the summary model's from a list of their own."""
 
     replies: list[Script] = field(default_factory=list)
     summaries: list[Script] = field(default_factory=list)
@@ -210,10 +207,9 @@ class TwinModel:
                 if callable(step):
                     await step()
                     continue
-                events = tuple(step) if isinstance(step, list) else (step,)
-                if events[0]["type"] == "message_start":
+                if step["type"] == "message_start":
                     yield Head("req_1", 200)
-                yield Piece(events)
+                yield Piece((step,))
         finally:
             self.closed += 1
 
