@@ -94,6 +94,8 @@
     const [fresh, ...others] = detail.fragment.children;
     if (others.length || !fresh || fresh.id !== detail.target.id || !fresh.matches(".turn, .round")) return;
     detail.shouldSwap = false;
+    // The last text may have come in the same message, and is in parts as yet.
+    joinAll(detail.target);
     renew(detail.target, fresh);
     window.htmx.process(detail.target);
   });
