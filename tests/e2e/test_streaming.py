@@ -6,12 +6,13 @@ Each frame that Chromium paints is looked at, and its own layout-shift entries a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, WebSocketRoute, expect
 
 from agentweb.bench.long_blocks import KINDS, SCRIPT
 from agentweb.emulator import server
@@ -28,6 +29,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 ROUNDING = 1
 #: What a long block is while it grows, by its kind: one element, whatever has come of it.
 BLOCKS = {"code": ".prose pre", "table": ".prose table", "links": ".prose ul"}
+#: What a message with text of the running answer sets.
+_TEXT = 'hx-swap-oob="innerHTML:#turn-1-r1-tail"'
 
 
 _WATCH = """(block) => {
@@ -119,4 +122,36 @@ async def test_a_long_block_grows_as_one_and_stays_as_it_is(
     assert await tab.evaluate("first.isConnected")
     assert kind == "code" or await tab.evaluate("block.isConnected")
     assert await tab.evaluate("String(getSelection())") == await tab.evaluate("first.textContent")
+    assert await shown(tab) == await stored(tab)
+
+
+@pytest.mark.parametrize("kind", ["table", "links"])
+async def test_a_block_stays_though_the_last_text_comes_with_the_end(
+    tab: Page, served: Served, kind: str
+) -> None:
+    """As from a busy server: the last two messages of an answer are one."""
+    held, joined = list[str](), list[str]()
+
+    async def pass_on(socket: WebSocketRoute) -> None:
+        server = socket.connect_to_server()
+
+        def take(message: str | bytes) -> None:
+            text = message if isinstance(message, str) else message.decode()
+            if held and 'data-live=""' in text:
+                joined.append(text)
+                text = f"{held.pop()}\n{text}"
+            while held:
+                socket.send(held.pop())
+            if _TEXT in text and not joined:
+                held.append(text)
+            else:
+                socket.send(text)
+
+        server.on_message(take)
+
+    await tab.route_web_socket(re.compile("/ws/"), pass_on)
+    frames = await _stream(tab, served, kind)
+    assert len(joined) == 1
+    assert {frame["blocks"] for frame in frames} == {1}
+    assert await tab.evaluate("first.isConnected && block.isConnected")
     assert await shown(tab) == await stored(tab)
