@@ -160,7 +160,6 @@ MIDDLEWARE = [
     "agentweb.site.middleware.LogInFirst",
     "agentweb.site.middleware.ReasonFirst",
     "allauth.account.middleware.AccountMiddleware",
-    "agentweb.site.middleware.run_in_one_thread",
 ]
 #: Django knows its two middlewares by name alone; `check_https` in conversations/checks.py.
 SILENCED_SYSTEM_CHECKS = ["security.W001", "security.W002"]

@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, cast
 
 import django
-from asgiref.sync import ThreadSensitiveContext
+from asgiref.sync import AsyncToSync, ThreadSensitiveContext, sync_to_async
 from django.core.exceptions import SuspiciousOperation
 from django.core.handlers.asgi import ASGIHandler
 from django.core.signals import request_started
@@ -34,6 +34,18 @@ class PageHandler(ASGIHandler):
     def __init__(self) -> None:
         super().__init__()
         self._idle: list[ThreadPoolExecutor] = []
+
+    def load_middleware(self, is_async: bool = False) -> None:
+        """Build the chain so that a view and what is around it run in one call of a thread.
+
+        Django's asynchronous handler would return to the loop before each view, and switch to the
+        thread and back for what middleware does right before it. The chain of its synchronous
+        handler does not; of that, the outermost middleware runs on the loop where it can.
+        """
+        super().load_middleware(is_async=False)
+        chain = cast("Any", self)._middleware_chain
+        runs_on_loop = isinstance(chain, AsyncToSync)
+        self._middleware_chain: Any = chain.awaitable if runs_on_loop else sync_to_async(chain)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         borrowed = _BorrowedThread(self._idle)

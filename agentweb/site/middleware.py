@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -15,7 +15,6 @@ from django.middleware.security import SecurityMiddleware
 from django.shortcuts import redirect, resolve_url
 from django.urls import reverse
 from django.utils import translation
-from django.utils.decorators import sync_only_middleware
 from django.utils.deprecation import MiddlewareMixin
 from django.utils.http import urlencode
 
@@ -141,15 +140,3 @@ class LogInFirst(MiddlewareMixin):
         if request.headers.get("HX-Request") and sent_on == resolve_url(settings.LOGIN_URL):
             return HttpResponse(status=401)
         return response
-
-
-@sync_only_middleware
-def run_in_one_thread(
-    get_response: Callable[[HttpRequest], HttpResponseBase],
-) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Run all middleware from the static files on in the thread of the view, in one call.
-
-    On a server each of them would switch to that thread and back by itself, before and after the
-    view. It must be the last middleware: Django adapts those around it to its own mode.
-    """
-    return get_response
