@@ -4,8 +4,7 @@ The first text is published at once; later text is collected for a short time, w
 many answers are running or the process is busy. Finished Markdown blocks are rendered once and
 appended, only the unfinished tail is rendered again. In a busy process code is coloured when its
 answer is stored. No text is published before there is a draft of it; after that the draft is
-checkpointed each half second or 4 KB, so that a crash keeps what was shown. Drafts of turns that
-are due together are one batch: a thread, transaction and wake-up for each would cost far more.
+checkpointed each half second or 4 KB, so that a crash keeps what was shown.
 
 Progress that running tools report is published and never stored. A tool may report at any rate:
 its last report is kept, events are published at intervals, and none after the call has ended.
@@ -17,16 +16,16 @@ import asyncio
 import contextlib
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 from conversations.agent.events import Event, RoundOpened, TextGrew, ToolMoved
 from conversations.agent.stop import Stopped
 from conversations.claude.pace import pace
 from conversations.db import run_db, run_db_soon
 from conversations.live import render
+from conversations.live.draft_batches import TOGETHER, save_in_batch
 from conversations.live.hub import Topic, hub
 from conversations.live.publish import publish, publish_spending
 from conversations.log import leases
@@ -34,7 +33,7 @@ from conversations.log.leases import Lease
 from conversations.log.page_version import Step, take_step
 from conversations.rendering import Incremental
 from conversations.telemetry.scopes import enter_turn_scope
-from conversations.turns.drafts import Checkpoint, create_draft, save_drafts
+from conversations.turns.drafts import Checkpoint, create_draft
 from tools.framework.clean_text import clean_text
 
 if TYPE_CHECKING:
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("agentweb.turns")
 
-#: Seconds that the first draft of a batch waits for others.
-TOGETHER = 0.1
 #: Together with the wait of a batch, half a second.
 DRAFT_SECONDS, DRAFT_CHARACTERS = 0.5 - TOGETHER, 4_096
 #: Up to this many characters rendering takes less time than a switch to a thread.
@@ -351,50 +348,3 @@ def _read_progress(tool_use_id: str, progress: str | float) -> ToolMoved:
     # A number outside 0 to 1 is shown as 0 or 100 %; NaN as 0.
     share = 0.0 if math.isnan(progress) else min(max(progress, 0.0), 1.0)
     return ToolMoved(tool_use_id, "", round(100 * share))
-
-
-class DraftBatches:
-    """The checkpoints of one event loop that wait to be saved."""
-
-    def __init__(self) -> None:
-        self._due: list[tuple[Checkpoint, asyncio.Future[None]]] = []
-        self._work: asyncio.Task[None] | None = None
-
-    async def save(self, checkpoint: Checkpoint) -> None:
-        """Save a checkpoint with the next batch, unless the caller is cancelled before.
-
-        Raises Stopped when the lease is lost, and errors of the database.
-        """
-        done = asyncio.get_running_loop().create_future()
-        self._due.append((checkpoint, done))
-        if self._work is None:
-            self._work = asyncio.create_task(self._save_batch(), name="drafts")
-        await done
-
-    async def _save_batch(self) -> None:
-        await asyncio.sleep(TOGETHER)
-        self._work = None
-        due, self._due = [each for each in self._due if not each[1].done()], []
-        if not due:
-            return
-        lost: Sequence[Exception | None]
-        try:
-            lost = await run_db(save_drafts, [checkpoint for checkpoint, _ in due])
-        except Exception as error:
-            lost = [error] * len(due)
-        for (_, done), why in zip(due, lost, strict=True):
-            if done.done():
-                continue
-            if why is None:
-                done.set_result(None)
-            else:
-                done.set_exception(why)
-
-
-_batches: WeakKeyDictionary[asyncio.AbstractEventLoop, DraftBatches] = WeakKeyDictionary()
-
-
-async def save_in_batch(checkpoint: Checkpoint) -> None:
-    """Save a checkpoint in one batch with the other due ones of this event loop."""
-    batches = _batches.setdefault(asyncio.get_running_loop(), DraftBatches())
-    await batches.save(checkpoint)

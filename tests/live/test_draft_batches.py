@@ -11,8 +11,8 @@ from django.db import OperationalError, connection, transaction
 
 from conversations.agent.stop import Stopped
 from conversations.db import run_db
-from conversations.live import turn_stream
-from conversations.live.turn_stream import save_in_batch
+from conversations.live import draft_batches
+from conversations.live.draft_batches import save_in_batch
 from conversations.log.leases import Lease
 from conversations.models import Draft, Turn
 from conversations.turns.drafts import Checkpoint, save_drafts
@@ -50,7 +50,7 @@ def goes(monkeypatch: Any) -> list[int]:
         found.append(len(checkpoints))
         return save_drafts(checkpoints)
 
-    monkeypatch.setattr(turn_stream, "save_drafts", save)
+    monkeypatch.setattr(draft_batches, "save_drafts", save)
     return found
 
 
@@ -124,7 +124,7 @@ async def test_a_failure_is_everybodys_and_the_next_go_is_another(monkeypatch: A
         raise OperationalError("on purpose")
 
     with monkeypatch.context() as broken:
-        broken.setattr(turn_stream, "save_drafts", fail)
+        broken.setattr(draft_batches, "save_drafts", fail)
         told = await asyncio.gather(
             *(save_in_batch(of(lease, "Here")) for lease in leases), return_exceptions=True
         )
