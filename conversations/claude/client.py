@@ -13,8 +13,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -41,6 +41,8 @@ _HERE = ("all://127.0.0.1", "all://localhost", "all://[::1]")
 _JSON = {"content-type": "application/json"}
 #: The system's certificates, read once for all clients.
 _TRUSTED = httpx2.create_ssl_context()
+#: Bytes of a chunk behind which more may have arrived already.
+_WHOLE_CHUNK = 16 * 1024
 #: Longest request id that is stored.
 _MOST_ID = 100
 #: Alerts for an administrator, at most one in QUIET_SECONDS for each code.
@@ -173,22 +175,19 @@ class Claude:
             raise _build_unanswered("protocol_error", error) from error
 
     async def _items(self, body: str, headers: Headers) -> AsyncGenerator[Head | Piece, None]:
-        loop, now = asyncio.get_running_loop(), asyncio.get_running_loop().time
+        now = asyncio.get_running_loop().time
         last, silent = now() + self.deadlines.attempt, now() + self.deadlines.first_event
         async with asyncio.timeout_at(min(last, silent)):
             response = await self._send(body, headers)
         async with aclosing(response):
             yield _read_head(response)
-            reader, chunks, kind, looked = EventReader(), response.aiter_bytes(), None, 0.0
+            reader, chunks, kind = EventReader(), response.aiter_bytes(), None
             while True:
-                loop.call_soon((turned := asyncio.Event()).set)
                 async with asyncio.timeout_at(min(last, silent)):
                     chunk = await anext(chunks, None)
                 if chunk is None:
                     return
-                # If the loop had to wait, this is the first chunk of a burst: poll at our own pace.
-                if turned.is_set():
-                    looked = await pace.rest(looked) if kind == "content_block_delta" else now()
+                looked = now()
                 events: list[dict[str, Any]] = []
                 try:
                     for event in reader.feed(chunk):
@@ -201,6 +200,9 @@ class Claude:
                     # Events before an error or malformed data are passed on.
                     if events:
                         yield Piece(tuple(events))
+                if kind == "content_block_delta" and len(chunk) < _WHOLE_CHUNK:
+                    with _pause_reading(response):
+                        await pace.rest(looked)
 
     async def _send(self, body: str, headers: Headers) -> httpx2.Response:
         return await self._client.post(
@@ -286,3 +288,24 @@ def _map_stream_error(event: dict[str, Any], response: httpx2.Response) -> Model
     return build_failure(
         code, may_retry=may_retry, detail=api_text, http_status=status, request_id=name
     )
+
+
+@contextmanager
+def _pause_reading(response: httpx2.Response) -> Iterator[None]:
+    """Leave what arrives meanwhile to the kernel, so that not every piece of it wakes the loop."""
+    transport = _find_transport(response)
+    if transport is None:
+        yield
+        return
+    transport.pause_reading()
+    try:
+        yield
+    finally:
+        transport.resume_reading()
+
+
+def _find_transport(response: httpx2.Response) -> asyncio.ReadTransport | None:
+    """Return the transport of a response; None where it has ended, or the SDK hides it."""
+    stream = getattr(response.stream, "_stream", None)
+    connection = getattr(getattr(stream, "_aiohttp_response", None), "connection", None)
+    return getattr(connection, "transport", None)

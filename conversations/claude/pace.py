@@ -1,8 +1,9 @@
-"""How often running answers are polled and shown: the more of them, the less often each.
+"""How often running answers are read and shown: the more of them, the less often each.
 
 Waking up, rendering and sending cost about the same for one word as for many, and nobody reads so
-fast. Text is shown as soon as it is polled, so it waits only once. When the event loop is late it
-is busy: then all answers are polled less often, or the delay would grow.
+fast. After each text the stream rests, and what arrives meanwhile waits in the kernel; text is
+shown as soon as it is read, so it waits only once. When the event loop is late it is busy: then all
+answers are read less often, or the delay would grow.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-#: Seconds between two polls of a single answer, additional seconds for each other answer, and the
+#: Seconds between two reads of a single answer, additional seconds for each other answer, and the
 #: longest pause of a busy loop.
 _SECONDS, _MORE, _BUSY = 0.08, 0.0016, 0.5
 #: The pause is at least this multiple of the loop's delay.
@@ -39,14 +40,12 @@ class Pace:
     def is_slow(self) -> bool:
         return self.seconds == _BUSY
 
-    async def rest(self, since: float) -> float:
-        """Wait until the poll after the one at `since` is due; return the time, as `monotonic`."""
+    async def rest(self, since: float) -> None:
+        """Wait until the next read after the one at `since` is due, a time as of `monotonic`."""
         now = time.monotonic()
         due = max(now, since + self.seconds)
         await asyncio.sleep(due - now)
-        looked = time.monotonic()
-        self._late = looked - due
-        return looked
+        self._late = time.monotonic() - due
 
 
 pace = Pace()

@@ -1,13 +1,15 @@
-"""How often a stream is polled: what arrives together is passed on together, and waits once."""
+"""How often a stream is read: what arrives while it rests is passed on together."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 
 from conversations.agent.ports import Piece
+from conversations.claude import client as module
 from conversations.claude.client import Claude
 from conversations.claude.pace import Pace, pace
 from tests.agent.streams import says
@@ -27,11 +29,10 @@ class _Resting(Pace):
         self.rests = 0
         self.begun, self.over = asyncio.Event(), asyncio.Event()
 
-    async def rest(self, since: float) -> float:
+    async def rest(self, since: float) -> None:
         self.rests += 1
         self.begun.set()
         await self.over.wait()
-        return since
 
 
 @pytest.fixture
@@ -41,8 +42,22 @@ def resting(monkeypatch: pytest.MonkeyPatch) -> _Resting:
     return found
 
 
-async def test_what_comes_while_it_rests_is_given_with_what_it_rests_for(
-    resting: _Resting,
+@pytest.fixture
+def transports(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Return the transports of the responses that rested."""
+    found: list[Any] = []
+    find = module._find_transport
+
+    def keep(response: Any) -> Any:
+        found.append(find(response))
+        return found[-1]
+
+    monkeypatch.setattr(module, "_find_transport", keep)
+    return found
+
+
+async def test_what_comes_while_it_rests_waits_in_the_kernel_and_is_given_together(
+    resting: _Resting, transports: list[Any]
 ) -> None:
     parts: asyncio.Queue[bytes] = asyncio.Queue()
     given: list[str] = []
@@ -71,11 +86,11 @@ async def test_what_comes_while_it_rests_is_given_with_what_it_rests_for(
         while given.count("content_block_delta") < 1:
             await asyncio.sleep(0.01)
         # The first words were given at once; what follows them waits for more.
-        assert resting.rests == 0
-        parts.put_nowait(event(DELTA))
         await asyncio.wait_for(resting.begun.wait(), 30)
-        parts.put_nowait(event(DELTA))
-        parts.put_nowait(event(DELTA))
+        (transport,) = transports
+        assert not transport.is_reading()
+        for _ in range(3):
+            parts.put_nowait(event(DELTA))
         await parts.join()
         # Long enough for the client's machine to have it, were it looking.
         await asyncio.sleep(0.05)
@@ -83,11 +98,12 @@ async def test_what_comes_while_it_rests_is_given_with_what_it_rests_for(
         resting.over.set()
         while given.count("content_block_delta") < 4:
             await asyncio.sleep(0.01)
-        assert resting.rests == 1
+        assert transport.is_reading()
         parts.put_nowait(b"".join(event(each) for each in END))
         parts.put_nowait(b"")
         await asyncio.wait_for(task, 30)
     assert given[-1] == "message_stop"
+    assert resting.rests == 2
 
 
 async def test_a_rest_ends_when_the_next_look_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
