@@ -21,6 +21,7 @@ def make_people(count: int, chats: int = 1) -> list[dict[str, str]]:
     from django.db import transaction
 
     from agentweb.bench.own_database import make_person
+    from conversations.accounts.session_ends import begin_session
     from conversations.conf import conf
     from conversations.live.socket_access import socket_token
     from conversations.models import Conversation
@@ -34,6 +35,7 @@ def make_people(count: int, chats: int = 1) -> list[dict[str, str]]:
             session[SESSION_KEY] = str(user.pk)
             session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
             session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+            begin_session(session)
             session.create()
             known = {"session": str(session.session_key)}
             known["token"] = socket_token(session.session_key)
