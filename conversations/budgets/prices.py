@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from conversations.agent.prices import PriceList
 from conversations.log.columns import read_columns
-from conversations.log.settings_version import kept_by_settings
+from conversations.log.settings_version import kept_by_settings, may_have_rows
 from conversations.models import ApiModel, ModelPrice
 
 
@@ -62,9 +62,15 @@ def find_window(model: str) -> int | None:
     return ApiModel.objects.filter(pk=model).values_list("window", flat=True).first()
 
 
-@kept_by_settings
 def find_usable_model(owner_id: int, model: str) -> ApiModel | None:
     """Return a model of the catalogue that the person may use."""
+    if not may_have_rows(ApiModel.groups.through):
+        return find_enabled_model(model)
+    return _find_model_of(owner_id, model)
+
+
+@kept_by_settings
+def _find_model_of(owner_id: int, model: str) -> ApiModel | None:
     return filter_models_of(owner_id).filter(pk=model).first()
 
 

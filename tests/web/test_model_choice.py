@@ -153,6 +153,14 @@ def test_who_leaves_a_group_loses_its_models_in_what_is_kept_too(played: Played)
     assert [each is not None for each in found] == [True, False]
 
 
+def test_a_model_that_is_kept_for_a_group_from_now_on_is_kept_from_others(played: Played) -> None:
+    with reading_settings():
+        assert find_usable_model(played.user.pk, MODEL) is not None
+    ApiModel.objects.get(pk=MODEL).groups.add(Group.objects.create(name="Research"))
+    with reading_settings():
+        assert find_usable_model(played.user.pk, MODEL) is None
+
+
 def test_a_choice_that_cannot_be_is_refused_and_what_counts_is_shown(
     client: Client, played: Played
 ) -> None:
