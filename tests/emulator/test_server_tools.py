@@ -208,7 +208,7 @@ def searching(trigger: int, **more: Any) -> dict[str, Any]:
 
 
 def test_compaction_fires_several_times_in_a_request_with_server_tools(ask: Any, body: Any) -> None:
-    text = "search the web 9 times, 9000 words each, for tea"
+    text = "search the web 9 times, 22000 words each, for tea"
     asked = body(text, tools=[SEARCH], context_management=searching(50_000))
     answered = ask(asked, anthropic_beta=AUTOMATIC)
     message = answered.json
@@ -229,7 +229,7 @@ def test_compaction_fires_several_times_in_a_request_with_server_tools(ask: Any,
 
 
 def test_its_stream_adds_up_to_the_same_blocks(ask: Any, body: Any) -> None:
-    text = "search the web 9 times, 9000 words each, for tea"
+    text = "search the web 9 times, 22000 words each, for tea"
     asked = body(text, tools=[SEARCH], context_management=searching(50_000))
     whole = ask(asked, anthropic_beta=AUTOMATIC).json
     events = ask(asked | {"stream": True}, anthropic_beta=AUTOMATIC).events
