@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import Any
 
 from conversations.agent.answer_block import (
@@ -25,6 +26,7 @@ from conversations.agent.answer_block import (
 from conversations.agent.tokenizer import find_family
 from conversations.agent.usage import Usage, keep_start, merge_usage, read_usage
 from conversations.context.errors import ContextError
+from conversations.context.tokens.estimate import FRAME, estimate_block
 from conversations.context.view import blocks, wire
 from conversations.context.view.call_ids import find_free_id
 
@@ -206,6 +208,22 @@ class Answer:
         """Count what has arrived so far with the model's tokenizer, thinking and calls included."""
         family = find_family(model)
         return sum(block.tokens(family) for block in self._blocks)
+
+    def list_rounds(self, model: str) -> tuple[int, ...]:
+        """Return for each further round of the API's own tools what was added to the request.
+
+        In tokens: what the answer wrote, counted, and the results, estimated. A round follows each
+        group of results and reads the whole request again.
+        """
+        family, added, found = find_family(model), 0, list[int]()
+        for block, following in zip_longest(self._blocks, self._blocks[1:]):
+            if not blocks.is_server_result(block.type):
+                added += block.tokens(family) + FRAME
+                continue
+            added += estimate_block(block.start)
+            if following is None or not blocks.is_server_result(following.type):
+                found.append(added)
+        return tuple(found)
 
     @property
     def has_thought(self) -> bool:

@@ -215,6 +215,7 @@ def _build_ending(
         answer.tokens(sent.model),
         has_thought=answer.has_thought,
         received_searches=answer.searches,
+        added_by_rounds=answer.list_rounds(sent.model),
         failure=failure,
         request_id=response.request_id or (failure.request_id if failure else ""),
     )

@@ -159,6 +159,9 @@ class Ending:
     #: The answer thought, or wrote nothing yet: it may have tokens that are never shown.
     has_thought: bool = False
     received_searches: int = 0
+    #: For each further round of the API's own tools that has begun, the tokens that had been added
+    #: to the request.
+    added_by_rounds: tuple[int, ...] = ()
     failure: ModelFailed | None = None
     request_id: str = ""
     #: How the turn ends with this call; None: it may go on.

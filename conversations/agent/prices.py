@@ -121,18 +121,30 @@ class PriceList:
         output_tokens: int,
         searches: int = 0,
         lifetime: Lifetime = "5m",
+        *,
+        reread: int = 0,
     ) -> int:
-        """Return the most a call of at most that size can cost; raises PriceMissing."""
+        """Return the most a call of at most that size can cost; raises PriceMissing.
+
+        `reread` are the tokens that rounds after searches read from the prompt cache.
+        """
         written = self._dearest(_KINDS[lifetime], input_tokens)
         output_rate = self._dearest(("output",), input_tokens)
+        again = reread * self._dearest(("cache_read",), input_tokens)
         searched = searches * self.search if searches else 0
-        return round_up(input_tokens * written + output_tokens * output_rate + searched)
+        return round_up(input_tokens * written + output_tokens * output_rate + again + searched)
 
     def affordable_output(
-        self, input_tokens: int, micros: int, searches: int = 0, lifetime: Lifetime = "5m"
+        self,
+        input_tokens: int,
+        micros: int,
+        searches: int = 0,
+        lifetime: Lifetime = "5m",
+        *,
+        reread: int = 0,
     ) -> int:
         """Return the most output tokens whose worst cost stays within `micros`; -1: not even 0."""
-        rest = micros - self.worst(input_tokens, 0, searches, lifetime)
+        rest = micros - self.worst(input_tokens, 0, searches, lifetime, reread=reread)
         output_rate = self._dearest(("output",), input_tokens)
         return rest * MILLION // max(1, output_rate) if rest >= 0 else -1
 

@@ -170,6 +170,15 @@ class Usage:
         """Return the usage with at least so many tokens read and written."""
         return self.cut(self.input + max(0, read - self.read), written)
 
+    def cached_for_an_hour(self) -> Usage:
+        """Return the same usage with all that was written to the cache at an hour's lifetime.
+
+        The split by lifetime comes with the start of an answer and leaves out what later rounds of
+        the API's own tools write.
+        """
+        parts = tuple(part.cached_for_an_hour() for part in self.parts)
+        return replace(self, cache_write_5m=0, cache_write_1h=self.cache_write, parts=parts)
+
     def cut(self, read: int, written: int, searches: int = 0) -> Usage:
         """Return what an interrupted stream is billed for; its last iteration gets the rest."""
         more = max(0, written - self.output)

@@ -2,8 +2,9 @@
 
 It locks the windows of the applicable budgets and has the call judged (`judgement.py`). If an
 answer of full length does not fit in a budget or in the cap of the turn, it is shortened, down to
-LEAST_OUTPUT, before the call is refused. What is left of a limit a minute shortens it, too, but not
-below SHORTEST: the call waits for the next minute instead.
+LEAST_OUTPUT, and fewer web searches are offered, down to LEAST_SEARCHES, before the call is
+refused. What is left of a limit a minute shortens the answer, too, but not below SHORTEST: the call
+waits for the next minute instead.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from conversations.budgets.holds import find_room
 from conversations.budgets.judgement import TurnRoom, is_of_calls, judge_call, size_call
 from conversations.budgets.prices import load_price_list
 from conversations.budgets.refusals import build_rate_refusal
+from conversations.budgets.search_rounds import LEAST_SEARCHES
 from conversations.budgets.status import list_statuses
 from conversations.budgets.units import MONEY, UNITS, CallSize
 from conversations.budgets.windows import Slot, lock_slots
@@ -72,7 +74,7 @@ def admit_call(*, lease: Lease, sending: Sending) -> Admission:
     size = fit_minute(size, slots, at)
     slots = tuple(slot for slot in slots if is_of_calls(slot.budget.rule, size))
     envelope = envelope.with_lifetime(size.lifetime).with_limit(size.output_tokens)
-    return Admission(model, envelope, slots, size, at)
+    return Admission(model, envelope.with_searches(size.searches), slots, size, at)
 
 
 def demand_next_call(*, lease: Lease, call_id: int) -> None:
@@ -94,7 +96,7 @@ def demand_next_call(*, lease: Lease, call_id: int) -> None:
 def _size_reply(ahead: ReplyAhead) -> CallSize:
     """Return the size of the least reply, as pages judge it; raises Refused without a price."""
     prices = load_price_list(ahead.model, timezone.now())
-    size = size_call(prices, ahead.tokens, ahead.searches)
+    size = size_call(prices, ahead.tokens, min(ahead.searches, LEAST_SEARCHES))
     _demand_price(size)
     return size
 
@@ -126,13 +128,18 @@ def _read_turn_room(lease: Lease) -> TurnRoom:
 def fit_call(
     size: CallSize, slots: tuple[Slot, ...], turn: TurnRoom, ahead: CallSize | None = None
 ) -> CallSize:
-    """Fit the answer; before a call is refused, a one-hour cache is replaced by a short one.
+    """Fit the answer; before a call is refused, a one-hour cache is replaced by a short one, and
+    fewer searches are offered.
 
     What the reply `ahead` needs is left for it.
     """
     fitted = _fit_answer(size, slots, turn, ahead)
-    if size.lifetime == "1h" and fitted.output_tokens == LEAST_OUTPUT:
-        return _fit_answer(replace(size, lifetime="5m"), slots, turn, ahead)
+    if fitted.lifetime == "1h" and fitted.output_tokens == LEAST_OUTPUT:
+        size = replace(size, lifetime="5m")
+        fitted = _fit_answer(size, slots, turn, ahead)
+    while fitted.searches > LEAST_SEARCHES and fitted.output_tokens == LEAST_OUTPUT:
+        size = replace(size, searches=size.searches - 1)
+        fitted = _fit_answer(size, slots, turn, ahead)
     return fitted
 
 

@@ -8,7 +8,7 @@ minute is refused.
 
 The most a call can use is the sum of: its estimated request plus a margin for the estimate's error,
 billed at the highest price of an input token; its answer; and every web search that it offers, with
-the tokens that the results may add.
+what the results may add and the round that reads all of it again (`search_rounds.py`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from conversations.context.view.cache_breakpoints import Lifetime
 
 #: Assumed error of an estimate, in percent, where money depends on it.
 MARGIN = 25
-#: Tokens that the results of one web search may add to the billed input.
-SEARCH_TOKENS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +67,12 @@ def size_call(
     lifetime: Lifetime = "5m",
 ) -> CallSize:
     """Return the most that a call with an estimate of `tokens` can use."""
-    return CallSize(prices, pad_estimate(tokens, searches), output, searches, lifetime)
+    return CallSize(prices, pad_estimate(tokens), output, searches, lifetime)
 
 
-def pad_estimate(tokens: int, searches: int = 0) -> int:
+def pad_estimate(tokens: int) -> int:
     """Return the most input that a request with an estimate of `tokens` can have."""
-    return tokens * (100 + MARGIN) // 100 + searches * SEARCH_TOKENS
+    return tokens * (100 + MARGIN) // 100
 
 
 def find_amount(size: CallSize, rule: Rule, counted: Collection[int] = ()) -> int:

@@ -24,6 +24,7 @@ from conversations.budgets.caps import resolve_turn_caps
 from conversations.budgets.effective import BudgetStatus, Rule
 from conversations.budgets.judgement import TurnRoom, judge_call, size_call
 from conversations.budgets.prices import load_price_list
+from conversations.budgets.search_rounds import LEAST_SEARCHES
 from conversations.budgets.status import (
     EffectiveBudget,
     compute_status,
@@ -246,7 +247,7 @@ def _size_least_call(model: str, tokens: int, conversation: Conversation | None)
     """Return the size of a call with `tokens` estimated tokens and the shortest answer."""
     prices = load_price_list(model, timezone.now())
     has_search = conversation is not None and conversation.web_search and conf.web_search
-    searches = conf.web_search_uses if has_search and prices.has_search else 0
+    searches = LEAST_SEARCHES if has_search and prices.has_search and conf.web_search_uses else 0
     return size_call(prices, tokens, searches)
 
 

@@ -25,6 +25,7 @@ from django.utils.translation import gettext_lazy, gettext_noop, ngettext
 from conversations.agent.prices import PriceList
 from conversations.agent.usage import Usage
 from conversations.budgets.amounts import format_decimal, parse_count, parse_dollars
+from conversations.budgets.search_rounds import count_new, count_reread
 from conversations.context.translation import mark_recorded
 from conversations.context.view.cache_breakpoints import Lifetime
 from conversations.models.budgets import BudgetUnit
@@ -33,19 +34,38 @@ from conversations.rendering.numbers import dollars
 
 @dataclass(frozen=True, slots=True)
 class CallSize:
-    """The most a call can use; `input_tokens` includes the margin and the results of searches."""
+    """The most a call can use; `request_tokens` include the margin of the estimate."""
 
     prices: PriceList
-    input_tokens: int
+    request_tokens: int
     output_tokens: int
     searches: int = 0
     lifetime: Lifetime = "5m"
 
     @property
+    def new_tokens(self) -> int:
+        """The request, the results of its searches, and what no cache keeps of their rounds."""
+        return count_new(self.request_tokens, self.searches)
+
+    @property
+    def reread_tokens(self) -> int:
+        """The input that the rounds after searches read from the cache."""
+        return count_reread(self.request_tokens, self.searches)
+
+    @property
+    def input_tokens(self) -> int:
+        """All input, at whatever price."""
+        return self.new_tokens + self.reread_tokens
+
+    @property
     def cost(self) -> int:
         """The worst cost in micro-dollars; raises PriceMissing."""
         return self.prices.worst(
-            self.input_tokens, self.output_tokens, self.searches, self.lifetime
+            self.new_tokens,
+            self.output_tokens,
+            self.searches,
+            self.lifetime,
+            reread=self.reread_tokens,
         )
 
 
@@ -91,7 +111,9 @@ class Unit:
 def _fit_cost(size: CallSize, room: int) -> int:
     if size.cost <= room:
         return size.output_tokens
-    return size.prices.affordable_output(size.input_tokens, room, size.searches, size.lifetime)
+    return size.prices.affordable_output(
+        size.new_tokens, room, size.searches, size.lifetime, reread=size.reread_tokens
+    )
 
 
 def _show_tokens(amount: int) -> str:

@@ -9,6 +9,9 @@ what the API can bill and bounded:
 - In mid-stream: the input as reported; of the output what had arrived by the model's tokenizer.
   Thinking is shown as a summary, so where the answer thought, TOKENS_PER_SECOND more. There, and if
   it was this side that ended the stream, IN_FLIGHT tokens more, which may have been on their way.
+  The start reports the first round of the API's own tools alone: each further one that had begun
+  reads the request again, from the cache if it is long enough for one, and writes what was added
+  to it, with the margin.
 - A call whose worker died: as before the first event; the answer by the time until its last
   checkpoint, or the end of its lease.
 
@@ -28,6 +31,7 @@ from conversations.agent.tokenizer import find_family
 from conversations.agent.usage import Usage
 from conversations.budgets.judgement import pad_estimate
 from conversations.budgets.prices import find_window
+from conversations.budgets.search_rounds import LEAST_CACHED, count_new, count_reread
 from conversations.context.view import wire
 from conversations.context.view.envelope import count_searches, read_lifetime
 from conversations.models import ApiCall, Draft
@@ -64,7 +68,7 @@ def bill_ending(call: ApiCall, ending: Ending, timing: Timing) -> Billed:
     reported = ending.usage
     if reported is None or (ending.status == "complete" and not reported.spent.total):
         return _bill_unreported(call, ending)
-    usage, is_clamped = _limit_usage(call, reported)
+    usage, is_clamped = _limit_usage(call, _book_lifetime(call, reported))
     basis = "exact"
     # The stop reason comes with the final usage, whatever fails later.
     if not ending.stop_reason or not reported.is_final:
@@ -101,15 +105,29 @@ def _bill_unreported(call: ApiCall, ending: Ending) -> Billed:
 
 def _estimate_unread(call: ApiCall, written: int, searches: int = 0) -> Usage:
     """Return the most that a request costs with so many tokens of answer, and some in flight."""
-    read = pad_estimate(call.estimated_tokens, searches)
-    output = min(written + IN_FLIGHT, call.max_tokens)
-    return replace(_count_written(call, read), output=output, searches=searches)
+    request = pad_estimate(call.estimated_tokens)
+    return replace(
+        _count_written(call, count_new(request, searches)),
+        output=min(written + IN_FLIGHT, call.max_tokens),
+        cache_read=count_reread(request, searches),
+        searches=searches,
+    )
 
 
 def _count_written(call: ApiCall, tokens: int) -> Usage:
     """Return the usage of input that is all written to the cache: its highest price."""
-    is_long = read_lifetime(call.envelope.text) == "1h"
-    return Usage(0, 0, 0, *((0, tokens) if is_long else (tokens, 0)))
+    usage = Usage(0, 0, 0, tokens, 0)
+    return usage.cached_for_an_hour() if _is_cached_for_an_hour(call) else usage
+
+
+def _is_cached_for_an_hour(call: ApiCall) -> bool:
+    return read_lifetime(call.envelope.text) == "1h"
+
+
+def _book_lifetime(call: ApiCall, reported: Usage) -> Usage:
+    """Return the usage of rounds of the API's own tools at the one lifetime of the request."""
+    is_sum = reported.first is not None and reported.cache_write_5m
+    return reported.cached_for_an_hour() if is_sum and _is_cached_for_an_hour(call) else reported
 
 
 def _cut_usage(call: ApiCall, reported: Usage, ending: Ending, timing: Timing) -> Usage:
@@ -129,7 +147,25 @@ def _cut_usage(call: ApiCall, reported: Usage, ending: Ending, timing: Timing) -
         return replace(
             found, cache_write_5m=unread.cache_write_5m, cache_write_1h=unread.cache_write_1h
         )
-    return reported.cut(reported.input, came, searches)
+    return _add_rounds(call, reported.cut(reported.input, came, searches), ending.added_by_rounds)
+
+
+def _add_rounds(call: ApiCall, usage: Usage, added: tuple[int, ...]) -> Usage:
+    """Add the further rounds that had begun to the usage of the first one."""
+    if not added:
+        return usage
+    first, is_cached = usage.context, usage.read > usage.input
+    sizes = [first + before for before in (0, *added[:-1])]
+    fresh = sum(size for size in sizes if size < LEAST_CACHED and not is_cached)
+    written = _count_written(call, usage.input + pad_estimate(added[-1]))
+    return replace(
+        usage,
+        input=usage.input + fresh,
+        cache_read=usage.cache_read + sum(sizes) - fresh,
+        cache_write_5m=usage.cache_write_5m + written.cache_write_5m,
+        cache_write_1h=usage.cache_write_1h + written.cache_write_1h,
+        first=first,
+    )
 
 
 def _limit_usage(call: ApiCall, reported: Usage) -> tuple[Usage, bool]:

@@ -26,6 +26,7 @@ from conversations.budgets.notices import (
     list_notices,
 )
 from conversations.budgets.prices import load_price_list
+from conversations.budgets.search_rounds import LEAST_SEARCHES
 from conversations.budgets.units import UNITS
 from conversations.log.chain import append_row, lock_site_chain
 from conversations.log.leases import Lease
@@ -257,7 +258,8 @@ def test_a_page_stops_exactly_where_admission_refuses(
     conversation = people_and_turns.conversation_of(lease)
     conversation.web_search = "beside" if searches else ""
     prices = load_price_list(stored_turns.MODEL, timezone.now())
-    least = UNITS[unit].worst(size_call(prices, tokens, searches))
+    # Fewer searches are offered before a call is refused.
+    least = UNITS[unit].worst(size_call(prices, tokens, min(searches, LEAST_SEARCHES)))
     limit = 100 * DOLLAR
     budget = people_and_turns.limited(user, limit, unit=unit)
     # What another conversation of theirs holds counts, too.

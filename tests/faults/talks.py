@@ -52,6 +52,7 @@ class Talk:
     messages: list[dict[str, Any]] = field(default_factory=list)
     betas: set[str] = field(default_factory=set)
     uses: int = 0
+    tools: tuple[dict[str, Any], ...] = ()
 
     @property
     def compacts(self) -> bool:
@@ -64,6 +65,7 @@ class Talk:
             model=self.model,
             max_tokens=max_tokens,
             system=self.system,
+            tools=self.tools,
             thinking=adaptive if "5-5" in self.model else None,
         )
         mark = wire.encode({"type": "ephemeral", "ttl": self.ttl})

@@ -138,3 +138,19 @@ async def test_the_meter_shows_the_context_and_not_the_sum_over_the_rounds(
     assert meter.source == "estimated"
     assert abs(meter.tokens - size) * 100 < size * 5
     await accounted(emulator)
+
+
+async def test_an_answer_that_is_cut_behind_its_searches_is_never_billed_below_the_api(
+    emulator: EmulatorServer,
+) -> None:
+    text = "Search the web 3 times, 500 words each, for tea emulator:fault=cut_after:32"
+    async with supervising() as supervisor:
+        turn = await search(supervisor, text)
+    assert (turn.state, turn.error_code) == ("failed", "cut")
+    (row,) = await run_db(lambda: list(ApiResult.objects.all()))
+    bill = emulator.emulator.billed_micros
+    assert row.cost_basis == "estimated"
+    # All three searches had been made; their fees alone are not the bill.
+    assert bill > 3 * 10_000 + 5_000
+    assert bill <= row.cost_micros <= bill * 5 // 4
+    await run_db(is_valid, turn.conversation)

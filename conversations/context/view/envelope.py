@@ -89,6 +89,13 @@ class Envelope:
         """Return the same envelope with these beta features only."""
         return replace(self, betas=tuple(sorted(betas)))
 
+    def with_searches(self, most: int) -> Envelope:
+        """Return the same envelope with at most so many web searches."""
+        if self.searches <= most:
+            return self
+        changed = ((n, _put_uses(v, most) if n == "tools" else v) for n, v in self.parameters)
+        return replace(self, parameters=tuple(changed))
+
     def with_limit(self, max_tokens: int) -> Envelope:
         """Return the same envelope with a lower limit for the answer."""
         return replace(
@@ -152,10 +159,17 @@ def _find_lifetime(parameters: Mapping[str, Any]) -> Lifetime:
 def count_searches(parameters: Mapping[str, Any]) -> int:
     """Return how often a request lets the API search the web."""
     return sum(
-        int(tool.get("max_uses") or 0)
-        for tool in parameters.get("tools") or ()
-        if str(tool.get("type", "")).startswith("web_search_")
+        int(tool.get("max_uses") or 0) for tool in parameters.get("tools") or () if _is_search(tool)
     )
+
+
+def _is_search(tool: Mapping[str, Any]) -> bool:
+    return str(tool.get("type", "")).startswith("web_search_")
+
+
+def _put_uses(tools: Any, most: int) -> list[dict[str, Any]]:
+    """Return the tools with at most so many uses of a web search."""
+    return [tool | {"max_uses": most} if _is_search(tool) else tool for tool in tools]
 
 
 def digest_envelope(text: str, headers: str) -> str:
