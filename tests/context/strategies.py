@@ -105,7 +105,8 @@ class Maker(Parts):
         if chance.random() < 0.04:
             parts += self.served()
         uses = [self.use() for _ in range(chance.choice([1, 1, 1, 2, 4]))]
-        said = [self.message("answer", [*parts, *uses])]
+        between = self.thoughts() if len(uses) > 1 else []
+        said = [self.message("answer", [*parts, uses[0], *between, *uses[1:]])]
         if chance.random() < 0.04:
             uses.append(self.use())
             said.append(self.message("answer", uses[-1:]))

@@ -21,6 +21,7 @@ from conversations.context.view.view import View
 from tests.context.samples import (
     IMAGE,
     THOUGHT,
+    Shell,
     answer,
     blocks,
     prompt,
@@ -314,6 +315,23 @@ def test_the_largest_blocks_are_shortened_as_far_as_needed() -> None:
     assert '"msg_3"' in blocks(done, 2)[1]["text"]
     assert len(blocks(done, 3)[1]["input"]["content"]) < 30_000
     assert shrink_blocks(done, gauge_of(done, 150_000), limits) is None
+
+
+@pytest.mark.parametrize("window", [32_000, 200_000])
+@pytest.mark.parametrize("last", [[], [use("t3", "send_mail")]])
+def test_thinking_between_large_calls_does_not_move_what_is_shortened(
+    window: int, last: list[Any]
+) -> None:
+    chapters = [use(f"t{n}", "write_file", n=n, content=f"{n} " * window) for n in (1, 2)]
+    calls = [chapters[0], THOUGHT, chapters[1], *last]
+    given = [result(one["id"]) for one in (*chapters, *last)]
+    view = view_of(prompt("a"), answer(THOUGHT, *calls), results(*given))
+    shell = Shell()
+    done = shell.prepare(view, situation(window=window), CLASSIC).view
+    assert shell.kinds == ["shrink applied"]
+    assert after(view, shell.records[0]) == done
+    thought, first, second, *rest = blocks(done, 1)
+    assert [thought, first["input"]["n"], second["input"]["n"], *rest] == [THOUGHT, 1, 2, *last]
 
 
 def test_what_cannot_be_reached_is_not_begun_unless_the_window_demands_it() -> None:

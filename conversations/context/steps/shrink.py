@@ -104,9 +104,10 @@ def _build_change(
 ) -> Transformation | None:
     tokens = view.tokens - spare.tokens - low.tokens
     level = _find_level(tokens, view.size - spare.size - low.size, found)
+    # Last first: an edit removes the thinking behind it, which moves the blocks there.
     edits = [
         SpliceBlocks(large.seq, large.at, 1, (new.text,))
-        for large in found
+        for large in reversed(found)
         if large.size > level and (new := _shorten_block(large, level)) is not None
     ]
     if not edits:
