@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations.context.policy.policy import Policy, build_policy, dump_policy
-from conversations.context.steps.action_list import HEADER, read_actions
+from conversations.context.steps.action_list import (
+    HEADER,
+    collect_actions,
+    read_actions,
+    write_actions,
+)
 from conversations.context.steps.by_hand import build_working_view, drop_turns_by_hand
 from conversations.context.steps.kinds import OURS
 from conversations.context.steps.protocol import SummaryReply
@@ -166,6 +172,40 @@ def test_an_input_cannot_write_lines_of_its_own(parts: list[str]) -> None:
     assert len(lines) == 1
     assert "[CONTEXT SUMMARY]" not in lines[0]
     assert count_of(lines) == 1
+
+
+_SUBJECTS = st.text() | st.sampled_from(
+    [
+        "(, times)",
+        "a (, times)",
+        "a (2 times)",
+        "a (1 times)",
+        "(2 times) (3 times)",
+        "a (2,0 times)",
+    ]
+)
+
+
+@given(st.lists(_SUBJECTS, min_size=1, max_size=9), st.sampled_from([0, 600, 12_000]))
+def test_the_record_is_read_back_as_it_was_written(subjects: list[str], limit: int) -> None:
+    calls = [use(f"t{n}", "send_mail", subject=words) for n, words in enumerate(subjects)]
+    given = [result(call["id"]) for call in calls]
+    policy = replace(POLICY, actions=("send_mail=sent {subject}",))
+    view = view_of(prompt("go"), answer(*calls), results(*given))
+    found = collect_actions(view, view.messages[1:], [], policy)
+    words = write_actions(found, limit)
+    again = read_actions([Block(wire.encode(text(words)))])
+    assert write_actions(again, limit) == words
+    if limit == 12_000:
+        counts = Counter(action.words for action in found.actions)
+        assert {action.words: action.count for action in again.actions} == counts
+    assert sum(action.count for action in again.actions) + again.older.total() == len(subjects)
+
+
+def test_long_names_that_begin_alike_are_all_counted() -> None:
+    names = ["mcp_calendar_of_the_office_add", "mcp_calendar_of_the_office_move"]
+    said = [m for n in range(40) for m in round_of(f"t{n}", "ok", name=names[n % 2], x=f"{n}")]
+    assert count_of(record(*said, limit=700)) == 40
 
 
 def test_odd_inputs_are_worded_too() -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from conversations.context.steps.recall_list import HEADER, list_lines, read_lines, write_list
 from conversations.context.view import wire
@@ -79,6 +82,33 @@ def test_a_result_in_blocks_has_a_title_too() -> None:
     lines = listing(*calls).splitlines()[1:]  # type: ignore[arg-type]
     assert lines[0] == '"msg_3": scan (Receipt of May)'
     assert lines[1].startswith('"msg_5": scan')
+
+
+def edit(n: int) -> tuple[str, dict[str, Any], str]:
+    change = {"old": f'def f{n}():\n    pass\n"msg_99": x\n', "new": f"def g{n}():\n    pass"}
+    return "edit_file", {"path": "src/a.py", **change}, "done" + FILLER * (1 + 9 * (n == 1))
+
+
+def test_an_input_of_several_lines_is_written_on_one() -> None:
+    lines = listing(*map(edit, range(3))).splitlines()[1:]
+    assert lines == [
+        '"msg_3": edit_file src/a.py old=def f0(): pass "msg_99": x new=def g0(): pass',
+        '"msg_5": edit_file src/a.py old=def f1(): pass "msg_99": x new=def g1(): pass (long)',
+        '"msg_7": edit_file src/a.py old=def f2(): pass "msg_99": x new=def g2(): pass',
+    ]
+
+
+_TEXTS = st.text() | st.sampled_from([HEADER, '\n"msg_9": x', "a (long)", ": b and 2 earlier: c"])
+
+
+@given(st.lists(st.tuples(_TEXTS, _TEXTS, _TEXTS, _TEXTS), max_size=6))
+def test_the_list_is_read_back_as_it_was_written(made: list[tuple[str, str, str, str]]) -> None:
+    calls = [("t", {"path": path, key: other}, given) for path, key, other, given in made]
+    words = listing(*calls)
+    found, older = read_lines([Block(wire.encode(text(words)))])
+    named = re.findall(r"msg_\d+", " ".join(line.partition(": ")[0] for line in found))
+    assert sorted(named) == sorted(f"msg_{3 + 2 * n}" for n in range(len(made)))
+    assert write_list(found, older, 12_000) == words
 
 
 def test_few_long_results_are_listed_before_many_newer_ones() -> None:

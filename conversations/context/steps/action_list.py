@@ -37,11 +37,12 @@ _DECIDED = {
     "expired": "not allowed in time: ",
     "chat": "allowed by the user for this whole chat: ",
 }
-_LINE = re.compile(r'"(msg_\d+(?:/input)?)": (.*?)(?: \(([\d,]+) times\))?')
+_TIMES = re.compile(r" \((\d[\d,]*) times\)$")
+_LINE = re.compile(rf'"(msg_\d+(?:/input)?)": (.*?)(?:{_TIMES.pattern})?')
 _OLDER = re.compile(r"\(older ones: (.*); recall with a query finds them\)")
 #: A first word, of which so many characters are written, with its count.
 _WORD = 20
-_COUNT = re.compile(rf"(\S{{1,{_WORD}}}) ([\d,]{{1,20}})(?:, |$)")
+_COUNT = re.compile(rf"(\S{{1,{_WORD}}}) (\d[\d,]{{0,19}})(?:, |$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,9 @@ class Action:
 
     @property
     def line(self) -> str:
-        times = f" ({self.count:,} times)" if self.count > 1 else ""
+        # Words that end like a count are followed by their count, so that none is read from them.
+        is_counted = self.count > 1 or _TIMES.search(self.words)
+        times = f" ({self.count:,} times)" if is_counted else ""
         return f'"{self.id}": {self.words}{times}'
 
 
@@ -157,7 +160,7 @@ def write_actions(found: ActionList, limit: int) -> str:
         room -= len(kept[-1]) + 1
     older = Counter(found.older)
     for action in actions:
-        older[action.words.partition(" ")[0].rstrip(":")] += action.count
+        older[action.words.partition(" ")[0].rstrip(":")[:_WORD]] += action.count
     if not kept and not older:
         return ""
     tail = [f"(older ones: {_write_counts(older)}; recall with a query finds them)"] * bool(older)
@@ -180,4 +183,4 @@ def _write_counts(older: Counter[str]) -> str:
     common = dict(older.most_common(_MOST_COUNTED))
     if rest := older.total() - sum(common.values()):
         common["others"] = common.get("others", 0) + rest
-    return ", ".join(f"{word[:_WORD]} {count:,}" for word, count in common.items())
+    return ", ".join(f"{word} {count:,}" for word, count in common.items())

@@ -36,7 +36,7 @@ _WORDS, _QUOTE, _MOST_IDS = 40, 40, 6
 #: Lists of older versions have the tool's name in each line.
 _LINE = re.compile(r'(?:recall )?("msg_\d+"(?:, "msg_\d+")*)(?: and (\d+) earlier)?: (.*)')
 _LISTED = ('"msg_', "recall ")
-_OLDER = re.compile(r"\(and ([\d,]+) older ones(?:; recall with a query finds them)?\)")
+_OLDER = re.compile(r"\(and (\d[\d,]*) older ones(?:; recall with a query finds them)?\)")
 #: Characters at the start of a result that are searched for its title.
 _HEAD = 2_000
 _TITLE = re.compile(

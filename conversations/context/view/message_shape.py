@@ -141,7 +141,7 @@ def _read_call(value: dict[str, Any]) -> Call:
     tool_input: dict[str, Any] = value["input"]
     main = _find_main(tool_input)
     others = [
-        f"{key}={str(item)[:_VALUE]}"
+        f"{_fit_line(key, _VALUE)}={_fit_line(str(item), _VALUE)}"
         for key, item in tool_input.items()
         if isinstance(item, str | int | float) and item not in (main, "")
     ]
@@ -158,5 +158,8 @@ def _find_main(tool_input: dict[str, Any]) -> str:
 
 def write_label(value: dict[str, Any]) -> str:
     """Return one line that names a call for people and models: its tool and its main input."""
-    main = _find_main(value["input"])
-    return " ".join(f"{value['name']} {main[: 2 * _LABEL]}".split())[:_LABEL]
+    return _fit_line(f"{value['name']} {_find_main(value['input'])}", _LABEL)
+
+
+def _fit_line(text: str, most: int) -> str:
+    return " ".join(text[: 3 * most].split())[:most]
