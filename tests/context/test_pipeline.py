@@ -8,7 +8,7 @@ import pytest
 
 from conversations.context import pipeline
 from conversations.context.errors import RuleError, WindowError
-from conversations.context.policy.policy import build_policy
+from conversations.context.policy.policy import PRESETS, build_policy
 from conversations.context.view import edits, rules
 from conversations.context.view.edits import (
     SpliceMessages,
@@ -26,8 +26,10 @@ from tests.context.samples import (
     keeping,
     prompt,
     result,
+    results,
     round_of,
     situation,
+    use,
     view_of,
     writing,
 )
@@ -105,6 +107,21 @@ def test_the_last_attempt_takes_the_largest_blocks_even_of_the_first_message() -
     assert shell.kinds == ["shrink applied"]
     assert prepared.gauge.tokens <= 15_000
     assert '"msg_1"' in blocks(prepared.view, 0)[0]["text"]
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if name != "off"])
+def test_a_prompt_behind_what_does_not_fit_does_not_lock_the_conversation(name: str) -> None:
+    calls = [use(f"t{n}") for n in range(9)]
+    found = [result(call["id"], PAGE * 3) for call in calls]
+    stopped = [answer(*calls), results(*found)]
+    for said in (stopped, [answer(PAGE * 20)]):
+        for asked in ([prompt("go on")], [prompt("go on"), prompt("hello?")]):
+            view = view_of(prompt("a"), *said, *asked)
+            prepared = Shell().prepare(view, situation(window=32_000), PRESETS[name])
+            assert prepared.gauge.tokens <= 25_600
+            assert prepared.view.messages[-1] == view.messages[-1]
+            # Nothing a person wrote is dropped for what cannot be dropped itself.
+            assert prepared.view.length == view.length
 
 
 def test_a_failed_summary_of_an_overflow_is_followed_by_trimming() -> None:

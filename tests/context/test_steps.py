@@ -359,6 +359,14 @@ def test_the_first_messages_text_is_taken_last() -> None:
     assert len(blocks(done, 0)[1]["text"]) < 40_000
 
 
+def test_prompts_without_an_answer_are_dropped_before_the_latest_is_shortened() -> None:
+    view = view_of(prompt("a"), prompt("b" * 40_000), prompt("c" * 40_000))
+    change = shrink_blocks(view, gauge_of(view, 150_000), policy(max_conversation_bytes=30_000))
+    done = after(view, change)
+    assert blocks(done, 1) == blocks(view, 1)
+    assert len(blocks(done, 2)[0]["text"]) > 20_000
+
+
 def test_a_call_whose_input_is_no_object_when_shortened_is_left_alone() -> None:
     deep: dict[str, Any] = {}
     for _ in range(150):

@@ -1,9 +1,10 @@
 """Shorten the largest blocks when dropping exchanges is not enough because the last is too big.
 
-Only blocks over 10,000 bytes (over 1,500 if the window itself demands it), never below 1,000, and
-only as far as needed: the largest are cut down to a common level. Images and documents of people,
-verbatim results and the engine's own blocks in the first message stay; the first message's own text
-is shortened last.
+The last exchange begins at the latest prompt, or at the latest answer if that is before it, since
+neither can be dropped. Only blocks over 10,000 bytes (over 1,500 if the window itself demands it),
+never below 1,000, and only as far as needed: the largest are cut down to a common level. Images and
+documents of people, verbatim results and the engine's own blocks in the first message stay; the
+first message's own text is shortened last.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from conversations.context.policy.limits import LOW_WATER, Goal, find_goal
 from conversations.context.policy.policy import Policy
 from conversations.context.steps.kinds import OURS
 from conversations.context.steps.recall_list import message_id
-from conversations.context.steps.removable_units import find_kept
+from conversations.context.steps.removable_units import find_kept, find_latest_unit
 from conversations.context.steps.shorten_results import rewrite_result, shorten_to_text
 from conversations.context.steps.tool_handling import find_untouchable, is_pinned
 from conversations.context.text.shorten import shorten
@@ -43,6 +44,7 @@ def shrink_blocks(view: View, gauge: Gauge, policy: Policy) -> Transformation | 
     messages, positions = view.messages, find_cuts(view)
     stay = find_kept(view, positions, policy)
     start = max((at for at in positions[:-1] if messages[at].kind == "prompt"), default=0)
+    start = min(start, find_latest_unit(view, positions).start or start)
     older = _Spare.of(view, stay, start)
     every = _Spare.of(view, stay, positions[-2] if len(positions) > 1 else 0)
     change = None
