@@ -15,6 +15,7 @@ from conversations.context.steps.by_hand import (
 )
 from conversations.context.steps.protocol import SummaryReply, SummaryWanted
 from conversations.context.steps.summary import END, START
+from conversations.context.tokens.estimate import estimate_text
 from conversations.context.view.view import View
 from tests.context.independent import found_in
 from tests.context.samples import Shell, answer, blocks, prompt, round_of, situation, view_of
@@ -102,6 +103,36 @@ def test_a_zone_that_fits_one_request_is_read_whole() -> None:
     assert "p9 w" in one.text
     assert "of the middle left out" not in one.text
     assert shell.kinds == ["summary applied"]
+
+
+@pytest.mark.parametrize(
+    ("name", "chars", "is_read"),
+    [
+        ("rebuild", 95_000, False),
+        ("rebuild", 40_000, True),
+        ("staged", 95_000, False),
+        ("staged", 40_000, True),
+        ("adaptive", 95_000, False),
+    ],
+)
+def test_only_a_message_that_does_not_fit_the_request_is_left_out_of_it(
+    name: str, chars: int, *, is_read: bool
+) -> None:
+    pasted = " ".join(f"w{n:x}" for n in range(chars // 6))
+    first = [prompt("help"), answer("paste it"), prompt(pasted), answer("read")]
+    said = [m for n in range(4) for m in (prompt(f"and part {n}?"), answer("It is fine. " * 9))]
+    view = view_of(*first, *said, prompt("and now?"))
+    given = {} if name == "adaptive" else {"compaction_threshold_tokens": 8_000}
+    policy = build_policy(name, given)
+    shell = Shell(writes=failing())
+    done = shell.prepare(view, situation(window=32_000), policy).view
+    [one] = shell.wanted
+    size = estimate_text(one.system) + estimate_text(one.text)
+    assert size * 120 // 100 + one.max_tokens <= policy.room(32_000)
+    assert (pasted[-99:] in one.text) == is_read
+    assert ("[a message of about " in one.text) != is_read
+    assert shell.kinds == ["summary applied"]
+    assert '"msg_3"' in str(blocks(done, 0)[1]["text"])
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ deterministic steps run instead.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -57,9 +58,6 @@ _MOST_NAMES = 24
 #: A zone smaller than 1/8 of the longest summary is not worth a call.
 _LEAST_PART = 8
 
-#: Most characters of the first request and the present summary, beside a transcript.
-_PREFACE = 100_000
-
 Summarising = Generator[SummaryWanted, SummaryReply | None, Transformation | None]
 Requesting = Generator[SummaryWanted, SummaryReply | None, Transformation | SummaryFlaw]
 
@@ -88,26 +86,22 @@ def replace_zone(
     if zone is None or _count_tokens(zone) * _LEAST_PART < policy.summary_max_tokens:
         return None
     draft = _Draft(view, zone, trigger, _find_names(zone), policy, kind, decision)
-    parts = _split_zone(zone, gauge, policy)
-    if len(parts) > 1:
-        return (yield from _replace_in_stages(draft, parts, gauge))
-    limit = len(parts[0].text) + _PREFACE if parts else policy.summary_input_chars
-    text = write_transcript(zone, limit)
+    rendered, window = render_messages(zone.messages), _find_window(gauge, policy)
+    # Without `summary_staged` one request reads the zone cut to `summary_input_chars`, if the
+    # window has room for that.
+    limit = sys.maxsize if policy.summary_staged else policy.summary_input_chars
+    text = write_transcript(zone, "\n\n".join(one.text for one in rendered), limit)
+    if policy.summary_staged or not _fits(text, window):
+        parts = split_messages(rendered, window)
+        if len(parts) > 1:
+            return (yield from _replace_in_stages(draft, parts, window))
+        if not _fits(text, window):
+            text = write_transcript(zone, parts[0].text, limit)
     return (yield from _request_text(draft, draft.write_request(text)))
 
 
-def _split_zone(zone: Zone, gauge: Gauge, policy: Policy) -> list[Part]:
-    """Return the parts to summarise in turn; none if one request can read the zone.
-
-    Without `summary_staged` one request reads the zone cut to `summary_input_chars`, if the window
-    has room for that.
-    """
-    window = _find_window(gauge, policy)
-    if not policy.summary_staged:
-        text = write_transcript(zone, policy.summary_input_chars)
-        if estimate_text(text) * MARGIN <= window * 100:
-            return []
-    return split_messages(render_messages(zone.messages), window)
+def _fits(text: str, window: int) -> bool:
+    return estimate_text(text) * MARGIN <= window * 100
 
 
 def _find_window(gauge: Gauge, policy: Policy) -> int:
@@ -133,10 +127,9 @@ def _request_twice(draft: _Draft, text: str, behind: int | None = None) -> Reque
     return found
 
 
-def _replace_in_stages(draft: _Draft, parts: list[Part], gauge: Gauge) -> Summarising:
+def _replace_in_stages(draft: _Draft, parts: list[Part], window: int) -> Summarising:
     """Summarise the parts, merge them, and replace what they cover."""
-    policy, window = draft.policy, _find_window(gauge, draft.policy)
-    most = policy.summary_max_tokens
+    most = draft.policy.summary_max_tokens
     effect = draft.estimate_effect(sum(estimate_text(part.text) for part in parts))
     done = yield from request_parts(draft.zone, parts, draft.keep, window, most, effect)
     part = draft.cover(done)
@@ -146,7 +139,7 @@ def _replace_in_stages(draft: _Draft, parts: list[Part], gauge: Gauge) -> Summar
     text = done.write_merge(part.zone, part.keep, most // 2)
     if len(done.texts) == 1:
         found = part.judge(done.join())
-    elif estimate_text(text) * MARGIN <= window * 100:
+    elif _fits(text, window):
         found = yield from _request_twice(part, text)
     if isinstance(found, SummaryFlaw):
         joined = part.judge(done.join())

@@ -26,11 +26,13 @@ _FIRST = 4_000
 _FENCE = re.compile(r"<(/?)\s*(transcript|first_request|previous_summary|part)\b", re.IGNORECASE)
 
 
-def write_transcript(zone: Zone, limit: int) -> str:
-    """Write the zone within `limit` characters, cut in the middle if it is longer."""
+def write_transcript(zone: Zone, text: str, limit: int) -> str:
+    """Write the zone's rendered text behind what precedes it, within `limit` characters.
+
+    It is cut in the middle if it is longer.
+    """
     parts = write_preface(zone)
     used = sum(map(len, parts))
-    text = "\n\n".join(one.text for one in render_messages(zone.messages))
     parts.append(fence_text("transcript", _cut_middle(text, max(1_000, limit - used))))
     return "\n\n".join(parts)
 
