@@ -18,7 +18,15 @@ from conversations.context.steps.summary import END, START
 from conversations.context.tokens.estimate import estimate_text
 from conversations.context.view.view import View
 from tests.context.independent import found_in
-from tests.context.samples import Shell, answer, blocks, prompt, round_of, situation, view_of
+from tests.context.samples import (
+    Shell,
+    answer,
+    blocks,
+    prompt,
+    round_of,
+    situation,
+    view_of,
+)
 
 ALL_READ = ("rebuild", {"max_conversation_messages": 0, "summary_max_tokens": 2_000})
 STAGED = ("staged", {"summary_max_tokens": 2_000})
@@ -180,6 +188,36 @@ def test_a_merge_that_failed_leaves_the_parts_own_texts(reply: Any) -> None:
     words = str(blocks(done, 0)[1]["text"])
     assert words.count("what this part says") == 5
     assert (words.startswith(START), words.endswith(END)) == (True, True)
+
+
+@pytest.mark.parametrize("failed", [(2,), (0, 3), (0, 4)])
+def test_paid_parts_need_no_names_that_only_messages_left_in_view_have(
+    failed: tuple[int, ...],
+) -> None:
+    said = [m for n in range(20) for m in (prompt(f"p{n} " + "w " * 4_000), answer("ok"))]
+    said[1], said[33] = answer("see people/group.csv"), answer("as in people/group.csv")
+    view = view_of(prompt("go"), *said, answer("so"), prompt("now"))
+    shell = Shell(writes=failing(*failed))
+    done = summarised(view, shell)
+    assert all(not one.keep for one in shell.wanted if "Merge the summaries" not in one.text)
+    first = shell.records[0]
+    assert (first.kind, first.outcome) == ("summary", "applied")
+    assert first.note.endswith(f"; part {failed[-1]} of 5: the call gave no answer")
+    words = str(blocks(done, 0)[1]["text"])
+    assert words.count("what this part says") == failed[-1] - 1
+
+
+def test_the_first_part_keeps_the_names_that_no_part_has() -> None:
+    # Only the ends of a result are read for a summary.
+    found = round_of("t", f"{'x ' * 900} plan.md {'y ' * 900}")
+    said = [m for n in range(20) for m in (prompt(f"p{n} " + "w " * 4_000), answer("ok"))]
+    view = view_of(prompt("go"), *said, *found, prompt("b"), *said[:6], prompt("read plan.md"))
+    shell = Shell(writes=failing(0))
+    done = summarised(view, shell)
+    assert [one.keep for one in shell.wanted if one.keep] == [("plan.md",)] * 2
+    assert shell.wanted[0].keep == ("plan.md",)
+    assert shell.kinds[0] == "summary applied"
+    assert "what this part says; plan.md" in blocks(done, 0)[1]["text"]
 
 
 def test_parts_too_long_to_be_merged_or_put_in_view_reject_the_summary() -> None:

@@ -135,15 +135,16 @@ def _replace_in_stages(draft: _Draft, parts: list[Part], window: int) -> Summari
     part = draft.cover(done)
     if part is None:
         return draft.build_rejection(SummaryFlaw(done.said))
+    # Each text has already been judged by the names that its part was asked to keep.
+    joined = replace(part, keep=[]).judge(done.join())
     found: Transformation | SummaryFlaw = SummaryFlaw(_NO_FIT)
     text = done.write_merge(part.zone, part.keep, most // 2)
     if len(done.texts) == 1:
-        found = part.judge(done.join())
+        found = joined
     elif _fits(text, window):
         found = yield from _request_twice(part, text)
-    if isinstance(found, SummaryFlaw):
-        joined = part.judge(done.join())
-        found = found if isinstance(joined, SummaryFlaw) else joined
+    if isinstance(found, SummaryFlaw) and not isinstance(joined, SummaryFlaw):
+        found = joined
     if isinstance(found, SummaryFlaw):
         return part.build_rejection(found)
     return replace(found, note=f"{found.note}; {done.said}") if done.said else found

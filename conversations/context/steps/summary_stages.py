@@ -4,7 +4,7 @@ The request for a part has its context: the first request and the present summar
 that occur in the part, and the summaries of the parts before it. A part that fails is requested
 once more; if it fails again the stages end and what was paid for is used: the parts before it are
 merged, and the messages from it on stay in view. If the merge fails, the texts of the parts are
-joined.
+joined: each has been judged by its own names, and none is judged again by those of other messages.
 """
 
 from __future__ import annotations
@@ -73,8 +73,10 @@ def request_parts(
     """
     done: list[str] = []
     covered = 0
+    # The first part is also asked for names that no part has, such as from inside long results.
+    apart = [name for name in keep if not any(name in part.text for part in parts)]
     for number, part in enumerate(parts, start=1):
-        named = [name for name in keep if name in part.text]
+        named = [name for name in keep if name in part.text] + (apart if number == 1 else [])
         text = summary_prompt.write_part_request(
             write_preface(zone),
             [fence_text("part", one) for one in _fit_newest(done, window * _BEFORE // 100)],
