@@ -43,6 +43,7 @@ def _list_taken(view: View, edits: tuple[Edit, ...]) -> Iterator[str]:
                 yield message_id(message.seq)
                 yield from (result.id for result in message.shape.results)
                 yield from (call.id for call in message.shape.calls)
+                yield from (*message.shape.server_results, *message.shape.server_calls)
 
 
 def _read_id(text: str) -> str:

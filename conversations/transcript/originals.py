@@ -11,10 +11,14 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from conversations.context.tokens.media_words import describe_block, read_text
+from conversations.context.tokens.media_words import describe_with_text
 from conversations.context.view import wire
-from conversations.context.view.blocks import list_result_images, read_result_text
-from conversations.context.view.searched_originals import INPUT, write_input
+from conversations.context.view.blocks import (
+    is_server_result,
+    list_result_images,
+    read_result_text,
+)
+from conversations.context.view.searched_originals import INPUT, read_result, write_input
 from conversations.context.view.stored_blocks import read_blocks
 from conversations.files.attachment_display import expand_for_reading
 from conversations.log.tree import build_path_condition
@@ -59,7 +63,7 @@ def _find(rows: _Rows, id: str) -> str | None:
         find = _find_inputs_of if named.startswith("msg_") else _find_input
         return find(rows, named)
     content = _read_output(rows.calls, id)
-    return _find_imported(rows.messages, id) if content is None else read_result_text(content)
+    return _find_in_messages(rows.messages, id) if content is None else read_result_text(content)
 
 
 def list_original_images(conversation_id: int, id: str) -> list[str]:
@@ -97,13 +101,13 @@ def _find_inputs_of(rows: _Rows, id: str) -> str | None:
     return "\n\n".join(f"{call['name']}\n{write_input(call['input'])}" for call in calls) or None
 
 
-def _find_imported(messages: QuerySet[Message], id: str) -> str | None:
-    """Search the messages themselves: imported tool results have no row of their own."""
-    quoted = wire.encode(id)
-    for message in messages.filter(kind="results", content__contains=quoted):
+def _find_in_messages(messages: QuerySet[Message], id: str) -> str | None:
+    """Search the messages: results of the API's own tools, and imported ones, have no row."""
+    holding = messages.filter(kind__in=("results", "answer"), content__contains=wire.encode(id))
+    for message in holding:
         for block in read_blocks(message.content):
             if block.get("tool_use_id") == id:
-                return read_result_text(block.get("content", ""))
+                return read_result(block)
     return None
 
 
@@ -114,17 +118,20 @@ def read_message_text(message: Message) -> str:
     blocks = (
         expand_for_reading(message.conversation, content) if is_prompt else read_blocks(content)
     )
+    return "\n\n".join(_block_text(block) for block in blocks if _is_shown(block["type"]))
+
+
+def _is_shown(kind: str) -> bool:
     shown = ("text", "tool_result", "image", "document")
-    return "\n\n".join(_block_text(block) for block in blocks if block["type"] in shown)
+    return kind in shown or is_server_result(kind)
 
 
 def _block_text(block: dict[str, Any]) -> str:
     match block["type"]:
         case "text":
             return str(block["text"])
-        case "tool_result":
-            return read_result_text(block.get("content", ""))
-        case _:
+        case "image" | "document":
             # A block that is not text is replaced by a description of it.
-            text = read_text(block)
-            return describe_block(block) if text is None else f"{describe_block(block)}\n{text}"
+            return describe_with_text(block)
+        case _:
+            return read_result(block)

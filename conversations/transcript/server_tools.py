@@ -14,6 +14,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from conversations.context.view.blocks import SERVER_CALLS, is_server_result
+from conversations.context.view.server_results import read_server_text
 from conversations.rendering.links import is_allowed, read_host
 from conversations.toolbox.call_words import find_subject
 from conversations.transcript.shapes import Source, ToolCard
@@ -69,7 +70,7 @@ def _build_card(use: dict[str, Any], result: dict[str, Any] | None, missing: str
         input=json.dumps(tool_input, ensure_ascii=False, indent=2),
         state="error" if is_error else "ok" if result else missing,
         output=output[:SHOWN],
-        is_cut=False,
+        is_cut=len(output) > SHOWN,
         is_error=is_error,
         milliseconds=None,
         is_served=True,
@@ -94,7 +95,7 @@ def _format_output(result: dict[str, Any]) -> tuple[str, bool]:
         case {"stdout": _} | {"stderr": _}:
             parts = [str(content.get(name) or "").strip() for name in ("stdout", "stderr")]
             return "\n".join(filter(None, parts)) or "It printed nothing.", is_error
-    return json.dumps(content, ensure_ascii=False, indent=2), is_error
+    return read_server_text(content), is_error
 
 
 def _format_page(page: dict[str, Any]) -> str:

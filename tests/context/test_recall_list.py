@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conversations.context.policy.policy import PRESETS
+from conversations.context.steps.action_list import collect_actions
 from conversations.context.steps.recall_list import HEADER, list_lines, read_lines, write_list
 from conversations.context.view import wire
 from conversations.context.view.view import Block
-from tests.context.samples import prompt, round_of, text, view_of
+from tests.context.samples import answer, prompt, result, round_of, text, use, view_of
 
 FILLER = "\nSome more of it, as it is.\n" * 40
 
@@ -132,3 +134,38 @@ def test_lines_of_older_versions_are_read_and_written_anew() -> None:
         'recall "t1": clock',
         '"msg_3", "msg_7", "msg_9" and 2 earlier: read_file a.md',
     ]
+
+
+def served(n: int, query: str, content: Any) -> list[dict[str, Any]]:
+    """Make a call of the API's own tool, and its result."""
+    call = use(f"srv_{n}", "web_search", query=query) | {"type": "server_tool_use"}
+    return [call, {**result(f"srv_{n}", content), "type": "web_search_tool_result"}]
+
+
+def found(title: str) -> list[dict[str, Any]]:
+    row = {"type": "web_search_result", "title": title, "url": "https://a.example"}
+    return [row | {"encrypted_content": "SEALED" * 100}] * 9
+
+
+def test_results_of_the_api_are_listed_with_their_answer() -> None:
+    wrong = {"type": "web_search_tool_result_error", "error_code": "unavailable"}
+    call, late = served(4, "egrets", "x" * 9_000)
+    view = view_of(
+        prompt("go"),
+        answer(*served(1, "herons", found("Grey")), *served(2, "storks", wrong), "So."),
+        answer(*served(3, "herons", found("White")), call),
+        answer(late, "Done."),
+    )
+    assert list_lines(view, view.messages[1:]) == [
+        '"msg_2": web_search herons (Grey)',
+        '"msg_3": web_search herons (White)',
+        '"msg_4": web_search egrets (long)',
+    ]
+    actions = collect_actions(view, view.messages[1:], [], PRESETS["adaptive"]).actions
+    assert [action.line for action in actions] == ['"msg_2/input": failed: web_search storks']
+
+
+def test_an_imported_call_of_the_api_without_name_and_input_is_no_obstacle() -> None:
+    bare = {"type": "server_tool_use", "id": "srv_1"}
+    view = view_of(prompt("go"), answer(bare, served(1, "", found("Grey"))[1], "So."))
+    assert list_lines(view, view.messages[1:]) == ['"msg_2": server_tool_use']

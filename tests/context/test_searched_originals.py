@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from conversations.context.view import wire
+from conversations.context.view.message_shape import Result
 from conversations.context.view.searched_originals import (
     SHOWN_WEIGHT,
     SearchedOriginal,
@@ -13,6 +16,7 @@ from conversations.context.view.searched_originals import (
     read_prompt,
     write_input,
 )
+from conversations.context.view.server_results import read_server_results, read_server_text
 from conversations.context.view.view import Block, Message, View
 
 
@@ -78,13 +82,71 @@ def test_a_call_and_a_text_read_again_are_one_entry() -> None:
 def test_copies_by_recall_are_left_out_and_results_of_the_api_are_not() -> None:
     labels: dict[str, str] = {}
     served = call("srvtoolu_1", "web_search", query="herons") | {"type": "server_tool_use"}
-    pages = result("srvtoolu_1", [{"url": "https://a.example"}], "web_search_tool_result")
+    row = {"title": "Herons", "url": "https://a.example", "encrypted_content": "SEALED"}
+    pages = result("srvtoolu_1", [row], "web_search_tool_result")
     blocks = [call("toolu_2", "recall", id="toolu_1"), served, pages]
     found = [*read_other(4, blocks, labels), *read_other(5, [result("toolu_2", "x")], labels)]
     assert [one.id for one in found] == ["srvtoolu_1/input", "srvtoolu_1"]
-    assert found[1].text == '[{"url":"https://a.example"}]'
+    assert found[1].text == "title: Herons\nurl: https://a.example"
+
+
+def test_an_imported_call_of_the_api_without_name_and_input_hides_nothing() -> None:
+    served = {"type": "server_tool_use", "id": "srvtoolu_1"}
+    found = list(read_other(4, [served, result("srvtoolu_1", "herons", "x_tool_result")], {}))
+    assert found == [SearchedOriginal("srvtoolu_1", "server_tool_use", "herons")]
 
 
 def test_an_input_is_written_as_text_and_any_other_value_as_json() -> None:
     assert write_input({"a": "b\nc", "d": [1]}) == "a: b\nc\nd: [1]"
     assert write_input([1]) == "[1]"
+
+
+PAGE = {"type": "text", "media_type": "text/plain", "data": "Herons nest."}
+FETCHED = {"type": "document", "title": "Herons", "source": PAGE}
+FOUND = {
+    "type": "web_search_result", "title": "Herons", "url": "https://a.example",
+    "encrypted_content": "SEALED", "page_age": None,
+}  # fmt: skip
+
+SHOWN = "title: Herons\nurl: https://a.example"
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([FOUND, FOUND | {"page_age": "1 day"}],
+         f"{SHOWN}\n\n{SHOWN}\npage_age: 1 day"),
+        ([{"type": "text", "text": "From a server."}, FETCHED, "plain", 7],
+         'From a server.\n\n[document, "Herons"]\nHerons nest.\n\nplain\n\n7'),
+        ({"type": "web_fetch_result", "url": "https://a.example", "content": FETCHED},
+         'url: https://a.example\ncontent: [document, "Herons"]\nHerons nest.'),
+        ({"type": "bash_code_execution_result", "stdout": "1\n2", "stderr": "", "return_code": 0,
+          "content": []}, "stdout: 1\n2\nreturn_code: 0"),
+        ({"type": "tool_search_tool_search_result",
+          "tool_references": [{"type": "tool_reference", "tool_name": "clock"}]},
+         'tool_references: [{"type":"tool_reference","tool_name":"clock"}]'),
+        ([], ""), (None, ""), ("as it is", "as it is"),
+    ],
+)  # fmt: skip
+def test_a_result_of_the_api_is_text_without_what_only_the_api_can_read(
+    content: Any, text: str
+) -> None:
+    assert read_server_text(content) == text
+
+
+def test_results_of_the_api_are_known_by_their_length_and_their_errors() -> None:
+    kinds = ("web_search_tool_result", "mcp_tool_result")
+    wrong = {"type": "web_search_tool_result_error", "error_code": "unavailable"}
+    said = [
+        *(call(f"srvtoolu_{n}", "web_search") | {"type": "server_tool_use"} for n in range(3)),
+        {"type": "text", "text": "So."},
+        result("srvtoolu_0", "herons", kinds[0]),
+        result("srvtoolu_1", wrong, kinds[0]),
+        result("srvtoolu_2", "no", kinds[1]) | {"is_error": True},
+    ]
+    assert read_server_results(Message.parse(2, "answer", wire.encode(said))) == (
+        Result(4, "srvtoolu_0", 6, 0, is_error=False),
+        Result(5, "srvtoolu_1", 23, 0, is_error=True),
+        Result(6, "srvtoolu_2", 2, 0, is_error=True),
+    )
+    assert read_server_results(Message.parse(2, "answer", wire.encode(said[:4]))) == ()

@@ -10,7 +10,7 @@ import pytest
 from conversations.context.view import wire
 from conversations.log import append
 from conversations.models import Conversation
-from conversations.transcript.originals import recall_original
+from conversations.transcript.originals import read_original, recall_original
 from conversations.transcript.search_originals import read_originals, search_originals
 from conversations.turns import versions
 from tests.support import people_and_turns, stored_turns
@@ -82,6 +82,25 @@ def test_nothing_of_another_conversation_is_found() -> None:
 def test_copies_that_recall_gave_are_not_found_beside_their_originals() -> None:
     chat = played(tool="recall", value="toolu_0")
     assert {"toolu_1", "toolu_1/input"}.isdisjoint(find(chat, f"{ORDER} toolu_0"))
+
+
+def test_a_result_of_the_api_is_found_and_can_be_read() -> None:
+    lease = people_and_turns.started_turn()
+    page = {"type": "web_search_result", "title": "Heron colony", "url": "https://a.example"}
+    sealed = page | {"encrypted_content": "SEALED", "page_age": None}
+    call = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search"}
+    result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [sealed]}
+    said = {"type": "text", "text": "They nest in colonies."}
+    blocks = (call | {"input": {"query": "nests"}}, result, said)
+    stored_turns.reply(lease, tuple(map(wire.encode, blocks)), "end_turn")
+    chat = Conversation.objects.get(pk=lease.conversation_id)
+    text = "title: Heron colony\nurl: https://a.example"
+    (found,) = (one for one in search(chat, "heron a.example") if one.id == "srvtoolu_1")
+    assert found.chars == len(text)
+    assert recall_original(chat, "srvtoolu_1") == read_original(chat.pk, "srvtoolu_1") == text
+    assert recall_original(chat, "msg_2") == f"{text}\n\nThey nest in colonies."
+    assert recall_original(chat, "srvtoolu_1/input") == "query: nests"
+    assert find(chat, "SEALED") == []
 
 
 def test_a_result_that_no_call_of_ours_made_is_found() -> None:

@@ -20,8 +20,11 @@ from conversations.agent.ports import ToolDone
 from conversations.agent.usage import Usage
 from conversations.budgets.usage.cells import format_dollars
 from conversations.context.view import wire
+from conversations.context.view.edits import SpliceMessages
+from conversations.context.view.view import Message, View
 from conversations.models import ApiCall, Conversation, Transformation, User
 from conversations.reductions.explanation import explain_change
+from conversations.reductions.recalls import count_recalls
 from conversations.reductions.reduction_page import read_reduction
 from conversations.turns import tool_calls
 from tests.support import people_and_turns, stored_turns
@@ -78,6 +81,16 @@ def test_a_row_has_what_its_conversation_cost_and_lost() -> None:
     assert float(row["spent"].strip("$")) == pytest.approx(sum(costs) / 1e6, rel=0.05)
     assert row["tokens_freed"] == str(one.tokens_before - one.tokens_after)
     assert (row["reductions"], row["rejected"], row["recalls"]) == ("1", "1", "1")
+
+
+def test_a_result_of_the_api_that_a_change_took_and_the_model_read_again_counts() -> None:
+    place = played()
+    call = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    view = View().append(Message.parse(1, "answer", wire.encode([call, result])))
+    read_again(place, {"id": "srvtoolu_1"}, {"id": "srvtoolu_1/input"}, {"id": "srvtoolu_2"})
+    edits = (SpliceMessages(1, 1, ()),)
+    assert count_recalls(place.conversation, compaction(place), view, edits) == 2
 
 
 @pytest.mark.parametrize("column", FIGURES)

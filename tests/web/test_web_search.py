@@ -190,6 +190,16 @@ def test_whatever_comes_as_a_result_is_shown(content: Any, shown: str) -> None:
     assert (card.output, card.is_error) == (shown, False)
 
 
+def test_a_result_too_long_for_its_card_can_be_opened_as_a_whole() -> None:
+    page = "The page goes on. " * 500 + "It ends here."
+    result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": page}
+    played = answered(CALL | {"input": {"query": "tea"}}, result, text_block("So."))
+    client, chat = client_of(played.user), f"/c/{played.conversation.public_id}/"
+    whole = f"{chat}tools/srvtoolu_1/"
+    assert f'href="{whole}"' in client.get(chat).content.decode()
+    assert "It ends here." in client.get(whole).content.decode()
+
+
 def test_a_search_without_a_result_was_stopped() -> None:
     (card,) = cards([CALL | {"input": {"query": "tea"}}])
     assert (card.state, card.output) == ("cancelled", "")

@@ -23,6 +23,7 @@ from conversations.context.steps.action_words import describe_call, describe_rep
 from conversations.context.steps.recall_list import SHORT_RESULT, message_id
 from conversations.context.view.blocks import SERVER_CALLS
 from conversations.context.view.message_shape import Result
+from conversations.context.view.server_results import read_server_results
 from conversations.context.view.view import Block, Message, View
 
 HEADER = "Done earlier, newest last; recall an id for its input:"
@@ -115,7 +116,8 @@ def _read_templates(actions: tuple[str, ...]) -> dict[str, str]:
 
 
 def _read_results(known: dict[str, Result], message: Message) -> None:
-    known.update({result.id: result for result in message.shape.results})
+    results = (*message.shape.results, *read_server_results(message))
+    known.update({result.id: result for result in results})
 
 
 def _find_questions(view: View) -> dict[int, Message]:

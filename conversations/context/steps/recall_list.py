@@ -15,11 +15,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 from conversations.context.steps.shorten_results import index_calls
 from conversations.context.text import graphemes
 from conversations.context.text.shorten import cut_head
 from conversations.context.view.message_shape import Result
+from conversations.context.view.searched_originals import read_result
+from conversations.context.view.server_results import read_server_results
 from conversations.context.view.view import Block, Message, View
 
 HEADER = "Originals that can be read again:"
@@ -68,7 +71,7 @@ def list_lines(view: View, messages: Iterable[Message]) -> list[str]:
         if "rounds" in message.by:
             # A working memory is removed with its prompt; the originals it listed stay listed.
             found += read_lines(block for block in message.blocks if block.by == "rounds")[0]
-        for result in message.shape.results:
+        for result in (*message.shape.results, *read_server_results(message)):
             call = known.get(result.id)
             if call and not result.is_error and call.name != "recall":
                 words = _shorten_label(call.label)
@@ -93,12 +96,18 @@ def _find_title(message: Message, result: Result) -> str:
     """Return the line of a result with a title or subject, else its first line."""
     if message.by and message.by[result.at]:
         return ""
-    content = message.blocks[result.at].value.get("content", "")
-    if not isinstance(content, str):
-        content = next((str(part["text"]) for part in content if part["type"] == "text"), "")
-    found = _TITLE.search(content[:_HEAD]) or _FIRST.search(content[:_HEAD])
+    text = _read_first_text(message.blocks[result.at].value)[:_HEAD]
+    found = _TITLE.search(text) or _FIRST.search(text)
     words = " ".join(found["title"].split()) if found else ""
     return f"({cut_head(words, _QUOTE)})" if words else ""
+
+
+def _read_first_text(value: dict[str, Any]) -> str:
+    """Return the text of a result; of one in blocks, the first text."""
+    content = value.get("content", "")
+    if value["type"] != "tool_result" or isinstance(content, str):
+        return read_result(value)
+    return next((str(part["text"]) for part in content if part["type"] == "text"), "")
 
 
 def read_lines(blocks: Iterable[Block]) -> tuple[list[str], int]:

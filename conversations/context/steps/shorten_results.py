@@ -13,7 +13,8 @@ from conversations.context.text import graphemes
 from conversations.context.text.shorten import shorten, shorten_text, write_cut_notice
 from conversations.context.text.water_level import find_water_level
 from conversations.context.view import wire
-from conversations.context.view.message_shape import Call
+from conversations.context.view.blocks import SERVER_CALLS
+from conversations.context.view.message_shape import Call, read_call
 from conversations.context.view.view import Block, Message, View
 
 Content = str | list[dict[str, Any]]
@@ -23,13 +24,16 @@ _LEAST = 64
 
 
 def index_calls(view: View) -> dict[str, Call]:
-    """Return every tool call of the view by its id."""
+    """Return every tool call of the view by its id, those of the API's own tools included."""
     return view.learn("calls", dict, _read_calls)
 
 
 def _read_calls(known: dict[str, Call], message: Message) -> None:
     for call in message.shape.calls:
         known[call.id] = call
+    if message.shape.server_calls:
+        served = (block.value for block in message.blocks if block.type in SERVER_CALLS)
+        known.update({value["id"]: read_call(value) for value in served})
 
 
 def rewrite_result(block: Block, rewrite: Rewrite, by: str) -> Block | None:

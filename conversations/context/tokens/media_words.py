@@ -39,6 +39,12 @@ def read_text(block: dict[str, Any]) -> str | None:
     return str(source.get("data") or "")
 
 
+def describe_with_text(block: dict[str, Any]) -> str:
+    """Describe a block that is not text; the text of a text document follows."""
+    text = read_text(block)
+    return describe_block(block) if text is None else f"{describe_block(block)}\n{text}"
+
+
 def _list_facts(media_type: str, data: str) -> list[str]:
     if media_type.startswith("image/"):
         size = images.read_size(decode_base64(data, HEAD))

@@ -84,7 +84,7 @@ def read_shape(role: str, content: str) -> Shape:
     is_result = [name == "tool_result" for name in types]
     return Shape(
         None,
-        tuple(_read_call(value) for value in values if value["type"] == "tool_use"),
+        tuple(read_call(value) for value in values if value["type"] == "tool_use"),
         tuple(_read_result(at, values[at]) for at, found in enumerate(is_result) if found),
         tuple(value["id"] for value in values if value["type"] in blocks.SERVER_CALLS),
         tuple(value["tool_use_id"] for value in values if blocks.is_server_result(value["type"])),
@@ -137,15 +137,26 @@ def _read_result(at: int, value: dict[str, Any]) -> Result:
     return Result(at, value["tool_use_id"], sum(map(len, texts)), media, is_error)
 
 
-def _read_call(value: dict[str, Any]) -> Call:
-    tool_input: dict[str, Any] = value["input"]
+def read_call(value: dict[str, Any]) -> Call:
+    """Return what is known of a call of one of our tools, or of the API's own."""
+    tool_input = _read_input(value)
     main = _find_main(tool_input)
     others = [
         f"{_fit_line(key, _VALUE)}={_fit_line(str(item), _VALUE)}"
         for key, item in tool_input.items()
         if isinstance(item, str | int | float) and item not in (main, "")
     ]
-    return Call(value["id"], value["name"], write_label(value), " ".join(others[:_OTHERS]))
+    return Call(value["id"], _read_name(value), write_label(value), " ".join(others[:_OTHERS]))
+
+
+# An imported call of the API's own may lack its name or a proper input.
+def _read_name(value: dict[str, Any]) -> str:
+    return str(value.get("name", value["type"]))
+
+
+def _read_input(value: dict[str, Any]) -> dict[str, Any]:
+    tool_input = value.get("input")
+    return tool_input if isinstance(tool_input, dict) else {}
 
 
 def _find_main(tool_input: dict[str, Any]) -> str:
@@ -158,7 +169,7 @@ def _find_main(tool_input: dict[str, Any]) -> str:
 
 def write_label(value: dict[str, Any]) -> str:
     """Return one line that names a call for people and models: its tool and its main input."""
-    return _fit_line(f"{value['name']} {_find_main(value['input'])}", _LABEL)
+    return _fit_line(f"{_read_name(value)} {_find_main(_read_input(value))}", _LABEL)
 
 
 def _fit_line(text: str, most: int) -> str:

@@ -16,6 +16,7 @@ from typing import Any
 from conversations.context.view import wire
 from conversations.context.view.blocks import SERVER_CALLS, is_server_result, read_result_text
 from conversations.context.view.message_shape import write_label
+from conversations.context.view.server_results import read_server_text
 from conversations.context.view.view import Message, View
 
 #: Suffix of a call's id for the input of the call.
@@ -102,17 +103,21 @@ def _read_block(block: dict[str, Any], labels: dict[str, str]) -> Iterator[Searc
     kind = block["type"]
     if kind == "tool_use" or kind in SERVER_CALLS:
         labels[block["id"]] = write_label(block)
-        if block["name"] != _COPIES:
+        if block.get("name") != _COPIES and "input" in block:
             label = f"your input for {labels[block['id']]}"
             yield SearchedOriginal(block["id"] + INPUT, label, write_input(block["input"]))
     elif kind == "tool_result" or is_server_result(kind):
         key = block["tool_use_id"]
         label = labels.get(key, "")
         if label.partition(" ")[0] != _COPIES:
-            content = block.get("content", "")
-            is_own = kind == "tool_result"
-            text = read_result_text(content) if is_own else write_input(content)
-            yield SearchedOriginal(key, label, text)
+            yield SearchedOriginal(key, label, read_result(block))
+
+
+def read_result(block: dict[str, Any]) -> str:
+    """Return the text of a result, of a tool of ours or of the API's own."""
+    if block["type"] == "tool_result":
+        return read_result_text(block.get("content", ""))
+    return read_server_text(block.get("content"))
 
 
 def write_input(tool_input: Any) -> str:
