@@ -68,6 +68,8 @@ class LoadedConversation:
     rejected: int
     #: The size of the view at the last rejected summary; 0: none since the last applied one.
     rejected_at: int = 0
+    #: The estimate of system prompt and tools in the last request; None: there was none.
+    overhead: int | None = None
     #: Answers on the path, which is the number of calls that the conversation has made.
     calls: int = 0
     #: When this conversation last called this model, in seconds since 1970; 0: never, so the prompt

@@ -34,7 +34,8 @@ WITH RECURSIVE way(id, key, number, parent, steps) AS (
 )"""
 _FIGURES = """, last AS (
   SELECT r.input_tokens, r.output_tokens, r.cache_read_tokens, r.cache_write_tokens, r.answer_id,
-    r.usage, c.tip, c.view_tokens + c.overhead_tokens AS request, t.number
+    r.usage, c.tip, c.view_tokens + c.overhead_tokens AS request, t.number,
+    r.status = 'complete' AND c.model = %(model)s AND r.answer_id IS NOT NULL AS counts
   FROM conversations_apiresult r JOIN conversations_apicall c ON c.id = r.call_id
     JOIN conversations_turn t ON t.id = c.turn_id
   WHERE c.conversation_id = %(key)s AND c.purpose = 'reply' AND r.input_tokens IS NOT NULL
@@ -53,6 +54,8 @@ SELECT paid.cost, paid.calls, (SELECT COUNT(*) FROM way),
      AND (last.answer_id IS NULL OR m.id <> last.answer_id)),
   (SELECT SUM(x.tokens_before - x.tokens_after) FROM conversations_transformation x
    WHERE x.turn_id {since} AND x.seq > last.tip AND x.outcome = 'applied'),
+  last.counts AND NOT EXISTS (SELECT 1 FROM conversations_message m
+   WHERE m.turn_id {since} AND m.seq > last.tip AND m.kind = 'answer' AND m.id <> last.answer_id),
   cached.sent_at, cached.usage, kept.sent_at, kept.size
 FROM (
   SELECT SUM(r.cost_micros) AS cost, COUNT(*) AS calls
@@ -99,6 +102,9 @@ class ContextFigures:
     moved: int = 0
     #: Output tokens of that reply.
     written: int = 0
+    #: Whether the next call of the present model is measured from that reply, as `turn_state` does:
+    #: it is complete, of the same model, and no other answer follows it.
+    has_report: bool = False
     #: Whether the size is estimated because the reported input is a sum over rounds.
     is_sum: bool = False
     #: When the model's last reply was asked for, on any path, and its usage: what is cached.
@@ -133,7 +139,7 @@ def read_figures(conversation: Conversation) -> ContextFigures:
     if last[0] is None:
         return ContextFigures(int(cost or 0), calls, window, None, **cached)
     read, written, from_cache, to_cache = (int(value or 0) for value in last[:4])
-    usage, request, served, added, freed = last[4:]
+    usage, request, served, added, freed, counts = last[4:]
     context, moved = read + from_cache + to_cache, int(added or 0) - int(freed or 0)
     size = _estimate_size(usage, served, request) if served else None
     return ContextFigures(
@@ -145,6 +151,7 @@ def read_figures(conversation: Conversation) -> ContextFigures:
         from_cache,
         moved,
         written,
+        bool(counts),
         size is not None,
         **cached,
     )

@@ -106,6 +106,7 @@ def build_state(conversation: Conversation, path: LoadedPath, model: str) -> Loa
         bound_to=last.binding if last else "",
         rejected=len(rejections),
         rejected_at=rejections[0].tokens if rejections else 0,
+        overhead=last.overhead_tokens if last else None,
         calls=path.count_answers(),
         pauses=_list_pauses(replies),
         compacted_by=_find_compacting_model(conversation, path, view),

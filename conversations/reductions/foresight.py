@@ -20,6 +20,7 @@ from conversations.context.policy.policy import Policy
 from conversations.context.steps.next_call import NextCall, find_quiet_limit, foresee_message
 from conversations.context.steps.protocol import Situation
 from conversations.context.view.cost_decision import Rates
+from conversations.context.view.view import View
 from conversations.log.context_size import ContextFigures
 from conversations.log.turn_state import load_state
 from conversations.models import ApiModel, Conversation
@@ -29,6 +30,9 @@ from conversations.reductions.pins import list_pins
 from conversations.reductions.policy import effective_numbers, effective_policy, read_known_numbers
 from conversations.turns.call_counts import current_continuation
 
+#: Sizes of system prompt and tools that a forecast is made for where no request has told it: next
+#: to nothing, and many tools.
+_OVERHEADS = (0, 20_000)
 #: More tokens than this after the last call may be tool results that were never sent.
 _UNSENT = 2_000
 #: Forecasts that a process keeps.
@@ -83,10 +87,11 @@ def _prepare_calls(
     situation = Situation(
         model=model.pk,
         window=model.window,
-        overhead=state.report.overhead if state.report else 0,
+        overhead=state.overhead or 0,
         report=state.report,
         bound_to=state.bound_to,
-        binding=state.bound_to,
+        # The last request was another model's, which signed the thinking over a prefix of its own.
+        binding=state.bound_to if state.called_at else model.pk,
         rejected=state.rejected,
         rates=rates[0],
         summary_rates=rates[1],
@@ -102,8 +107,28 @@ def _prepare_calls(
         pins=pins,
     )
     cold = state.cached.seconds
-    known = (replace(situation, cache_age=cold if age is None else age) for age in ages)
-    return tuple(foresee_message(state.view, each, policy) for each in known)
+    known = (
+        # After another model's request the cache has nothing of the conversation.
+        replace(situation, cache_age=cold if age is None or not state.called_at else age)
+        for age in ages
+    )
+    sizes = _OVERHEADS if state.overhead is None else (state.overhead,)
+    return tuple(_foresee(state.view, each, policy, sizes) for each in known)
+
+
+def _foresee(
+    view: View, situation: Situation, policy: Policy, overheads: Sequence[int]
+) -> NextCall:
+    """Return the forecast for the first overhead; it is certain if the others change nothing."""
+    first, *others = (
+        foresee_message(view, replace(situation, overhead=overhead), policy)
+        for overhead in overheads
+    )
+    same = (
+        other.is_certain and (other.kinds, other.is_refused) == (first.kinds, first.is_refused)
+        for other in others
+    )
+    return replace(first, is_certain=first.is_certain and all(same))
 
 
 class _Kept:
@@ -128,8 +153,11 @@ _kept = _Kept(_MOST_KEPT)
 
 
 def _is_quiet(policy: Policy, known: Known) -> bool:
-    """Return whether the figures exclude a reduction: under all thresholds, all results sent."""
+    """Return whether the figures exclude a reduction: under all thresholds, all results sent.
+
+    Without a report of the model that is called now, the call is measured by an estimate.
+    """
     found = known.found
-    if found.reported is None or found.window is None or found.moved > _UNSENT:
+    if not found.has_report or found.window is None or found.moved > _UNSENT:
         return False
     return known.tokens <= find_quiet_limit(policy, found.window, choose_rates(known.prices))

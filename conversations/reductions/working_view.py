@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from django.utils import timezone
 
 from conversations.budgets.prices import load_price_list
-from conversations.context.policy.gauge import Report
 from conversations.context.policy.policy import Policy
 from conversations.context.steps.by_hand import build_working_view
 from conversations.context.steps.protocol import Situation
@@ -30,13 +29,12 @@ def build_desk(conversation: Conversation, policy: Policy) -> WorkingView:
     model = ApiModel.objects.filter(pk=conversation.model).first()
     now = timezone.now()
     loaded = load_state(conversation, conversation.model)
-    report: Report | None = loaded.report
     known = Situation(
         model=conversation.model,
         window=model.window if model else _WINDOW,
         # The size of system prompt and tools, as the last call had them.
-        overhead=report.overhead if report else 0,
-        report=report,
+        overhead=loaded.overhead or 0,
+        report=loaded.report,
         bound_to="",
         binding="",
         rates=load_price_list(conversation.model, now).rates,

@@ -12,12 +12,14 @@ from agentweb.emulator.server import EmulatorServer
 from conversations.budgets.notices import Limits, find_conversation_limits
 from conversations.context.steps.kinds import ASKS_MODEL
 from conversations.db import run_db
-from conversations.models import ApiResult, Conversation, ModelPrice, Turn
+from conversations.models import ApiResult, Conversation, Draft, ModelPrice, Turn
+from conversations.reductions.conversation_settings import change_model
 from conversations.reductions.in_full import choose_in_full
 from conversations.runtime.supervisor import Supervisor
 from conversations.transcript.meter import read_meter
 from conversations.transcript.next_message import NextMessage
-from tests.support.running_turns import run, supervising
+from conversations.turns import turns
+from tests.support.running_turns import ended, queue, run, supervising, until
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 LONG = "Say hello. " + "These words only fill the room. " * 120
@@ -84,6 +86,16 @@ async def prepared(supervisor: Supervisor, settings: Any, name: str) -> Turn:
     return turn
 
 
+async def stopped(supervisor: Supervisor, turn: Turn) -> Turn:
+    """Stop the next answer when it has begun."""
+    turn = await queue("Answer in 900 words emulator:pace=0.01", turn.conversation)
+    supervisor.wake(turn.pk)
+    await until(lambda: Draft.objects.exclude(text="").exists())
+    await run_db(turns.request_stop, turn=turn)
+    supervisor.stop(turn.pk)
+    return await ended(turn)
+
+
 @pytest.mark.parametrize("name", POLICIES)
 async def test_what_was_said_before_each_message_is_what_its_turn_did(
     emulator: EmulatorServer, settings: Any, name: str
@@ -106,6 +118,25 @@ async def test_what_was_said_before_each_message_is_what_its_turn_did(
                 assert abs((said.now.full or 0) - cost) * 4 <= cost
     assert met[0] == await run_db(done, first or turn) == POLICIES[name][1]
     assert "nothing" in met
+
+
+@pytest.mark.parametrize("is_stopped", [False, True], ids=["another model", "a stopped answer"])
+async def test_what_is_said_without_a_report_of_the_model_is_what_its_turn_does(
+    emulator: EmulatorServer, settings: Any, is_stopped: bool
+) -> None:
+    async with supervising() as supervisor:
+        turn = await prepared(supervisor, settings, "gated-trim")
+        settings.AGENTWEB_TRIM_THRESHOLD_PERCENT = 60
+        assert (await run_db(foreseen, turn)).now.action == "nothing"
+        if is_stopped:
+            turn = await stopped(supervisor, turn)
+        else:
+            chosen = {"conversation_id": turn.conversation_id, "model": "claude-opus-5-5"}
+            await run_db(change_model, **chosen)
+        said = (await run_db(foreseen, turn)).now
+        turn = await run(supervisor, "Say hello.", turn.conversation)
+        assert (said.action, said.is_certain) == ("trim", True)
+        assert await run_db(done, turn) == "trim"
 
 
 async def test_in_full_this_once_nothing_is_reduced_and_then_again(

@@ -10,12 +10,14 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from conversations.agent.ports import Finish
+from conversations.agent.ports import Ending, Finish
 from conversations.agent.usage import Usage
 from conversations.budgets.prices import load_price_list
 from conversations.context.steps.next_call import NextCall
 from conversations.context.steps.summary_call import INSTRUCTION, THOUGHT, WRITTEN
 from conversations.context.view import wire
+from conversations.context.view.envelope import build_envelope
+from conversations.log.turn_state import load_state
 from conversations.models import ApiModel, Conversation, ModelPrice, Turn
 from conversations.transcript.meter import read_meter
 from conversations.transcript.next_message import NextMessage, price_summary
@@ -23,14 +25,19 @@ from conversations.turns import turns
 from tests.support import people_and_turns, stored_turns
 
 pytestmark = pytest.mark.django_db
+OTHER = "claude-opus-5-5"
 
 
-def talked(usage: Usage) -> Conversation:
-    """Give a chat of one turn whose answer reported this."""
+def said(usage: Usage, text: str = "Hello.", *before: dict[str, Any]) -> Ending:
+    blocks = [*before, {"type": "text", "text": text}]
+    return people_and_turns.complete(*map(wire.encode, blocks), usage=usage)
+
+
+def talked(usage: Usage, text: str = "Hello.", *before: dict[str, Any]) -> Conversation:
+    """Give a chat of one turn whose answer has this text and reported this."""
     lease = people_and_turns.started_turn()
-    stored_turns.close(
-        lease, people_and_turns.opened(lease).call, people_and_turns.complete(usage=usage)
-    )
+    ending = said(usage, text, *before)
+    stored_turns.close(lease, people_and_turns.opened(lease).call, ending)
     turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
     return people_and_turns.conversation_of(lease)
 
@@ -166,6 +173,51 @@ def test_what_does_not_fit_the_model_is_said_before() -> None:
     Conversation.objects.update(policy={"preset": "off"})
     assert foreseen(fresh(conversation)).now.action == "refuse"
     assert Turn.objects.count() == 1
+
+
+def test_another_model_is_foreseen_by_an_estimate_and_with_nothing_in_its_cache() -> None:
+    text = "It said that the order would come on Monday. " * 900
+    conversation = talked(Usage(9_000, 500, 0, 0, 0), text)
+    other = build_envelope(model=OTHER, max_tokens=2_000, system="Be brief. " * 500)
+    for envelope in (stored_turns.ENVELOPE, stored_turns.ENVELOPE, other):
+        lease = people_and_turns.next_turn(conversation)
+        call = people_and_turns.opened(lease, envelope).call
+        stored_turns.close(lease, call, said(Usage(9_000, 500, 0, 0, 0), text))
+        turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
+    state = load_state(fresh(conversation), stored_turns.MODEL)
+    assert (state.report, state.called_at) == (None, 0)
+    found = foreseen(fresh(conversation))
+    # A reply of the present model is recent enough for a price of now and one of later.
+    assert found.later is not None
+    estimate = state.view.tokens + other.overhead
+    assert found.now.action == found.later.action == "nothing"
+    assert estimate < found.now.tokens == found.later.tokens < estimate + 100
+    Conversation.objects.update(policy={"preset": "thrifty"})
+    found = foreseen(fresh(conversation))
+    assert found.later is not None
+    assert found.now.action == found.later.action == "rebuild"
+    Conversation.objects.update(policy={}, model=OTHER)
+    assert foreseen(fresh(conversation)).now.tokens == 9_500
+
+
+def test_the_thinking_of_another_model_is_not_foreseen_to_be_sent() -> None:
+    thought = {"type": "thinking", "thinking": "It may come. " * 3_000, "signature": "c2ln"}
+    conversation = talked(Usage(9_000, 500, 0, 0, 0), "So.", thought)
+    Conversation.objects.update(model=OTHER)
+    assert foreseen(fresh(conversation)).now.tokens < 1_000
+
+
+def test_without_any_call_a_forecast_is_certain_only_if_many_tools_would_not_change_it() -> None:
+    lease = people_and_turns.started_turn(text="words to read " * 8_000)
+    turns.finish_turn(lease=lease, finish=Finish("failed"))
+    conversation = people_and_turns.conversation_of(lease)
+    assert (foreseen(conversation).now.action, foreseen(conversation).now.is_certain) == (
+        "nothing", True
+    )  # fmt: skip
+    tokens = foreseen(conversation).now.tokens
+    ApiModel.objects.filter(pk=conversation.model).update(window=(tokens + 10_000) * 5 // 4)
+    found = foreseen(fresh(conversation)).now
+    assert (found.action, found.is_certain) == ("nothing", False)
 
 
 def test_a_state_is_prepared_once_and_another_state_anew() -> None:
