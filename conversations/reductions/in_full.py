@@ -10,7 +10,8 @@ from typing import Literal
 
 from django.db.models import Max
 
-from conversations.context.policy.policy import Policy, keep_whole
+from conversations.context.policy.policy import Policy
+from conversations.context.policy.whole_context import keep_whole
 from conversations.context.view.edits import Transformation as Change
 from conversations.context.view.edits import Trigger
 from conversations.db import transact

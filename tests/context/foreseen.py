@@ -15,7 +15,8 @@ from random import Random
 from conversations.context.errors import WindowError
 from conversations.context.policy.continuation import Continuation
 from conversations.context.policy.gauge import Report, measure_context
-from conversations.context.policy.policy import PRESETS, build_policy, keep_whole
+from conversations.context.policy.policy import PRESETS, build_policy
+from conversations.context.policy.whole_context import keep_whole
 from conversations.context.steps.kinds import ASKS_MODEL, KINDS
 from conversations.context.steps.next_call import LONG, NextCall, find_quiet_limit, foresee_message
 from conversations.context.steps.protocol import SummaryReply, SummaryWanted

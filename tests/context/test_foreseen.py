@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 
-from conversations.context.policy.policy import build_policy, keep_whole
+from conversations.context.policy.policy import build_policy
+from conversations.context.policy.whole_context import keep_whole
 from conversations.context.steps.next_call import foresee_call, foresee_message
 from conversations.context.view.cost_decision import Rates
 from conversations.context.view.view import Message, View

@@ -15,10 +15,10 @@ from conversations.context.policy.policy import (
     PolicyError,
     build_policy,
     dump_policy,
-    keep_whole,
 )
 from conversations.context.policy.preset_words import PRESET_WORDS, check_words
 from conversations.context.policy.share import Share, parse_share
+from conversations.context.policy.whole_context import keep_whole
 from conversations.context.tokens.estimate import IMAGE, PAGE, estimate_block, estimate_text
 from conversations.context.view.envelope import build_envelope, join_body
 from conversations.context.view.view import Message

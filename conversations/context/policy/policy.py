@@ -305,24 +305,6 @@ def name_choices(name: str, choices: Iterable[str]) -> str:
     return _NO_CHOICE % {"name": name, "names": ", ".join(choices)}
 
 
-def keep_whole(policy: Policy) -> Policy:
-    """Return the policy for a context that a person wants sent in full.
-
-    Only what the window has no room for is reduced, by the policy's steps.
-    """
-    return change_numbers(
-        replace(policy, is_in_full=True),
-        input_token_budget=0,
-        max_tool_result_chars=0,
-        compaction_threshold_tokens=BOUNDS["compaction_threshold_tokens"][1],
-        max_conversation_bytes=0,
-        max_conversation_messages=0,
-        max_conversation_tokens=0,
-        round_summary_every=0,
-        server_side=False,
-    )
-
-
 def change_numbers(policy: Policy, **numbers: Any) -> Policy:
     """Return the policy with other numbers; a threshold that changes is no share any more."""
     kept = tuple(
