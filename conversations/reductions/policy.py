@@ -75,11 +75,12 @@ def effective_policy(
 def effective_numbers(conversation: Conversation, model: ModelNumbers | None = None) -> Policy:
     """Return the policy with rules for built-in tools only; raises PolicyError."""
     owner, model = conversation.owner, model or read_model_numbers(conversation.model)
-    policy = policy_of(owner.policy, conversation.policy, model=model)
+    policy = policy_of(owner.policy, conversation.policy, model=model, settles_shares=True)
     allowed = allowed_of(owner)
     if not allowed.ranges:
         return policy
-    return clamp_policy(policy, policy_of(owner.policy, model=model), allowed)
+    own = policy_of(owner.policy, model=model, settles_shares=True)
+    return clamp_policy(policy, own, allowed)
 
 
 def allowed_of(owner: User) -> Allowed:
@@ -111,11 +112,15 @@ def demand_thresholds(given: object, window: int) -> dict[str, Any]:
 
 
 def policy_of(
-    *overrides: Mapping[str, Any], preset: str = "", model: ModelNumbers = (USUAL_WINDOW, {})
+    *overrides: Mapping[str, Any],
+    preset: str = "",
+    model: ModelNumbers = (USUAL_WINDOW, {}),
+    settles_shares: bool = False,
 ) -> Policy:
     """Return the site's policy for a model with these overrides; raises PolicyError.
 
-    `preset` replaces the preset they name.
+    `preset` replaces the preset they name. `settles_shares`: as a turn runs with it, where shares
+    that do not suit the model's window yield; without it they are refused, as where they are set.
     """
     window, of_model = model
     levels = [read_site_overrides(), of_model, *overrides]
@@ -123,7 +128,7 @@ def policy_of(
         raise PolicyError("policy", NO_OBJECT)
     start = preset or preset_of(*overrides)
     numbers = [{name: level[name] for name in level if name != PRESET} for level in levels]
-    policy = build_policy(start, *numbers, window=window)
+    policy = build_policy(start, *numbers, window=window, settles_shares=settles_shares)
     actions = list_tool_actions()
     rules = [
         build_policy(start, {RULES: level[RULES]}).tool_policies
@@ -229,7 +234,7 @@ def first_valid_policy(
     *others, last = choices
     for overrides in others:
         try:
-            return policy_of(*overrides, model=model)
+            return policy_of(*overrides, model=model, settles_shares=True)
         except PolicyError:
             continue
-    return policy_of(*last, model=model)
+    return policy_of(*last, model=model, settles_shares=True)

@@ -209,5 +209,24 @@ def test_shares_and_numbers_may_not_contradict_each_other_at_a_window() -> None:
     assert build_policy("classic", given).compaction_threshold_tokens == 80_000
     with pytest.raises(PolicyError, match="must be above input_token_budget"):
         build_policy("classic", given, window=100_000)
+    settled = build_policy("classic", given, window=100_000, settles_shares=True)
+    assert settled.compaction_threshold_tokens == 60_001
+    assert (settled.input_token_budget, settled.shares) == (60_000, ())
     with pytest.raises(PolicyError, match=r"tool_result_retention_chars: must be a whole number$"):
         build_policy("classic", {"tool_result_retention_chars": "60%"})
+
+
+@pytest.mark.parametrize("threshold", [80_000, "20%"])
+def test_a_budget_that_is_a_share_yields_to_the_threshold(threshold: int | str) -> None:
+    given = {"input_token_budget": "30%", "compaction_threshold_tokens": threshold}
+    policy = build_policy("classic", given, window=400_000, settles_shares=True)
+    assert (policy.input_token_budget, policy.compaction_threshold_tokens) == (79_999, 80_000)
+    off = given | {"compaction_enabled": False}
+    policy = build_policy("classic", off, window=400_000, settles_shares=True)
+    assert (policy.input_token_budget, policy.share("input_token_budget")) == (120_000, Share(30))
+
+
+def test_numbers_of_tokens_that_contradict_each_other_are_not_settled() -> None:
+    given = {"input_token_budget": 90_000, "minimum_gain_tokens": "2%"}
+    with pytest.raises(PolicyError, match="must be above input_token_budget"):
+        build_policy("classic", given, settles_shares=True)

@@ -14,7 +14,7 @@ from conversations.context.pipeline import prepare
 from conversations.inspector.current_context import read_forecast
 from conversations.log import append
 from conversations.models import ApiModel, Conversation, User
-from conversations.reductions.conversation_settings import read_job_facts
+from conversations.reductions.conversation_settings import change_model, read_job_facts
 from conversations.reductions.explanation import explain_change
 from conversations.reductions.policy import effective_policy, list_numbers
 from conversations.reductions.words import name_number
@@ -147,3 +147,28 @@ def test_a_model_whose_thresholds_contradict_the_sites_is_reported(settings: Any
     ApiModel.objects.filter(pk=MODEL).update(thresholds={"compaction_threshold_tokens": 2_000})
     [found] = [one for one in run_checks(databases=["default"]) if one.id == "agentweb.E006"]
     assert found.msg.startswith(f"{MODEL}: compaction_threshold_tokens: must be above")
+
+
+@pytest.mark.parametrize(
+    ("preset", "share", "small", "large"),
+    [("classic", "30%", 60_000, 79_999), ("native", "60%", 120_000, 149_999)],
+)
+@pytest.mark.parametrize("is_own", [True, False])
+def test_no_turn_fails_for_a_share_that_suits_another_models_window(
+    chat: Conversation, settings: Any, is_own: bool, preset: str, share: str, small: int, large: int
+) -> None:
+    if is_own:
+        chat.policy = {"preset": preset, "input_token_budget": share}
+        chat.save()
+    else:
+        settings.AGENTWEB_POLICY, settings.AGENTWEB_INPUT_TOKEN_BUDGET = preset, share
+    for model, budget in ((SMALL, small), (MODEL, large)):
+        change_model(conversation_id=chat.pk, model=model)
+        assert read_job_facts(chat.pk).policy.input_token_budget == budget
+    User.objects.update(policy_limits={"summary_breaker": [1, 2]})
+    assert read_job_facts(chat.pk).policy.input_token_budget == large
+    # The share is refused where it is set, and not where it is the site's.
+    given = {"preset": preset, "input_token_budget": share} if is_own else {}
+    page = settle(Conversation.objects.get(pk=chat.pk), **given)
+    said = "Must be above input_token_budget" in page.content.decode()
+    assert (page.status_code, said) == ((400, True) if is_own else (200, False))

@@ -281,10 +281,16 @@ _FLAGS = tuple(
 )
 
 
-def build_policy(preset: str, *overrides: Mapping[str, Any], window: int = USUAL_WINDOW) -> Policy:
+def build_policy(
+    preset: str,
+    *overrides: Mapping[str, Any],
+    window: int = USUAL_WINDOW,
+    settles_shares: bool = False,
+) -> Policy:
     """Make a policy for a model's window from a preset and overrides, later ones winning.
 
-    Raises PolicyError.
+    Raises PolicyError, also where a share contradicts another number at this window. To run with
+    `settles_shares` the share yields instead (`settle_shares`).
     """
     if preset not in PRESETS:
         raise PolicyError("policy", name_choices(repr(preset), PRESETS))
@@ -297,7 +303,8 @@ def build_policy(preset: str, *overrides: Mapping[str, Any], window: int = USUAL
                 shares[name] = share.percent
             number = share.resolve(window, BOUNDS[name]) if share else value
             policy = replace(policy, **{name: _check_value(name, number)})
-    return demand_consistent(replace(policy, shares=tuple(sorted(shares.items()))))
+    policy = replace(policy, shares=tuple(sorted(shares.items())))
+    return demand_consistent(settle_shares(policy) if settles_shares else policy)
 
 
 def name_choices(name: str, choices: Iterable[str]) -> str:
@@ -345,14 +352,32 @@ def _check_names(field: str, value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def settle_shares(policy: Policy) -> Policy:
+    """Return the policy with a contradicting share changed to the nearest value that fits.
+
+    A share that suits one window can contradict a number of tokens at another, and no turn may
+    fail for that: the share yields, the budget before the threshold. Numbers of tokens do not.
+    """
+    if not _never_compacts(policy):
+        return policy
+    if policy.share("input_token_budget"):
+        return change_numbers(policy, input_token_budget=policy.compaction_threshold_tokens - 1)
+    if policy.share("compaction_threshold_tokens"):
+        return change_numbers(policy, compaction_threshold_tokens=policy.input_token_budget + 1)
+    return policy
+
+
+def _never_compacts(policy: Policy) -> bool:
+    """Return whether a summary always takes the place of the results to be compacted."""
+    budget, threshold = policy.input_token_budget, policy.compaction_threshold_tokens
+    return policy.compaction_enabled and budget > 0 and threshold <= budget
+
+
 def demand_consistent(policy: Policy) -> Policy:
     """Return the policy unchanged; raises PolicyError when its numbers contradict each other."""
-    budget, threshold = policy.input_token_budget, policy.compaction_threshold_tokens
-    if policy.compaction_enabled and budget and threshold <= budget:
-        raise PolicyError(
-            "compaction_threshold_tokens",
-            _NEVER % {"field": "input_token_budget", "most": f"{budget:,}"},
-        )
+    if _never_compacts(policy):
+        above = {"field": "input_token_budget", "most": f"{policy.input_token_budget:,}"}
+        raise PolicyError("compaction_threshold_tokens", _NEVER % above)
     limit = policy.max_tool_result_chars
     if limit and limit <= policy.tool_result_retention_chars:
         least = {"field": "tool_result_retention_chars"}

@@ -145,8 +145,12 @@ class ConversationForm(forms.Form):
         if not self.errors:
             try:
                 model = read_model_numbers(self.cleaned_data["model"])
-                chosen = policy_of(self.owner.policy, self.settings["policy"], model=model)
-                own = policy_of(self.owner.policy, model=model)
+                numbers, own_numbers = self.owner.policy, self.settings["policy"]
+                own = policy_of(numbers, model=model, settles_shares=True)
+                # A chat without numbers of its own is not refused for those of the site.
+                chosen = policy_of(
+                    numbers, own_numbers, model=model, settles_shares=not own_numbers
+                )
                 demand_allowed(chosen, own, self.allowed)
             except PolicyError as error:
                 field = error.field if error.field in self.fields else PRESET
