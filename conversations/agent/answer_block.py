@@ -107,7 +107,9 @@ class BlockInProgress:
 
     def input(self) -> tuple[str, str]:
         """Return a call's input as wire text and ""; or "{}" and what is wrong with it."""
-        text = self.grown.strip() or wire.encode(self.start.get("input") or {})
+        # An escape may come in two pieces, so the whole is cleaned.
+        text = wire.clean_escapes(self.grown.strip())
+        text = text or wire.encode(self.start.get("input") or {})
         try:
             value = demand_shallow(wire.decode(text))
         except (WireError, StreamError) as error:

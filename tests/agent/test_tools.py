@@ -138,9 +138,22 @@ async def test_input_that_is_no_json_object_is_an_error_result_and_never_run(raw
 
 async def test_input_is_kept_byte_for_byte_as_the_model_wrote_it() -> None:
     world = World()
-    raw = '{"b": 1.0, "a": "\\u00e9\\ud83d", "a": 1e2, "big": ' + "9" * 40 + "}"
+    raw = '{"b": 1.0, "a": "\\u00e9\\ud83d\\ude00 \\\\ud83d", "a": 1e2, "big": ' + "9" * 40 + "}"
     await world.run(calls("toolu_1", input=raw), says("Done."))
     assert raw in world.calls.bodies[1]
+
+
+async def test_the_escape_of_a_lone_surrogate_is_neither_run_nor_sent_back() -> None:
+    """The API refuses a body with one, so every later request would fail."""
+    world = World()
+    raw = '{"b": 1.0, "\\uDE00": [{"a": "half \\ud83d"}], "c": "\\ud83d\\ude00"}'
+    await world.run(calls("toolu_1", input=raw), says("Done."))
+    assert (
+        raw.replace("\\uDE00", "\\ufffd").replace('\\ud83d"', '\\ufffd"') in world.calls.bodies[1]
+    )
+    ran = {"b": 1.0, "\ufffd": [{"a": "half \ufffd"}], "c": "\U0001f600"}
+    assert world.tools.ran == [("toolu_1", ran)]
+    await check_usable(world)
 
 
 async def test_an_input_of_a_megabyte_is_run() -> None:

@@ -58,6 +58,29 @@ def test_what_is_no_json_is_not_decoded(text: str) -> None:
         wire.decode(text)
 
 
+@settings(max_examples=200, deadline=None)
+@given(st.text(st.sampled_from('\ud83d\udbff\ude00\udc00\\ndu8"🎉'), max_size=12))
+def test_the_escape_of_a_lone_surrogate_is_read_like_the_character_that_replaces_it(
+    text: str,
+) -> None:
+    escaped = json.dumps({text: [text]})
+    read = json.loads(wire.clean(json.dumps(json.loads(escaped), ensure_ascii=False)))
+    assert wire.decode(escaped) == json.loads(wire.clean_escapes(escaped)) == read
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        (r'["\uD83D\ude00", "\u00e9", 1.0]', None),
+        (r'["a \\ud83d"]', None),
+        (r'{"\ud83d": "\\\uDE00"}', r'{"\ufffd": "\\\ufffd"}'),
+        (r'["\ud83d\ud83d\ude00\ude00"]', r'["\ufffd\ud83d\ude00\ufffd"]'),
+    ],
+)
+def test_only_the_escapes_of_lone_surrogates_change(text: str, cleaned: str | None) -> None:
+    assert wire.clean_escapes(text) == (cleaned or text)
+
+
 def test_a_digest_names_its_algorithm() -> None:
     assert wire.digest("é").startswith("sha256:4a99557e4033c3539de2eb65472017cad5f9557f7a0625a0")
     assert wire.decode("1.5") == 1.5

@@ -11,9 +11,12 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import AsyncClient, Client
 
+from conversations.agent.answer import ToolUse
 from conversations.library.conversations import delete_conversation
+from conversations.live.render import render_snapshot
 from conversations.models import Conversation
 from conversations.runtime.adapters import workspace_for
+from conversations.transcript.paging import Bookmark
 from tests.support import people_and_turns, stored_turns
 from tests.web.test_library import client_of
 
@@ -47,6 +50,22 @@ def everything(client: Client, query: str = "") -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(b"".join(answer))) as archive:
         assert archive.testzip() is None
         return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_the_escape_of_a_lone_surrogate_that_is_stored_is_shown_and_exported() -> None:
+    lease = people_and_turns.started_turn(people_and_turns.person("ada"))
+    use = ToolUse("toolu_1", "write_file", r'{"path":"a.txt","content":"half \ud83d"}')
+    block = f'{{"type":"tool_use","id":"toolu_1","name":"write_file","input":{use.input}}}'
+    stored_turns.reply(lease, (block,), "tool_use", (use,))
+    conversation = people_and_turns.conversation_of(lease)
+    assert "half \ufffd" in render_snapshot(conversation.pk, Bookmark(), None).html
+    client = client_of(conversation.owner)
+    assert "half \ufffd" in client.get(f"/c/{conversation.public_id}/").content.decode()
+    for form in ("md", "html"):
+        answer = client.get(f"/c/{conversation.public_id}/export.{form}")
+        assert "half \ufffd" in b"".join(answer).decode(), form
+    files = everything(client)
+    assert sum("half \ufffd" in data.decode() for data in files.values()) == 2
 
 
 def test_everything_of_mine_is_one_archive(settings: Any, tmp_path: Any) -> None:

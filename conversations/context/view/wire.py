@@ -3,7 +3,7 @@
 Everything stored is text in the form it is sent. `encode` is the only encoder; an array is split
 into slices of its own text (`split`) and joined from them (`join`), so a stored number, escape or
 key order is never rewritten. NUL is safe here because JSON escapes it; lone surrogates cannot be
-encoded and are replaced on input (`clean`).
+encoded and are replaced on input (`clean`, and `clean_escapes` where they are written as escapes).
 """
 
 from __future__ import annotations
@@ -17,6 +17,11 @@ from typing import Any
 from conversations.context.errors import WireError
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
+#: A surrogate pair's two escapes, or one escape; the group is set for a lone surrogate alone.
+_ESCAPE = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|\\(?:(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
+)
 _SPACE = re.compile(r"[ \t\n\r]*")
 _decoder = json.JSONDecoder()
 
@@ -24,6 +29,16 @@ _decoder = json.JSONDecoder()
 def clean(text: str) -> str:
     """Replace lone surrogates, which no encoding can represent, by U+FFFD."""
     return _SURROGATE.sub("�", text)
+
+
+def clean_escapes(text: str) -> str:
+    """Replace the escape of each lone surrogate in JSON text by that of U+FFFD.
+
+    The API refuses a body that has one. Every other byte of the text stays.
+    """
+    if "\\ud" not in text and "\\uD" not in text:
+        return text
+    return _ESCAPE.sub(lambda found: "\\ufffd" if found[1] else found[0], text)
 
 
 def encode(value: object) -> str:
@@ -35,9 +50,12 @@ def encode(value: object) -> str:
 
 
 def decode(text: str) -> Any:
-    """Decode strictly: no NaN, no infinities, bounded depth and digits. Raises WireError."""
+    """Decode strictly: no NaN, no infinities, bounded depth and digits. Raises WireError.
+
+    The escape of a lone surrogate is read as U+FFFD, so what is decoded can be shown and encoded.
+    """
     try:
-        return _strict.decode(text)
+        return _strict.decode(clean_escapes(text))
     except (ValueError, RecursionError) as error:
         raise WireError(f"not JSON: {error}") from error
 
