@@ -125,7 +125,7 @@ def _read_context(conversation: Conversation, event: Event, preferences: Prefere
         context["turn"] = turn
         if Shows.TURN not in shows:
             # An older turn may be rendered again while another runs, so its own state decides.
-            context["has_live"] = turn.is_live
+            context["live_turn"] = turn.number if turn.is_live else 0
     if shows & {Shows.OPEN_ROUND, Shows.ROUND}:
         is_open = Shows.OPEN_ROUND in shows
         if _is_plain(event, conversation):
@@ -141,9 +141,9 @@ def _read_context(conversation: Conversation, event: Event, preferences: Prefere
     if Shows.MODEL in shows:
         context["choice"] = read_choice_of(conversation)
     if Shows.BUDGETS in shows:
-        if "has_live" not in context:
-            context["has_live"] = read_contents(conversation).is_live
-        has_next = not context["has_live"]
+        if "live_turn" not in context:
+            context["live_turn"] = read_contents(conversation).live_turn
+        has_next = not context["live_turn"]
         has_meter = Shows.METER in shows
         context |= _read_figures(conversation, preferences, has_meter=has_meter, has_next=has_next)
     return context

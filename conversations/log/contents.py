@@ -27,8 +27,8 @@ SELECT
   EXISTS (SELECT 1 FROM conversations_toolswitch WHERE conversation_id = %(key)s),
   EXISTS (SELECT 1 FROM conversations_queuedprompt WHERE conversation_id = %(key)s),
   EXISTS (SELECT 1 FROM conversations_mailaccount WHERE owner_id = %(owner)s),
-  EXISTS (SELECT 1 FROM conversations_turn WHERE conversation_id = %(key)s AND state IN ({_LIVE})),
   EXISTS (SELECT 1 FROM conversations_reservation WHERE call_id = %(call)s),
+  (SELECT number FROM conversations_turn WHERE conversation_id = %(key)s AND state IN ({_LIVE})),
   (SELECT MAX(number) FROM conversations_turn WHERE conversation_id = %(key)s),
   (SELECT COUNT(*) FROM conversations_turn WHERE conversation_id = %(key)s AND parent = (
     SELECT parent FROM conversations_turn WHERE conversation_id = %(key)s
@@ -43,7 +43,8 @@ FROM conversations_user u WHERE u.id = %(owner)s
 class Contents:
     """Whether a conversation has changes, pins and so on.
 
-    `last` is its last turn's number, and `versions` counts that turn and its versions. Of the turn
+    `live_turn` is the running turn's number, 0 for none and None where nobody asked. `last` is its
+    last turn's number, and `versions` counts that turn and its versions. Of the turn
     and the call that were asked about, `calls` is the number of the turn's last call, and `holds`
     says whether the call ever held anything.
     """
@@ -54,7 +55,7 @@ class Contents:
     switches: bool = True
     queue: bool = True
     mail: bool = True
-    is_live: bool | None = None
+    live_turn: int | None = None
     last: int | None = None
     versions: int | None = None
     holds: bool = True
@@ -84,13 +85,13 @@ def note_contents(
     with connection.cursor() as cursor:
         cursor.execute(_CONTENTS.format(owner=owner.columns("u")), asked)
         row = cursor.fetchone()
-    flags, (last, versions, calls, version) = map(bool, row[:8]), row[8:12]
-    changes, pins, decisions, switches, queue, mail, live, holds = flags
+    flags, (live, last, versions, calls, version) = map(bool, row[:7]), row[7:12]
+    changes, pins, decisions, switches, queue, mail, holds = flags
     note_settings_version(version)
     conversation.owner = owner.read(row[12:])
     contents = Contents(
-        changes, pins, decisions, switches, queue, mail,
-        is_live=live, last=last or 0, versions=versions, holds=holds, calls=calls or 0, turn=turn,
+        changes, pins, decisions, switches, queue, mail, live_turn=live or 0,
+        last=last or 0, versions=versions, holds=holds, calls=calls or 0, turn=turn,
     )  # fmt: skip
     conversation.__dict__["noted_contents"] = contents
     return contents

@@ -51,6 +51,9 @@ def is_in(model: str, scopes: tuple[str, ...] | str) -> bool:
 
 class _Turn(Protocol):
     @property
+    def number(self) -> int: ...
+
+    @property
     def is_live(self) -> bool: ...
 
 
@@ -84,8 +87,9 @@ def minus(number: int, other: int) -> int:
 
 
 @register.filter
-def has_live(turns: Iterable[_Turn]) -> bool:
-    return any(turn.is_live for turn in turns)
+def live_number(turns: Iterable[_Turn]) -> int:
+    """Return the number of the running turn, 0 for none."""
+    return next((turn.number for turn in turns if turn.is_live), 0)
 
 
 @register.filter

@@ -205,10 +205,14 @@ def _store_files(request: HttpRequest, form: PromptForm) -> list[UUID]:
 @login_required
 @require_POST
 def stop(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Request a stop of the running turn; no effect on a turn that has ended."""
+    """Request a stop of the running turn; no effect on a turn that has ended.
+
+    The form's `turn` is the number of the turn that the button was shown with: another one may have
+    begun since. Without it the running turn is stopped.
+    """
     conversation = load_owned_conversation(require_user(request), public_id)
     turn = find_live_turn(conversation)
-    if turn is not None:
+    if turn is not None and request.POST.get("turn", "") in ("", str(turn.number)):
         services.request_stop(turn=turn)
         dispatch.stop_turn(turn)
     return answer_post(request, conversation)

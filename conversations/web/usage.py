@@ -136,8 +136,9 @@ def _read_limits(request: HttpRequest) -> tuple[Conversation | None, Limits]:
 def _render_limits(
     request: HttpRequest, conversation: Conversation | None, found: Limits
 ) -> HttpResponse:
-    is_live = conversation is not None and find_live_turn(conversation) is not None
-    context = {"conversation": conversation, "limits": found, "has_live": is_live}
+    turn = find_live_turn(conversation) if conversation is not None else None
+    number = turn.number if turn is not None else 0
+    context = {"conversation": conversation, "limits": found, "live_turn": number}
     return render(request, "conversations/_partials/limits_moved.html", context)
 
 

@@ -19,7 +19,9 @@ async def test_a_wait_is_counted_down_and_a_stop_ends_it(page: Page, served: Ser
     clock = status.locator("time[data-countdown]")
     first = await clock.inner_text()
     await expect(clock).not_to_have_text(first)
-    await page.keyboard.press("Escape")
+    async with page.expect_request("**/stop/") as asked:
+        await status.get_by_role("button", name="Cancel").click()
+    assert (await asked.value).post_data == "turn=1"
     section = await ended(page, 1)
     await expect(section).to_contain_text("Stopped")
     await say(page, "Hello again")

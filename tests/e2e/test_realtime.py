@@ -179,7 +179,9 @@ async def test_a_stop_before_the_first_token_and_one_after_a_reload(
     await answer_begun(tab, 2)
     await tab.reload()
     await answer_begun(tab, 2)
-    await tab.locator("#stop").click()
+    async with tab.expect_request("**/stop/") as asked:
+        await tab.locator("#stop").click()
+    assert (await asked.value).post_data == "turn=2"
     section = await ended(tab, 2)
     await expect(section).to_contain_text("Stopped")
     assert "the last word" not in await section.inner_text()

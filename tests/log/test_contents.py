@@ -20,12 +20,12 @@ def test_a_plain_conversation_contains_a_turn_and_nothing_else() -> None:
     assert read_contents(row).pins, "unless it was asked about, anything may be there"
     found = note_contents(row)
     assert read_contents(row) is found
-    assert (found.is_live, found.last) == (True, 1)
+    assert (found.live_turn, found.last) == (1, 1)
     assert not any(
         (found.changes, found.pins, found.decisions, found.switches, found.queue, found.mail)
     )
     people_and_turns.answered(lease)
-    assert note_contents(row).is_live is False
+    assert note_contents(row).live_turn == 0
 
 
 def test_what_is_there_is_read_after_the_note_too() -> None:

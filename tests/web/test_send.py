@@ -201,6 +201,26 @@ def test_stopping_is_asked_once_and_stopping_what_has_ended_does_nothing(
     assert people_and_turns.turn_of(lease).stop_requested_at == first
 
 
+def test_a_stop_of_a_turn_that_has_ended_leaves_the_next_one_alone(
+    client: Client, played: Played
+) -> None:
+    lease = people_and_turns.next_turn(played.conversation, "first")
+    path = f"/c/{played.conversation.public_id}/stop/"
+    turns.send_prompt(conversation=played.conversation, text="second", client_id=uuid4())
+    html = client.get(f"/c/{played.conversation.public_id}/").content.decode()
+    assert """hx-vals='{"turn": 2}'""" in html
+    people_and_turns.answered(lease)
+    following = played.conversation.turns.get(number=3)
+    for number in ("2", "1", "4", "03", "x", "\0"):
+        assert press(client, path, htmx=True, turn=number).status_code == 200
+    following.refresh_from_db()
+    assert following.is_live
+    assert following.stop_requested_at is None
+    press(client, path, htmx=True, turn="3")
+    following.refresh_from_db()
+    assert not following.is_live or following.stop_requested_at
+
+
 def test_a_turn_that_ended_badly_is_tried_again_once(client: Client, played: Played) -> None:
     lease = people_and_turns.next_turn(played.conversation)
     path = f"/c/{played.conversation.public_id}/retry/2/"

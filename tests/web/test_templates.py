@@ -47,7 +47,7 @@ EVENTS = [kind for kind in events.EVENTS.values() if events.Shows.PAGE not in ki
 OWN_HTMX = {
     *("hx-headers", "hx-ext", "hx-disable", "hx-post", "hx-get", "hx-target", "hx-swap"),
     *("hx-params", "hx-trigger", "hx-disabled-elt", "hx-swap-oob", "ws-connect", "hx-include"),
-    *("hx-sync", "hx-replace-url"),
+    *("hx-sync", "hx-replace-url", "hx-vals"),
 }
 
 
@@ -219,10 +219,13 @@ def test_a_turn_is_the_same_on_the_page_and_by_the_socket() -> None:
 @pytest.mark.parametrize("state", ["queued", "running", "tool_wait", "backoff", "cancelling"])
 def test_a_live_turn_can_be_stopped_and_says_what_it_does(state: str) -> None:
     context = samples.event_context(events.TurnChanged(1))
-    context |= {"turn": samples.turn(state=state), "has_live": True}
+    context |= {"turn": samples.turn(state=state), "live_turn": 1}
     html = render_to_string("conversations/events/turn_changed.html", context)
     assert 'data-live="yes"' in html
     assert f'hx-post="/c/{samples.ID}/stop/"' in html
+    # Both buttons name the turn that they stop.
+    stops = html.count(f'hx-post="/c/{samples.ID}/stop/"')
+    assert stops == html.count('hx-params="turn"') == html.count("""hx-vals='{"turn": 1}'""")
     assert 'class="working"' in html
     assert ("data-countdown" in html) is (state == "backoff")
 
