@@ -222,7 +222,7 @@ def _seconds_until(date: str) -> float:
     """Return the seconds from now to an HTTP date, 0 once it has passed, -1 if malformed."""
     try:
         then = parsedate_to_datetime(date)
-    except ValueError:
+    except (ValueError, OverflowError):
         return -1
     zoned = then if then.tzinfo else then.replace(tzinfo=UTC)
     return max(0.0, (zoned - datetime.now(UTC)).total_seconds())

@@ -32,6 +32,7 @@ from conversations.claude.errors import build_failure as meant
         ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
         ("Wed, 21 Oct 2015 07:28:00 -0000", 0.0),
         ("Wed, 99 Oct 2015 07:28:00 GMT", None),
+        (f"Wed, 21 Oct {10**20} 07:28:00 GMT", None),
     ],
 )
 def test_a_wait_is_read_in_every_form_or_not_at_all(text: str, seconds: float | None) -> None:

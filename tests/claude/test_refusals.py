@@ -83,7 +83,7 @@ async def test_the_wait_that_is_asked_for_is_read(form: str, least: float, most:
     assert least <= heard.failure.retry_after <= most
 
 
-@pytest.mark.parametrize("form", ["soon", "-3", "nan", ""])
+@pytest.mark.parametrize("form", ["soon", "-3", "nan", "", f"Mon, 01 Jan {10**20} 00:00:00 GMT"])
 async def test_a_wait_that_is_none_is_none(form: str) -> None:
     async with raw(refuses("429 Too Many Requests", f"retry-after: {form}")) as server:
         heard = await ask(server.url)
