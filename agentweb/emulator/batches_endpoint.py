@@ -66,7 +66,7 @@ def _create(exchange: HttpExchange, account: Account, nonce: bytes) -> Batch:
 
 def _read_requests(body: bytes) -> list[tuple[str, json_codec.Object]]:
     try:
-        value = json_codec.decode(body)
+        value = json_codec.decode_request(body)
     except json_codec.NotJson as error:
         raise Invalid(f"The request body is not valid JSON: {error}") from error
     try:

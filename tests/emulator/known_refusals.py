@@ -27,6 +27,8 @@ OLD, NEW = "2023-06-01", "2026-10-21"
 LIVE = "live measurements of others, collected"
 SCHEMAS = "a probe of each keyword on claude-opus-5-5 by a third party"
 MCP_BETA = "mcp-client-2025-11-20"
+NOT_JSON = "The request body is not valid JSON:"
+STOPS = "stop_sequences: each stop sequence must {}"
 NO_WORDS = "; its words are not known"
 
 
@@ -364,6 +366,17 @@ OTHERS = [
     Known("13 a result at the beginning of the next answer",
           talk(user(TEXT), assistant(SERVER_USE), assistant(SERVER_RESULT, TEXT), user(TEXT)), "",
           "recorded exchanges", "2026-11-24"),
+    Known("13 a high surrogate alone", words(messages=[user(TEXT | {"text": "half \ud83d"})]),
+          f"{NOT_JSON} no low surrogate in string: line 1 column…", "met live by third parties",
+          "2026-05-19"),
+    Known("13 a low surrogate alone", words(messages=[user(TEXT | {"text": "half \ude00"})]),
+          f"{NOT_JSON} invalid high surrogate in string: line 1 column…",
+          "met live by third parties", "2025-10-15"),
+    Known("13 a stop sequence of whitespace", words(stop_sequences=["\n"]),
+          STOPS.format("contain non-whitespace"), "met live by a third party", "2026-09-30",
+          "claude-haiku-4-5"),
+    Known("13 an empty stop sequence", words(stop_sequences=["", "\n"]),
+          STOPS.format("be non-empty"), "met live by a third party", "2025-04-08"),
 ]  # fmt: skip
 
 KNOWN = [*THINKING, *SCHEMA_ROWS, *TOOL_ROWS, *OTHERS]

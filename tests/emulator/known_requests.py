@@ -59,7 +59,7 @@ def make_rows() -> list[dict[str, Any]]:
 
 
 def dump() -> str:
-    lines = ",\n".join(json.dumps(one, ensure_ascii=False) for one in make_rows())
+    lines = ",\n".join(json.dumps(one) for one in make_rows())
     return f"[\n{lines}\n]\n"
 
 

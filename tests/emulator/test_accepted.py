@@ -109,6 +109,8 @@ ACCEPTED = [
     ),
     ("5 a paused turn sent back", talk(user(TEXT), assistant(SERVER_USE, SERVER_RESULT))),
     ("5 null for what may be absent", words(system="Be kind.", stop_sequences=None, metadata=None)),
+    ("5 an escaped pair, and no escape", talk(user(TEXT | {"text": "\U0001f600 \\ud83d"}))),
+    ("5 stop sequences", words(stop_sequences=["\n\nHuman:", " a"])),
     ("5 system as blocks", words(system=[TEXT, TEXT | MARK])),
     (
         "5 a format",

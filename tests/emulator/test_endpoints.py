@@ -54,6 +54,28 @@ def test_what_is_no_json_object_is_a_400(ask: Any, raw: bytes) -> None:
     assert ask(raw).status == 400
 
 
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (r'{"a":"x \ud83d"}', "no low surrogate in string: line 1 column 15 (char 14)"),
+        ('{\n"é":"\\uD83D\\n"}', "no low surrogate in string: line 2 column 12 (char 13)"),
+        (r'{"\ud83d":1}', "no low surrogate in string: line 1 column 9 (char 8)"),
+        (r'{"a":"\\\ud83d\\ude00"}', "no low surrogate in string: line 1 column 15 (char 14)"),
+        (r'{"a":"\ud83d\u0041"}', "invalid low surrogate in string: line 1 column 13 (char 12)"),
+        (
+            r'{"a":"\ud83d\ude00\ude00"}',
+            "invalid high surrogate in string: line 1 column 19 (char 18)",
+        ),
+    ],
+)
+def test_half_a_surrogate_pair_in_a_request_is_no_json(ask: Any, raw: str, words: str) -> None:
+    """The words and places are those of the parser orjson 3.11."""
+    for path in ("/v1/messages", "/v1/messages/count_tokens", "/v1/messages/batches"):
+        answered = ask(raw.encode(), path=path)
+        assert (answered.status, answered.json["error"]["type"]) == (400, "invalid_request_error")
+        assert answered.message == f"The request body is not valid JSON: {words}"
+
+
 def test_more_than_32_megabytes_are_refused_by_the_edge_with_a_page(ask: Any) -> None:
     answered = ask(b" " * (32 * 1_048_576 + 1))
     assert answered.status == 413

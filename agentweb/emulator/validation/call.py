@@ -29,6 +29,7 @@ from agentweb.emulator.validation.params import (
     check_max_tokens,
     check_place_and_speed,
     check_sampling,
+    check_stop_sequences,
     check_thinking,
 )
 from agentweb.emulator.validation.schema import Check, Misfit
@@ -78,6 +79,7 @@ def _check_rules(call: Call, version: Version, *, counting: bool) -> None:
     if not counting:
         check_max_tokens(body, model)
         check_sampling(body, model)
+        check_stop_sequences(body)
     check_place_and_speed(body, model)
     check_thinking(body, model)
     check_effort(body, model)
@@ -108,7 +110,7 @@ def _check_format(body: json_codec.Object) -> None:
 
 def _decode(body: bytes) -> json_codec.Object:
     try:
-        value = json_codec.decode(body)
+        value = json_codec.decode_request(body)
     except json_codec.NotJson as error:
         raise Invalid(f"The request body is not valid JSON: {error}") from error
     if not isinstance(value, dict):

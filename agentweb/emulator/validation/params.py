@@ -47,6 +47,13 @@ def check_sampling(body: json_codec.Object, model: Model) -> None:
         )
 
 
+def check_stop_sequences(body: json_codec.Object) -> None:
+    for text in body.get("stop_sequences") or ():
+        if not text.strip():
+            wanted = "contain non-whitespace" if text else "be non-empty"
+            raise Invalid(f"stop_sequences: each stop sequence must {wanted}")
+
+
 def check_place_and_speed(body: json_codec.Object, model: Model) -> None:
     """Refuse a region for older models, and fast mode for models without it."""
     if body.get("inference_geo") is not None and not model.regional:
