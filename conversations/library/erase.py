@@ -114,7 +114,7 @@ def erase_conversation(*, conversation_id: int, now: datetime | None = None) -> 
             return None
         append_rows(corrections, site)
         append_row(record, site)
-        reopen_days(record.begun_at.date(), locked.updated_at.date())
+        reopen_days(locked.calls.all(), locked.turns.all(), locked.transformations.all())
         digests.erasure = record
         digests.save()
         beside, around = _list_rows(locked)

@@ -7,10 +7,10 @@ from django.db import models
 
 
 class ClosedDay(models.Model):
-    """A day (UTC) in which nothing will happen any more; budgets/usage/closed_days.py."""
+    """A day (UTC) in which nothing new will happen any more; budgets/usage/closed_days.py."""
 
     day = models.DateField(unique=True)
-    #: False: something of it was erased since, so that it is to be added up again.
+    #: False: rows of it came or went since, so that it is to be added up again.
     is_current = models.BooleanField(default=True)
     #: Calls by model and purpose, and by cost centre; transformations by kind and by model; turns
     #: by state.

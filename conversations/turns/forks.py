@@ -3,7 +3,7 @@
 The log is copied up to the end of that turn, other versions included. Every entry keeps its number,
 so recorded changes apply, originals can be recalled, and the model's view is the same byte for
 byte. Calls are not copied: their cost was paid in the first conversation, and the last report is
-read there.
+read there. Turns and transformations keep their dates, so they count on days that may be closed.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from uuid import uuid4
 from django.db.models import Model, Q
 from django.utils.translation import gettext as _
 
+from conversations.budgets.usage.closed_days import reopen_days
 from conversations.db import transact
 from conversations.log.chain import append_rows
 from conversations.log.search_index import index_messages, index_title
@@ -34,7 +35,9 @@ from conversations.turns.versions import find_last_entry
 M = TypeVar("M", bound=Model)
 MOST_TITLE = 200
 #: Fields that are not copied.
-_OWN = frozenset(("id", "conversation_id", "link", "chain", "public_id", "client_id"))
+_OWN = frozenset(
+    ("id", "conversation_id", "link", "chain", "public_id", "client_id", "summary_call_id")
+)
 
 
 @transact
@@ -66,8 +69,6 @@ def fork_conversation(*, turn: Turn) -> Conversation:
     turns = _copy_turns(row, copy, end)
     messages = [_copy_row(one, copy, turns) for one in row.messages.filter(seq__lte=end)]
     changes = [_copy_row(one, copy, turns) for one in row.transformations.filter(seq__lte=end)]
-    for change in changes:
-        change.summary_call = None
     entries: list[Message | Transformation] = [*messages, *changes]
     entries.sort(key=lambda entry: entry.seq)
     pins = row.pins.filter(Q(seq=None) | Q(seq__lte=end)).order_by("link")
@@ -77,6 +78,7 @@ def fork_conversation(*, turn: Turn) -> Conversation:
     Attachment.objects.bulk_create(_copy_row(one, copy, turns) for one in row.attachments.all())
     ToolSwitch.objects.bulk_create(_copy_row(one, copy, {}) for one in row.tool_switches.all())
     index_messages(conversation=copy, rows=messages)
+    reopen_days(copy.turns.all(), copy.transformations.all())
     return copy
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
 
+from conversations.audit import closed_day_checks
 from conversations.audit.closed_day_checks import check_closed_days
+from conversations.budgets.usage import closed_days
 from conversations.budgets.usage.closed_days import Sums, close_days, read_closed_days
 from conversations.budgets.usage.days import Span
 from conversations.budgets.usage.shares import WAYS, split_money, sum_by_group
@@ -16,7 +19,10 @@ from conversations.budgets.usage.site import Site, sum_site
 from conversations.library.conversations import delete_conversation
 from conversations.library.erase import erase_due_conversations
 from conversations.models import ClosedDay, PersonDay, Turn
+from conversations.transfer.importing import import_recording
+from conversations.transfer.recordings import read_record
 from conversations.turns import turns
+from conversations.turns.forks import fork_conversation
 from tests.support.stored_turns import MODEL, Played, played
 
 pytestmark = pytest.mark.django_db
@@ -80,6 +86,56 @@ def test_what_is_erased_is_added_up_again(span: Span) -> None:
     assert close() == 1
     assert read(span) == marked
     assert PersonDay.objects.count() == 1
+    assert [*check_closed_days()] == []
+
+
+def test_a_fork_counts_on_the_days_of_what_it_copies(span: Span) -> None:
+    place = played("ada")
+    Turn.objects.update(created_at=timezone.now() - timedelta(5))
+    assert close_days() > 0
+    copy = fork_conversation(turn=place.turn)
+    assert sum(count for _day, _state, count in sum_site(span).turns) == 2
+    assert [*check_closed_days()] == []
+    assert close_days() == 1
+    erase(replace(place, conversation=copy))
+    assert [*check_closed_days()] == []
+    assert close_days() == 1
+    assert sum(count for _day, _state, count in sum_site(span).turns) == 1
+
+
+def test_an_import_with_dates_of_its_own_is_erased_from_the_day_of_the_import() -> None:
+    place = played("ada")
+    raw = """{"id": "old", "created_at": "2020-01-01T00:00:00Z",
+              "messages": [{"role": "user", "content": "Hi"}]}"""
+    row = import_recording(user=place.user, recording=read_record(raw.encode()), model=MODEL)
+    assert row.created_at.year == 2020
+    assert close() == 1
+    erase(replace(place, conversation=row))
+    assert [*check_closed_days()] == []
+    assert close() == 1
+    assert ClosedDay.objects.get().sums["turns"] == [["done", 1]]
+
+
+@pytest.mark.parametrize("module", [closed_days, closed_day_checks])
+def test_what_comes_while_a_day_is_added_up_is_in_no_sums(
+    module: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = played("ada")
+    closed = close() if module is closed_day_checks else 0
+    add_up = closed_days.add_up_day
+
+    def fork_meanwhile(day: Any) -> Any:
+        monkeypatch.setattr(module, "add_up_day", add_up)
+        found = add_up(day) if module is closed_days else None
+        fork_conversation(turn=place.turn)
+        return found or add_up(day)
+
+    monkeypatch.setattr(module, "add_up_day", fork_meanwhile)
+    assert closed == 1 or close() == 1
+    assert [*check_closed_days()] == []
+    assert not ClosedDay.objects.get().is_current
+    assert close() == 1
+    assert ClosedDay.objects.get().sums["turns"] == [["done", 2]]
     assert [*check_closed_days()] == []
 
 

@@ -1,9 +1,11 @@
 """Days that are over, added up once, so that pages about weeks and months read days and not calls.
 
 A day is closed by the sweep two days after its end, when each of its calls has a result and no turn
-of it lives: then nothing is added to it any more. Erasing a conversation marks its days, and the
-next sweep adds them up again; until then the days from the first marked one on are read from the
-calls. `verify` compares every closed day with its rows.
+of it lives: then its rows change in few ways any more, and each of them marks the days of the rows
+with `reopen_days`. A fork copies turns and transformations with their dates, so they count on their
+days like any other, and an erasure takes rows. The next sweep adds these days up again; until then
+the days from the first marked one on are read from the calls. `verify` compares every closed day
+with its rows.
 
 They are not written when a call settles, as counters would be: calls of one model would wait for
 each other there, and every answer would pay for a page that few people open.
@@ -16,8 +18,9 @@ from collections.abc import Iterator
 from dataclasses import astuple, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
-from django.db.models import Count, Field, Max, Min, Sum
+from django.db.models import Count, Field, Min, Model, QuerySet, Sum
 
 from conversations.budgets.usage.centres import Centre
 from conversations.budgets.usage.days import ONE, Span, UtcDay
@@ -36,7 +39,6 @@ from conversations.models import (
     IS_LIVE,
     ApiCall,
     ClosedDay,
-    Erasure,
     PersonDay,
     Transformation,
     Turn,
@@ -46,6 +48,10 @@ from conversations.models import (
 AFTER = timedelta(days=2)
 #: Days that one sweep adds up at most.
 MOST = 31
+#: What days are summed from, each with its moment.
+_MOMENTS: dict[type[Model], str] = {
+    ApiCall: "sent_at", Turn: "created_at", Transformation: "created_at",
+}  # fmt: skip
 _FIGURES = ("calls", "input", "output", "cache_read", "cache_write", "micros")
 _CHANGED = ("applied", "saved", "requested", "rejected")
 
@@ -149,9 +155,22 @@ def close_days(now: datetime | None = None) -> int:
     return len(days)
 
 
-def reopen_days(first: date, last: date) -> None:
-    """Mark the closed days from one to another, because rows of them are erased."""
-    ClosedDay.objects.filter(day__gte=first, day__lte=last).update(is_current=False)
+def reopen_days(*changed: QuerySet[Any]) -> None:
+    """Mark the days of calls, turns or transformations that come, go or count otherwise.
+
+    Where there are any, the end of the site's chain is locked until the transaction is over.
+    """
+    days = {day for rows in changed for day in _list_days(rows)}
+    if days:
+        lock_site_chain()
+        # Without its note a day that is being added up is not stored either.
+        ClosedDay.objects.filter(day__in=days).update(is_current=False, sums={})
+
+
+def _list_days(rows: QuerySet[Any]) -> list[str | date]:
+    """Return the days of some rows, as the database writes days."""
+    days = rows.order_by().annotate(day=UtcDay(_MOMENTS[rows.model]))
+    return list(days.values_list("day", flat=True).distinct())
 
 
 def add_up_day(day: date) -> tuple[dict[str, Any], list[PersonDay]]:
@@ -192,9 +211,7 @@ def _load(row: ClosedDay) -> Sums:
 def _list_due(until: date) -> Iterator[date]:
     """Yield the days before `until` that have no current sums, from the site's first day on."""
     starts = [
-        ApiCall.objects.aggregate(at=Min("sent_at"))["at"],
-        Turn.objects.aggregate(at=Min("created_at"))["at"],
-        Transformation.objects.aggregate(at=Min("created_at"))["at"],
+        kind._default_manager.aggregate(at=Min(moment))["at"] for kind, moment in _MOMENTS.items()
     ]
     first = min((at.astimezone(UTC).date() for at in starts if at), default=until)
     current = ClosedDay.objects.filter(is_current=True, day__gte=first, day__lt=until)
@@ -210,24 +227,29 @@ def _is_alive(span: Span) -> bool:
 
 
 def _close(day: date) -> None:
-    before = find_last_erasure()
-    _store(day, *add_up_day(day), before)
-
-
-def find_last_erasure() -> int:
-    """Return the key of the last erasure, 0: none; what was read around one is not of one state."""
-    return Erasure.objects.aggregate(last=Max("pk"))["last"] or 0
+    note = _begin(day)
+    _store(day, note, *add_up_day(day))
 
 
 @transact
-def _store(day: date, sums: dict[str, Any], people: list[PersonDay], before: int) -> None:
-    # An erasure holds the same lock from before it deletes until it is done.
+def _begin(day: date) -> dict[str, Any]:
+    """Note that a day is being added up; the note is gone when its rows have changed meanwhile."""
+    # Who changes them holds the same lock from `reopen_days` to the commit: it is over, or will
+    # find the note.
     lock_site_chain()
-    if find_last_erasure() != before:
+    note = {"begun": str(uuid4())}
+    ClosedDay.objects.update_or_create(day=day, defaults={"sums": note, "is_current": False})
+    return note
+
+
+@transact
+def _store(day: date, note: dict[str, Any], sums: dict[str, Any], people: list[PersonDay]) -> None:
+    lock_site_chain()
+    closed = ClosedDay.objects.get(day=day)
+    if closed.sums != note:
         return  # the next sweep tries again
-    closed, _ = ClosedDay.objects.update_or_create(
-        day=day, defaults={"sums": sums, "is_current": True}
-    )
+    closed.sums, closed.is_current = sums, True
+    closed.save()
     PersonDay.objects.filter(closed=closed).delete()
     for row in people:
         row.pk, row.closed = None, closed
