@@ -14,6 +14,8 @@ from conversations.agent.prices import PriceList
 from conversations.agent.thinking import EFFORTS, choose_effort
 from conversations.budgets.caps import TurnCaps, resolve_turn_caps
 from conversations.budgets.prices import find_usable_model, load_price_list
+from conversations.budgets.usage.closed_days import reopen_days
+from conversations.budgets.usage.savings import filter_unanswered
 from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.context.policy.continuation import Continuation
@@ -189,10 +191,13 @@ def change_model(*, conversation_id: int, model: str = "", effort: str | None = 
 
 def _store(conversation: Conversation, model: str, effort: str, *fields: str) -> None:
     """Store model, effort and the named fields of a locked conversation."""
-    held = list_pins(conversation) if model != conversation.model else frozenset()
+    is_other = model != conversation.model
+    held = list_pins(conversation) if is_other else frozenset()
     conversation.model, conversation.effort = model, effort
     if held:
         log = [entry for entry in read_path(conversation) if isinstance(entry, Message)]
         demand_pin_room(conversation, log, held)
     raise_locked(conversation)
     conversation.save(update_fields=["model", "effort", "version", "updated_at", *fields])
+    if is_other:
+        reopen_days(filter_unanswered(conversation.transformations.all()))

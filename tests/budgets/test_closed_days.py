@@ -19,6 +19,7 @@ from conversations.budgets.usage.site import Site, sum_site
 from conversations.library.conversations import delete_conversation
 from conversations.library.erase import erase_due_conversations
 from conversations.models import ClosedDay, PersonDay, Turn
+from conversations.reductions.conversation_settings import change_model
 from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import read_record
 from conversations.turns import turns
@@ -101,6 +102,19 @@ def test_a_fork_counts_on_the_days_of_what_it_copies(span: Span) -> None:
     assert [*check_closed_days()] == []
     assert close_days() == 1
     assert sum(count for _day, _state, count in sum_site(span).turns) == 1
+
+
+def test_what_no_call_answered_counts_for_the_model_of_its_chat() -> None:
+    place = played("ada")
+    copy = fork_conversation(turn=place.turn)
+    assert close() == 1
+    for row, days in ((place.conversation, 0), (copy, 1)):
+        change_model(conversation_id=row.pk, model="claude-opus-5")
+        assert [*check_closed_days()] == []
+        assert close() == days
+    assert [model for model, *_ in ClosedDay.objects.get().sums["changes"]] == sorted(
+        ["claude-opus-5", MODEL]
+    )
 
 
 def test_an_import_with_dates_of_its_own_is_erased_from_the_day_of_the_import() -> None:

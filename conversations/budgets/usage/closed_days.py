@@ -3,9 +3,10 @@
 A day is closed by the sweep two days after its end, when each of its calls has a result and no turn
 of it lives: then its rows change in few ways any more, and each of them marks the days of the rows
 with `reopen_days`. A fork copies turns and transformations with their dates, so they count on their
-days like any other, and an erasure takes rows. The next sweep adds these days up again; until then
-the days from the first marked one on are read from the calls. `verify` compares every closed day
-with its rows.
+days like any other; an erasure takes rows; and another model chosen for a conversation is that of
+its transformations that no call answered. The next sweep adds these days up again; until then the
+days from the first marked one on are read from the calls. `verify` compares every closed day with
+its rows.
 
 They are not written when a call settles, as counters would be: calls of one model would wait for
 each other there, and every answer would pay for a page that few people open.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any
 
-from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from conversations.budgets.usage.days import Span, UtcDay
@@ -72,10 +72,19 @@ def filter_shrunk(rows: QuerySet[Transformation]) -> QuerySet[Transformation]:
 
 def build_model_expression() -> Coalesce:
     """Return the model of a transformation's turn, else of its conversation, as SQL."""
-    calls = ApiCall.objects.filter(turn=OuterRef("turn"), purpose="reply").order_by("number")
+    replies = _find_replies().order_by("number")
     # Not by a join, which even those who count the rows would have to make.
     chosen = Conversation.objects.filter(pk=OuterRef("conversation"))
-    return Coalesce(Subquery(calls.values("model")[:1]), Subquery(chosen.values("model")))
+    return Coalesce(Subquery(replies.values("model")[:1]), Subquery(chosen.values("model")))
+
+
+def filter_unanswered(rows: QuerySet[Transformation]) -> QuerySet[Transformation]:
+    """Return those that count for the model of their conversation, as in forks and imports."""
+    return rows.exclude(Exists(_find_replies()))
+
+
+def _find_replies() -> QuerySet[ApiCall]:
+    return ApiCall.objects.filter(turn=OuterRef("turn"), purpose="reply")
 
 
 @dataclass(frozen=True, slots=True)
