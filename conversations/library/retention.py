@@ -3,7 +3,9 @@
 A rule is of a group or of everybody. Every rule that covers a person is in force at once, so the
 strictest decides: whatever is due by one of them goes, because each is a promise that nothing is
 kept for longer, and only the shortest time keeps all of them. A rule that erases also covers what
-is in the trash, since another rule or the owner may have put it there earlier.
+is in the trash, since another rule or the owner may have put it there earlier, and temporary
+chats. A rule that moves to the trash leaves these alone: there they would stay longer than their
+time, and could be brought back for good.
 
 What a rule removes is a whole chat. The record does not let parts go: a sent file is named by the
 requests that carried it, and the originals of what was shortened or summarised are what the later
@@ -98,8 +100,8 @@ def list_due(rule: RetentionRule, now: datetime, *, held: bool = False) -> Query
     rows = Conversation.objects.exclude(Exists(live)).filter(is_held() if held else ~is_held())
     if rule.group_id is not None:
         rows = rows.filter(owner__groups=rule.group_id)
-    in_list = Q(deleted_at=None)
-    rows = rows.filter(in_list | Q(erase_at__gt=now) if rule.then == ERASE else in_list)
+    lasting = Q(erase_at=None)
+    rows = rows.filter(lasting | Q(erase_at__gt=now) if rule.then == ERASE else lasting)
     old = Q(pk__in=[])
     if rule.idle_days is not None:
         before = now - timedelta(rule.idle_days)

@@ -143,6 +143,24 @@ def test_an_idle_chat_that_its_owner_brings_back_stays_as_long_again() -> None:
     assert apply_retention(now=timezone.now() + 31 * DAY) == 1
 
 
+def test_a_rule_may_end_a_temporary_chat_earlier_and_never_later() -> None:
+    mine = chat()
+    ends = mine.updated_at + 3 * DAY
+    Conversation.objects.filter(pk=mine.pk).update(erase_at=ends)
+    rule = RetentionRule.objects.create(idle_days=1)
+    assert apply_retention(now=ends) == 0
+    assert preview_rules(now=ends).trashed == 0
+    rule.then = "erase"
+    rule.save()
+    # What is due already is left to its own time, which its erasure names.
+    assert apply_retention(now=ends) == 0
+    earlier = mine.updated_at + DAY
+    assert apply_retention(now=earlier) == 1
+    assert erase.erase_due_conversations(now=earlier) == 1
+    assert Erasure.objects.get().due_at == earlier
+    is_intact()
+
+
 def test_what_answers_stays_and_a_sweep_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     RetentionRule.objects.create(idle_days=1, then="erase")
     people_and_turns.started_turn(people_and_turns.person("carol"))
