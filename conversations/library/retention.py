@@ -14,8 +14,9 @@ proven any more. A rule for attached files therefore takes the chats that carry 
 rule for the originals of transformations: they go with their chat, by the same erasure (erase.py),
 with its record and its proof.
 
-A chat goes N days after its last message, to the second. While it answers, or under a legal hold
-(log/legal_holds.py), it stays.
+A chat goes N days after its last message, to the second, but not before it has been here for N days
+since its owner brought it back from the trash or imported it with old dates. While it answers, or
+under a legal hold (log/legal_holds.py), it stays.
 """
 
 from __future__ import annotations

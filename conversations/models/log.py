@@ -121,7 +121,8 @@ class Conversation(models.Model):
     erase_at = models.DateTimeField(null=True, blank=True)
     #: The rule that moved it there, in words; "": its owner did.
     removed_by_rule = models.CharField(max_length=250, blank=True, default="", db_default="")
-    #: When its owner last brought it back: rules count from then, too.
+    #: When its owner last brought it back, from the trash or from a file with its dates: rules
+    #: count from then, too.
     restored_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

@@ -108,10 +108,15 @@ def _with_files(conversation: Conversation, entry: Entry) -> Entry:
 
 
 def _date(conversation: Conversation, recording: Recording) -> None:
-    """Set the recorded dates that lists show; the log keeps the time of the import."""
+    """Set the recorded dates that lists show; the log keeps the time of the import.
+
+    So do retention rules, or a rule would take at once what was just imported.
+    """
     if began := recording.began or recording.ended:
         conversation.created_at = began
         conversation.updated_at = max(began, recording.ended or began)
         Conversation.objects.filter(pk=conversation.pk).update(
-            created_at=conversation.created_at, updated_at=conversation.updated_at
+            created_at=conversation.created_at,
+            updated_at=conversation.updated_at,
+            restored_at=timezone.now(),
         )

@@ -39,6 +39,8 @@ from conversations.models import (
     RetentionRule,
     User,
 )
+from conversations.transfer.importing import import_recording
+from conversations.transfer.recordings import read_record
 from tests.support import people_and_turns, stored_turns
 
 pytestmark = pytest.mark.django_db
@@ -138,6 +140,19 @@ def test_an_idle_chat_that_its_owner_brings_back_stays_as_long_again() -> None:
     mine = chat(idle=31 * DAY)
     assert apply_retention() == 1
     restore_conversation(conversation=mine)
+    assert apply_retention() == 0
+    assert apply_retention(now=timezone.now() + 29 * DAY) == 0
+    assert apply_retention(now=timezone.now() + 31 * DAY) == 1
+
+
+def test_an_import_with_old_dates_stays_as_long_as_a_new_chat() -> None:
+    RetentionRule.objects.create(idle_days=30, then="erase")
+    raw = b"""{"id": "old", "created_at": "2020-01-01T00:00:00Z",
+               "messages": [{"role": "user", "content": "Hi"}]}"""
+    mine = import_recording(
+        user=people_and_turns.person(), recording=read_record(raw), model=stored_turns.MODEL
+    )
+    assert mine.updated_at.year == 2020
     assert apply_retention() == 0
     assert apply_retention(now=timezone.now() + 29 * DAY) == 0
     assert apply_retention(now=timezone.now() + 31 * DAY) == 1
