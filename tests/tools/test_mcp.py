@@ -16,6 +16,7 @@ from conversations.toolbox.mcp.approved_tools import detect_image_type
 from tests.support import mcp_servers, small_files
 from tests.support.mcp_servers import Heard, HttpServer, pooled
 from tools.framework.outside_access import WebAccess
+from tools.mcp import connection
 from tools.mcp.content import convert_result
 from tools.mcp.errors import DefinitionChangedError, ServerError, ServerOffError
 from tools.mcp.pool import Pool
@@ -238,6 +239,32 @@ async def test_a_command_that_is_not_there_is_said(tmp_path: Path) -> None:
     async with pooled(place) as (_, heard):
         assert "not there" in (await heard.until("failed")).error
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_server_that_is_away_for_days_is_still_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "LONGEST_DELAY", 0.0)
+    place = Command("no-such-command", (), (), tmp_path)
+    async with pooled(place) as (_, heard):
+        for _attempt in range(1_100):
+            await heard.until("failed")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_connection_whose_task_is_over_is_replaced(tmp_path: Path) -> None:
+    place = mcp_servers.command(tmp_path / "run")
+    before = asyncio.all_tasks()
+    async with pooled(place) as (pool, heard):
+        await heard.until("connected")
+        begun = asyncio.all_tasks() - before
+        (task,) = (each for each in begun if each.get_name() == "mcp-demo")
+        task.cancel()
+        await asyncio.wait([task])
+        await pool.keep([mcp_servers.server(place)], heard)
+        await heard.until("connected")
+        assert (await call_tool((pool, heard), "add", a=1, b=1)).content[0].text == "2"
 
 
 def test_what_is_no_image_is_left_out() -> None:

@@ -73,6 +73,11 @@ class Connection:
         self._patience: asyncio.Timeout | None = None
         self._task = asyncio.create_task(self._run(), name=f"mcp-{server.name}")
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the task is over, whatever ended it: this connection never comes back."""
+        return self._task.done()
+
     def request_check(self) -> None:
         """Read the list of tools soon; connect now if a delay is running."""
         self._check_requested.set()
@@ -138,20 +143,18 @@ class Connection:
         return not self._is_ending
 
     async def _run(self) -> None:
-        failures = 0
+        delay = 0.0
         while self._is_live():
             await self._set_status(ServerStatus("connecting"))
             self._since = math.inf
             why = await self._hold_connection()
             has_held = asyncio.get_running_loop().time() - self._since > LASTED
-            failures = 0 if has_held else failures + 1
+            delay = 0.0 if has_held else min(2 * delay + 1, LONGEST_DELAY)
             self._must_end.clear()
             if not self._is_live():
                 break
             await self._set_status(ServerStatus("failed", why))
-            await _wait_for_any(
-                min(2.0**failures, LONGEST_DELAY) - 1, self._check_requested, self._must_end
-            )
+            await _wait_for_any(delay, self._check_requested, self._must_end)
         await self._set_status(ServerStatus("idle"))
 
     async def _hold_connection(self) -> str:

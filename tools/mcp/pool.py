@@ -27,14 +27,17 @@ class Pool:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def keep(self, servers: Iterable[Server], listener: Listener) -> None:
-        """Connect to these servers and to no others; reconnect to those whose settings changed."""
+        """Connect to these servers and to no others.
+
+        Those whose settings changed, or whose connection's task is over, are connected anew.
+        """
         self._loop = asyncio.get_running_loop()
         async with self._gate:
             wanted = {server.name: server for server in servers}
             obsolete = [
                 self._connections.pop(name)
                 for name, connection in list(self._connections.items())
-                if wanted.get(name) != connection.server
+                if connection.has_ended or wanted.get(name) != connection.server
             ]
             await asyncio.gather(*(connection.end() for connection in obsolete))
             for name, server in wanted.items():
