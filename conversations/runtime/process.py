@@ -144,7 +144,10 @@ async def _alert_regularly() -> None:
 
 
 async def run_maintenance() -> None:
-    """Do what is not urgent: apply rules, erase what is due, remove files, anchor the chains."""
+    """Do what is not urgent: apply rules, erase what is due, remove files, anchor the chains.
+
+    A job that fails is logged and holds up no other.
+    """
     for work in (
         close_lost_side_calls,
         close_days,
@@ -160,7 +163,10 @@ async def run_maintenance() -> None:
         end_expired_impersonations,
         anchor_if_due,
     ):
-        await run_db(work)
+        try:
+            await run_db(work)
+        except Exception:
+            logger.exception("%s failed; it is tried again", work.__name__)
 
 
 async def _receive(message: Message) -> None:

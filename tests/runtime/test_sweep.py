@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from conversations.library.erase_proof import purge_if_due
+from conversations.models import Session
 from conversations.runtime import process as processes
 from conversations.runtime.process import Process
 
@@ -40,6 +43,21 @@ async def test_what_has_time_is_done_where_no_beat_does_it(
     task.cancel()
     assert (len(tidied) >= SWEEPS) is (place == "web")
     assert bool(tidied) is (place == "web")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_job_that_fails_holds_up_no_other(
+    settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.AGENTWEB_TRASH_DAYS = 999_999
+    settings.AGENTWEB_ANCHOR_FILE = str(tmp_path / "anchors.jsonl")
+    Session.objects.create(session_key="old", session_data="", expire_date=timezone.now())
+    asyncio.run(processes.run_maintenance())
+    assert not Session.objects.exists()
+    assert (tmp_path / "anchors.jsonl").exists()
+    assert [one.getMessage() for one in caplog.records if one.exc_info] == [
+        "sweep_workspaces failed; it is tried again"
+    ]
 
 
 @pytest.mark.asyncio
