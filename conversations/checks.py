@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_type_hints
 
 from django.conf import settings
 from django.core import checks
@@ -16,13 +16,25 @@ from conversations.budgets.prices import (
     has_catalogue,
     list_enabled_models,
 )
-from conversations.conf import build_site_policy, conf
+from conversations.conf import PREFIX, Conf, build_site_policy, conf
 from conversations.context.errors import ContextError
 from conversations.models.periods import ZoneUnknown, load_zone
 from conversations.reductions.policy import policy_of, read_model_numbers
 
 #: Tokens of a model's window below which there is a warning.
 SMALL_WINDOW = 32_000
+#: Numbers of `conf` with which 0 would leave nothing that works; any other may be 0.
+AT_LEAST_ONE = frozenset({
+    "attempt_seconds", "first_event_seconds", "lease_seconds", "mailed_link_hours",
+    "max_attempts", "max_live_turns", "max_output_tokens", "max_parallel_tools",
+    "max_prompt_chars", "max_rounds", "max_sockets_per_user", "max_tool_bytes",
+    "max_tool_calls", "max_tool_seconds", "max_turn_seconds", "process_turns", "silence_seconds",
+})  # fmt: skip
+#: Highest numbers, by the unit that a name ends with: a hundred years, and the whole.
+HIGHEST = {
+    "ms": 3_153_600_000_000, "seconds": 3_153_600_000, "minutes": 52_560_000, "hours": 876_000,
+    "days": 36_500, "percent": 100,
+}  # fmt: skip
 
 
 @register(Tags.security, deploy=True)
@@ -63,19 +75,17 @@ def check_thresholds(databases: Any = None, **_: Any) -> list[CheckMessage]:
 
 
 @register(Tags.security)
-def check_caps(**_: Any) -> list[CheckMessage]:
-    names = (
-        "max_output_tokens",
-        "max_rounds",
-        "max_tool_calls",
-        "max_turn_seconds",
-        "max_attempts",
-    )
-    return [
-        Error(f"AGENTWEB_{name.upper()} must be at least 1.", id="agentweb.E002")
-        for name in names
-        if getattr(conf, name) < 1
-    ]
+def check_numbers(**_: Any) -> list[CheckMessage]:
+    """Check that every number of `conf` means something and that dates can be computed with it."""
+    found: list[CheckMessage] = []
+    for name in (name for name, kind in get_type_hints(Conf).items() if kind is int):
+        value, lowest = getattr(conf, name), int(name in AT_LEAST_ONE)
+        highest = HIGHEST.get(name.rpartition("_")[2])
+        if value < lowest or (highest is not None and value > highest):
+            hint = f"Use {lowest} or more." if highest is None else f"Use {lowest} to {highest:,}."
+            text = f"{PREFIX}{name.upper()} is {value:,}."
+            found.append(Error(text, hint=hint, id="agentweb.E002"))
+    return found
 
 
 @register(Tags.security)
@@ -92,16 +102,13 @@ def check_effort(**_: Any) -> list[CheckMessage]:
 
 
 @register(Tags.security)
-def check_budgets(**_: Any) -> list[CheckMessage]:
-    found: list[CheckMessage] = []
-    if conf.max_turn_micros < 0:
-        found.append(Error("AGENTWEB_MAX_TURN_MICROS must not be negative.", id="agentweb.E003"))
+def check_time_zone(**_: Any) -> list[CheckMessage]:
     try:
         load_zone(conf.budget_time_zone)
     except ZoneUnknown as error:
         hint = "Change AGENTWEB_BUDGET_TIME_ZONE."
-        found.append(Error(str(error), hint=hint, id="agentweb.E004"))
-    return found
+        return [Error(str(error), hint=hint, id="agentweb.E004")]
+    return []
 
 
 @register(Tags.database)

@@ -328,7 +328,7 @@ def test_the_system_check_runs_on_a_database_that_is_yet_to_be_migrated() -> Non
 
 @pytest.mark.parametrize(
     ("name", "value", "id"),
-    [("AGENTWEB_BUDGET_TIME_ZONE", "Mars", "E004"), ("AGENTWEB_MAX_TURN_MICROS", -1, "E003")],
+    [("AGENTWEB_BUDGET_TIME_ZONE", "Mars", "E004"), ("AGENTWEB_MAX_TURN_MICROS", -1, "E002")],
 )
 def test_settings_of_budgets_are_checked(name: str, value: Any, id: str, settings: Any) -> None:
     setattr(settings, name, value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from agentweb import env
 from agentweb.serving import checks, startup
 from agentweb.serving.checks import START_CHECKS
 from agentweb.serving.host import find_file_system, is_on_network
+from conversations.checks import HIGHEST
 from conversations.log.triggers import install_guards, list_guarded_tables
 
 STRONG = "0123456789abcdef" * 4
@@ -71,6 +73,30 @@ def test_a_weak_key_is_refused_with_https(key: str, settings: Any) -> None:
         assert_refused_with("E010", "SECRET_KEY", "openssl rand -hex 32")
         assert key not in str(found("E010"))
     assert checks.is_weak(key)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "said"),
+    [("TRASH_DAYS", (0, 36_500), ""), ("TRASH_DAYS", (-1, 36_501, 999_999), "0 to 36,500"),
+     ("PROCESS_TURNS", (1, 10**17), ""), ("PROCESS_TURNS", (0, -1), "1 or more"),
+     ("LEASE_SECONDS", (0, 10**17), "1 to 3,153,600,000"), ("SESSION_HOURS", (-3,), "0 to 876,000"),
+     ("PINNED_PERCENT", (101,), "0 to 100"), ("LOOP_BLOCK_MS", (-1, 10**17), "0 to 3,153,600,")],
+)  # fmt: skip
+def test_a_number_that_means_nothing_is_refused(
+    name: str, values: tuple[int, ...], said: str, settings: Any
+) -> None:
+    for value in values:
+        setattr(settings, f"AGENTWEB_{name}", value)
+        if said:
+            assert_refused_with("E002", f"AGENTWEB_{name} is {value:,}.", said)
+        else:
+            assert found("E002") == []
+
+
+def test_dates_can_be_computed_with_the_highest_numbers() -> None:
+    for unit in ("seconds", "minutes", "hours", "days"):
+        age = timedelta(**{unit: HIGHEST[unit]})
+        assert datetime.now(UTC) - age < datetime.now(UTC) + age
 
 
 def test_every_host_is_refused(settings: Any) -> None:
