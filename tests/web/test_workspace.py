@@ -220,6 +220,20 @@ def test_what_is_deleted_is_brought_back_from_the_notice_or_the_list(
     assert not WorkspaceFile.objects.exclude(state=FileState.LIVE).exists()
 
 
+def test_what_has_no_room_for_its_number_is_named_and_stays_in_the_trash(
+    client: Client, workspace: UserWorkspace
+) -> None:
+    path = "/".join([*["d" * 203] * 5, "b.c"])
+    workspace.write(path, b"old")
+    client.post("/files/own/delete/", {"path": path})
+    batch = WorkspaceFile.objects.get(state=FileState.TRASH).batch
+    workspace.write(path, b"new")
+    answer = client.post(f"/files/own/back/{batch}/")
+    assert answer.status_code == 400
+    assert "it is too long" in answer.content.decode()
+    assert WorkspaceFile.objects.filter(state=FileState.TRASH, batch=batch).exists()
+
+
 def test_nobody_reaches_the_files_of_another(client: Client, workspace: UserWorkspace) -> None:
     workspace.write("a.txt", b"secret")
     workspace.write("b.txt", b"secret")

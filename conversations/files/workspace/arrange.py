@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from conversations.files.workspace.index import OwnerIndex, discard_file, lock_index
 from conversations.files.workspace.sweep import sweep_gone
-from conversations.files.workspace.write import find_free_path
+from conversations.files.workspace.write import find_free_path, list_numbered_paths
 from conversations.log.legal_holds import is_person_held
 from conversations.models import FileState, WorkspaceFile
 from tools.framework.clean_text import quote
@@ -64,7 +64,10 @@ def _list_chosen(held: OwnerIndex, path: str, is_folder: bool) -> list[Workspace
 
 
 def restore_files(*, owner_id: int, batch: UUID) -> list[str]:
-    """Restore what was deleted together; a file whose path is taken gets a number."""
+    """Restore what was deleted together; a file whose path is taken gets a number.
+
+    Raises PathRefusedError, and restores nothing, where a path has no room for its number.
+    """
     with lock_index(owner_id) as held:
         taken, back = dict(held.live), []
         for row in held.trash:
@@ -83,7 +86,9 @@ def _find_restore_path(taken: dict[str, WorkspaceFile], path: str) -> str:
     for depth in range(1, len(names)):
         folder = "/".join(names[:depth])
         if folder in taken:
-            return _find_restore_path(taken, "/".join([f"{folder} (2)", *names[depth:]]))
+            free = next(each for each in list_numbered_paths(folder) if each not in taken)
+            path = normalize_path("/".join([free, *names[depth:]]))
+            return _find_restore_path(taken, path)
     return find_free_path(taken, path)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from itertools import chain, count
+
 from django.utils import timezone
 
 from conversations.files.workspace.index import discard_file, lock_index, replace_file
@@ -10,7 +13,11 @@ from conversations.files.workspace.sweep import sweep_gone
 from conversations.models import FileState, WorkspaceFile
 from tools.framework.clean_text import quote
 from tools.framework.errors import FileChangedError
+from tools.workspace.paths import LONGEST_NAME, LONGEST_PATH
 from tools.workspace.workspace import check_free_name, compute_digest, normalize_path
+
+#: Bytes that what follows the last dot of a name may have to count as its ending.
+LONGEST_ENDING = 32
 
 
 def write_file(
@@ -92,14 +99,33 @@ def _demand_unchanged(old: WorkspaceFile | None, path: str, over: str | None) ->
         raise FileChangedError(f"{quote(path)} was changed meanwhile; read it again.")
 
 
-def find_free_path(taken: dict[str, WorkspaceFile], path: str) -> str:
-    """Return the path, or the first of "name (2).txt", "name (3).txt" that is free."""
+def find_free_path(taken: Collection[str], path: str) -> str:
+    """Return the path, or the first of "name (2).txt", "name (3).txt" that is free.
+
+    Raises PathRefusedError where the folder's own path leaves no room for a number.
+    """
     folder, slash, name = path.rpartition("/")
     stem, dot, ending = name.rpartition(".")
-    if not stem:
+    if not stem or len(ending.encode()) > LONGEST_ENDING:
         stem, dot, ending = name, "", ""
-    number, found = 1, path
-    while found in taken or any(each.startswith(f"{found}/") for each in taken):
-        number += 1
-        found = normalize_path(f"{folder}{slash}{stem} ({number}){dot}{ending}")
-    return found
+    numbered = list_numbered_paths(f"{folder}{slash}{stem}", f"{dot}{ending}")
+    return next(
+        each
+        for each in chain([path], numbered)
+        if each not in taken and not any(other.startswith(f"{each}/") for other in taken)
+    )
+
+
+def list_numbered_paths(path: str, ending: str = "") -> Iterator[str]:
+    """Yield "path (2)", "path (3)" and so on, each with the ending.
+
+    The name loses as many whole characters at its end as name and path are too long with the
+    number. Raises PathRefusedError where that is not enough.
+    """
+    folder, slash, name = path.rpartition("/")
+    most = min(LONGEST_NAME, LONGEST_PATH - len(f"{folder}{slash}".encode()))
+    for number in count(2):
+        tail = f" ({number}){ending}"
+        room = max(0, most - len(tail.encode()))
+        stem = name.encode()[:room].decode(errors="ignore")
+        yield normalize_path(f"{folder}{slash}{stem}{tail}")

@@ -205,7 +205,10 @@ def delete(request: HttpRequest) -> HttpResponse:
 @require_POST
 def restore(request: HttpRequest, batch: UUID) -> HttpResponse:
     """Restore what was deleted together."""
-    back = workspace.restore_files(owner_id=require_user(request).pk, batch=batch)
+    try:
+        back = workspace.restore_files(owner_id=require_user(request).pk, batch=batch)
+    except ToolError as error:
+        return _render_folder(request, "", [explain_file_error(error)], 400)
     if not back:
         raise Http404("nothing of it is in the trash")
     if len(back) == 1:
