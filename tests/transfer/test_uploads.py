@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import sys
 import zipfile
 from typing import Any
 
@@ -273,6 +274,35 @@ def test_a_record_that_is_nested_very_deeply_is_refused_alone() -> None:
     deep = {"id": "deep", "messages": [{"role": "user", "content": content}]}
     report = put(json.dumps([deep, ours("good")]).encode())
     assert (report.imported, report.refused) == (1, 1)
+
+
+def find_deepest() -> int:
+    """Return how many lists within each other can be read here."""
+    depth = sys.getrecursionlimit()
+    while True:
+        try:
+            json.loads("[" * depth + "]" * depth)
+        except RecursionError:
+            depth -= 1
+        else:
+            return depth
+
+
+@pytest.mark.parametrize(
+    "made",
+    [{"chat_messages": [{"sender": "human", "text": "@"}]},
+     {"mapping": {"a": node("a", None, "user", "",
+                            content={"content_type": "code", "text": "@"})}}],
+    ids=["claude", "chatgpt"],
+)  # fmt: skip
+def test_a_foreign_record_that_can_barely_be_read_spoils_no_other(made: dict[str, Any]) -> None:
+    deepest, found = find_deepest(), json.dumps(made)
+    depths = range(deepest - 60, deepest + 1)
+    deep = [found.replace('"@"', "[" * depth + "]" * depth) for depth in depths]
+    report = put("\n".join([*deep, json.dumps(ours("good"))]).encode())
+    assert report.imported + report.refused == len(depths) + 1
+    assert report.new[-1][1].startswith("good")
+    assert "is nested too deeply" in {reason for _, reason in report.problems}
 
 
 @pytest.mark.parametrize("made", [claude, chatgpt])

@@ -11,6 +11,7 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
+from conversations.context.errors import ContextError
 from conversations.transfer.formats import chatgpt, claude_ai
 from conversations.transfer.recordings import RecordError
 
@@ -27,5 +28,8 @@ def convert_to_record(found: Record) -> Record:
     """Convert an exported conversation to a record; raises RecordError."""
     for name, reader in IMPORT_FORMATS:
         if name in found:
-            return reader(found)
+            try:
+                return reader(found)
+            except (ContextError, RecursionError) as error:
+                raise RecordError(_("is nested too deeply")) from error
     raise RecordError(_("is no conversation of a known format"))
