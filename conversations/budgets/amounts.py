@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import MAXYEAR, MINYEAR, datetime
 from decimal import Decimal, InvalidOperation
 from zoneinfo import ZoneInfo
 
@@ -72,13 +72,17 @@ def _strip_grouping(text: str) -> str:
 
 
 def parse_moment(text: str, zone: ZoneInfo) -> datetime:
-    """Read a date (its midnight) or a date and time, in `zone` unless the text names a zone."""
+    """Read a date (its midnight) or a date and time, in `zone` unless the text names a zone.
+
+    Raises Unreadable, also for the first and the last year, of which other zones cannot write each
+    moment.
+    """
     try:
         day = parse_date(text)
         found = datetime(day.year, day.month, day.day, tzinfo=zone) if day else parse_datetime(text)
     except ValueError:
         found = None
-    if found is None:
+    if found is None or not MINYEAR < found.year < MAXYEAR:
         raise Unreadable(
             _("%(text)s is no date such as 2027-01-31 or 2027-01-31T12:00") % {"text": repr(text)}
         )

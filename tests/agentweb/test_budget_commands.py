@@ -97,6 +97,15 @@ def test_budgets_refuses_what_cannot_be_meant(words: Any, said: str, code: int) 
     assert not Budget.objects.exists()
 
 
+@pytest.mark.parametrize("until", ["9999-12-31T23:59:59", "9999-12-31", "0001-01-01"])
+def test_a_day_that_other_zones_cannot_write_is_refused(until: str) -> None:
+    member()
+    run("budgets", "set", "--user", "ada", "5", "--zone", "America/Los_Angeles")
+    words = ("budgets", "grant", "ada", "5", "--until", until, "--reason", "x")
+    assert f"'{until}' is no date" in run(*words, code=2)
+    assert not Grant.objects.exists()
+
+
 def test_a_grant_adds_until_a_day_in_the_budgets_zone() -> None:
     member()
     boss = people_and_turns.person("boss")
@@ -249,6 +258,7 @@ def test_a_price_of_the_future_counts_from_then(tmp_path: Path) -> None:
         (HEAD + "claude-x,input,1,,,\n", "has no such model", 1),
         (HEAD + "claude-sonnet-5-5,input,1,,2026-01-01,\n", "begin in the past", 1),
         (HEAD + "claude-sonnet-5-5,input,1,,someday,\n", "no date", 2),
+        (HEAD + "claude-sonnet-5-5,input,1,,9999-12-31T23:59:59-10:00,\n", "no date", 2),
         (HEAD, "has no prices", 2),
     ],
 )
@@ -265,6 +275,10 @@ def test_prices_that_make_no_sense_are_refused_and_none_is_taken(
 def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     assert "cannot be read" in run("prices", "load", str(tmp_path / "none.csv"), code=2)
     assert "cannot be read" in run("prices", "load", prices(tmp_path, "{", "a.json"), code=2)
+    deep = prices(tmp_path, "[" * 100_000, "a.json")
+    assert "cannot be read" in run("prices", "load", deep, code=2)
+    nested = prices(tmp_path, '[{"model": "x", "source": [[]]}]', "a.json")
+    assert "text or a number" in run("prices", "load", nested, code=2)
     assert "no list of prices" in run("prices", "load", prices(tmp_path, "{}", "a.json"), code=2)
 
 

@@ -121,7 +121,7 @@ def _read_rows(file: Path) -> list[NewPrice]:
         rows = (
             json.loads(text) if file.suffix == ".json" else list(csv.DictReader(text.splitlines()))
         )
-    except (OSError, ValueError, csv.Error) as error:
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
         raise make_usage_error(f"{file} cannot be read: {error}") from error
     if not isinstance(rows, list):
         raise make_usage_error(f"{file} is no list of prices")
@@ -133,6 +133,8 @@ def _read_rows(file: Path) -> list[NewPrice]:
 def _read_row(row: Any, where: str) -> NewPrice:
     if not isinstance(row, dict) or set(row) - set(COLUMNS) or not row.get("model"):
         raise make_usage_error(f"{where}: its columns are {', '.join(COLUMNS)}")
+    if any(isinstance(value, list | dict) for value in row.values()):
+        raise make_usage_error(f"{where}: each value is a text or a number")
     values = {name: str(row.get(name) or "").strip() for name in COLUMNS}
     if row.get("dollars_per_million") == 0:
         values["dollars_per_million"] = "0"
