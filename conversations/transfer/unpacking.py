@@ -1,6 +1,6 @@
 """The JSON objects in an uploaded file, read in portions and never unpacked to disk.
 
-Of an archive only the conversations are read. The size of its directory is limited while it is
+Of an archive only its own conversations are read. The size of its directory is limited while it is
 read, and the bytes and seconds of unpacking are counted over all files, so a small upload that
 unpacks to a huge one (a zip bomb) is stopped.
 """
@@ -145,11 +145,21 @@ def _read_objects(file: IO[bytes], allowance: Allowance, most_each: int) -> Iter
 
 def _read_archive(file: IO[bytes], allowance: Allowance, most_each: int) -> Iterator[bytes]:
     with zipfile.ZipFile(_Sparing(file)) as archive:
-        members = [each for each in archive.infolist() if _CONVERSATIONS.search(each.filename)]
+        members = _list_conversations(archive)
         _demand_plain(members)
         for member in sorted(members, key=lambda each: each.filename):
             with archive.open(member) as unpacked:
                 yield from _split_values(allowance.portions(unpacked), most_each)
+
+
+def _list_conversations(archive: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
+    """Return the files of conversations that lie in the fewest folders.
+
+    One that lies deeper belongs to what the archive carries, such as the files of a workspace.
+    """
+    found = [each for each in archive.infolist() if _CONVERSATIONS.search(each.filename)]
+    folders = min((each.filename.count("/") for each in found), default=0)
+    return [each for each in found if each.filename.count("/") == folders]
 
 
 def _demand_plain(members: list[zipfile.ZipInfo]) -> None:

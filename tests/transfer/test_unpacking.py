@@ -63,6 +63,13 @@ def test_all_files_of_an_archive_share_one_allowance() -> None:
     assert refused(zipped(*members)) == "too_big"
 
 
+@pytest.mark.parametrize("folder", ["", "unpacked/"])
+def test_files_of_conversations_that_an_archive_carries_are_not_its_own(folder: str) -> None:
+    names = ["workspace/a/conversations-2023.jsonl", "conversations.jsonl", "conversations-2.json"]
+    members = [(f"{folder}{name}", json.dumps({"a": name}).encode()) for name in names]
+    assert [each["a"] for each in found(zipped(*members))] == sorted(names[1:])
+
+
 def test_many_files_or_two_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unpacking, "MOST_MEMBERS", 3)
     members = [(f"{at}/conversations.json", b'[{"a":1}]') for at in range(4)]
