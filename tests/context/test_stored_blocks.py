@@ -25,6 +25,8 @@ from tests.context.test_summary import gauge_of
         (wire.encode([use("t"), {"type": "tool_use", "id": "t"}]), 1),
         (wire.encode([result("t", [text("a"), IMAGE]), result("u", [3]), result("v", 7)]), 1),
         (wire.encode([{"type": "new", "anything": 1}]), 1),
+        (wire.encode([{"type": "web_search_tool_result", "content": []}]), 0),
+        (wire.encode([{"type": "web_search_tool_result", "tool_use_id": "t", "content": []}]), 1),
     ],
 )
 def test_of_a_stored_message_all_that_is_sound_is_read(content: str, kept: int) -> None:

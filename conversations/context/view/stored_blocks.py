@@ -10,6 +10,7 @@ from typing import Any
 
 from conversations.context.errors import WireError
 from conversations.context.view import wire
+from conversations.context.view.blocks import is_server_result
 
 #: Fields without which a block of a type cannot be shown.
 _NEEDED: dict[str, dict[str, type]] = {
@@ -34,8 +35,9 @@ def read_blocks(content: str) -> list[dict[str, Any]]:
 def _is_sound(value: Any) -> bool:
     if not isinstance(value, dict) or not isinstance(value.get("type"), str):
         return False
-    needed = _NEEDED.get(value["type"], {})
-    if not all(isinstance(value.get(name), kind) for name, kind in needed.items()):
+    kind = "tool_result" if is_server_result(value["type"]) else value["type"]
+    needed = _NEEDED.get(kind, {})
+    if not all(isinstance(value.get(name), one) for name, one in needed.items()):
         return False
     return value["type"] != "tool_result" or _is_result(value.get("content", ""))
 
