@@ -96,7 +96,7 @@ def test_the_readme_has_the_table_of_the_command() -> None:
     table = takewhile(lambda line: line.startswith("|"), lines[start + 2 :])
     rows = [line.split(" | ")[:2] for line in table]
     windows = {window for window, _ in rows}
-    # Replaying every preset takes hours for each window, so no others are required; but where one
+    # Replaying every preset takes minutes for each window, so no others are required; but where one
     # is shown, all presets are, each once.
     assert "| 200,000" in windows
     assert sorted(rows) == sorted([window, f"`{name}`"] for window in windows for name in PRESETS)
