@@ -243,10 +243,15 @@ def _build_turn(
 
 
 def _is_empty(row: models.Turn, rounds: list[Round]) -> bool:
-    """Return whether a turn completed without a word at its end."""
-    last = rounds[-1] if rounds else Round(0)
+    """Return whether a turn completed without a word at its end.
+
+    A reduction after the end is a round of its own, without an answer. A response without a word is
+    not stored, so behind tools it shows in their results: nothing was said to them.
+    """
+    last = next((one for one in reversed(rounds) if one.seq is not None), Round(0))
     is_whole = (row.state, row.finish_reason) == ("done", "end_turn")
-    return is_whole and not (last.html or last.tools or last.sources)
+    has_words = bool(last.html or last.tools or last.sources) and last.results_seq is None
+    return is_whole and not has_words
 
 
 def _describe_state(row: models.Turn, *, has_answer: bool, is_empty: bool) -> dict[str, Any]:

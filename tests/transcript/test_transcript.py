@@ -26,6 +26,7 @@ from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import parse_recording
 from conversations.turns import drafts, tool_calls, turns
 from tests.support import people_and_turns, stored_turns
+from tests.support.reduced_conversations import compact, now, talk
 
 pytestmark = pytest.mark.django_db
 
@@ -234,6 +235,31 @@ def test_a_turn_says_in_words_how_it_ended(finish: Finish, words: str, can_retry
     turns.finish_turn(lease=lease, finish=finish)
     (turn,) = transcript.read_transcript(people_and_turns.conversation_of(lease)).turns
     assert (turn.chip, turn.can_retry, turn.error) == (words, can_retry, finish.text)
+
+
+def test_a_reduction_behind_an_answer_does_not_make_it_empty() -> None:
+    played = talk(stored_turns.played())
+    before = transcript.read_transcript(now(played)).turns[-1]
+    compact(played, "turns")
+    after = transcript.read_transcript(now(played)).turns[-1]
+    assert after.rounds[-1].markers
+    assert (after.chip, after.hint, after.can_retry) == (before.chip, before.hint, False)
+
+
+@pytest.mark.parametrize("is_reduced", [False, True])
+def test_tools_that_nothing_is_said_to_end_in_an_empty_answer(is_reduced: bool) -> None:
+    lease = people_and_turns.started_turn(people_and_turns.person())
+    stored_turns.close(
+        lease, people_and_turns.opened(lease).call, people_and_turns.tool_call_ending("t1")
+    )
+    append.store_results(lease=lease, content=people_and_turns.results("t1"), estimate=1)
+    if is_reduced:
+        stored_turns.summarise(lease)
+    empty = Ending("complete", people_and_turns.USAGE, "end_turn")
+    stored_turns.close(lease, people_and_turns.opened(lease).call, empty)
+    turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
+    (turn,) = transcript.read_transcript(people_and_turns.conversation_of(lease)).turns
+    assert (turn.chip, turn.can_retry) == ("The answer is empty", True)
 
 
 @pytest.mark.parametrize(
