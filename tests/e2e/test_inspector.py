@@ -61,6 +61,11 @@ async def the_drawer_opens_and_closes_by_key(page: Page) -> None:
     await expect(drawer.locator(".call").first).to_be_visible()
     await expect(drawer.locator(".makeup-bar")).to_be_visible()
     await picture(page, "inspector 1 drawer")
+    # It is remembered, with what it shows.
+    await page.reload()
+    await expect(drawer.locator(".call").first).to_be_visible()
+    await expect(drawer.locator("[data-close='inspector']")).to_be_visible()
+    await page.locator("#transcript").focus()
     await page.keyboard.press("Escape")
     await expect(drawer).to_be_hidden()
     # In the message box it is a letter.
