@@ -148,6 +148,7 @@
     if (follows) below.hidden = true;
   }, { passive: true });
   document.addEventListener("agentweb:stay", () => { follows = false; });
+  document.addEventListener("submit", ({ target }) => { if (one("[data-act='continue']", target)) follows = true; });
   below.addEventListener("click", () => { follows = true; below.hidden = true; toBottom(); });
   /** Keep an element in view while what is around it gets its size, until the reader moves. */
   function holdAt(name) {
@@ -360,7 +361,8 @@
   document.addEventListener("htmx:wsAfterMessage", () => {
     dress(one("#live"));
     localise(one(".dock"));
-    if (focused) { one(focused)?.focus({ preventScroll: true }); focused = null; }
+    // Where the button that stops was, there is nothing when the answer has ended: what follows is a message.
+    if (focused) { (one(focused) ?? (focused === '[id="stop"]' ? box : null))?.focus({ preventScroll: true }); focused = null; }
     const title = one("#title").textContent;
     if (title && !document.title.includes(title)) document.title = `${title} · agentweb`;
     // After a snapshot only the heading has a new title, so copy it to the list.

@@ -107,6 +107,8 @@ async def _socket_is_cut(tab: Page) -> None:
     )
 
 
+#: How much of the page is below what is seen.
+_GAP = "document.scrollingElement.scrollHeight - innerHeight - scrollY"
 _SHIFTS = """() => {
   window.shifts = [];
   new PerformanceObserver((list) => {
@@ -161,10 +163,32 @@ async def test_a_reader_at_the_end_stays_at_the_end(tab: Page, served: Served) -
     await _is_at_the_end(tab)
 
 
-async def _is_at_the_end(tab: Page) -> None:
-    gap = "document.scrollingElement.scrollHeight - innerHeight - scrollY"
+async def test_who_stops_by_keyboard_and_continues_is_at_the_message_and_at_the_end(
+    tab: Page, served: Served
+) -> None:
+    await start_chat(tab, served, "Write a long one to stop")
+    await expect(tab.locator("#turn-1-r1-done")).to_contain_text("Part 3", timeout=60_000)
+    await tab.locator("#stop").focus()
+    await tab.keyboard.press("Enter")
+    section = await ended(tab, 1)
+    await expect(tab.locator("#text")).to_be_focused()
+    await tab.mouse.move(500, 300)
     async with asyncio.timeout(60):
-        while await tab.evaluate(gap) >= 60:
+        while await tab.evaluate(_GAP) < 200:
+            await tab.mouse.wheel(0, -100)
+            await tab.wait_for_timeout(30)
+    # A click of this tool scrolls to what it clicks on.
+    button = section.get_by_role("button", name="Continue")
+    await button.evaluate("button => button.focus({ preventScroll: true })")
+    await tab.keyboard.press("Enter")
+    await answer_begun(tab, 2)
+    await ended(tab, 2)
+    await _is_at_the_end(tab)
+
+
+async def _is_at_the_end(tab: Page) -> None:
+    async with asyncio.timeout(60):
+        while await tab.evaluate(_GAP) >= 60:
             await tab.wait_for_timeout(20)
 
 
