@@ -174,12 +174,14 @@
       toBottom();
     }
     let height = transcript.offsetHeight;
-    new ResizeObserver(() => {
+    const sizes = new ResizeObserver(() => {
       const grew = transcript.offsetHeight > height;
       height = transcript.offsetHeight;
       if (follows) toBottom();
       else if (grew && isLive()) below.hidden = false;
-    }).observe(transcript);
+    });
+    // A dock that grows would cover the end of the transcript.
+    for (const part of [transcript, one(".dock")]) sizes.observe(part);
   }
 
   // The composer: size, draft, and one client id per message until the server has stored it.

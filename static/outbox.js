@@ -68,6 +68,7 @@
     });
     list.replaceChildren(...rows);
     list.hidden = !rows.length;
+    list.scrollTop = list.scrollHeight;
   }
 
   function takeBack(entry) {

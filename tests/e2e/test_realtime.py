@@ -87,8 +87,16 @@ async def test_a_lost_network_in_mid_answer_and_around_a_send(tab: Page, served:
     assert await shown(tab) == await stored(tab)
 
     await tab.context.set_offline(True)
-    await send(tab, "Are you there?")
+    await send(tab, "Are you there?" + "\nI am." * 8)
     await expect(tab.get_by_text("It goes when the connection is back")).to_be_visible()
+    # It stands below the answer, and what has no room is scrolled to.
+    await _is_at_the_end(tab)
+    bubble = tab.locator(".outbox-row .bubble")
+    await bubble.hover()
+    async with asyncio.timeout(60):
+        while not await bubble.evaluate("bubble => bubble.scrollTop"):
+            await tab.mouse.wheel(0, 40)
+            await tab.wait_for_timeout(30)
     await tab.context.set_offline(False)
     await ended(tab, 2)
     await expect(tab.get_by_text("It goes when the connection is back")).to_have_count(0)
