@@ -69,6 +69,7 @@ async def test_a_budget_that_runs_out_is_told_in_every_tab_and_a_grant_lifts_it(
         await expect(tab.locator(".limit-note")).to_have_count(0)
         await tab.evaluate(LISTEN)
     await expect(page.locator("#budget")).to_contain_text("18 turns left")
+    await the_composer_is_whole_on_a_phone(page)
     for turns, percent, number in ((9, 50, 2), (15, 80, 3), (18, 95, 4)):
         use(served, turns)
         await ask(page, number)
@@ -98,6 +99,16 @@ async def test_a_budget_that_runs_out_is_told_in_every_tab_and_a_grant_lifts_it(
     await expect(page.locator("textarea[name=text]")).to_have_value("")
 
 
+async def the_composer_is_whole_on_a_phone(page: Page) -> None:
+    """The budget is shown without a cut, and so are the names of the model and the effort."""
+    await page.set_viewport_size({"width": 390, "height": 844})
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    whole = "part => part.clientWidth && part.scrollWidth <= part.clientWidth"
+    for part in await page.locator("#budget, .chooser-name").all():
+        assert await part.evaluate(whole)
+    await page.set_viewport_size({"width": 1280, "height": 860})
+
+
 async def stopped(page: Page, other: Page, snap: Snap) -> None:
     """The banner says what, of what, whose and until when; what is written stays."""
     for tab in (page, other):
@@ -119,9 +130,7 @@ async def stopped(page: Page, other: Page, snap: Snap) -> None:
     await expect(page.locator("textarea[name=text]")).to_have_value("A draft to keep")
     await expect(page.locator("#turn-6")).to_have_count(0)
     await snap("budget used up")
-    await page.set_viewport_size({"width": 390, "height": 844})
-    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    await page.set_viewport_size({"width": 1280, "height": 860})
+    await the_composer_is_whole_on_a_phone(page)
     await page.reload()
     await expect(page.locator(".limit-note.is-over")).to_be_visible()
     await expect(page.locator("textarea[name=text]")).to_have_value("A draft to keep")
