@@ -179,3 +179,11 @@ async def test_the_chat_fits_a_phone(phone: Page, served: Served) -> None:
     await picture(phone, "phone dark")
     width = await phone.evaluate("document.documentElement.scrollWidth")
     assert width <= 390
+    # The banner is longest in German.
+    await phone.set_extra_http_headers({"Accept-Language": "de"})
+    await phone.reload()
+    banner = phone.locator(".banner")
+    await expect(banner).to_contain_text("Eingebauter Emulator")
+    assert await banner.evaluate(
+        "one => one.scrollWidth <= one.clientWidth && one.scrollHeight <= one.clientHeight"
+    )
