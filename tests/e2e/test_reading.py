@@ -63,6 +63,11 @@ async def test_an_answer_is_read_and_copied(page: Page, served: Served, tmp_path
     await expect(page.locator(".prose p", has_text="日本語")).to_be_visible()
     await expect(page.locator(".prose td", has_text="650")).to_be_visible()
     await expect(page.locator(".prose pre .nb")).to_have_text("print")
+    # A shadow of the box, and a cover of what is scrolled, on either side.
+    for wide in ("div.table", ".formula"):
+        style = "node => getComputedStyle(node).backgroundAttachment"
+        shown = await page.locator(f".prose {wide}").evaluate(style)
+        assert shown == "local, local, scroll, scroll"
     await page.locator(".code").hover()
     await page.locator(".code > [data-copy]").click()
     await expect(page.locator("#announcer")).to_have_text("Copied")
