@@ -12,6 +12,7 @@ from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.base import OfConversation, OwnerFilter, ShownLookups, link_row
+from conversations.admin.tool_access import RuleForm
 from conversations.models import Approval, ApprovalRule, EgressRule
 
 
@@ -76,6 +77,7 @@ class EgressRuleAdmin(ShownLookups):
 
 @admin.register(ApprovalRule)
 class ApprovalRuleAdmin(ShownLookups):
+    form = RuleForm
     list_display = ("tool", "rule")
     list_filter = ("rule",)
     search_fields = ("tool",)

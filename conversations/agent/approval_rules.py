@@ -3,7 +3,8 @@
 Text that the model reads (a mail, a page) may contain instructions. So once private data was read,
 a destination must be one that the person named or allowed, and so it must when the call carries
 words of what was typed or read elsewhere. A change cannot be undone, so each one needs approval
-unless the person has allowed it. Where nothing may leave unasked, every destination needs approval.
+unless the person has allowed it. Where nothing may leave unasked, every destination needs approval,
+and so does every call of a tool for which the site has the rule "ask".
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Literal
 from conversations.agent.answer import ToolUse
 
 Rule = Literal["ask", "allow", "never"]
-Reason = Literal["write", "private", "egress"]
+Reason = Literal["write", "private", "egress", "rule"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +55,13 @@ def find_question(
     *,
     writes: bool,
     destination: str | None,
-    rule: Rule = "ask",
+    rule: Rule | None = None,
     telling: Callable[[], tuple[str, ...]] = tuple,
 ) -> ApprovalQuestion | None:
     """Return the question the person must answer before this call runs; None when it may run.
 
-    `telling` compares, which is slow: it lists the sources that are not private whose words the
-    call carries by no accident.
+    `rule` is the site's for this tool, if it has one. `telling` compares, which is slow: it lists
+    the sources that are not private whose words the call carries by no accident.
     """
     if (use.name, destination or "") in known.allowed:
         return None
@@ -70,10 +71,13 @@ def find_question(
         return None
     if writes:
         return ApprovalQuestion(use, "write", destination or "", known.private)
-    if destination is None or is_named(destination, known.named):
-        return None
-    sources = known.private or telling()
-    return ApprovalQuestion(use, "private", destination, sources) if sources else None
+    if destination is not None and not is_named(destination, known.named):
+        sources = known.private or telling()
+        if sources:
+            return ApprovalQuestion(use, "private", destination, sources)
+    if rule == "ask":
+        return ApprovalQuestion(use, "rule", destination or "", known.private)
+    return None
 
 
 def is_named(destination: str, named: AbstractSet[str]) -> bool:

@@ -24,6 +24,7 @@ class Approval(Chained):
         WRITE = "write", _("it changes something")
         PRIVATE = "private", _("it tells others, and private data was read before")
         EGRESS = "egress", _("it tells others, and nothing leaves here unasked")
+        RULE = "rule", _("this site asks before this tool is used")
 
     conversation = models.ForeignKey(
         Conversation, on_delete=models.PROTECT, related_name="approvals"
@@ -88,7 +89,10 @@ class EgressRule(models.Model):
 
 
 class ApprovalRule(models.Model):
-    """The site's rule for one tool; without a row approval is required."""
+    """The site's rule for one tool; without a row what the call does decides whether it asks.
+
+    With `ASK` every call asks that the person has not allowed for the whole conversation.
+    """
 
     class Rule(models.TextChoices):
         ASK = "ask", _("ask the person")

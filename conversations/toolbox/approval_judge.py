@@ -82,7 +82,7 @@ def judge_calls(
         if use.id not in present or use.id in lost:
             continue
         tool = present[use.id]
-        rule = rules.get(tool.name, "ask")
+        rule = rules.get(tool.name)
         verdict = _judge(use, tool, known, decisions.get(use.id), rule, flow)
         if verdict is not None:
             found[use.id] = verdict
@@ -106,7 +106,7 @@ def _judge(
     tool: Tool,
     known: CallFacts,
     decision: Decision | None,
-    rule: Rule,
+    rule: Rule | None,
     flow: InformationFlow,
 ) -> ApprovalQuestion | ToolDone | None:
     if rule == "never":
@@ -156,7 +156,7 @@ def _find_destination(tool: Tool, arguments: dict[str, Any]) -> str | None:
 
 
 def _read_rules(names: set[str]) -> dict[str, Rule]:
-    rows = ApprovalRule.objects.filter(tool__in=names).exclude(rule=ApprovalRule.Rule.ASK)
+    rows = ApprovalRule.objects.filter(tool__in=names)
     return {tool: cast("Rule", rule) for tool, rule in rows.values_list("tool", "rule")}
 
 

@@ -155,6 +155,8 @@ def _explain(reason: str, receiver: Receiver, sources: Sequence[str]) -> str:
             return " ".join(filter(None, (_("What this does cannot be undone."), said)))
         case Approval.Reason.EGRESS:
             return " ".join(filter(None, (_("Nothing leaves this chat without you."), said)))
+        case Approval.Reason.RULE:
+            return " ".join(filter(None, (_("This site asks before this tool is used."), said)))
         case _:
             return said
 

@@ -61,6 +61,21 @@ def test_the_site_may_allow_a_tool_for_good() -> None:
     assert find_question(USE, READ, writes=True, destination="evil:443", rule="allow") is None
 
 
+def test_the_site_may_have_every_call_of_a_tool_asked_about() -> None:
+    def judged(known: CallFacts, destination: str | None) -> ApprovalQuestion | None:
+        return find_question(USE, known, writes=False, destination=destination, rule="ask")
+
+    assert judged(CallFacts(), None) == ApprovalQuestion(USE, "rule")
+    named = CallFacts(("read_mail",), frozenset({"good:443"}))
+    by_rule = ApprovalQuestion(USE, "rule", "good:443", ("read_mail",))
+    assert judged(named, "good:443") == by_rule
+    assert judged(CallFacts(), "good:443") == ApprovalQuestion(USE, "rule", "good:443")
+    # What says more is said first.
+    assert judged(READ, "evil:443") == ApprovalQuestion(USE, "private", "evil:443", ("read_mail",))
+    allowed = CallFacts(allowed=frozenset({("send", "")}))
+    assert judged(allowed, None) is None
+
+
 # The turn.
 
 QUESTION = ApprovalQuestion(ToolUse("toolu_2", "look", "{}"), "write")

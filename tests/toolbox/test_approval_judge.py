@@ -211,3 +211,13 @@ def test_the_site_has_a_rule_for_a_tool(rule: str) -> None:
             assert (verdict.state, wire.decode(verdict.content)) == ("denied", NEVER)
         case _:
             assert isinstance(found["f"], ApprovalQuestion)
+
+
+@pytest.mark.parametrize("tool", ["put", "peek", "visit"])
+def test_a_tool_that_the_site_has_asked_about_asks_though_it_would_not_else(tool: str) -> None:
+    lease = people_and_turns.started_turn()
+    host = {"host": "calm.example:443"} if tool == "visit" else {}
+    (use,) = calling(lease, ("x", tool, host))
+    assert judge(lease, (use,)) == {}
+    ApprovalRule.objects.create(tool=tool, rule="ask")
+    assert judge(lease, (use,)) == {"x": ApprovalQuestion(use, "rule", host.get("host", ""))}

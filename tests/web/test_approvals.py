@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from conversations.context.view import wire
 from conversations.log.leases import Lease
-from conversations.models import Approval, Conversation, Decision, Turn, User
+from conversations.models import Approval, ApprovalRule, Conversation, Decision, Turn, User
 from conversations.runtime import dispatch
 from tests.support import people_and_turns, toy_tools
 from tests.support.approval_turns import FIRE, POST, waiting_turn
@@ -62,6 +62,15 @@ def test_the_page_shows_the_question_with_its_exact_arguments() -> None:
     assert "Allow this mail to <bdi>a@b.example</bdi>?" in html
     assert "&lt;/pre&gt;&lt;script&gt;alert(1)&lt;/script&gt;⟨U+202E⟩&quot;" in html
     assert "<script>alert" not in html
+
+
+def test_a_question_by_the_rule_of_the_site_says_so() -> None:
+    ApprovalRule.objects.create(tool="put", rule="ask")
+    lease, (question,) = waiting_turn(("u", "put", {}))
+    page = owner(lease).get(reverse("chat", args=[question.conversation.public_id]))
+    html = page.content.decode()
+    assert "This site asks before this tool is used." in html
+    assert "cannot be undone" not in html
 
 
 def test_a_decision_wakes_the_turn(woken: list[int]) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import Group
 from django.test import Client
 
-from conversations.models import ToolRule, ToolSwitch, User
+from conversations.models import McpServer, McpTool, ToolRule, ToolSwitch, User
 from conversations.toolbox.tool_words import TOOL_WORDS, name_tool
 from conversations.toolbox.toolset import build_toolset
 from tests.support import people_and_turns
@@ -104,3 +105,31 @@ def test_staff_set_rules_in_the_admin() -> None:
     assert "There is a rule for this tool and group already." in again.content.decode()
     assert "research" in client.get(page).content.decode()
     assert not User.objects.get(username="ada").groups.exists()
+
+
+@pytest.mark.parametrize("kind", ["toolrule", "approvalrule"])
+def test_a_rule_is_for_a_tool_that_there_is(kind: str) -> None:
+    client = Client()
+    client.force_login(people_and_turns.person("ada", is_staff=True, is_superuser=True))
+    server = McpServer.objects.create(name="demo", url="https://mcp.example/", transport="http")
+    McpTool.objects.create(server=server, name="look", call_name="mcp_demo_look")
+    page, rules = f"/admin/conversations/{kind}/", apps.get_model("conversations", kind).objects
+
+    def add(tool: str) -> str:
+        return client.post(f"{page}add/", {"tool": tool, "rule": "ask"}).content.decode()
+
+    for mistyped in ("write_filee", "mcp_demo_lok"):
+        assert "There is no tool with this name." in add(mistyped)
+    # The API runs the search: it cannot be asked about, and can be withheld.
+    assert ("There is no tool with this name." in add("web_search")) is (kind == "approvalrule")
+    rules.all().delete()
+    for tool in ("write_file", "mcp_demo_look"):
+        assert add(tool) == ""
+    # A rule for a tool that is gone can still be changed.
+    McpTool.objects.all().delete()
+    rule = rules.get(tool="mcp_demo_look")
+    kept = {"tool": rule.tool, "rule": "never", "is_allowed": "on"}
+    assert client.post(f"{page}{rule.pk}/change/", kept).status_code == 302
+    rule.refresh_from_db()
+    assert getattr(rule, "rule", "never") == "never"
+    assert getattr(rule, "is_allowed", True) is True
