@@ -65,6 +65,10 @@ class BudgetPill:
     #: Held for calls in progress.
     held: int = 0
 
+    @property
+    def left(self) -> int:
+        return max(0, self.limit - self.spent - self.held)
+
 
 @dataclass(frozen=True, slots=True)
 class Notice:

@@ -43,7 +43,25 @@ def budget_name(period: str, model: str = "") -> str:
         "week": _("this week's budget"),
         "month": _("this month's budget"),
     }
-    budget = names.get(period, _("the budget"))
+    return _add_model(names.get(period, _("the budget")), model)
+
+
+def of_budget(period: str, model: str = "") -> str:
+    """Return the name of a budget as it follows a part: "of today's budget".
+
+    Other languages than English join the two words or change the second.
+    """
+    names = {
+        "minute": _("of the limit a minute"),
+        "hour": _("of this hour's budget"),
+        "day": _("of today's budget"),
+        "week": _("of this week's budget"),
+        "month": _("of this month's budget"),
+    }
+    return _add_model(names.get(period, _("of the budget")), model)
+
+
+def _add_model(budget: str, model: str) -> str:
     return _("%(budget)s for %(model)s") % {"budget": budget, "model": model} if model else budget
 
 

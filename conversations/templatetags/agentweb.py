@@ -30,6 +30,7 @@ for _filter in (
     numbers.cents,
     numbers.dollars,
     numbers.budget_name,
+    numbers.of_budget,
     numbers.budget_source,
     numbers.tokens,
     numbers.duration,

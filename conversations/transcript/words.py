@@ -6,7 +6,7 @@ from django.utils.translation import gettext as _
 
 from conversations.budgets.units import show_amount
 from conversations.rendering.model_names import name_scope
-from conversations.rendering.numbers import budget_name
+from conversations.rendering.numbers import budget_name, of_budget
 
 
 def describe_ending(state: str, reason: str, code: str = "") -> str:
@@ -102,7 +102,7 @@ def explain_not_sent(period: str, model: str = "") -> str:
             "limit": budget_name(period, model)
         }
     text = _(
-        "Not sent: what is left of %(budget)s is not enough for an answer. Your message is kept"
+        "Not sent: what is left %(of_budget)s is not enough for an answer. Your message is kept"
         " here."
-    ) % {"budget": budget_name(period, model)}
+    ) % {"of_budget": of_budget(period, model)}
     return text + " " + _("Choose another model or wait.") if model else text

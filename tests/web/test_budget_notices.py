@@ -101,6 +101,29 @@ def test_what_is_left_and_too_little_is_said_as_such() -> None:
     assert "What is left of the budget ($0.010) is not enough for another answer." in html
     assert "It does not start anew." in html
     assert "set for you." in html
+    # The pill does not say that it is used up.
+    assert "Only $0.010 left" in html
+    assert "Budget used up" not in html
+
+
+@pytest.mark.parametrize(
+    ("language", "percent", "words"),
+    [
+        ("de", 99, "Was vom Budget dieses Monats übrig ist ($0,010)"),
+        ("fr", 99, "Ce qui reste du budget de ce mois ($0,010)"),
+        ("es", 99, "Lo que queda del presupuesto de este mes ($0,010)"),
+        ("de", 80, "80 % vom Budget dieses Monats sind verbraucht"),
+        ("fr", 80, "80 % du budget de ce mois sont utilisés"),
+        ("es", 80, "Se ha usado el 80 % del presupuesto de este mes"),
+    ],
+)
+def test_a_part_of_a_budget_is_named_by_the_grammar_of_each_language(
+    language: str, percent: int, words: str
+) -> None:
+    user = people_and_turns.person()
+    at(percent, people_and_turns.limited(user, LIMIT, "month"), user)
+    page = client_of(user).get("/c/new/", headers={"accept-language": language})
+    assert words in text(page)
 
 
 @pytest.mark.parametrize("headers", [HTMX, {}])
