@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.db import IntegrityError, transaction
 from django.urls import reverse
+from django.utils import timezone
 
 from conversations.audit.verify import Tally, verify_everything
 from conversations.budgets.grants import BudgetError, grant_more, set_exempt, set_limit
@@ -12,7 +15,12 @@ from conversations.budgets.import_budgets import COLUMNS, import_budgets
 from conversations.budgets.own_limit import OwnLimitRefused, find_own_limit, set_own_limit
 from conversations.budgets.status import list_statuses
 from conversations.budgets.usage.allowance import list_allowances
+from conversations.budgets.usage.days import make_named_span
+from conversations.budgets.usage.person import sum_usage
+from conversations.library.conversations import delete_conversation
+from conversations.library.erase import erase_conversation
 from conversations.models import Budget, BudgetWindow, MoneyRecord, Reservation
+from conversations.rendering.numbers import dollars
 from tests.support import people_and_turns, stored_turns
 from tests.support.budget_rows import PLENTY, clean, group, member, play, refusal, site, worst
 from tests.web.pages import client_of
@@ -114,7 +122,8 @@ def test_the_usage_page_sets_shows_and_removes_it() -> None:
     assert client.post(reverse("own_limit"), {"amount": "12.50"}).status_code == 302
     page = client.get(reverse("usage")).content.decode()
     assert 'value="12.50"' in page
-    assert "has set for themselves" in page
+    assert "you have set for yourself" in page
+    assert "this person" not in page
     [own] = list_allowances(user.pk)
     assert own.is_own
     assert own.counts_from == Budget.objects.get().created_at
@@ -123,6 +132,28 @@ def test_the_usage_page_sets_shows_and_removes_it() -> None:
     assert 'value="a lot"' in refused.content.decode()
     assert client.post(reverse("own_limit"), {"amount": "9", "remove": "1"}).status_code == 302
     assert list_allowances(user.pk) == ()
+
+
+def test_what_was_spent_before_in_the_month_is_named_as_not_counted() -> None:
+    user = people_and_turns.person()
+    play(people_and_turns.started_turn(people_and_turns.person("bob")))
+    lease = people_and_turns.started_turn(user)
+    cost = play(lease)
+    set_own_limit(user=user, text="0.30")
+    play(people_and_turns.started_turn(user, "More"))
+    assert list_allowances(user.pk)[0].spent_before == cost
+    page = client_of(user).get(reverse("usage")).content.decode()
+    assert f"{dollars(cost)} was spent this month before that and does not count." in page
+    # Of what is erased only its day is known, and today is not over.
+    people_and_turns.answered(lease)
+    total = sum_usage(user, make_named_span("month", timezone.now().date())).total.micros
+    conversation = people_and_turns.conversation_of(lease)
+    delete_conversation(conversation=conversation)
+    later = timezone.now() + timedelta(days=31)
+    assert erase_conversation(conversation_id=conversation.pk, now=later)
+    assert list_allowances(user.pk)[0].spent_before == 0
+    Budget.objects.update(created_at=timezone.now() + timedelta(days=1))
+    assert list_allowances(user.pk)[0].spent_before == total
 
 
 def test_staff_see_it_and_cannot_change_it() -> None:

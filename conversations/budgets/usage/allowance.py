@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
+
+from django.db.models import Sum
 
 from conversations.budgets.current_use import filter_grants_for
 from conversations.budgets.effective import BudgetStatus, Rule, list_outranked
 from conversations.budgets.status import list_rules, list_statuses
 from conversations.budgets.units import MONEY
-from conversations.models import Budget
+from conversations.budgets.usage.days import ONE, Span
+from conversations.budgets.usage.erased import list_erased_within
+from conversations.models import ApiCall, Budget
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,8 @@ class Allowance:
     is_rate: bool = False
     #: When it was set, if that was after its window began: it counts from then.
     counts_from: datetime | None = None
+    #: Micro-dollars spent before that in its window, where a person limits themselves.
+    spent_before: int = 0
 
     @property
     def used(self) -> int:
@@ -83,7 +89,8 @@ def list_allowances(user_id: int) -> tuple[Allowance, ...]:
     return tuple(
         replace(
             _build_allowance(one, rules, granted.get(one.rule.id, [])),
-            counts_from=set_at.get(one.rule.id),
+            counts_from=(at := set_at.get(one.rule.id)),
+            spent_before=_sum_earlier(user_id, one, at) if at and one.rule.is_own else 0,
         )
         for one in found
     )
@@ -97,6 +104,18 @@ def _list_beginnings(found: Iterable[BudgetStatus]) -> dict[int, datetime]:
     starts = {one.rule.id: one.starts_at for one in found if one.rule.kind != "per_member"}
     rows = Budget.objects.filter(pk__in=starts).values_list("pk", "created_at") if starts else ()
     return {key: at for key, at in rows if at > starts[key]}
+
+
+def _sum_earlier(user_id: int, one: BudgetStatus, at: datetime) -> int:
+    """Return what the person's calls have cost in the window before `at`, in micro-dollars.
+
+    Of erased conversations only the days are known: those count that were over at `at`.
+    """
+    calls = ApiCall.objects.filter(conversation__owner=user_id, sent_at__lt=at)
+    kept = calls.filter(sent_at__gte=one.starts_at).aggregate(micros=Sum("result__cost_micros"))
+    days = Span(one.starts_at.astimezone(UTC).date(), at.astimezone(UTC).date() - ONE)
+    erased = sum(row.figures.micros for row in list_erased_within(days, user_id))
+    return (kept["micros"] or 0) + erased
 
 
 def _build_allowance(
