@@ -24,7 +24,7 @@ from conversations.budgets.usage.percentiles import SAMPLE
 from conversations.budgets.usage.savings import Step
 from conversations.budgets.usage.shares import WAYS, split_money, sum_by_group
 from conversations.budgets.usage.site import Site, sum_site
-from conversations.charts import format_number
+from conversations.rendering.numbers import write_number
 from conversations.web.streamed_downloads import stream_rows
 
 NEEDED = tuple(f"conversations.view_{name}" for name in ("apicall", "transformation", "turn"))
@@ -79,7 +79,7 @@ def _build_context(found: Site) -> dict[str, Any]:
         "span": span,
         "site": found,
         "turns": charts.draw_turns_by_day(span, found.turns),
-        "steps": charts.draw_columns(span, kinds, show=format_number),
+        "steps": charts.draw_columns(span, kinds, show=write_number),
         "tokens": charts.draw_tokens_by_day(span, found.groups),
         "outcomes": count_outcomes(found.steps),
         "purposes": sum_lines(found.groups, name_purpose),

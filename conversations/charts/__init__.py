@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from conversations.charts.drawing import draw_areas, draw_bars, draw_lines
 from conversations.charts.elements import Chart, Limit, Mark, Series
-from conversations.charts.scale import Show, choose_step, format_number
+from conversations.charts.scale import Show, choose_step
 
 __all__ = [
     "Chart",
@@ -23,5 +23,4 @@ __all__ = [
     "draw_areas",
     "draw_bars",
     "draw_lines",
-    "format_number",
 ]

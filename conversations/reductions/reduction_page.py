@@ -77,6 +77,7 @@ def read_reduction(conversation: Conversation, seq: int) -> Reduction:
     return Reduction(
         **{name: getattr(row, name) for name in COLUMNS},
         kind_label=describe_kind(row.kind),
+        outcome_label=row.get_outcome_display(),
         policy=json.dumps(json.loads(row.policy), indent=2),
         policy_name=name_preset(json.loads(row.policy)["name"]),
         changes=shown,

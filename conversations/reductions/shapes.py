@@ -53,6 +53,7 @@ class Reduction:
     kind: str
     kind_label: str
     outcome: str
+    outcome_label: str
     note: str
     reason: str
     number: int

@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from conversations.context.policy.number_words import NUMBER_WORDS
 from conversations.context.policy.preset_words import PRESET_WORDS
 from conversations.context.steps.kinds import KINDS
-from conversations.rendering.numbers import dollars
+from conversations.rendering.numbers import dollars, write_number
 
 
 def name_preset(name: str) -> str:
@@ -39,7 +39,7 @@ def describe_decision(decision: str) -> tuple[tuple[str, str], ...]:
         "cold": _("nothing was in the prompt cache any more, so nothing had to be rewritten"),
         "pays": _("the calls to come pay for the rewriting"),
     }
-    saved = _("about %(n)s tokens a call") % {"n": f"{found['saved_tokens']:,}"}
+    saved = _("about %(n)s tokens a call") % {"n": write_number(found["saved_tokens"])}
     if found["why"] == "asked":
         # A person decided; the cost is shown with the payments.
         return ((_("Saves"), saved),) if found["saved_tokens"] else ()
@@ -48,8 +48,8 @@ def describe_decision(decision: str) -> tuple[tuple[str, str], ...]:
     cost = dollars(found["cost"])
     if found["cost"]:
         cost += _(", paid back after %(back)s calls; about %(more)s more were expected") % {
-            "back": f"{found['pays_back_calls']:,}",
-            "more": f"{found['expected_calls']:,}",
+            "back": write_number(found["pays_back_calls"]),
+            "more": write_number(found["expected_calls"]),
         }
     return (
         (_("Decided because"), reasons[found["why"]]),

@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils.translation import gettext as _
+
+from conversations.context.steps.kinds import KINDS
 from conversations.files.attachment_display import Attached
 from conversations.log.tree import VersionPosition
+from conversations.models import Transformation
 from conversations.reductions.shapes import PinState
 from conversations.toolbox.call_words import CallWords, is_counted, phrase_call, phrase_calls
 from conversations.transcript.next_message import NextMessage
@@ -94,6 +98,14 @@ class Marker:
     def has_figures(self) -> bool:
         """Return whether to show token counts; a repair is not made to save tokens."""
         return self.outcome == "applied" and self.kind != "repair"
+
+    @property
+    def kind_label(self) -> str:
+        return _(KINDS[self.kind].label)
+
+    @property
+    def outcome_label(self) -> str:
+        return str(Transformation.Outcome(self.outcome).label)
 
 
 @dataclass(frozen=True, slots=True)

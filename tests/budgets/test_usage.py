@@ -12,13 +12,14 @@ from django.contrib.auth.models import Group
 from django.db import connection
 from django.db.models import Sum
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
+from django.utils import timezone, translation
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations.budgets.usage import days
 from conversations.budgets.usage.allowance import list_allowances
 from conversations.budgets.usage.cells import format_dollars, write_csv_lines
+from conversations.budgets.usage.charts import draw_columns, draw_turns_by_day, format_cents
 from conversations.budgets.usage.csv_rows import SHEETS
 from conversations.budgets.usage.days import Span
 from conversations.budgets.usage.percentiles import compute_spread
@@ -140,6 +141,27 @@ def test_the_queries_are_as_many_however_many_rows_there_are() -> None:
         counts.append(len(queries))
     assert len(set(counts)) == 1
     assert counts[0] <= 16
+
+
+@pytest.mark.parametrize(
+    ("language", "days_said", "money", "turns"),
+    [
+        ("en", "Nov 1", "$0.20", "1,500"),
+        ("de", "1. Nov", "$0,20", "1.500"),
+        ("fr", "1 Nov", "$0,20", "1\xa0500"),
+        ("es", "1 de Nov", "$0,20", "1\xa0500"),
+    ],
+)
+def test_the_axes_of_charts_are_in_the_readers_language(
+    language: str, days_said: str, money: str, turns: str
+) -> None:
+    span = Span(date(2026, 11, 1), date(2026, 11, 3))
+    with translation.override(language):
+        spent = draw_columns(span, [("2026-11-01", "Sonnet", 800_000)], show=format_cents)
+        ended = draw_turns_by_day(span, [("2026-11-01", "done", 1_500)])
+    assert spent.words[0].text == ended.words[0].text == days_said
+    assert money in [tick.text for tick in spent.ticks]
+    assert ended.rows[0].cells == (turns,)
 
 
 @pytest.mark.django_db

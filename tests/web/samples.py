@@ -152,6 +152,7 @@ def reduction(words: str = "14 tool results shortened") -> Reduction:
         kind="compaction",
         kind_label="compaction (shorten old tool results)",
         outcome="applied",
+        outcome_label=words,
         note=words,
         reason=words,
         number=96_301,

@@ -9,12 +9,13 @@ from functools import lru_cache
 
 from django.utils import translation
 from django.utils.dateformat import format as dated
+from django.utils.formats import get_format
 from django.utils.translation import gettext as _
 
 from conversations.budgets.usage.days import Span
 from conversations.budgets.usage.groups import Group
 from conversations.charts import Chart, Series, draw_bars
-from conversations.rendering.numbers import dollars, tokens
+from conversations.rendering.numbers import dollars, tokens, write_number
 
 #: Most series in a chart; the smallest ones are summed as the last.
 MOST_SERIES = 5
@@ -66,7 +67,7 @@ def format_cents(micros: int) -> str:
     """Write dollars with two decimals where cents are exact, so that axis labels look alike."""
     if micros % 10_000:
         return dollars(micros)
-    return f"${micros // 1_000_000:,}.{micros // 10_000 % 100:02}"
+    return f"${write_number(f'{micros // 1_000_000}.{micros // 10_000 % 100:02}')}"
 
 
 def label_days(span: Span) -> tuple[str, ...]:
@@ -75,8 +76,9 @@ def label_days(span: Span) -> tuple[str, ...]:
 
 @lru_cache(maxsize=32)
 def _label_days(days: tuple[str, ...], _language: str | None) -> tuple[str, ...]:
-    """Write the days, once for all charts of a page."""
-    return tuple(dated(date.fromisoformat(day), "j M") for day in days)
+    """Write the days with short months, once for all charts of a page."""
+    form = get_format("MONTH_DAY_FORMAT").replace("F", "M")
+    return tuple(dated(date.fromisoformat(day), form) for day in days)
 
 
 def draw_turns_by_day(span: Span, turns: Iterable[tuple[str, str, int]]) -> Chart:
@@ -96,4 +98,5 @@ def draw_turns_by_day(span: Span, turns: Iterable[tuple[str, str, int]]) -> Char
         Series(name, tuple(cells[day, name] for day in span.days), kind)
         for name, kind in (kinds | {live: 2}).items()
     ]
-    return draw_bars(label_days(span), [one for one in series if any(one.values)])
+    shown = [one for one in series if any(one.values)]
+    return draw_bars(label_days(span), shown, show=write_number)

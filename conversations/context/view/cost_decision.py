@@ -121,4 +121,10 @@ def weigh_reduction(
 
 
 def _format_dollars(micros: int) -> str:
-    return f"${micros // _MILLION}.{micros % _MILLION:06d}"
+    """Write dollars with as many digits as matter, as pages do."""
+    if micros < 50:
+        return "<$0.0001"
+    places = 2 if micros >= _MILLION else 3 if micros >= 10_000 else 4
+    unit = 10 ** (6 - places)
+    whole, rest = divmod((micros + unit // 2) // unit, 10**places)
+    return f"${whole:,}.{rest:0{places}d}"
