@@ -45,9 +45,11 @@ def describe_decision(decision: str) -> tuple[tuple[str, str], ...]:
         return ((_("Saves"), saved),) if found["saved_tokens"] else ()
     if not found["saved_each"]:
         return ((_("Decided because"), reasons[found["why"]]), (_("Saves"), saved))
-    cost = dollars(found["cost"])
+    cost = _("no more than sending this once more")
     if found["cost"]:
-        cost += _(", paid back after %(back)s calls; about %(more)s more were expected") % {
+        cost = dollars(found["cost"]) + _(
+            ", paid back after %(back)s calls; about %(more)s more were expected"
+        ) % {
             "back": write_number(found["pays_back_calls"]),
             "more": write_number(found["expected_calls"]),
         }

@@ -145,7 +145,9 @@ def test_a_cold_cache_is_a_good_moment() -> None:
     assert run(view, shell, window=1_000_000, rates=SONNET, cache_age=299).view is view
     done = run(view, shell, window=1_000_000, rates=SONNET, cache_age=300).view
     assert decided(shell.records[0]) == "cold"
-    assert shell.records[0].note.endswith("at no cost: nothing is in the prompt cache")
+    assert shell.records[0].note.endswith(
+        "), costs no more than sending them once more: nothing is in the prompt cache"
+    )
     assert done.tokens <= 20_000
     short = talk(15)
     assert run(short, shell, window=1_000_000, rates=SONNET, cache_age=300).view is short

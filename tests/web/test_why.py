@@ -66,7 +66,7 @@ def test_what_it_saves_and_costs_is_said_to_owner_and_reviewer() -> None:
     ("change", "words"),
     [
         ({"why": "cold", "cost": 0}, "nothing had to be rewritten"),
-        ({"why": "cold", "cost": 0}, "Costs: $0.00"),
+        ({"why": "cold", "cost": 0}, "Costs: no more than sending this once more"),
         ({"why": "share"}, "a share of the model's window was passed"),
         ({"why": "cliff"}, "a price step"),
         ({"saved_each": 0}, "Saves: about 12,345 tokens a call"),

@@ -14,9 +14,10 @@ from typing import Literal
 from conversations.context.translation import gettext_noop, mark_recorded
 
 _SAVES = mark_recorded(gettext_noop("frees about %(count)s tokens a call"))
-_SAVES_FREELY = mark_recorded(
+_COSTS_NO_MORE = mark_recorded(
     gettext_noop(
-        "frees about %(count)s tokens a call (%(used)s) at no cost: nothing is in the prompt cache"
+        "frees about %(count)s tokens a call (%(used)s), costs no more than sending them once more:"
+        " nothing is in the prompt cache"
     )
 )
 _COSTS = mark_recorded(
@@ -60,8 +61,9 @@ class Rates:
 class Decision:
     """The numbers a reduction was decided by; money in micro-dollars.
 
-    `pays_back_calls` is the number of calls after which `cost` is saved, at `saved_each` a call; 0
-    if it costs nothing or the prices are unknown.
+    `cost` is what it costs beyond the call that would be made without it. `pays_back_calls` is the
+    number of calls after which it is saved, at `saved_each` a call; 0 if it costs no more or the
+    prices are unknown.
     """
 
     why: Why
@@ -92,7 +94,7 @@ class Decision:
         }
         if not self.saved_each:
             return _SAVES % values
-        return (_COSTS if self.cost else _SAVES_FREELY) % values
+        return (_COSTS if self.cost else _COSTS_NO_MORE) % values
 
 
 def weigh_reduction(
