@@ -33,10 +33,11 @@ SELECT username, "limit" FROM conversations_budget JOIN conversations_user owner
 ON owner.id = user_id WHERE conversations_budget.is_active AND period = 'month'
 AND kind = 'per_member' ORDER BY username
 """
+PLAYED = "from tests.support.stored_turns import played; played('cleo')"
 #: Lists of the admin that must fit a page of 1280 pixels.
 LISTS = (
     "budget", "budgetwindow", "ledgerentry", "grant", "reservation", "crossing", "turncap", "user",
-    "apicall", "modelprice",
+    "apicall", "modelprice", "transformation",
 )  # fmt: skip
 
 
@@ -150,10 +151,11 @@ async def test_the_pages_of_budgets_fit_desktop_and_phone_by_day_and_night(
                 if name == "phone":
                     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     await page.set_viewport_size({"width": 1280, "height": 860})
-    fits = "[...document.querySelectorAll('html, .results')]"
+    served.manage("shell", "-c", PLAYED)
+    fits = "[...document.querySelectorAll('html, .results, .tabular')]"
     fits += ".every(each => each.scrollWidth <= each.clientWidth)"
-    for kind in LISTS:
-        await page.goto(f"{admin}/{kind}/")
+    for kind in (*(f"{name}/" for name in LISTS), "user/1/change/"):
+        await page.goto(f"{admin}/{kind}")
         assert await page.evaluate(fits), kind
     # What Chromium asks for by itself is asked of a server that is there.
     await page.goto("about:blank")
