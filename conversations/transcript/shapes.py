@@ -77,7 +77,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """Where the context was reduced: a note for people, and the figures.
+    """Where the context was reduced: a note for people, and the tokens of its messages.
 
     `can_restore`: the originals can be sent in full again; `can_undo`: the change can be undone.
     """

@@ -53,6 +53,8 @@ def test_a_preview_is_confirmed_and_leads_to_what_was_done(
     given = fields(html)
     assert given["want"] == want
     assert given["digest"] in html
+    # The preview counts the whole request, the record the messages: each says which.
+    assert "Tokens of the context, about" in html
     assert "written anew" in html or "in the cache any more" in html
     response = press(client, path, **given)
     row = played.conversation.transformations.latest("seq")
@@ -61,6 +63,7 @@ def test_a_preview_is_confirmed_and_leads_to_what_was_done(
     assert "the person whose chat it is" in page
     assert f"{event(played, row)}undo/" in page
     assert "none: a person wanted it" in page
+    assert "Tokens of the messages, about" in page
     again = press(client, path, **given)
     assert again.status_code == 409
     assert "went on" in again.content.decode()

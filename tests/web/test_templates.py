@@ -251,7 +251,7 @@ def test_markers_say_what_became_of_a_reduction() -> None:
         context = {"marker": samples.marker(outcome=outcome)}
         return render_to_string("conversations/_partials/marker.html", context)
 
-    assert "96k → 31k" in shown("applied")
+    assert "96k → 31k</span> tokens of messages" in " ".join(shown("applied").split())
     assert "What changed" in shown("applied")
     assert "rejected" in shown("rejected")
     assert "is-unused" in shown("vetoed")
