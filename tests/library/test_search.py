@@ -122,6 +122,26 @@ def test_long_texts_are_cut_between_words_and_found_to_the_end() -> None:
     assert seqs(owner, "word12345") == [1]
 
 
+@pytest.mark.parametrize(
+    ("common", "said", "questions"),
+    [
+        (
+            "the cat sat on a mat. ", "In the end the quokka escaped",
+            ('"the quokka"', "the-quokka", "end-the", "the-quo", '"the"'),
+        ),
+        ("今天天气很好的。", "我的猫跑了", ("我的猫", "的猫", "我的", '"猫"')),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("times", [254, 255, 256, 257, 300, 1_200])
+def test_phrases_are_found_behind_any_number_of_their_words(
+    times: int, common: str, said: str, questions: tuple[str, ...]
+) -> None:
+    owner = people_and_turns.person()
+    talk(owner, common * times + said)
+    assert [seqs(owner, question) for question in questions] == [[1]] * len(questions)
+    assert seqs(owner, '"the mat"') == seqs(owner, "猫的") == []
+
+
 def test_titles_are_found_and_follow_a_new_name() -> None:
     owner = people_and_turns.person()
     conversation = talk(owner, "hello", title="Trip to Lisbon")
