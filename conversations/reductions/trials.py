@@ -3,7 +3,8 @@
 The subject is read in the request; the replay is arithmetic and needs no database. One thread of
 the process runs all trials, so that they never take more than one core from answers. Each is
 bounded in bytes and time, and a person has one at a time. Results are kept in this process until
-the person starts another one: they can be computed again and are no record.
+the person starts another one: they can be computed again and are no record. The page shows them in
+whichever process it is asked of: web/shared_trials.py.
 """
 
 from __future__ import annotations
@@ -56,9 +57,18 @@ class Trials:
 
     def of(self, user_id: int, conversation_id: int) -> Trial | None:
         """Return the person's trial of this conversation."""
-        with self._lock:
-            trial = self._found.get(user_id)
+        trial = self.find(user_id)
         return trial if trial is not None and trial.conversation_id == conversation_id else None
+
+    def find(self, user_id: int) -> Trial | None:
+        """Return the person's last trial."""
+        with self._lock:
+            return self._found.get(user_id)
+
+    def put(self, user_id: int, trial: Trial, seconds: float = MOST_SECONDS) -> None:
+        """Keep the person's trial; one that runs is put again, or has ended, in `seconds`."""
+        with self._lock:
+            self._keep(user_id, trial)
 
     def admit(self, user_id: int, size: int) -> None:
         """Raise TrialError when a trial of that many bytes cannot start now."""
@@ -69,6 +79,7 @@ class Trials:
             )
             most = write_number(MOST_BYTES)
             raise TrialError(words % {"size": write_number(size), "most": most})
+        _demand_ended(self.find(user_id))
         with self._lock:
             self._demand_room(user_id)
 
@@ -82,12 +93,11 @@ class Trials:
             self._demand_room(user_id)
             trial = Trial(conversation_id, head, names, subject.own, actual=subject.actual)
             self._keep(user_id, trial)
+        self.put(user_id, trial, MOST_WAITING * MOST_SECONDS)
         return self._pool.submit(self._run, user_id, trial, subject)
 
     def _demand_room(self, user_id: int) -> None:
-        mine = self._found.get(user_id)
-        if mine is not None and mine.is_running:
-            raise TrialError(_("Your last trial is still running; wait for it to end."))
+        _demand_ended(self._found.get(user_id))
         if sum(trial.is_running for trial in self._found.values()) >= MOST_WAITING:
             raise TrialError(_("Too many trials are waiting; try again in a minute."))
 
@@ -100,12 +110,13 @@ class Trials:
             if time.monotonic() > until:
                 raise _OverdueError
 
+        self.put(user_id, trial)
         problem = ""
         try:
             for world in subject.worlds:
                 report = simulate_record(subject.record, world, watch)
                 trial = replace(trial, reports=(*trial.reports, report))
-                self._put(user_id, trial)
+                self.put(user_id, trial)
         except _OverdueError:
             problem = (
                 f"The trial was ended after {MOST_SECONDS:.0f} seconds; the command below has no"
@@ -114,11 +125,7 @@ class Trials:
         except Exception:
             logger.exception("a trial failed")
             problem = "The replay failed on the server; it was logged."
-        self._put(user_id, replace(trial, is_running=False, problem=problem))
-
-    def _put(self, user_id: int, trial: Trial) -> None:
-        with self._lock:
-            self._keep(user_id, trial)
+        self.put(user_id, replace(trial, is_running=False, problem=problem))
 
     def _keep(self, user_id: int, trial: Trial) -> None:
         self._found[user_id] = trial
@@ -128,4 +135,6 @@ class Trials:
             del self._found[key]
 
 
-trials = Trials()
+def _demand_ended(trial: Trial | None) -> None:
+    if trial is not None and trial.is_running:
+        raise TrialError(_("Your last trial is still running; wait for it to end."))

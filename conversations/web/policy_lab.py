@@ -16,12 +16,12 @@ from django.views.decorators.http import require_http_methods
 from conversations.lab.report import Report
 from conversations.library.access import load_owned_conversation
 from conversations.reductions.trial_subject import TrialError, build_subject, count_bytes
-from conversations.reductions.trials import trials
 from conversations.reductions.words import name_preset
 from conversations.rendering.numbers import dollars
 from conversations.rendering.numbers import write_number as write
 from conversations.web.page_shell import build_page_context
 from conversations.web.responses import require_user
+from conversations.web.shared_trials import trials
 
 if TYPE_CHECKING:
     from conversations.models import Conversation

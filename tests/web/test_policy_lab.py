@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,12 +13,14 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
+from redis import Redis
 
 from conversations.accounts.reading_log import READ
 from conversations.reductions import trials as module
 from conversations.reductions.trials import Trials
 from conversations.web import policy_lab
-from tests.support import people_and_turns, stored_turns
+from conversations.web.shared_trials import SharedTrials, read_copy, write_copy
+from tests.support import people_and_turns, servers, stored_turns
 from tests.support.stored_turns import Played
 from tests.web.pages import HTMX, client_of
 from tests.web.tags import acting
@@ -128,6 +134,100 @@ def test_another_persons_trial_is_not_shown(played: Played, trials: Trials) -> N
     eve = client_of(people_and_turns.person("eve"))
     assert eve.get(path(played)).status_code == 404
     assert eve.post(path(played)).status_code == 404
+
+
+class Process(SharedTrials):
+    """The trials of one web process, started in order."""
+
+    last: Future[None] | None = None
+
+    def start(self, *args: Any) -> Future[None]:
+        self.last = super().start(*args)
+        return self.last
+
+    def finish(self) -> None:
+        assert self.last is not None
+        self.last.result(60)
+
+
+@pytest.fixture
+def redis(settings: Any, redis_url: str) -> Iterator[Redis]:
+    settings.REDIS_URL = redis_url
+    with Redis.from_url(redis_url) as client:
+        yield client
+        for key in client.scan_iter("agentweb:trial:*"):
+            client.delete(key)
+
+
+def test_every_process_shows_a_trial_and_starts_no_second_one(
+    played: Played, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, one, other = client_of(played.user), Process(), Process()
+    run = one._run
+    monkeypatch.setattr(one, "_run", lambda *args: None)
+    monkeypatch.setattr(policy_lab, "trials", one)
+    assert client.post(path(played)).status_code == 302
+    monkeypatch.setattr(policy_lab, "trials", other)
+    assert 'hx-trigger="every 1s"' in client.get(path(played)).content.decode()
+    response = client.post(path(played))
+    assert (response.status_code, other.last) == (409, None)
+    assert b"still running" in response.content
+    trial = one.find(played.user.pk)
+    assert trial is not None
+    run(played.user.pk, trial, policy_lab.build_subject(played.conversation))
+    html = client.get(path(played)).content.decode()
+    assert "what happened" in html
+    assert 'hx-trigger="every' not in html
+    # Another one may run anywhere, and replaces what the first process knew.
+    people_and_turns.answered(people_and_turns.next_turn(played.conversation))
+    client.post(path(played))
+    other.finish()
+    monkeypatch.setattr(policy_lab, "trials", one)
+    assert "went on since" not in client.get(path(played)).content.decode()
+
+
+def test_a_copy_has_all_figures(played: Played, trials: Trials) -> None:
+    client_of(played.user).post(path(played))
+    trial = trials.find(played.user.pk)
+    assert trial is not None
+    assert trial.actual is not None
+    bare = tuple(replace(report, decide=[], join=[]) for report in trial.reports)
+    assert read_copy(write_copy(trial)) == replace(trial, reports=bare)
+    data = json.loads(write_copy(trial))
+    assert read_copy(json.dumps(data | {"another": 1})) is None
+    assert read_copy(json.dumps(data | {"actual": {"policy": ""}})) is None
+
+
+def test_a_trial_whose_process_ended_is_forgotten(
+    played: Played, redis: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lasts: list[float] = []
+
+    class Watched(Process):
+        def put(self, user_id: int, *args: Any) -> None:
+            super().put(user_id, *args)
+            lasts.append(redis.ttl(f"agentweb:trial:{user_id}"))
+
+    one = Watched()
+    monkeypatch.setattr(policy_lab, "trials", one)
+    client_of(played.user).post(path(played))
+    one.finish()
+    waiting, *running, ended = lasts
+    assert 1_100 < waiting <= 1_200
+    assert all(100 < seconds <= 120 for seconds in running)
+    assert ended > 80_000
+
+
+def test_without_redis_a_process_shows_its_own_trials(
+    played: Played, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.REDIS_URL = f"redis://127.0.0.1:{servers.free_port()}/0"
+    one = Process()
+    monkeypatch.setattr(policy_lab, "trials", one)
+    client = client_of(played.user)
+    assert client.post(path(played)).status_code == 302
+    one.finish()
+    assert "what happened" in client.get(path(played)).content.decode()
 
 
 def reviewer(name: str, *permissions: str) -> Client:
