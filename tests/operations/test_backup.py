@@ -16,7 +16,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from agentweb.serving.server_process import lock_data_folder
-from conversations.models import User
+from conversations.models import AnchorMark, User
 from conversations.operations.backup import archive, site_backup
 from tests.e2e.served import PROJECT
 from tests.support import people_and_turns, prepared_databases, servers
@@ -124,6 +124,90 @@ def test_a_backup_made_under_load_comes_back_whole(tmp_path: Path, request: Any)
     said = old.manage("restore", str(path), "--force")
     assert "now says that the backup was put back" in said
     assert "chain intact" in said
+
+
+#: Plays and anchors that many turns, each in a line of its own.
+ANCHORED = """
+from tests.support import stored_turns
+from conversations.audit import anchors
+for at in range({}):
+    stored_turns.played(f"user{{at}}")
+    anchors.anchor_heads()
+"""
+
+
+@pytest.mark.parametrize("lines", [0, 1, 3], ids=["empty", "shorter", "longer"])
+def test_anchors_of_another_site_are_kept_beside_those_of_the_backup(
+    lines: int, tmp_path: Path, request: Any
+) -> None:
+    server = request.getfixturevalue("postgres") if DATABASE == "postgres" else None
+    old = Site(tmp_path / "old", server, is_new=False)
+    new = Site(tmp_path / "new", server, is_new=False)
+    path, file = tmp_path / "backup.tar", tmp_path / "elsewhere" / "anchors"
+    new.env["AGENTWEB_ANCHOR_FILE"] = str(file)
+    file.parent.mkdir()
+    file.touch()
+    old.execute(ANCHORED.format(2))
+    new.execute(ANCHORED.format(lines))
+    foreign = file.read_bytes()
+    assert foreign.count(b"\n") == lines
+    old.manage("backup", str(path))
+    said = new.manage("restore", str(path), "--force")
+    assert "does not belong to the backup and is now" in said
+    assert f"the anchors of the backup were put into {file}" in said
+    assert "chain intact" in said
+    assert file.read_bytes() == (old.folder / "anchors.jsonl").read_bytes()
+    assert [one.read_bytes() for one in file.parent.glob("*.before-*")] == [foreign]
+    new.manage("anchor")
+    # The site's own file stays, also where it has no later anchors.
+    assert "holds no later anchors" in old.manage("restore", str(path), "--force")
+    assert not list(old.folder.glob("anchors*.before-*"))
+
+
+def test_changed_anchors_are_kept_beside_those_of_the_backup(tmp_path: Path, request: Any) -> None:
+    server = request.getfixturevalue("postgres") if DATABASE == "postgres" else None
+    site, path = Site(tmp_path / "site", server, is_new=False), tmp_path / "backup.tar"
+    file = site.folder / "anchors.jsonl"
+    site.execute(ANCHORED.format(2))
+    site.manage("backup", str(path))
+    whole = file.read_bytes()
+    changed = whole.replace(b"sha256:", b"sha256:0", 1)
+    file.write_bytes(changed)
+    assert "is now" in site.manage("restore", str(path), "--force")
+    assert file.read_bytes() == whole
+    assert [one.read_bytes() for one in site.folder.glob("anchors*.before-*")] == [changed]
+
+
+def test_a_backup_without_its_anchors_leaves_no_foreign_ones_in_their_place(
+    tmp_path: Path, request: Any
+) -> None:
+    server = request.getfixturevalue("postgres") if DATABASE == "postgres" else None
+    old = Site(tmp_path / "old", server, is_new=False)
+    new = Site(tmp_path / "new", server, is_new=False)
+    path, file = tmp_path / "backup.tar", new.folder / "anchors.jsonl"
+    old.execute(ANCHORED.format(1))
+    new.execute(ANCHORED.format(2))
+    old.env["AGENTWEB_ANCHOR_FILE"] = "off"
+    old.manage("backup", str(path))
+    said = new.manage("restore", str(path), "--force", code=1)
+    assert "there are no anchors in the backup" in said
+    assert "missing: the database was anchored 1 times" in said
+    assert not file.exists()
+    new.manage("anchor", "--anew", "the anchors are lost")
+    assert "chain intact" in new.manage("verify")
+
+
+@pytest.mark.django_db
+def test_anchors_that_cannot_be_moved_are_named(tmp_path: Path, settings: Any) -> None:
+    # With the time behind it, the name is longer than a file's may be.
+    file = tmp_path / ("a" * 250)
+    file.touch()
+    settings.AGENTWEB_ANCHOR_FILE = str(file)
+    AnchorMark.objects.update_or_create(pk=1, defaults={"number": 1, "digest": "sha256:1"})
+    manifest = archive.Manifest("2026", connection.vendor, "database", {}, 1)
+    with pytest.raises(archive.BackupError, match="cannot be moved away: File name too long"):
+        site_backup.restore_anchors(manifest=manifest, folder=tmp_path)
+    assert file.exists()
 
 
 def names(path: Path) -> list[str]:

@@ -117,9 +117,12 @@ def _move_aside(target: Path) -> Path | None:
         raise BackupError(f"the database {target} cannot be moved away: {error}") from error
     except sqlite3.DatabaseError as error:
         logger.warning("the database that was there is damaged: %s", error)
-    before = target.with_name(f"{target.name}.before-{datetime.now(UTC):%Y%m%d-%H%M%S}")
-    target.replace(before)
-    return before
+    return target.replace(name_previous(target))
+
+
+def name_previous(target: Path) -> Path:
+    """Return the path beside `target` at which a restore keeps what was there."""
+    return target.with_name(f"{target.name}.before-{datetime.now(UTC):%Y%m%d-%H%M%S}")
 
 
 def _demand_intact(copy: Path) -> None:

@@ -113,22 +113,62 @@ def restore_workspace_files(*, folder: Path) -> int:
 
 
 def restore_anchors(*, manifest: Manifest, folder: Path) -> str:
-    """Make database and anchors consistent again; return a description of the result."""
+    """Make database and anchors consistent again; return a description of the result.
+
+    An anchor file that is not the restored database's is kept beside the backup's.
+    """
     path, kept = find_anchor_path(), folder / archive.ANCHORS
     if path is None:
         return "AGENTWEB_ANCHOR_FILE is off: nothing outside the database vouches for it"
     if not path.exists():
-        if not kept.stat().st_size:
-            return "there are no anchors yet"
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.write_bytes(kept.read_bytes())
-        path.chmod(0o600)
-        return f"the anchors of the backup were put into {path}"
-    last = AnchorMark.objects.filter(pk=1).values_list("number", flat=True).first() or 0
-    if max((anchor.number for anchor in read_anchors(path)), default=0) <= last:
+        return _put_anchors(kept, path)
+    mark = AnchorMark.objects.filter(pk=1).first() or AnchorMark()
+    last = _find_last_anchor(path, mark)
+    if last is None:
+        before = _move_anchors_aside(path)
+        return (
+            f"the anchor file that was there does not belong to the backup and is now {before};"
+            f" {_put_anchors(kept, path)}"
+        )
+    if last <= mark.number:
         return f"{path} holds no later anchors"
     try:
         record_restore(reason=f"the backup of {manifest.made_at} was put back")
     except AnchorError as error:
         raise BackupError(str(error)) from error
     return f"{path} now says that the backup was put back"
+
+
+def _find_last_anchor(path: Path, mark: AnchorMark) -> int | None:
+    """Return the file's last number; None unless it is intact and holds the mark's line.
+
+    A database that was never anchored has no line, so any file may go on after it.
+    """
+    try:
+        digests = {anchor.number: anchor.digest for anchor in read_anchors(path)}
+    except AnchorError:
+        return None
+    if mark.number and digests.get(mark.number) != mark.digest:
+        return None
+    return max(digests, default=0)
+
+
+def _move_anchors_aside(path: Path) -> Path:
+    before = databases.name_previous(path)
+    try:
+        return path.replace(before)
+    except OSError as error:
+        # A mounted file and write-once storage refuse it.
+        raise BackupError(
+            f"the anchor file {path} does not belong to the backup and cannot be moved away:"
+            f" {error.strerror}"
+        ) from error
+
+
+def _put_anchors(kept: Path, path: Path) -> str:
+    if not kept.stat().st_size:
+        return "there are no anchors in the backup"
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.write_bytes(kept.read_bytes())
+    path.chmod(0o600)
+    return f"the anchors of the backup were put into {path}"
