@@ -36,6 +36,7 @@ logger = logging.getLogger("agentweb.audit")
 EVERY = timedelta(hours=1)
 #: Most chains in one line.
 MOST = 1_000
+_OTHER_FILE = "the anchor file is not the one in which the database was anchored last"
 
 
 @dataclass(slots=True)
@@ -109,10 +110,13 @@ def record_restore(*, reason: str, now: datetime | None = None) -> int:
         raise AnchorError("AGENTWEB_ANCHOR_FILE is off: there are no anchors.")
     mark = _lock_mark()
     with lock_anchor_file(path) as file:
-        last, back_to = file.last, mark.number
-        if last is None or last.number <= mark.number:
+        later, back_to = file.after(mark.number), mark.number
+        if not later:
             raise AnchorError("The database is not older than its anchors.")
-        mark.number, mark.digest = last.number, last.digest
+        # A file that was begun anew after the backup has no line before its first.
+        if later[0].before not in ("", mark.digest):
+            raise AnchorError(_OTHER_FILE)
+        mark.number, mark.digest = later[-1].number, later[-1].digest
         return _write_anchors(mark, file, now or timezone.now(), reason=reason, back_to=back_to)
 
 
@@ -134,7 +138,7 @@ def _demand_matching_file(mark: AnchorMark, file: AnchorFile) -> None:
     ahead = file.after(mark.number) if last.number > mark.number else []
     digest = ahead[0].before if ahead else last.digest
     if mark.number and digest != mark.digest:
-        raise AnchorError("the anchor file is not the one in which the database was anchored last")
+        raise AnchorError(_OTHER_FILE)
     heads = [head for anchor in ahead for head in anchor.heads]
     if ahead and find_unmatched(heads):
         raise AnchorError(

@@ -224,6 +224,34 @@ def test_an_older_database_is_one_fact_until_somebody_says_a_backup_was_put_back
     assert found() == []
 
 
+def test_a_restore_is_recorded_in_no_file_of_another_database(path: Path) -> None:
+    stored_turns.played()
+    anchor_heads()
+    with turned_back():
+        path.rename(path.with_name("own"))
+        AnchorMark.objects.all().delete()
+        for name in ("bea", "cid"):
+            stored_turns.played(name)
+            anchor_heads()
+    whole = path.read_bytes()
+    with pytest.raises(CommandError, match="is not the one in which"):
+        call_command("anchor", restored="the disk broke", verbosity=0)
+    assert path.read_bytes() == whole
+
+
+def test_a_restore_is_recorded_in_a_file_begun_anew_after_the_backup(path: Path) -> None:
+    stored_turns.played()
+    anchor_heads()
+    with turned_back():
+        path.rename(path.with_name("lost"))
+        call_command("anchor", anew="the file is lost", verbosity=0)
+        stored_turns.played("bea")
+        anchor_heads()
+    call_command("anchor", restored="the disk broke", verbosity=0)
+    assert lines(path)[-1]["back_to"] == 1
+    assert found() == []
+
+
 def test_of_an_older_database_what_was_changed_in_it_is_named_as_well(
     path: Path, unguarded: None
 ) -> None:
