@@ -115,12 +115,34 @@ def test_packed_objects_are_followed_up_to_a_bound_and_no_further(
 ) -> None:
     one = small_files.pdf(2, packed=True)
     assert pdf.count_pages(one + one[8:]) == 4
+    assert pdf.count_pages(one + one[:-40]) == 2 + pdf.count_pages(one[:-40])
     broken = one.replace(b"stream\n", b"stream\nxx", 1)
     assert pdf.count_pages(broken + one) == 2
     bomb = zlib.compress(b"/Type /Page " * 100_000)
     head = b"%PDF-1.5 << /Type /ObjStm >> stream\n"
     monkeypatch.setattr(pdf, "MOST_UNPACKED", 1_200)
     assert pdf.count_pages(head + bomb + b" " + head + bomb) == 100
+
+
+def test_all_packed_objects_together_are_read_no_further_than_the_file_is_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Each is a stream that does not end, and reads the next ones as its own.
+    endless = b"/ObjStm>>stream\n" + zlib.compress(b"", 0)[:2] + b"\x00\xff\xff\x00\x00"
+    data, pieces, start = b"%PDF-" + endless * 2_000, list[int](), zlib.decompressobj
+
+    class Counting:
+        def __init__(self) -> None:
+            self._unpack = start()
+            self.eof, self.unused_data = False, b""
+
+        def decompress(self, piece: bytes, most: int) -> bytes:
+            pieces.append(len(piece))
+            return self._unpack.decompress(piece, most)
+
+    monkeypatch.setattr(zlib, "decompressobj", Counting)
+    assert pdf.count_pages(data) == 1
+    assert len(data) // 2 < sum(pieces) < 2 * len(data)
 
 
 @pytest.mark.parametrize(
@@ -131,6 +153,8 @@ def test_packed_objects_are_followed_up_to_a_bound_and_no_further(
         b"%PDF-" + b"/ObjStm" * 100_000,
         b"%PDF-" + b"/ObjStm " + b">>" * 100_000,
         b"%PDF-" + b"/Encrypt 1 " * 100_000,
+        # Where each of these is read to the end of the file, it takes half an hour.
+        b"%PDF-" + b"/ObjStm>>stream\n" * 1_300_000,
         b" " * 900_000 + b"x",
     ],
 )

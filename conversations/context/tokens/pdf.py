@@ -12,6 +12,8 @@ from collections.abc import Iterator
 
 #: Bytes that all object streams together may have when decompressed.
 MOST_UNPACKED = 20_000_000
+#: Bytes that are decompressed at once: what is no stream at all costs no more.
+_PIECE = 4_096
 _PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z0-9])")
 _LOCKED = re.compile(rb"/Encrypt\s*(?:\d{1,9}\s+\d{1,5}\s+R|<<)")
 _OBJECTS = re.compile(rb"/ObjStm(?![A-Za-z0-9])[^>]{0,300}>{2}\s{0,4}stream\r?\n")
@@ -33,13 +35,21 @@ def count_pages(data: bytes) -> int:
 
 
 def _unpack_objects(data: bytes) -> Iterator[bytes]:
-    left = MOST_UNPACKED
+    """Yield the object streams; together at most as much is read as the file has bytes."""
+    view, read, left = memoryview(data), 0, MOST_UNPACKED
     for match in _OBJECTS.finditer(data):
-        try:
-            part = zlib.decompressobj().decompress(data[match.end() :], left)
-        except zlib.error:
-            continue
-        left -= len(part)
-        yield part
-        if left <= 0:
+        unpack, parts = zlib.decompressobj(), []
+        for at in range(match.end(), len(data), _PIECE):
+            piece = view[at : at + _PIECE]
+            read += len(piece)
+            try:
+                parts.append(unpack.decompress(piece, left))
+            except zlib.error:
+                break
+            left -= len(parts[-1])
+            if unpack.eof or left <= 0 or read > len(data):
+                break
+        read -= len(unpack.unused_data)
+        yield b"".join(parts)
+        if left <= 0 or read > len(data):
             return
