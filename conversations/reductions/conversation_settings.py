@@ -170,8 +170,9 @@ def change_settings(
 ) -> Conversation:
     """Store what the next turns run with; raises ManualChangeError when pins exceed the model.
 
-    A running turn keeps its settings. Each call records its model and parameters, and each
-    transformation its policy, so the settings in force at any moment stay known.
+    A running turn keeps its settings; one that waits for a person, or is taken over, goes on with
+    those in force then. Each call records its model and parameters, and each transformation its
+    policy, so the settings in force at any moment stay known.
     """
     conversation = lock_conversation(conversation_id)
     conversation.policy = dict(policy)

@@ -85,7 +85,7 @@ def _list_rules(owner_id: int) -> tuple[ToolRule, ...]:
 def switch_tools(*, conversation_id: int, on: Collection[str], off: Collection[str]) -> None:
     """Switch these tools on and those off; others stay unchanged.
 
-    A running turn keeps its tools.
+    A running turn keeps its tools; one that waits for a person goes on with those of then.
     """
     conversation = lock_conversation(conversation_id)
     rows = ToolSwitch.objects.filter(conversation=conversation)
