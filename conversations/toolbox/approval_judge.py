@@ -7,7 +7,8 @@ including earlier calls of the same answer.
 
 Words of what is not private itself (typed, read on a page, got from another server) need approval
 too when a call carries them by no accident, unless they go back to where they came from, or they
-stand in a URL of that very host on a page that was read: then its author knows it already.
+stand in a URL of that very host on a page that was read: then its author knows it already, unless
+an earlier call may have told them.
 """
 
 from __future__ import annotations

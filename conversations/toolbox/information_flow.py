@@ -10,10 +10,9 @@ from urllib.parse import unquote
 
 from conversations.models import Conversation
 from conversations.toolbox.disguises import is_unclear
+from conversations.toolbox.given_urls import GivenUrls, name_destination, shorten_destination
 from conversations.toolbox.leaving_words import MOST_NAMED, Arguments, LeavingWords
 from conversations.toolbox.sources import Source, SourceText, iterate_texts, read_host
-
-_PLAIN_PORTS = (":443", ":80")
 
 
 class InformationFlow:
@@ -31,14 +30,20 @@ class InformationFlow:
     def _all(self) -> list[SourceText]:
         return list(iterate_texts(self._conversation, with_pdfs=True))
 
+    @cached_property
+    def _given(self) -> GivenUrls:
+        return GivenUrls(self._conversation, self._watched)
+
     def list_telling(self, arguments: Mapping[str, Any], destination: str = "") -> tuple[str, ...]:
         """Return the watched sources whose words a call carries by no accident, or may carry.
 
         What a person typed may go to a host or server that they mentioned, in whatever form. ""
         is anybody, such as the unknown end of a redirect.
         """
-        arguments = _leave_out_published(arguments, destination, self._watched)
-        given, name = Arguments(arguments, receiver=_shorten(destination)), _name(destination)
+        if self._is_published(arguments.get("url"), destination):
+            arguments = {name: value for name, value in arguments.items() if name != "url"}
+        given = Arguments(arguments, receiver=shorten_destination(destination))
+        name = name_destination(destination)
         typed = [each.text for each in self._watched if each.source.origin == "typed"]
         is_mentioned = destination != "" and any(map(_compile_mention(name).search, typed))
         found = [
@@ -62,7 +67,7 @@ class InformationFlow:
 
         Words of what is not private count where they are there by no accident, as in a call.
         """
-        if any(url in each.text for each in self._all):
+        if GivenUrls(self._conversation, self._all).has(url):
             return (), ()
         # An address that the tools' parser refuses has no host here whose own words are spared.
         compared = self._compare({"url": url}, read_host(url))
@@ -71,11 +76,17 @@ class InformationFlow:
         unread += ["hidden:"] if is_unclear(unquote(url)) else []
         return _name_words(words), tuple(dict.fromkeys(unread))
 
+    def _is_published(self, url: object, destination: str) -> bool:
+        """Return whether a page or a server's result gave a URL, and its own host gets it."""
+        if not isinstance(url, str) or not (host := read_host(url)):
+            return False
+        return destination in ("", host) and self._given.has(url, with_typed=False)
+
     def _compare(
         self, arguments: Mapping[str, Any], destination: str
     ) -> Iterator[tuple[Source, LeavingWords]]:
         """Yield what a call carries of each source that it does not go back to, private first."""
-        given = Arguments(arguments, receiver=_shorten(destination))
+        given = Arguments(arguments, receiver=shorten_destination(destination))
         for each in sorted(self._all, key=lambda one: not one.source.is_private):
             if not _is_origin(each.source, destination):
                 yield each.source, given.find(each.text, each.source.key)
@@ -89,21 +100,6 @@ def _name_words(compared: Iterable[LeavingWords]) -> tuple[tuple[str, str], ...]
     return tuple(found.values())[:MOST_NAMED]
 
 
-def _leave_out_published(
-    arguments: Mapping[str, Any], destination: str, texts: list[SourceText]
-) -> Mapping[str, Any]:
-    """Leave out a URL that stands on a page or in a server's result, if its own host gets it."""
-    url = arguments.get("url")
-    if not isinstance(url, str):
-        return arguments
-    host = read_host(url)
-    if not host or destination not in ("", host):
-        return arguments
-    if not any(each.source.origin != "typed" and url in each.text for each in texts):
-        return arguments
-    return {name: value for name, value in arguments.items() if name != "url"}
-
-
 def _is_origin(source: Source, destination: str) -> bool:
     """Return whether words of a source would go back to where they came from."""
     match source.origin:
@@ -115,21 +111,7 @@ def _is_origin(source: Source, destination: str) -> bool:
             return False
 
 
-def _name(destination: str) -> str:
-    """Return the host of a destination without its usual port, or the name of a server."""
-    for port in _PLAIN_PORTS:
-        destination = destination.removesuffix(port)
-    return destination.removeprefix("mcp:")
-
-
 def _compile_mention(name: str) -> re.Pattern[str]:
     return re.compile(
         rf"(?<![^\W_])(?<![.-]){re.escape(name)}(?![^\W_])(?!-|\.[^\W_])", re.IGNORECASE
     )
-
-
-def _shorten(destination: str) -> str:
-    """Return the part of a destination that cannot carry words: the domain without subdomains."""
-    if destination.startswith("mail:"):
-        return ""
-    return ".".join(_name(destination).split(".")[-2:])

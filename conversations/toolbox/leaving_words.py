@@ -106,6 +106,11 @@ class Arguments:
         named = self._name_phrases(found, embedded)
         return LeavingWords(tuple((word, source) for word in named), is_telling)
 
+    def repeats(self, text: str) -> bool:
+        """Return whether the words of a text are in the arguments, all of them in its order."""
+        squeezed = "".join(_WORD.findall(_fold(text)))
+        return any(squeezed in form.squeezed for form in self._forms)
+
     def _find_embedded(self, words: Iterable[str]) -> set[str]:
         """Return the longer words that are in the arguments with others or with separators."""
         squeezed = [form.squeezed for form in self._forms]

@@ -39,6 +39,8 @@ logger = logging.getLogger("agentweb.turns")
 Origin = Literal["typed", "attached", "imported", "hidden"] | ResultOrigin
 #: Most characters of texts that are compared with a call, newest first, and PDFs read for that.
 MOST_COMPARED, MOST_PDFS = 6_000_000, 3
+#: Origins of results that others wrote.
+_OTHERS = ("page", "mcp", "mail")
 _FILES = Q(content__contains='"document"') | Q(content__contains='"image"')
 
 
@@ -58,11 +60,25 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """What can be compared of a source; without `is_whole` it has more that cannot be."""
+    """What can be compared of a source; without `is_whole` it has more that cannot be.
+
+    `given_at` is the id of the answer whose call brought what others wrote, 0 for what the person
+    gave, None for what the model itself may have written.
+    """
 
     source: Source
     text: str
     is_whole: bool = True
+    given_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GivenArguments:
+    """What a call was given by the model, with the answer that made it and the call's origin."""
+
+    answer: int
+    origin: str
+    arguments: dict[str, Any]
 
 
 def list_private_sources(conversation: Conversation) -> tuple[Source, ...]:
@@ -126,7 +142,8 @@ def read_arguments(given: str) -> dict[str, Any]:
 def read_host(url: str) -> str:
     """Return `host:port` of a URL as tools do; "" for what is none."""
     with suppress(ToolError):
-        return format_host_port(parse_url(url))
+        if (parsed := parse_url(url)).host:
+            return format_host_port(parsed)
     return ""
 
 
@@ -149,7 +166,7 @@ def _iterate_all(conversation: Conversation, *, with_pdfs: bool) -> Iterator[Sou
         conversation.instructions,
         read_owner_preferences(conversation).instructions,
     ):
-        yield SourceText(Source("typed", is_private=False), instructions)
+        yield SourceText(Source("typed", is_private=False), instructions, given_at=0)
     yield from _iterate_prompts(conversation, with_pdfs=with_pdfs)
     yield from _iterate_results(conversation)
     path = build_path_condition("turn", conversation)
@@ -166,12 +183,22 @@ def _iterate_results(conversation: Conversation) -> Iterator[SourceText]:
         if call.output is not None:
             given = read_arguments(call.input)
             source = name_source(call.name, call.origin, given, is_private=call.is_private)
-            yield SourceText(source, read_result_text(wire.decode(call.output.text)))
+            text = read_result_text(wire.decode(call.output.text))
+            # A failure is told in words of the call, and a file may have been written by one.
+            is_theirs = call.state == "ok" and call.origin in _OTHERS
+            yield SourceText(source, text, given_at=call.answer_id if is_theirs else None)
+
+
+def list_arguments(conversation: Conversation) -> list[GivenArguments]:
+    """Return the arguments of all calls of the path, whether they ran or not."""
+    calls = ToolCall.objects.filter(build_path_condition("turn", conversation))
+    rows = calls.order_by("pk").values_list("answer_id", "origin", "input")
+    return [GivenArguments(answer, origin, read_arguments(given)) for answer, origin, given in rows]
 
 
 def _iterate_prompts(conversation: Conversation, *, with_pdfs: bool) -> Iterator[SourceText]:
     for content in list_typed(conversation):
-        yield SourceText(Source("typed", is_private=False), content)
+        yield SourceText(Source("typed", is_private=False), content, given_at=0)
     pdfs = MOST_PDFS if with_pdfs else 0
     documents = (one for one in _list_files(conversation) if one[1]["type"] == "document")
     for source, block in reversed(list(documents)):
@@ -180,7 +207,7 @@ def _iterate_prompts(conversation: Conversation, *, with_pdfs: bool) -> Iterator
         if block["source"].get("media_type") == TEXT or (is_pdf and pdfs):
             pdfs -= is_pdf
             text = _read_file(conversation, block, is_pdf=is_pdf)
-        yield SourceText(source, text or "", is_whole=text is not None)
+        yield SourceText(source, text or "", is_whole=text is not None, given_at=0)
 
 
 def _read_file(conversation: Conversation, block: dict[str, Any], *, is_pdf: bool) -> str | None:
