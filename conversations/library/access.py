@@ -5,7 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import QuerySet
+from django.db.models import F, Q, QuerySet
 from django.http import Http404
 from django.shortcuts import get_object_or_404
 
@@ -13,6 +13,10 @@ from conversations.budgets.prices import filter_models_of
 from conversations.log.settings_version import VERSION, note_settings_version
 from conversations.log.whole_rows import shape_of
 from conversations.models import IS_LIVE, LIVE, Conversation, QueuedPrompt, Turn, User
+
+#: What is in the trash for a time. What was due from its deletion on, as a temporary conversation
+#: is, is in no list while its answer stops, and is not brought back.
+IN_TRASH = Q(erase_at__gt=F("deleted_at"))
 
 
 def load_owned_conversation(user: User, public_id: UUID | str) -> Conversation:

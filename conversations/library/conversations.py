@@ -74,7 +74,7 @@ def archive_conversation(*, conversation: Conversation, is_archived: bool) -> No
 def delete_conversation(*, conversation: Conversation) -> Turn | None:
     """Move the conversation to the trash; request a stop of the running turn and return it.
 
-    A temporary one is due for erasure at once.
+    A temporary one is due for erasure at once, and so is any where the trash keeps nothing.
     Raises LibraryError where it is held.
     """
     with transaction.atomic():

@@ -70,6 +70,11 @@ def erase_due_conversations(*, owner_id: int | None = None, now: datetime | None
     return sum(_is_erased(key, now) for key in keys)
 
 
+def is_erasure_pending(*, owner_id: int) -> bool:
+    """Return whether a due conversation of this person is still there: while its answer stops."""
+    return _list_over(timezone.now()).filter(owner_id=owner_id).exists()
+
+
 def _end_temporary(now: datetime) -> None:
     """Move temporary conversations whose time is over to the trash, where nothing is written."""
     live = Turn.objects.filter(IS_LIVE, conversation=OuterRef("pk"))
@@ -87,9 +92,12 @@ def _is_erased(conversation_id: int, now: datetime | None) -> bool:
 
 def _list_due(now: datetime) -> QuerySet[Conversation]:
     live = Turn.objects.filter(IS_LIVE, conversation=OuterRef("pk"))
-    rows = Conversation.objects.filter(~is_held(), erase_at__lte=now).exclude(deleted_at=None)
     open_calls = ApiCall.objects.filter(conversation=OuterRef("pk"), result=None)
-    return rows.exclude(Exists(live)).exclude(Exists(open_calls))
+    return _list_over(now).exclude(Exists(live)).exclude(Exists(open_calls))
+
+
+def _list_over(now: datetime) -> QuerySet[Conversation]:
+    return Conversation.objects.filter(~is_held(), erase_at__lte=now).exclude(deleted_at=None)
 
 
 def erase_conversation(*, conversation_id: int, now: datetime | None = None) -> Erasure | None:

@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.utils.dateformat import format as dated
 from django.utils.translation import gettext as _
 
-from conversations.library.access import list_kept
+from conversations.library.access import IN_TRASH, list_kept
 from conversations.log.legal_holds import is_held
 from conversations.models import IS_LIVE, Conversation, Turn, User
 from conversations.models.cursor import Cursor, format_cursor
@@ -85,20 +85,19 @@ def count_conversations(user: User) -> Counts:
     found = Conversation.objects.filter(owner=user).aggregate(
         listed=Count("pk", filter=kept & Q(archived_at=None)),
         archived=Count("pk", filter=kept & Q(archived_at__isnull=False)),
-        trash=Count("pk", filter=Q(deleted_at__isnull=False)),
+        trash=Count("pk", filter=IN_TRASH),
     )
     return Counts(**found)
 
 
 def load_deleted_conversation(user: User, public_id: UUID) -> Conversation:
     """Return one of the user's conversations in the trash; raises Http404 for any other."""
-    rows = Conversation.objects.filter(owner=user).exclude(deleted_at=None)
-    return get_object_or_404(rows, public_id=public_id)
+    return get_object_or_404(Conversation, IN_TRASH, owner=user, public_id=public_id)
 
 
 def list_trash(user: User) -> tuple[ConversationRow, ...]:
     """Return the conversations in the trash, last deleted first; at most 500."""
-    rows = Conversation.objects.filter(owner=user).exclude(deleted_at=None)
+    rows = Conversation.objects.filter(IN_TRASH, owner=user)
     rows = annotate_rows(rows, "removed_by_rule").annotate(held=is_held())
     return tuple(
         replace(build_row(row), is_held=row.held, rule=row.removed_by_rule)

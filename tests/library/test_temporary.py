@@ -65,6 +65,26 @@ def test_its_owner_erases_it_at_once_without_the_days_of_the_trash() -> None:
     assert set(rows()) - {"Session", "SessionRecord", "PersonSession"} <= KEPT
 
 
+@pytest.mark.parametrize("days", [30, 0])
+def test_what_is_erased_while_it_answers_is_in_no_list_and_stays_due(
+    days: int, settings: Any
+) -> None:
+    settings.AGENTWEB_TRASH_DAYS = days
+    played = temporary() if days else stored_turns.played()
+    lease = people_and_turns.next_turn(played.conversation)
+    client, key = client_of(played.user), played.conversation.public_id
+    client.post(f"/c/{key}/menu/delete/")
+    page = html_of(client, "/trash/")
+    assert "will be erased as soon as its answer has stopped" in page
+    assert "Nothing is in the trash." in page
+    assert count_conversations(played.user).trash == 0
+    assert client.post(f"/trash/{key}/back/").status_code == 404
+    client.post("/trash/empty/")
+    assert "What is still answering follows" in html_of(client, "/trash/")
+    turns.finish_turn(lease=lease, finish=people_and_turns.Finish("cancelled", "stopped"))
+    assert erase_due_conversations() == 1
+
+
 def test_a_hold_keeps_it() -> None:
     played = temporary(hours=-1)
     place_hold(actor_id=played.user.pk, reason="case 7", public_id=played.conversation.public_id)

@@ -92,7 +92,8 @@ def test_lists_cost_the_same_queries_however_much_there_is() -> None:
     few, many = people_and_turns.person("few"), people_and_turns.person("many")
     for user, count in ((few, 2), (many, 60)):
         for at in range(count):
-            gone = {"deleted_at": timezone.now(), "erase_at": timezone.now()} if at % 3 else {}
+            now = timezone.now()
+            gone = {"deleted_at": now, "erase_at": now + timedelta(days=1)} if at % 3 else {}
             talk(user, f"walnut {at}", **gone)
     for path in ("/c/list/", "/c/list/?archived=1", "/trash/", "/search/?q=walnut",
                  "/settings/data/"):  # fmt: skip
@@ -197,9 +198,8 @@ def test_deleting_the_open_chat_with_htmx_opens_another_page() -> None:
 
 
 def test_the_trash_of_another_is_not_reached() -> None:
-    conversation = talk(
-        people_and_turns.person(), deleted_at=timezone.now(), erase_at=timezone.now()
-    )
+    now = timezone.now()
+    conversation = talk(people_and_turns.person(), deleted_at=now, erase_at=now + timedelta(days=1))
     eve = client_of(people_and_turns.person("eve", is_staff=True, is_superuser=True))
     before = people_and_turns.everything()
     for what in ("back", "erase"):

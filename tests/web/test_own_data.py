@@ -59,6 +59,9 @@ def test_erasing_is_said_when_it_is_done_and_not_before() -> None:
     client.post("/trash/empty/")
     page = client.get("/trash/").content.decode()
     assert "0 conversations were erased. What is still answering follows" in page
+    client.post("/settings/data/delete/", {"name": conversation.owner.username})
+    page = client.get("/settings/data/").content.decode()
+    assert "Your data was erased; what is still answering follows" in page
     turns.finish_turn(lease=lease, finish=people_and_turns.Finish("cancelled", "stopped"))
     client.post(path)
     assert "was erased" in client.get("/trash/").content.decode()

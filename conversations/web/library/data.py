@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 from conversations.conf import conf
 from conversations.files.attachments import drop_unsent
 from conversations.library.conversations import delete_everything
-from conversations.library.erase import erase_due_conversations
+from conversations.library.erase import erase_due_conversations, is_erasure_pending
 from conversations.library.retention import find_limits
 from conversations.library.sidebar import count_conversations
 from conversations.log.legal_holds import is_person_held, list_held
@@ -61,7 +61,7 @@ def delete(request: HttpRequest) -> HttpResponse:
     remove_mail_accounts(owner_id=user.pk)
     delete_prompts(owner_id=user.pk)
     held, is_held = list_held(user.pk).count(), is_person_held(user.pk)
-    if count_conversations(user).trash > held:
+    if is_erasure_pending(owner_id=user.pk):
         notice = _("Your data was erased; what is still answering follows in a moment.")
     else:
         notice = _("Your data was erased.")

@@ -10,8 +10,8 @@ from django.views.decorators.http import require_POST, require_safe
 
 from conversations.conf import conf
 from conversations.library.conversations import empty_trash
-from conversations.library.erase import erase_due_conversations
-from conversations.library.sidebar import count_conversations, list_trash, read_sidebar
+from conversations.library.erase import erase_due_conversations, is_erasure_pending
+from conversations.library.sidebar import list_trash, read_sidebar
 from conversations.log.legal_holds import list_held
 from conversations.web.page_shell import add_notice, build_page_context, find_current
 from conversations.web.responses import require_user
@@ -50,7 +50,7 @@ def empty(request: HttpRequest) -> HttpResponse:
     held = list_held(user.pk).exclude(deleted_at=None).count()
     if held:
         notice += " " + _("Under a legal hold, and kept: %d.") % held
-    if count_conversations(user).trash > held:
+    if is_erasure_pending(owner_id=user.pk):
         notice += " " + _("What is still answering follows as soon as it has stopped.")
     add_notice(request, notice)
     return redirect("trash")

@@ -95,7 +95,7 @@ def archive(request: HttpRequest, public_id: UUID) -> HttpResponse:
 @require_POST
 @not_found_if_erased()
 def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
-    """Move the conversation to the trash, with a link to undo that."""
+    """Move the conversation to the trash, with a link to undo that; erase what is due at once."""
     conversation = load_owned_conversation(require_user(request), public_id)
     try:
         turn = conversations.delete_conversation(conversation=conversation)
@@ -104,7 +104,7 @@ def delete(request: HttpRequest, public_id: UUID) -> HttpResponse:
         return answer_change(request, conversation)
     if turn is not None:
         dispatch.stop_turn(turn)
-    if conversation.is_temporary:
+    if conversation.is_temporary or conf.trash_days <= 0:
         _erase_due(request, conversation)
     else:
         title, undo = build_row(conversation).title, reverse("bring_back", args=[public_id])
