@@ -134,12 +134,12 @@ def _create_attachment(
     )
 
 
-def attach_files(*, conversation: Conversation, ids: Sequence[UUID]) -> list[str]:
-    """Assign files to a conversation, and return their content blocks; raises AttachmentError.
+def lock_files(*, conversation: Conversation, ids: Sequence[UUID]) -> list[Attachment]:
+    """Lock the files of a message to a conversation and return them; raises AttachmentError.
 
-    It accepts waiting files, and for a repeated send or an edited message those of the
-    conversation. It runs in the transaction of the prompt, under the owner's lock. A file that is
-    being removed is not waited for.
+    It accepts waiting files, and for a repeated send those of the conversation. It runs in the
+    transaction of the prompt, under the owner's lock. A file that is being removed is not waited
+    for.
     """
     if len(ids) > conf.max_attachments:
         words = _("A message takes at most %(most)s files; remove some.")
@@ -151,12 +151,20 @@ def attach_files(*, conversation: Conversation, ids: Sequence[UUID]) -> list[str
         raise AttachmentError(
             "gone", _("A file of this message is not there any more; attach it again.")
         )
-    new = [row.pk for row in found.values() if row.conversation_id is None]
+    return [found[key] for key in dict.fromkeys(ids)]
+
+
+def write_blocks(files: Iterable[Attachment]) -> list[str]:
+    """Return the content blocks that refer to files."""
+    return [attachment_refs.write_block(row.media_type, row.data_id, row.name) for row in files]
+
+
+def attach_files(*, conversation: Conversation, files: Sequence[Attachment]) -> None:
+    """Assign the locked files of a new message to its conversation; raises AttachmentError."""
+    new = [row.pk for row in files if row.conversation_id is None]
     if new:
         Attachment.objects.filter(pk__in=new).update(conversation=conversation)
         _demand_request_room(conversation)
-    chosen = [found[key] for key in dict.fromkeys(ids)]
-    return [attachment_refs.write_block(row.media_type, row.data_id, row.name) for row in chosen]
 
 
 def detach_files(*, conversation: Conversation, content: str) -> None:
@@ -191,7 +199,9 @@ def _demand_request_room(conversation: Conversation) -> None:
             "most": media.MOST_CARRIED // 1_000_000,
         }
         raise AttachmentError("carried", words % _write_each(numbers))
-    sides = [max(wide or 0, high or 0) for kind, __, wide, high, __ in facts if kind in IMAGES]
+    sides = [
+        max(wide or 0, high or 0) for kind, __, wide, high, __ in facts if kind in IMAGES
+    ]
     if len(sides) > media.FEW_IMAGES and max(sides) > media.MOST_SIDE_OF_MANY:
         words = _(
             "A chat with more than %(few)s images takes none with a side of more than %(most)s"
@@ -252,9 +262,10 @@ def drop_attachment(*, attachment: Attachment) -> bool:
     return _drop_waiting(Attachment.objects.filter(pk=attachment.pk)) > 0
 
 
-def drop_unsent(*, owner_id: int) -> int:
-    """Remove all files of a user that were not sent; return how many."""
-    return _drop_waiting(Attachment.objects.filter(owner_id=owner_id))
+def drop_unsent(*, owner_id: int, ids: Sequence[UUID] | None = None) -> int:
+    """Remove the files of a user that were not sent, all or some; return how many."""
+    rows = Attachment.objects.filter(owner_id=owner_id)
+    return _drop_waiting(rows if ids is None else rows.filter(public_id__in=ids))
 
 
 def sweep_unsent(*, now: datetime | None = None) -> int:

@@ -18,11 +18,17 @@ from django.utils.translation import gettext_noop
 
 from conversations.conf import conf
 from conversations.context.view import wire
-from conversations.files.attachments import AttachmentError, attach_files, estimate_prompt_tokens
+from conversations.files.attachments import (
+    AttachmentError,
+    attach_files,
+    estimate_prompt_tokens,
+    lock_files,
+    write_blocks,
+)
 from conversations.log.append import append_message
 from conversations.log.chain import lock_conversation
 from conversations.log.whole_rows import shape_of
-from conversations.models import IS_LIVE, LIVE, Conversation, Turn, User
+from conversations.models import IS_LIVE, LIVE, Attachment, Conversation, Turn, User
 from conversations.rendering.numbers import write_number
 
 RUNNING = gettext_noop("An answer is on its way; wait until it is done, or stop it first.")
@@ -43,6 +49,8 @@ class Prompt:
 
     content: str
     client_id: UUID
+    #: The files that are attached with it.
+    files: Sequence[Attachment] = ()
     #: The turn whose prompt this repeats; the turn whose cut answer it continues.
     retry_of: Turn | None = None
     continues: Turn | None = None
@@ -72,14 +80,27 @@ def join_blocks(blocks: Sequence[str]) -> str:
     return wire.join(blocks)
 
 
-def encode_prompt(*, conversation: Conversation, text: str, attachments: Sequence[UUID]) -> str:
-    """Encode the blocks of a prompt, its files first; the owner is locked. Raises SendError."""
+def compose_prompt(
+    *, conversation: Conversation, text: str, client_id: UUID, attachments: Sequence[UUID]
+) -> Prompt:
+    """Compose a prompt, its files first; the owner is locked. Raises SendError."""
     typed = encode_text(text)
     try:
-        blocks = attach_files(conversation=conversation, ids=attachments) if attachments else []
+        files = lock_files(conversation=conversation, ids=attachments) if attachments else []
     except AttachmentError as error:
         raise SendError(error.code, error.text) from error
-    return join_blocks([*blocks, typed] if typed else blocks)
+    blocks = write_blocks(files)
+    return Prompt(join_blocks([*blocks, typed] if typed else blocks), client_id, files)
+
+
+def attach_prompt_files(row: Conversation, prompt: Prompt) -> None:
+    """Attach the files of a prompt that is no repeat; raises SendError where they do not fit."""
+    if not prompt.files:
+        return
+    try:
+        attach_files(conversation=row, files=prompt.files)
+    except AttachmentError as error:
+        raise SendError(error.code, error.text) from error
 
 
 def lock_owner(user_id: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
@@ -12,7 +13,6 @@ from django.utils import timezone
 
 from conversations.agent.ports import Ending, Finish
 from conversations.conf import conf
-from conversations.context.view import wire
 from conversations.db import transact
 from conversations.files.attachments import find_first_name
 from conversations.log.chain import lock_conversation
@@ -28,11 +28,11 @@ from conversations.turns.calls import store_ending
 from conversations.turns.drafts import drop_draft
 from conversations.turns.metrics import count_turn
 from conversations.turns.prompts import (
-    Prompt,
+    attach_prompt_files,
+    compose_prompt,
     demand_room,
     demand_same,
     demand_slot,
-    encode_prompt,
     find_sent_turn,
     lock_for_send,
     lock_owner,
@@ -69,10 +69,10 @@ def start_conversation(
 ) -> Turn:
     """Start a conversation, titled with its first words; a repeat returns the first one."""
     lock_owner(owner_id)
+    compose = partial(compose_prompt, text=text, client_id=client_id, attachments=attachments)
     begun = Turn.objects.filter(conversation__owner_id=owner_id, client_id=client_id).first()
     if begun is not None:
-        content = encode_prompt(conversation=begun.conversation, text=text, attachments=attachments)
-        demand_same(begun.payload_digest, wire.digest(content))
+        demand_same(begun.payload_digest, compose(conversation=begun.conversation).digest)
         return begun
     words = " ".join(make_storable(text).split())[:80]
     title = words or find_first_name(owner_id=owner_id, ids=attachments)
@@ -86,8 +86,9 @@ def start_conversation(
     )
     index_title(conversation=conversation)
     demand_slot(conversation)
-    content = encode_prompt(conversation=conversation, text=text, attachments=attachments)
-    return open_turn(lock_conversation(conversation.pk), Prompt(content, client_id))
+    prompt = compose(conversation=conversation)
+    attach_prompt_files(conversation, prompt)
+    return open_turn(lock_conversation(conversation.pk), prompt)
 
 
 @transact
@@ -99,13 +100,15 @@ def send_prompt(
     A repeat with the same client id, text and files returns the same turn.
     """
     row = lock_for_send(conversation)
-    content = encode_prompt(conversation=row, text=text, attachments=attachments)
-    prompt = Prompt(content, client_id)
+    prompt = compose_prompt(
+        conversation=row, text=text, client_id=client_id, attachments=attachments
+    )
     state = read_send_state(row, client_id)
     if state.is_sent or state.is_queued:
         sent = find_sent_turn(row, prompt) or find_queued_prompt(row, prompt)
         assert sent is not None  # noqa: S101 - the conversation is locked
         return sent
+    attach_prompt_files(row, prompt)
     if state.is_busy:
         return enqueue_prompt(row, prompt)
     demand_room(state.live)

@@ -17,7 +17,7 @@ from conversations.accounts.preferences import read_preferences
 from conversations.agent.events import QueueChanged
 from conversations.budgets.notices import find_conversation_limits, find_limits
 from conversations.conf import conf
-from conversations.files.attachments import AttachmentError, store_uploads
+from conversations.files.attachments import AttachmentError, drop_unsent, store_uploads
 from conversations.library.access import (
     find_live_turn,
     find_newest,
@@ -140,6 +140,7 @@ def start(request: HttpRequest) -> HttpResponse:
     if stop is not None and not was_sent(user, form.cleaned_data["client_id"]):
         return _refuse_start(request, explain_not_sent(stop.rule.period, stop.rule.model_name), 409)
     try:
+        files = _store_files(request, form)
         turn = services.start_conversation(
             owner_id=user.pk,
             model=form.cleaned_data["model"] or conf.model,
@@ -147,10 +148,11 @@ def start(request: HttpRequest) -> HttpResponse:
             is_temporary=form.cleaned_data["is_temporary"],
             text=form.cleaned_data["text"],
             client_id=form.cleaned_data["client_id"],
-            attachments=_store_files(request, form),
+            attachments=files,
         )
     except (SendError, AttachmentError) as error:
         return _refuse_start(request, error.text)
+    _drop_repeated(request, files)
     dispatch.wake_turn(turn.pk)
     if request.htmx:  # type: ignore[attr-defined]
         begun = HttpResponse(status=204)
@@ -188,6 +190,7 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
     except (SendError, AttachmentError) as error:
         status = 409 if error.code == "queue_full" else 400
         return refuse_post(request, conversation, error.text, status)
+    _drop_repeated(request, files)
     if is_waiting(sent):
         async_to_sync(announce)(conversation.pk, QueueChanged())
     else:
@@ -200,6 +203,12 @@ def _store_files(request: HttpRequest, form: PromptForm) -> list[UUID]:
     brought = request.FILES.getlist("files")
     kept = store_uploads(owner_id=require_user(request).pk, files=brought) if brought else []
     return [*form.cleaned_data["attachments"], *kept]
+
+
+def _drop_repeated(request: HttpRequest, files: list[UUID]) -> None:
+    """Remove the files that a repeated form brought again: those of its first post were sent."""
+    if request.FILES:
+        drop_unsent(owner_id=require_user(request).pk, ids=files)
 
 
 @login_required

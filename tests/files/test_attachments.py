@@ -189,6 +189,19 @@ def test_a_conversation_carries_no_more_than_a_request_takes(user: User) -> None
     assert Attachment.objects.get(pk=more.pk).conversation is None
 
 
+def test_a_repeated_send_needs_no_room(user: User) -> None:
+    turn = started(user)
+    people_and_turns.answered(people_and_turns.claimed(turn))
+    file = kept(user)
+    Attachment.objects.filter(pk=file.pk).update(size=20_000_000)
+    sent = {"conversation": turn.conversation, "text": "x", "client_id": uuid4()}
+    first = turns.send_prompt(**sent, attachments=[file.public_id])
+    same = kept(user)
+    Attachment.objects.filter(pk=same.pk).update(size=20_000_000)
+    assert turns.send_prompt(**sent, attachments=[same.public_id]) == first
+    assert Attachment.objects.get(conversation=None) == same
+
+
 def test_many_images_are_small_ones(user: User, settings: Any) -> None:
     settings.AGENTWEB_MAX_ATTACHMENTS = 30
     files = [kept(user, small_files.png(number, 1)) for number in range(1, 21)]

@@ -178,6 +178,17 @@ def test_without_script_the_form_brings_the_files_itself(client: Client) -> None
     assert b"Keep me." in response.content
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_repeated_form_adds_no_file(client: Client, user: User, is_first: bool) -> None:
+    chat = f"/c/{started(user).conversation.public_id}"
+    sent = {"text": "x", "client_id": uuid4()}
+    for _ in range(3):
+        sent["files"] = [SimpleUploadedFile("n.txt", NOTES)]
+        path = "/c/start/" if is_first else f"{chat}/send/"
+        assert client.post(path, sent).status_code == 302
+    assert Attachment.objects.get().conversation is not None
+
+
 @pytest.mark.parametrize("ids", [["x"], [str(uuid4())], ["\0"], ["1" * 400]])
 def test_ids_that_are_no_files_are_refused_in_words(client: Client, ids: list[str]) -> None:
     before = people_and_turns.everything()
