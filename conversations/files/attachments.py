@@ -2,8 +2,8 @@
 
 An uploaded file belongs to its owner and waits for a message; sending assigns it to the
 conversation, in the transaction of the prompt that references it. A file that is never sent is
-removed after a day. The files of a conversation are limited to what one request may carry, so that
-files alone never cause a request that the API refuses.
+removed after a day. The files on a path are limited to what one request may carry, so that files
+alone never cause a request that the API refuses.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -34,12 +35,15 @@ from conversations.log.erase_functions import erase_texts
 from conversations.log.legal_holds import is_owner_held
 from conversations.log.named_texts import expand_attachments
 from conversations.log.texts import lock_texts_exclusively, store_blob
+from conversations.log.tree import build_path_condition
 from conversations.models import ApiModel, Attachment, Conversation, User
 from conversations.rendering.numbers import write_number
 from tools.framework.errors import ToolError
 
 #: How long an uploaded file waits for its message.
 UNSENT_FOR = timedelta(days=1)
+#: Media type, size as it is sent, width, height and pages of a file.
+_Facts = tuple[str, int, int | None, int | None, int | None]
 #: Files that one sweep removes.
 MOST_SWEPT = 500
 
@@ -160,11 +164,13 @@ def write_blocks(files: Iterable[Attachment]) -> list[str]:
 
 
 def attach_files(*, conversation: Conversation, files: Sequence[Attachment]) -> None:
-    """Assign the locked files of a new message to its conversation; raises AttachmentError."""
-    new = [row.pk for row in files if row.conversation_id is None]
-    if new:
-        Attachment.objects.filter(pk__in=new).update(conversation=conversation)
-        _demand_request_room(conversation)
+    """Assign the locked files of a new message to its conversation; raises AttachmentError.
+
+    The message follows the shown path and what waits in the queue.
+    """
+    keys = [row.pk for row in files]
+    Attachment.objects.filter(pk__in=keys, conversation=None).update(conversation=conversation)
+    _demand_request_room(conversation, wire.join(write_blocks(files)))
 
 
 def detach_files(*, conversation: Conversation, content: str) -> None:
@@ -182,12 +188,30 @@ def find_first_name(*, owner_id: int, ids: Sequence[UUID]) -> str:
     return rows.values_list("name", flat=True).first() or ""
 
 
-def _demand_request_room(conversation: Conversation) -> None:
-    """Raise AttachmentError where the conversation has more files than one request takes."""
-    rows = Attachment.objects.filter(conversation=conversation)
+def _list_carried(conversation: Conversation, content: str) -> list[_Facts]:
+    """Return the facts of each file that a request with this new prompt carries.
+
+    A file counts as often as the shown path and the queue refer to it: so often it is sent.
+    """
+    path = build_path_condition("turn", conversation)
+    hint = {"content__contains": attachment_refs.HINT}
+    prompts = conversation.messages.filter(path, kind="prompt", **hint)
+    queue = conversation.queued_prompts.filter(**hint)
+    contents = [rows.values_list("content", flat=True) for rows in (prompts, queue)]
     # Of a file whose text is sent, the text counts.
     sent = Case(When(original=None, then=F("size")), default=Length("data__text"))
-    facts = list(rows.values_list("media_type", sent, "width", "height", "pages"))
+    rows = Attachment.objects.filter(conversation=conversation).values_list(
+        "data", "media_type", sent, "width", "height", "pages"
+    )
+    facts = {(row[0], row[1]): row[1:] for row in rows}
+    found = (attachment_refs.list_references(text) for text in chain(*contents, [content]))
+    keys = [(one.digest, one.media_type) for one in chain.from_iterable(found)]
+    return [facts[key] for key in keys if key in facts]
+
+
+def _demand_request_room(conversation: Conversation, content: str) -> None:
+    """Raise AttachmentError where a request with this prompt has more files than it takes."""
+    facts = _list_carried(conversation, content)
     carried = sum(size * 4 // 3 if kind != media.TEXT else size for kind, size, *_ in facts)
     if carried > media.MOST_CARRIED:
         words = _(
@@ -200,7 +224,7 @@ def _demand_request_room(conversation: Conversation) -> None:
         }
         raise AttachmentError("carried", words % _write_each(numbers))
     sides = [
-        max(wide or 0, high or 0) for kind, __, wide, high, __ in facts if kind in IMAGES
+        max(wide or 0, high or 0) for kind, _size, wide, high, _pages in facts if kind in IMAGES
     ]
     if len(sides) > media.FEW_IMAGES and max(sides) > media.MOST_SIDE_OF_MANY:
         words = _(

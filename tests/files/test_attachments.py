@@ -20,6 +20,7 @@ from conversations.models import ApiModel, Attachment, Blob, Conversation, Messa
 from conversations.transcript import meter, transcript
 from conversations.turns import turns
 from conversations.turns.prompts import SendError
+from conversations.turns.versions import edit_prompt
 from tests.support import people_and_turns, small_files, stored_turns
 from tests.support.attached_files import NOTES, PDF, PNG, chat, kept, started, view_of
 
@@ -187,6 +188,25 @@ def test_a_conversation_carries_no_more_than_a_request_takes(user: User) -> None
     error = refused(user, more.public_id, turn=turn)
     assert (error.code, "carry 30 MB" in error.text) == ("carried", True)
     assert Attachment.objects.get(pk=more.pk).conversation is None
+
+
+def test_what_a_request_carries_is_counted_as_often_as_it_is_sent(user: User) -> None:
+    turn = started(user, kept(user))
+    people_and_turns.answered(people_and_turns.claimed(turn))
+    mine = Attachment.objects.filter(conversation=turn.conversation)
+    mine.update(size=12_000_000)
+    assert refused(user, mine.get().public_id, turn=turn).code == "carried"
+    one = kept(user, PDF, "a.pdf")
+    Attachment.objects.filter(pk=one.pk).update(size=12_000_000)
+    assert refused(user, one.public_id, turn=turn).code == "carried"
+    # Edited away, it is in no request of the path that is shown.
+    other = edit_prompt(turn=turn, text="Without.", client_id=uuid4(), keep=[])
+    waiting = {"conversation": turn.conversation, "text": "x", "attachments": [one.public_id]}
+    turns.send_prompt(**waiting, client_id=uuid4())
+    # What waits in the queue will be there.
+    two = kept(user, NOTES, "n.txt")
+    Attachment.objects.filter(pk=two.pk).update(size=16_000_000)
+    assert refused(user, two.public_id, turn=other).code == "carried"
 
 
 def test_a_repeated_send_needs_no_room(user: User) -> None:

@@ -20,7 +20,9 @@ from conversations.context.tokens.media import PDF, TEXT
 from conversations.context.view import wire
 from conversations.context.view.edits import Edit, SpliceBlocks
 
-_HINT, _SOURCE = "blob:sha256:", '"source":{"type":'
+#: What a text with a reference contains.
+HINT = "blob:sha256:"
+_SOURCE = '"source":{"type":'
 _NAME = re.compile(
     r'("source":\{"type":"(?:base64|text)","media_type":"[a-z/+.-]+","data":)"blob:(sha256:[0-9a-f]{64})"\}'
 )
@@ -67,12 +69,12 @@ def write_block(media_type: str, digest: str, title: str) -> str:
 
 def may_hold_reference(text: str) -> bool:
     """Return whether a stored text can contain a reference, by a quick check."""
-    return _HINT in text
+    return HINT in text
 
 
 def list_references(content: str) -> tuple[FileReference, ...]:
     """Return the files that the content of a prompt refers to, in order."""
-    if _HINT not in content:
+    if HINT not in content:
         return ()
     found = (_read_reference(text) for text in wire.split(content))
     return tuple(one for one in found if one is not None)
@@ -86,7 +88,7 @@ def find_reference(block: Mapping[str, Any]) -> FileReference | None:
 def expand_references(content: str, texts: Mapping[str, str]) -> str:
     """Replace the references by their texts; raises MissingFile."""
     return (
-        _map_blocks(content, lambda one: _expand_block(one, texts)) if _HINT in content else content
+        _map_blocks(content, lambda one: _expand_block(one, texts)) if HINT in content else content
     )
 
 
@@ -97,7 +99,7 @@ def expand_known(content: str, texts: Mapping[str, str]) -> str:
         one = _read_reference(text)
         return text if one is None or one.digest not in texts else _expand_block(text, texts)
 
-    return _map_blocks(content, expand) if _HINT in content else content
+    return _map_blocks(content, expand) if HINT in content else content
 
 
 def collapse_files(content: str, known: Callable[[str], bool]) -> str:
@@ -116,7 +118,7 @@ def list_sources(content: str) -> Iterator[tuple[str, str, str]]:
 
 def demand_no_references(content: str) -> None:
     """Refuse blocks from outside that look like references; raises ForgedName."""
-    if _HINT in content and any(map(_NAME.search, _list_media(wire.split(content)))):
+    if HINT in content and any(map(_NAME.search, _list_media(wire.split(content)))):
         raise ForgedName("a block names a stored file instead of holding its data")
 
 
@@ -195,7 +197,7 @@ def _collapse_block(text: str, known: Callable[[str], bool]) -> str:
 
 def _read_reference(text: str) -> FileReference | None:
     """Read the reference in a block's text; None when there is none."""
-    if _HINT not in text or len(found := _NAME.findall(text)) != 1:
+    if HINT not in text or len(found := _NAME.findall(text)) != 1:
         return None
     value = _decode_file_block(text)
     digest = found[0][1]
