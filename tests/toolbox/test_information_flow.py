@@ -282,10 +282,10 @@ def test_nothing_leaves_unasked_where_that_is_on(by: str, settings: Any) -> None
     tools = reverse("tools", args=[conversation.public_id])
     assert "Nothing leaves without you" in client.get(chat).content.decode()
     # A person switches off their own switch and no other's.
-    client.post(tools, {"shown": []})
+    client.post(tools, {"egress_was": "1"})
     is_on = "Nothing leaves without you" in client.get(chat).content.decode()
     assert is_on is (by != "chat")
-    client.post(tools, {"egress": "1"})
+    client.post(tools, {"egress_was": "", "egress": "1"})
     assert Conversation.objects.get().asks_before_egress is (by == "chat")
 
 

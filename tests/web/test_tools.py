@@ -9,7 +9,7 @@ from django.apps import apps
 from django.contrib.auth.models import Group
 from django.test import Client
 
-from conversations.models import McpServer, McpTool, ToolRule, ToolSwitch, User
+from conversations.models import Conversation, McpServer, McpTool, ToolRule, ToolSwitch, User
 from conversations.toolbox.tool_words import TOOL_WORDS, name_tool
 from conversations.toolbox.toolset import build_toolset
 from tests.support import people_and_turns
@@ -51,18 +51,18 @@ def test_every_tool_is_there_with_what_it_does(client: Client, played: Played) -
 def test_what_is_not_ticked_is_off_from_the_next_turn_on(client: Client, played: Played) -> None:
     shown = list(boxes(client, played))
     kept = [name for name in shown if name not in ("fetch_url", "recall")]
-    response = client.post(path(played), {"shown": shown, "on": kept})
+    response = client.post(path(played), {"on_was": shown, "on": kept})
     assert response["Location"] == f"/c/{played.conversation.public_id}/"
     assert set(ToolSwitch.objects.values_list("tool", flat=True)) == {"fetch_url", "recall"}
     assert not boxes(client, played)["fetch_url"]
     assert "fetch_url" not in build_toolset(played.conversation).tools
-    client.post(path(played), {"shown": shown, "on": shown})
+    client.post(path(played), {"on_was": kept, "on": shown})
     assert not ToolSwitch.objects.exists()
 
 
 @pytest.mark.parametrize(
     "data",
-    [{}, {"on": ["fetch_url"]}, {"shown": ["no_such", "a\0"]}, {"shown": ["x" * 999], "on": ["y"]}],
+    [{}, {"on": ["fetch_url"]}, {"on_was": ["no_such", "a\0"]}, {"on_was": ["x" * 999], "on": "y"}],
 )
 def test_only_what_the_page_showed_is_switched(
     data: dict[str, Any], client: Client, played: Played
@@ -71,11 +71,53 @@ def test_only_what_the_page_showed_is_switched(
     assert not ToolSwitch.objects.exists()
 
 
+def form_of(client: Client, played: Played) -> dict[str, list[str]]:
+    """Return what a browser sends when the page is saved as it is."""
+    data: dict[str, list[str]] = {}
+    for tag, attrs in elements(client.get(path(played)).content.decode()):
+        is_kept = attrs.get("type") == "hidden" or "checked" in attrs
+        if tag == "input" and is_kept and "disabled" not in attrs:
+            data.setdefault(str(attrs["name"]), []).append(str(attrs.get("value") or ""))
+    return data
+
+
+def choices(played: Played) -> tuple[bool, str, set[str]]:
+    chat = Conversation.objects.get(pk=played.conversation.pk)
+    off = set(ToolSwitch.objects.values_list("tool", flat=True))
+    return chat.asks_before_egress, chat.web_search, off
+
+
+def test_a_form_changes_only_what_its_person_changed(client: Client, played: Played) -> None:
+    before = form_of(client, played)
+    on = [name for name in before["on"] if name != "fetch_url"]
+    client.post(path(played), before | {"egress": "1", "web_search": "beside", "on": on})
+    assert choices(played) == (True, "beside", {"fetch_url"})
+    after = form_of(client, played)
+    # The page of another tab, opened before: saved as it is, and with one tool more switched off.
+    for stale in ({}, before, before | {"on": [name for name in before["on"] if name != "recall"]}):
+        client.post(path(played), stale)
+    assert choices(played) == (True, "beside", {"fetch_url", "recall"})
+    client.post(path(played), after | {"egress": [], "web_search": ""})
+    assert choices(played) == (False, "", {"fetch_url", "recall"})
+
+
+def test_a_form_without_a_choice_in_it_leaves_the_choice(
+    client: Client, played: Played, settings: Any
+) -> None:
+    client.post(path(played), {"egress_was": "", "egress": "1"})
+    client.post(path(played), {"web_search_was": "", "web_search": "alone"})
+    settings.AGENTWEB_ASK_BEFORE_EGRESS, settings.AGENTWEB_WEB_SEARCH = True, False
+    disabled = form_of(client, played)
+    settings.AGENTWEB_ASK_BEFORE_EGRESS, settings.AGENTWEB_WEB_SEARCH = False, True
+    client.post(path(played), disabled)
+    assert choices(played) == (True, "alone", set())
+
+
 def test_what_an_administrator_took_cannot_be_switched_on(client: Client, played: Played) -> None:
     ToolRule.objects.create(tool="fetch_url", is_allowed=False)
     assert "fetch_url" not in boxes(client, played)
     assert "Not allowed for you" in client.get(path(played)).content.decode()
-    client.post(path(played), {"shown": ["fetch_url"], "on": ["fetch_url"]})
+    client.post(path(played), {"on": ["fetch_url"]})
     assert "fetch_url" not in build_toolset(played.conversation).tools
 
 

@@ -45,7 +45,7 @@ def chosen(played: Played) -> str:
 def test_the_person_chooses_on_the_page_of_the_tools(
     client: Client, played: Played, choice: str
 ) -> None:
-    client.post(path(played), {"web_search": choice})
+    client.post(path(played), {"web_search_was": "unknown", "web_search": choice})
     assert chosen(played) == choice
     html = client.get(path(played)).content.decode()
     assert not acting(html)
@@ -53,15 +53,17 @@ def test_the_person_chooses_on_the_page_of_the_tools(
 
 
 def test_a_form_without_the_choice_leaves_it(client: Client, played: Played) -> None:
-    client.post(path(played), {"web_search": "beside"})
-    client.post(path(played), {"shown": ["fetch_url"], "on": ["fetch_url"]})
-    client.post(path(played), {"web_search": "everything"})
+    client.post(path(played), {"web_search_was": "", "web_search": "beside"})
+    client.post(path(played), {"on_was": ["fetch_url"], "on": ["fetch_url"]})
+    client.post(path(played), {"web_search": ""})
+    client.post(path(played), {"web_search_was": "beside"})
+    client.post(path(played), {"web_search_was": "beside", "web_search": "everything"})
     assert chosen(played) == "beside"
 
 
 def test_what_an_administrator_forbids_cannot_be_chosen(client: Client, played: Played) -> None:
     ToolRule.objects.create(tool="web_search", is_allowed=False)
-    client.post(path(played), {"web_search": "beside"})
+    client.post(path(played), {"web_search_was": "", "web_search": "beside"})
     assert chosen(played) == WebSearch.OFF
     html = client.get(path(played)).content.decode()
     assert all("disabled" in attrs for attrs in radios(html).values())
@@ -78,7 +80,10 @@ def test_a_site_without_it_says_so(client: Client, played: Played, settings: Any
 def test_nobody_chooses_for_another(played: Played) -> None:
     stranger = Client()
     stranger.force_login(people_and_turns.person("eve"))
-    assert stranger.post(path(played), {"web_search": "beside"}).status_code == 404
+    assert (
+        stranger.post(path(played), {"web_search_was": "", "web_search": "beside"}).status_code
+        == 404
+    )
     assert chosen(played) == WebSearch.OFF
 
 
