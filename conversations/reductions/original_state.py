@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.utils.translation import gettext as _
 
 from conversations.context.steps.kinds import OURS
-from conversations.context.steps.pinned import find_originals, find_pin
+from conversations.context.steps.pinned import find_originals, find_pins
 from conversations.context.view.view import THINKING, Message, View
 from conversations.log.path import fold_entry, read_path
 from conversations.models import Conversation
@@ -27,7 +27,7 @@ def read_original_state(conversation: Conversation, id: str) -> OriginalState | 
     """Return the state of an original; None when the shown path holds nothing with that id."""
     entries = read_path(conversation)
     log = [entry for entry in entries if isinstance(entry, Message)]
-    pin = find_pin(log, id)
+    (pin,) = find_pins(log, [id])
     if pin is None:
         return None
     view = View()

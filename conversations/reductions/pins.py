@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from conversations import models
 from conversations.conf import conf
 from conversations.context.errors import RuleError
-from conversations.context.steps.pinned import Pin, estimate_pins, find_originals, find_pin
+from conversations.context.steps.pinned import Pin, estimate_pins, find_originals, find_pins
 from conversations.context.steps.restore import build_restore
 from conversations.context.view.view import Message, View
 from conversations.db import transact
@@ -26,9 +26,6 @@ from conversations.log.path import fold_entry, read_path
 from conversations.models import ApiModel, Conversation, Transformation
 from conversations.reductions.record_change import ManualChangeError, record_change
 from conversations.rendering.numbers import write_number
-
-#: Targets that one request may name at most.
-MOST_AT_ONCE = 1_000
 
 
 @transact
@@ -80,12 +77,10 @@ def unpin_originals(*, conversation_id: int, actor_id: int, ids: Sequence[str]) 
 
 
 def parse_targets(log: list[Message], ids: Sequence[str]) -> frozenset[Pin]:
-    """Parse the ids of a request; raises ManualChangeError for ids that the log does not hold."""
-    if not ids or len(ids) > MOST_AT_ONCE:
-        raise ManualChangeError("unknown", _("There is nothing of that name in this conversation."))
-    found = [find_pin(log, name) for name in ids]
+    """Parse the ids of originals; raises ManualChangeError for ids that the log does not hold."""
+    found = find_pins(log, ids)
     known = frozenset(target for target in found if target is not None)
-    if len(known) < len(set(found)):
+    if not known or None in found:
         raise ManualChangeError("unknown", _("There is nothing of that name in this conversation."))
     return known
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conversations.context.errors import RuleError
-from conversations.context.steps.pinned import Pin, estimate_pins, find_originals, find_pin
+from conversations.context.steps.pinned import Pin, estimate_pins, find_originals, find_pins
 from conversations.context.steps.restore import build_restore
 from conversations.context.view import edits, wire
 from conversations.context.view.edits import SpliceBlocks, SpliceMessages
@@ -58,10 +58,9 @@ def brought_back(view: View, *pins: Pin) -> View:
 
 
 def test_a_pin_is_named_as_recall_names_it() -> None:
-    assert find_pin(LOG, "a") == "a"
-    assert find_pin(LOG, "msg_3") == find_pin(LOG, "3") == 3
+    assert find_pins(LOG, ["a", "msg_3", "3", "a"]) == ["a", 3, 3, "a"]
     for name in ("d", "", "msg_9", "msg_", "x" * 201, "9" * 19):
-        assert find_pin(LOG, name) is None
+        assert find_pins(LOG, [name, "a"]) == [None, "a"]
 
 
 def test_pins_weigh_what_their_originals_weigh_and_nothing_twice() -> None:

@@ -216,8 +216,10 @@ def test_what_is_not_in_the_conversation_is_not_pinned(played: Played, id: str) 
     assert not Pin.objects.exists()
 
 
-def test_too_many_names_are_refused(played: Played) -> None:
-    assert refused(played, *["toolu_1"] * 1_001).code == "unknown"
+def test_naming_nothing_pins_nothing(played: Played) -> None:
+    with pytest.raises(ManualChangeError) as caught:
+        pin_originals(conversation_id=played.conversation.pk, actor_id=played.user.pk, ids=[])
+    assert caught.value.code == "unknown"
 
 
 def test_a_number_that_is_no_message_is_not_pinned(played: Played) -> None:

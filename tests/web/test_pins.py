@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +14,15 @@ from django.test.utils import CaptureQueriesContext
 from conversations.context.policy.policy import Policy
 from conversations.context.view import edits
 from conversations.log import append
-from conversations.models import Pin, Transformation
+from conversations.log.turn_state import load_state
+from conversations.models import Conversation, Pin, Transformation
+from conversations.reductions.manual_changes import compact_now
 from conversations.reductions.original_state import read_original_state
-from conversations.reductions.pins import list_pins
+from conversations.reductions.pins import list_pins, list_pins_by_id
 from conversations.reductions.removed_originals import list_removed
 from conversations.transcript import transcript
+from conversations.transfer.importing import import_recording
+from conversations.transfer.recordings import read_record
 from tests.support import people_and_turns, stored_turns
 from tests.support.open_pages import opened, shown
 from tests.support.stored_turns import LONG, Played
@@ -100,6 +105,25 @@ def test_everything_a_reduction_took_comes_back_by_its_marker(
     assert response["Location"] == compaction(played)
     assert list_pins(played.conversation) == {"toolu_1"}
     assert "Pinned" in html_of(client, compaction(played))
+
+
+def test_a_reduction_of_many_messages_is_restored_whole(client: Client, played: Played) -> None:
+    talk = [("user", "And then?"), ("assistant", "It is blue and long enough.")] * 1_050
+    record = {"id": "long", "system": None, "tools": [], "facts": []}
+    record["messages"] = [
+        {"role": role, "content": [{"type": "text", "text": text}]} for role, text in talk
+    ]
+    recording = read_record(json.dumps(record).encode())
+    long = import_recording(user=played.user, recording=recording, model=stored_turns.MODEL)
+    who = {"conversation_id": long.pk, "actor_id": played.user.pk}
+    row = compact_now(**who, wanted="turns", digest=None)
+    removed = list_removed(long, row)
+    assert len(removed) > 1_000
+    path = f"/c/{long.public_id}/inspect/events/{row.seq}/restore/"
+    assert press(client, path, htmx=True).status_code == 200
+    assert len(list_pins_by_id(long.pk)) == len(removed)
+    view = load_state(Conversation.objects.get(pk=long.pk), stored_turns.MODEL).view
+    assert len(view.messages) == len(talk)
 
 
 def test_a_restore_has_a_page_and_is_taken_back_from_it(client: Client, played: Played) -> None:

@@ -18,12 +18,18 @@ Pin = str | int
 _LONGEST_ID, _LONGEST_NUMBER = 200, 18
 
 
-def find_pin(log: Sequence[Message], id: str) -> Pin | None:
-    """Return the pin for an id as `recall` takes it; None when the log has no such id."""
-    number = id.removeprefix("msg_")
-    if number.isdecimal() and len(number) <= _LONGEST_NUMBER:
-        return next((message.seq for message in log if message.seq == int(number)), None)
-    return id if 0 < len(id) <= _LONGEST_ID and _find_results(log, {id}) else None
+def find_pins(log: Sequence[Message], ids: Sequence[str]) -> list[Pin | None]:
+    """Return the pins for ids as `recall` takes them; None for an id that the log does not have."""
+    numbers = {message.seq for message in log}
+    results = _find_results(log, {*ids})
+    found: list[Pin | None] = []
+    for name in ids:
+        number = name.removeprefix("msg_")
+        if number.isdecimal() and len(number) <= _LONGEST_NUMBER:
+            found.append(int(number) if int(number) in numbers else None)
+        else:
+            found.append(name if 0 < len(name) <= _LONGEST_ID and name in results else None)
+    return found
 
 
 def estimate_pins(log: Sequence[Message], pins: Iterable[Pin]) -> int:
