@@ -146,16 +146,16 @@ def apply_proposal(*, conversation_id: int, actor_id: int, digest: str) -> Trans
 
 @transact
 def discard_proposal(*, conversation_id: int) -> None:
-    """Drop the proposal; an accepted text that is not wanted is recorded as rejected."""
+    """Drop the proposal; an accepted text that is not wanted is recorded as rejected.
+
+    It can be dropped while the settings are invalid too, but then leaves no record.
+    """
     conversation = lock_conversation(conversation_id)
     proposal = Proposal.objects.filter(conversation=conversation).first()
     if proposal is None or (proposal.is_asking and not _is_expired(proposal)):
         return
     if proposal.text:
-        desk = build_desk(conversation, demand_policy(conversation))
-        trigger = by_hand.build_trigger(desk)
-        change = build_unapplied(desk.view, "summary", trigger, "rejected", _DISCARDED)
-        _record_rejection(conversation, proposal, change)
+        _record_discarded(conversation, proposal)
     proposal.delete()
 
 
@@ -215,6 +215,17 @@ def _build_steps(conversation: Conversation, target: int) -> Summarising:
             "replaced", _("This is not the newest version of the summary in use.")
         )
     return summary_versions.request_again(found.before, found.zone, desk.gauge, desk.policy)
+
+
+def _record_discarded(conversation: Conversation, proposal: Proposal) -> None:
+    """Record that an accepted text is not wanted; nothing while the settings are invalid."""
+    try:
+        desk = build_desk(conversation, demand_policy(conversation))
+    except ManualChangeError:
+        return
+    trigger = by_hand.build_trigger(desk)
+    change = build_unapplied(desk.view, "summary", trigger, "rejected", _DISCARDED)
+    _record_rejection(conversation, proposal, change)
 
 
 def _record_rejection(conversation: Conversation, proposal: Proposal, change: Change) -> None:

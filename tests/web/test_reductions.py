@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from conversations.context.view.edits import load_edits
-from conversations.models import Conversation, Proposal, Transformation
+from conversations.models import Conversation, Proposal, Transformation, User
 from conversations.reductions import manual_changes, proposals
 from conversations.reductions.removed_originals import list_excluded
 from tests.support import people_and_turns, stored_turns
@@ -158,6 +158,22 @@ def test_proposed_words_are_applied_or_discarded(client: Client, played: Played)
     row = played.conversation.transformations.latest("seq")
     assert response["Location"] == event(played, row)
     assert row.kind == "summary"
+
+
+def test_proposed_words_are_discarded_while_the_settings_are_invalid(
+    client: Client, played: Played
+) -> None:
+    proposed(played)
+    before = played.conversation.transformations.count()
+    Conversation.objects.update(policy={"max_tool_result_chars": 3_000})
+    User.objects.filter(pk=played.user.pk).update(policy={"tool_result_retention_chars": 4_000})
+    refused = press(client, f"{chat_path(played)}/compact/now/")
+    assert refused.status_code == 400
+    response = press(client, f"{chat_path(played)}/compact/discard/")
+    assert response.status_code == 302
+    assert not Proposal.objects.exists()
+    assert played.conversation.transformations.count() == before
+    html_of(client, response["Location"])
 
 
 def test_the_card_of_a_summary_says_what_it_stands_for_and_lets_it_be_edited(
