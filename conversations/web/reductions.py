@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from uuid import UUID
 
 from django.contrib.auth.decorators import login_required
+from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
@@ -91,7 +92,9 @@ def choose_full(request: HttpRequest, public_id: UUID) -> HttpResponse:
     user = require_user(request)
     conversation = load_owned_conversation(user, public_id)
     wanted = request.POST.get("choice")
-    choice = next((each for each in CHOICES if each == wanted), CHOICES[0])
+    choice = next((each for each in CHOICES if each == wanted), None)
+    if choice is None:
+        raise BadRequest("no such choice")
     try:
         row = choose_in_full(conversation_id=conversation.pk, actor_id=user.pk, choice=choice)
     except ManualChangeError as error:

@@ -102,13 +102,22 @@ def test_in_full_is_chosen_shown_and_switched_back(client: Client, played: Playe
     page = choose("full_never")
     assert words(page) == ""
     assert "Reduced again as the policy says" in page
-    assert press(client, path, choice="anything")["Location"] == f"{chat_path(played)}/"
+    assert press(client, path, choice="full_once")["Location"] == f"{chat_path(played)}/"
     assert Conversation.objects.get().in_full_turn == 2
+
+
+def test_no_choice_and_an_unknown_one_change_nothing(client: Client, played: Played) -> None:
+    path = f"{chat_path(played)}/in-full/"
+    press(client, path, choice="full_always")
+    for wrong in ({"choice": "x"}, {"choice": ""}, {}):
+        assert press(client, path, htmx=True, **wrong).status_code == 400
+        assert press(client, path, **wrong).status_code == 400
+    assert Conversation.objects.get().in_full_always
 
 
 def test_a_click_in_the_middle_of_an_answer_says_why_not(client: Client, played: Played) -> None:
     people_and_turns.next_turn(now(played))
     for path in ("compact/now/", "in-full/"):
-        refused: Any = press(client, f"{chat_path(played)}/{path}", htmx=True)
+        refused: Any = press(client, f"{chat_path(played)}/{path}", htmx=True, choice="full_once")
         assert refused.status_code == 409
         assert "An answer is on its way" in refused.content.decode()
