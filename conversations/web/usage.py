@@ -10,6 +10,7 @@ from uuid import UUID
 
 from asgiref.sync import async_to_sync
 from django.contrib.auth.decorators import login_required
+from django.core.exceptions import BadRequest
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -71,6 +72,8 @@ def limit_oneself(request: HttpRequest) -> HttpResponse:
     user, amount = require_user(request), request.POST.get("amount", "")[:60]
     if "remove" in request.POST:
         amount = ""
+    elif "amount" not in request.POST:
+        raise BadRequest("no amount")
     try:
         set_own_limit(user=user, text=amount)
     except OwnLimitRefused as error:

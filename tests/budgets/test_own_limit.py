@@ -130,7 +130,14 @@ def test_the_usage_page_sets_shows_and_removes_it() -> None:
     refused = client.post(reverse("own_limit"), {"amount": "a lot"})
     assert refused.status_code == 400
     assert 'value="a lot"' in refused.content.decode()
+    refused = client.post(reverse("own_limit"))
+    assert refused.status_code == 400
+    assert "could not make sense of this request" in refused.content.decode()
+    assert list_allowances(user.pk) == (own,)
     assert client.post(reverse("own_limit"), {"amount": "9", "remove": "1"}).status_code == 302
+    assert list_allowances(user.pk) == ()
+    client.post(reverse("own_limit"), {"amount": "12.50"})
+    assert client.post(reverse("own_limit"), {"amount": ""}).status_code == 302
     assert list_allowances(user.pk) == ()
 
 
