@@ -138,7 +138,8 @@ def visitor(user: User | None) -> Client:
 
 
 def ask(client: Client, method: str, url: str) -> Any:
-    data = {"text": "hello", "id": "toolu_1", "title": "Hello"} if method == "post" else None
+    form = {"text": "hello", "id": "toolu_1", "title": "Hello", "choice": "full_once"}
+    data = form if method == "post" else None
     return getattr(client, method)(url, data) if data else getattr(client, method)(url)
 
 
