@@ -34,7 +34,7 @@ PATIENCE, LEAST_INTERVAL = 30.0, 5.0
 LASTED, LONGEST_DELAY = 30.0, 60.0
 #: Seconds to end a child process, SIGKILL included, with a margin.
 ENDING = 10.0
-#: Seconds of silence after the deadline of a call until its connection is closed.
+#: Seconds after the deadline of a call until its request over HTTP is given up.
 SLACK = 15.0
 STALE = "its definition changed; an administrator must approve it again"
 

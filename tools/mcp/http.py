@@ -3,36 +3,119 @@
 The GET stream, by which a server could push messages, is not opened, so what it sends is always the
 answer to a call, bounded by its deadline and size. A redirect is only followed within the same
 origin, and checked like any request.
+
+Each request has a deadline of its own for all of its answer, which passes when it is cancelled:
+signs of life do not extend it, and only that request fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
+from weakref import WeakValueDictionary
 
 import httpx2
 from mcp.client import Transport
 from mcp.client.streamable_http import streamable_http_client
 
+from tools.framework.outside_access import WebAccess
 from tools.http.transport import GuardedTransport
 from tools.mcp.server import MOST_MESSAGE, Address
 
+#: Seconds for a message that has no answer but a status: the library sends nothing else meanwhile.
+NOTICE = 3.0
+
+
+class _Deadline:
+    """When a request is given up; it can be brought forward while something waits for it."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = asyncio.get_running_loop().time() + seconds
+        self._waiting: asyncio.Timeout | None = None
+
+    @asynccontextmanager
+    async def limit(self) -> AsyncGenerator[None]:
+        """Raise TimeoutError in the block once the deadline has passed."""
+        async with asyncio.timeout_at(self._end) as waiting:
+            self._waiting = waiting
+            try:
+                yield
+            finally:
+                self._waiting = None
+
+    def pass_now(self) -> None:
+        self._end = asyncio.get_running_loop().time()
+        if self._waiting is not None and not self._waiting.expired():
+            self._waiting.reschedule(self._end)
+
 
 class _WithoutPush(GuardedTransport):
+    def __init__(self, access: WebAccess, patience: float) -> None:
+        super().__init__(access)
+        self._patience = patience
+        #: those of the open requests, by their ids
+        self._deadlines = WeakValueDictionary[object, _Deadline]()
+
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.method == "GET":
             return httpx2.Response(405, request=request)
-        return await super().handle_async_request(request)
+        deadline = self._set_deadline(json.loads(request.content or "{}"))
+        try:
+            async with deadline.limit():
+                response = await super().handle_async_request(request)
+        except TimeoutError:
+            # A status fails this request; an error would end the connection with all its calls.
+            return httpx2.Response(504, request=request)
+        response.stream = _Answer(response, deadline)
+        return response
+
+    def _set_deadline(self, message: dict[str, Any]) -> _Deadline:
+        if {"id", "method"} <= message.keys():
+            deadline = self._deadlines[message["id"]] = _Deadline(self._patience)
+            return deadline
+        if message.get("method") == "notifications/cancelled":
+            # The library would leave the cancelled request open.
+            cancelled = self._deadlines.get(message["params"]["requestId"])
+            if cancelled is not None:
+                cancelled.pass_now()
+        return _Deadline(NOTICE)
+
+
+class _Answer(httpx2.AsyncByteStream):
+    """The body of an answer, until its deadline; then StreamError, which fails only its request."""
+
+    def __init__(self, response: httpx2.Response, deadline: _Deadline) -> None:
+        assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101 - it has just come
+        self._body, self._deadline = response.stream, deadline
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        pieces = aiter(self._body)
+        while True:
+            try:
+                # Not around the yield: the time of the reader is its own.
+                async with self._deadline.limit():
+                    piece = await anext(pieces, None)
+            except TimeoutError as error:
+                raise httpx2.StreamError("The answer took too long.") from error
+            if piece is None:
+                return
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
 
 
 @asynccontextmanager
 async def _open_streams(endpoint: Address, patience: float) -> AsyncGenerator[object]:
     access = replace(endpoint.access, max_bytes=MOST_MESSAGE)
     client = httpx2.AsyncClient(
-        transport=_WithoutPush(access),
+        transport=_WithoutPush(access, patience),
         headers=dict(endpoint.headers),
-        timeout=httpx2.Timeout(patience),
+        timeout=None,
         trust_env=False,
         follow_redirects=False,
     )
@@ -46,5 +129,5 @@ async def _open_streams(endpoint: Address, patience: float) -> AsyncGenerator[ob
 
 
 def connect_http(endpoint: Address, patience: float) -> Transport:
-    """Return the client's transport; `patience` is the seconds of silence that end a connection."""
+    """Return the client's transport; `patience` is the seconds until a request is given up."""
     return _open_streams(endpoint, patience)  # type: ignore[return-value]
