@@ -94,6 +94,8 @@ def call(id: Any, params: Any) -> None:
         "huge": huge,
         "loud": loud,
         "flood": flood,
+        "pings": pings,
+        "deaf": lambda _: time.sleep(600),
         "noise": noise,
         "spin": spin,
         "greed": greed,
@@ -144,6 +146,13 @@ def flood(id: Any) -> None:
     for _ in range(1_000_000):
         write(LIST_CHANGED)
     answer(id, said("flooded"))
+
+
+def pings(_id: Any) -> None:
+    for n in range(1_000):
+        write({"jsonrpc": "2.0", "id": f"ping{n}", "method": "ping"})
+        time.sleep(0.001)
+    time.sleep(600)
 
 
 def spin(_id: Any) -> None:

@@ -106,7 +106,7 @@ async def test_noise_between_messages_is_passed_over(fake: Fake) -> None:
         assert (await look(pool, heard)).content[0].text == "after noise"
 
 
-@pytest.mark.parametrize("mode", ["half", "huge", "flood", "bulk", "parts"])
+@pytest.mark.parametrize("mode", ["half", "huge", "flood", "pings", "bulk", "parts"])
 @pytest.mark.asyncio
 async def test_a_server_that_breaks_off_or_floods_is_cut_off(mode: str, fake: Fake) -> None:
     async with fake(mode) as (pool, heard):
@@ -116,7 +116,7 @@ async def test_a_server_that_breaks_off_or_floods_is_cut_off(mode: str, fake: Fa
         error = (await heard.until("failed")).error
     assert {
         "half": "code 3", "huge": "bytes", "flood": "messages", "bulk": "bytes in 10",
-        "parts": "400,000 parts",
+        "parts": "400,000 parts", "pings": "100 requests in 10",
     }[mode] in error  # fmt: skip
 
 

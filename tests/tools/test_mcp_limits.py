@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import sys
@@ -12,6 +13,8 @@ import pytest
 
 from tests.support.mcp_servers import command, pooled
 from tools.mcp import stdio
+from tools.mcp.errors import ServerError
+from tools.mcp.traffic import count_parts
 
 
 @pytest.mark.asyncio
@@ -23,9 +26,26 @@ async def test_commas_and_brackets_within_a_text_are_no_parts(tmp_path: Path) ->
 
 
 def test_a_message_of_nothing_but_quotes_is_counted_without_taking_it_apart() -> None:
-    assert stdio._count_parts(b'"' * 3_000_000 + b"," * 500_000) == 500_000
-    assert stdio._count_parts(b'["a,b\\\\",{}]') == 4
-    assert stdio._count_parts(b'{"a":"\\",' + b"," * 500_000 + b'"}') == 1
+    assert count_parts(b'"' * 3_000_000 + b"," * 500_000) == 500_000
+    assert count_parts(b'["a,b\\\\",{}]') == 4
+    assert count_parts(b'{"a":"\\",' + b"," * 500_000 + b'"}') == 1
+
+
+@pytest.mark.asyncio
+async def test_a_server_that_does_not_read_is_disconnected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio, "READING", 0.5)
+    async with pooled(command(tmp_path, "deaf")) as (pool, heard):
+        await heard.until("connected")
+        calls = [
+            pool.call("demo", "look", heard.digests["look"], {"text": "x" * 1_000_000})
+            for _ in range(2)
+        ]
+        async with asyncio.timeout(20):
+            found = await asyncio.gather(*calls, return_exceptions=True)
+            assert all(isinstance(each, ServerError) for each in found)
+            assert "does not read" in (await heard.until("failed")).error
 
 
 @pytest.mark.asyncio

@@ -5,10 +5,10 @@ reads lines of any length and lets the child write to our log. The child leads a
 the group ends with the connection: first its input is closed, then it gets SIGTERM, then SIGKILL.
 Only the end of its error output is kept: it tells an administrator why a server did not start.
 
-The group runs at low priority with limits on memory, processor time and written files (Linux), and
-a message is read only if it is short and of few parts, because reading it holds the interpreter
-lock. Files and network are not limited here: what a server may reach is its administrator's choice,
-by the user or container that its command runs in.
+The group runs at low priority with limits on memory, processor time and written files (Linux).
+Files and network are not limited here: what a server may reach is its administrator's choice, by
+the user or container that its command runs in. A server that does not read what is written to it is
+disconnected, as one is that sends too much (`traffic`).
 """
 
 from __future__ import annotations
@@ -28,20 +28,18 @@ from typing import Any
 import anyio
 from mcp.client import Transport
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
 
 from tools.framework.clean_text import clean_text
 from tools.mcp.errors import ServerError
 from tools.mcp.server import MOST_MESSAGE, Command
+from tools.mcp.traffic import Traffic
 
 logger = logging.getLogger("tools")
 #: Seconds for each step of ending a child: by itself, after SIGTERM, after SIGKILL.
 GRACE = 2.0
-#: Most messages in `SPAN` seconds; a server that sends more is disconnected.
-MOST_MESSAGES, SPAN = 2_000, 10.0
-#: Most bytes in `SPAN` seconds, and most brackets, braces and commas of one message,
-#: those within its texts aside.
-MOST_BYTES, MOST_PARTS = 60_000_000, 400_000
+#: Seconds that a server may take to read what is written to it.
+READING = 30.0
 #: Bytes of memory for data, seconds of processor time, bytes of one written file, core files.
 LIMITS = {
     resource.RLIMIT_DATA: 2_000_000_000,
@@ -69,8 +67,7 @@ class _Child:
     def __init__(self, process: asyncio.subprocess.Process, lost: Lost) -> None:
         self.process, self._lost = process, lost
         self._tail: deque[bytes] = deque(maxlen=8)
-        self._times: deque[float] = deque(maxlen=MOST_MESSAGES)
-        self._span_start, self._span_bytes = 0.0, 0
+        self._traffic = Traffic()
         self._is_drained = asyncio.Event()
 
     async def receive_messages(self, send: Any) -> None:
@@ -79,9 +76,9 @@ class _Child:
         async with send:
             try:
                 while line := await self.process.stdout.readline():
-                    self._check_message(line)
+                    self._traffic.check_message(line)
                     if line.strip():
-                        await send.send(_parse_message(line))
+                        await send.send(self._parse_message(line))
                 self._lost(*await self._describe_end())
             except (ValueError, ServerError) as error:
                 too_long = f"It wrote a message of more than {MOST_MESSAGE:,} bytes."
@@ -97,8 +94,9 @@ class _Child:
                 async for sent in receive:
                     text = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
                     self.process.stdin.write(text.encode() + b"\n")
-                    await self.process.stdin.drain()
-            except OSError:
+                    async with asyncio.timeout(READING):
+                        await self.process.stdin.drain()
+            except OSError:  # a TimeoutError is one
                 # The exit of the process explains more than the failed write.
                 ended, tail = await self._describe_end()
                 is_there = self.process.returncode is None
@@ -140,18 +138,15 @@ class _Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, sent)
 
-    def _check_message(self, line: bytes) -> None:
-        if _count_parts(line) > MOST_PARTS:
-            raise ServerError(f"It wrote a message of more than {MOST_PARTS:,} parts.")
-        now = asyncio.get_running_loop().time()
-        if now - self._span_start > SPAN:
-            self._span_start, self._span_bytes = now, 0
-        self._span_bytes += len(line)
-        if self._span_bytes > MOST_BYTES:
-            raise ServerError(f"It sent more than {MOST_BYTES:,} bytes in {SPAN:g} seconds.")
-        if len(self._times) == MOST_MESSAGES and now - self._times[0] < SPAN:
-            raise ServerError(f"It sent more than {MOST_MESSAGES:,} messages in {SPAN:g} seconds.")
-        self._times.append(now)
+    def _parse_message(self, line: bytes) -> SessionMessage | Exception:
+        try:
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            # The line is not quoted: it may hold personal data.
+            return ServerError("It wrote a line that is no message.")
+        if isinstance(message, JSONRPCRequest):
+            self._traffic.check_request()
+        return SessionMessage(message)
 
     async def _describe_end(self) -> tuple[str, str]:
         with contextlib.suppress(TimeoutError):
@@ -165,27 +160,6 @@ class _Child:
         ended = "It closed its output." if code is None else f"It ended with code {code}."
         tail = clean_text(b"".join(self._tail).decode(errors="replace"))[-TAIL:].strip()
         return ended, tail
-
-
-def _count_parts(line: bytes) -> int:
-    """Count the brackets, braces and commas of JSON; those within texts only where it is needed."""
-    count = sum(map(line.count, (b"[", b"{", b",")))
-    if count <= MOST_PARTS:
-        return count
-    line = line.replace(b"\\\\", b"").replace(b'\\"', b"")
-    # Each part has a name and a value, which are texts of two quotes each at most.
-    if line.count(b'"') > 4 * (MOST_PARTS + 1):
-        return count
-    outside = b"".join(line.split(b'"')[::2])
-    return sum(map(outside.count, (b"[", b"{", b",")))
-
-
-def _parse_message(line: bytes) -> SessionMessage | Exception:
-    try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValueError:
-        # The line is not quoted: it may hold personal data.
-        return ServerError("It wrote a line that is no message.")
 
 
 @asynccontextmanager
