@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
-from tests.support.hostile_mcp_http import HostileSite, hostile_site, keep_alive
+from tests.support.hostile_mcp_http import HostileSite, hostile_site, keep_alive, send_body
 from tests.support.mcp_servers import Heard, pooled
 from tools.http.transport import SINGLE_USE
 from tools.mcp import connection
@@ -127,3 +128,66 @@ async def test_a_notification_that_is_not_answered_holds_up_nothing_for_long() -
         await cancelled.wait()
         async with asyncio.timeout(10):
             assert await look(pool, heard) == "looked"
+
+
+def make_event(message: dict[str, Any] | str) -> str:
+    text = message if isinstance(message, str) else json.dumps(message)
+    return f"event: message\nid: 7\ndata: {text}\n\n"
+
+
+MANY = '{"jsonrpc":"2.0","id":0,"result":{"content":[],"_meta":{"a":[' + "[]," * 500_000 + "1]}}}"
+NOTICE: dict[str, Any] = {"jsonrpc": "2.0", "method": "notifications/message"}
+PING = {"jsonrpc": "2.0", "id": "a", "method": "ping"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "words"),
+    [
+        ("application/json", MANY, "400,000 parts"),
+        ("application/json", " " * 12_000_001, "larger than 12,000,000 bytes"),
+        ("text/event-stream", make_event(MANY), "400,000 parts"),
+        ("text/event-stream", ': "\n' + make_event(MANY), "400,000 parts"),
+        ("text/event-stream", make_event(NOTICE) * 2_001, "2,000 messages in 10"),
+        ("text/event-stream", make_event(PING) * 101, "100 requests in 10"),
+        ("text/event-stream", ":\r" * 400_001, "400,000 lines"),
+        ("text/event-stream; charset=utf-7", ":+AAo-" * 400_001, "was closed"),
+    ],
+)
+@pytest.mark.asyncio
+async def test_a_server_that_sends_too_much_in_a_few_bytes_is_disconnected(
+    kind: str, body: str, words: str
+) -> None:
+    async def respond(message: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
+        is_call = message.get("method") == "tools/call"
+        if is_call:
+            send_body(writer, kind, body.encode())
+        return is_call
+
+    async with hostile_site(respond) as site, pooled(site.address) as (pool, heard):
+        await heard.until("connected")
+        with pytest.raises(ServerError, match="outcome is unknown"):
+            await look(pool, heard)
+        assert words in (await heard.until("failed")).error
+
+
+@pytest.mark.asyncio
+async def test_an_answer_of_events_is_read_whatever_its_lines_and_texts() -> None:
+    said = '1,[{"\\\n' * 200_000
+
+    async def respond(message: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
+        is_call = message.get("method") == "tools/call"
+        if is_call:
+            result = {"content": [{"type": "text", "text": said}]}
+            answer = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+            lines = json.dumps(answer, indent=1).replace("\n", "\r\ndata: ")
+            send_body(
+                writer,
+                "Text/Event-Stream; charset=utf-8",
+                f": hello\nevent: other\ndata: no json\n\n{make_event(NOTICE)}id: 1\ndata:\n\n"
+                f"data: {lines}\r\n\r\n".encode(),
+            )
+        return is_call
+
+    async with hostile_site(respond) as site, pooled(site.address) as (pool, heard):
+        await heard.until("connected")
+        assert await look(pool, heard) == said

@@ -229,7 +229,7 @@ class Connection:
 
         endpoint = self.server.endpoint
         if isinstance(endpoint, Address):
-            return connect_http(endpoint, self.server.deadline + SLACK)
+            return connect_http(endpoint, self.server.deadline + SLACK, self._on_lost)
         return connect_stdio(endpoint, self._on_lost)
 
     def _on_lost(self, why: str, wrote: str) -> None:

@@ -22,12 +22,16 @@ import httpx2
 from mcp.client import Transport
 from mcp.client.streamable_http import streamable_http_client
 
+from tools.framework.errors import BodyRefusedError
 from tools.framework.outside_access import WebAccess
 from tools.http.transport import GuardedTransport
-from tools.mcp.server import MOST_MESSAGE, Address
+from tools.mcp.errors import ServerError
+from tools.mcp.server import MOST_MESSAGE, Address, Lost
+from tools.mcp.traffic import MOST_PARTS, Traffic
 
 #: Seconds for a message that has no answer but a status: the library sends nothing else meanwhile.
 NOTICE = 3.0
+EVENTS = "text/event-stream"
 
 
 class _Deadline:
@@ -54,9 +58,10 @@ class _Deadline:
 
 
 class _WithoutPush(GuardedTransport):
-    def __init__(self, access: WebAccess, patience: float) -> None:
+    def __init__(self, access: WebAccess, patience: float, lost: Lost) -> None:
         super().__init__(access)
-        self._patience = patience
+        self._patience, self._lost = patience, lost
+        self._traffic = Traffic()
         #: those of the open requests, by their ids
         self._deadlines = WeakValueDictionary[object, _Deadline]()
 
@@ -70,7 +75,7 @@ class _WithoutPush(GuardedTransport):
         except TimeoutError:
             # A status fails this request; an error would end the connection with all its calls.
             return httpx2.Response(504, request=request)
-        response.stream = _Answer(response, deadline)
+        response.stream = _Answer(response, deadline, self._traffic, self._lost)
         return response
 
     def _set_deadline(self, message: dict[str, Any]) -> _Deadline:
@@ -86,13 +91,58 @@ class _WithoutPush(GuardedTransport):
 
 
 class _Answer(httpx2.AsyncByteStream):
-    """The body of an answer, until its deadline; then StreamError, which fails only its request."""
+    """The body of an answer, message by message, each counted before the library reads it.
 
-    def __init__(self, response: httpx2.Response, deadline: _Deadline) -> None:
+    After the deadline it raises StreamError, which fails only its request. ServerError and
+    BodyRefusedError are the end of the connection: `lost` has been called with the reason.
+    """
+
+    def __init__(
+        self, response: httpx2.Response, deadline: _Deadline, traffic: Traffic, lost: Lost
+    ) -> None:
         assert isinstance(response.stream, httpx2.AsyncByteStream)  # noqa: S101 - it has just come
         self._body, self._deadline = response.stream, deadline
+        self._traffic, self._lost = traffic, lost
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        self._is_events = kind == EVENTS
+        if self._is_events:
+            # Without the name of an encoding: the events are written anew, in UTF-8.
+            response.headers["content-type"] = EVENTS
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            if self._is_events:
+                async for event in httpx2.EventSource(self._plain(), MOST_MESSAGE):
+                    data = event.data.replace("\n", " ").encode()
+                    self._traffic.check_message(data)
+                    if event.event == "message":
+                        # Without its id: nothing could be resumed without the GET stream.
+                        yield b"data: " + data + b"\n\n"
+            else:
+                text = b"".join([piece async for piece in self._read()])
+                self._traffic.check_message(text)
+                yield text
+        except (ServerError, BodyRefusedError) as error:
+            self._lost(str(error), "")
+            raise
+
+    def _plain(self) -> httpx2.Response:
+        """Return the events as an answer of their own, in UTF-8."""
+        kind, post = {"content-type": EVENTS}, httpx2.Request("POST", "")
+        return httpx2.Response(200, headers=kind, content=self._read_lines(), request=post)
+
+    async def _read_lines(self) -> AsyncIterator[bytes]:
+        lines = 0
+        async for piece in self._read():
+            lines += piece.count(b"\n") + piece.count(b"\r")
+            if lines > MOST_PARTS:
+                raise ServerError(f"It sent an answer of more than {MOST_PARTS:,} lines.")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+    async def _read(self) -> AsyncIterator[bytes]:
         pieces = aiter(self._body)
         while True:
             try:
@@ -105,15 +155,12 @@ class _Answer(httpx2.AsyncByteStream):
                 return
             yield piece
 
-    async def aclose(self) -> None:
-        await self._body.aclose()
-
 
 @asynccontextmanager
-async def _open_streams(endpoint: Address, patience: float) -> AsyncGenerator[object]:
+async def _open_streams(endpoint: Address, patience: float, lost: Lost) -> AsyncGenerator[object]:
     access = replace(endpoint.access, max_bytes=MOST_MESSAGE)
     client = httpx2.AsyncClient(
-        transport=_WithoutPush(access, patience),
+        transport=_WithoutPush(access, patience, lost),
         headers=dict(endpoint.headers),
         timeout=None,
         trust_env=False,
@@ -128,6 +175,9 @@ async def _open_streams(endpoint: Address, patience: float) -> AsyncGenerator[ob
         yield streams
 
 
-def connect_http(endpoint: Address, patience: float) -> Transport:
-    """Return the client's transport; `patience` is the seconds until a request is given up."""
-    return _open_streams(endpoint, patience)  # type: ignore[return-value]
+def connect_http(endpoint: Address, patience: float, lost: Lost) -> Transport:
+    """Return the client's transport; `patience` is the seconds until a request is given up.
+
+    `lost` is called with the reason once the server has broken a rule.
+    """
+    return _open_streams(endpoint, patience, lost)  # type: ignore[return-value]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,6 +10,10 @@ from tools.framework.outside_access import WebAccess
 
 #: Most bytes of one message of a server; a result is one.
 MOST_MESSAGE = 12_000_000
+
+#: Called with the reason that a connection is lost, and the end of what a child wrote to its
+#: error output.
+Lost = Callable[[str, str], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,11 +28,11 @@ from typing import Any
 import anyio
 from mcp.client import Transport
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
+from mcp_types import jsonrpc_message_adapter
 
 from tools.framework.clean_text import clean_text
 from tools.mcp.errors import ServerError
-from tools.mcp.server import MOST_MESSAGE, Command
+from tools.mcp.server import MOST_MESSAGE, Command, Lost
 from tools.mcp.traffic import Traffic
 
 logger = logging.getLogger("tools")
@@ -57,9 +57,6 @@ _NAMES = {
 NICE = 10
 TAIL = 2_000
 
-#: Called with the reason, and the end of what the child wrote to its error output.
-Lost = Callable[[str, str], None]
-
 
 class _Child:
     """A process and the streams from and to it."""
@@ -78,7 +75,7 @@ class _Child:
                 while line := await self.process.stdout.readline():
                     self._traffic.check_message(line)
                     if line.strip():
-                        await send.send(self._parse_message(line))
+                        await send.send(_parse_message(line))
                 self._lost(*await self._describe_end())
             except (ValueError, ServerError) as error:
                 too_long = f"It wrote a message of more than {MOST_MESSAGE:,} bytes."
@@ -138,16 +135,6 @@ class _Child:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, sent)
 
-    def _parse_message(self, line: bytes) -> SessionMessage | Exception:
-        try:
-            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValueError:
-            # The line is not quoted: it may hold personal data.
-            return ServerError("It wrote a line that is no message.")
-        if isinstance(message, JSONRPCRequest):
-            self._traffic.check_request()
-        return SessionMessage(message)
-
     async def _describe_end(self) -> tuple[str, str]:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1):
@@ -160,6 +147,14 @@ class _Child:
         ended = "It closed its output." if code is None else f"It ended with code {code}."
         tail = clean_text(b"".join(self._tail).decode(errors="replace"))[-TAIL:].strip()
         return ended, tail
+
+
+def _parse_message(line: bytes) -> SessionMessage | Exception:
+    try:
+        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError:
+        # The line is not quoted: it may hold personal data.
+        return ServerError("It wrote a line that is no message.")
 
 
 @asynccontextmanager

@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
+from pydantic import BaseModel, ValidationError
+
 from tools.mcp.errors import ServerError
 
 #: Most messages in `SPAN` seconds, and most of them that ask for an answer.
@@ -17,8 +19,15 @@ MOST_MESSAGES, MOST_REQUESTS, SPAN = 2_000, 100, 10.0
 MOST_BYTES, MOST_PARTS = 60_000_000, 400_000
 
 
+class _Kind(BaseModel):
+    """What tells a request from other messages; all else of it is passed over."""
+
+    id: object = None
+    method: object = None
+
+
 class Traffic:
-    """What one server has sent of late; each check raises ServerError above a limit."""
+    """What one server has sent of late; a check raises ServerError above a limit."""
 
     def __init__(self) -> None:
         self._messages: deque[float] = deque(maxlen=MOST_MESSAGES)
@@ -36,10 +45,17 @@ class Traffic:
         if self._span_bytes > MOST_BYTES:
             raise ServerError(f"It sent more than {MOST_BYTES:,} bytes in {SPAN:g} seconds.")
         _count(self._messages, "messages")
+        if _asks(message):
+            # Each is kept until its refusal is written.
+            _count(self._requests, "requests")
 
-    def check_request(self) -> None:
-        """Count a message that asks for an answer: each is kept until its refusal is written."""
-        _count(self._requests, "requests")
+
+def _asks(message: bytes) -> bool:
+    try:
+        kind = _Kind.model_validate_json(message)
+    except ValidationError:
+        return False
+    return kind.id is not None and kind.method is not None
 
 
 def _count(times: deque[float], named: str) -> None:
