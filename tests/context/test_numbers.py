@@ -20,6 +20,7 @@ from conversations.context.policy.preset_words import PRESET_WORDS, check_words
 from conversations.context.policy.share import Share, parse_share
 from conversations.context.policy.whole_context import keep_whole
 from conversations.context.tokens.estimate import IMAGE, PAGE, estimate_block, estimate_text
+from conversations.context.view import wire
 from conversations.context.view.envelope import build_envelope, join_body
 from conversations.context.view.view import Message
 from tests.context.samples import content, prompt, result, text, use, view_of
@@ -170,6 +171,17 @@ def test_a_body_is_the_envelope_with_the_messages_put_in() -> None:
     assert made.with_limit(5).binding == made.binding
     assert made.binding != build_envelope(model="m", max_tokens=10, system="").binding
     assert made.overhead > 0
+
+
+def test_fewer_searches_are_offered_in_an_envelope_and_never_more() -> None:
+    search = {"type": "web_search_20250305", "name": "web_search", "max_uses": 5}
+    tools = [{"name": "read_file", "input_schema": {"type": "object"}}, search]
+    made = build_envelope(model="m", max_tokens=9, system="s", tools=tools)
+    fewer = made.with_searches(2)
+    assert (made.searches, fewer.searches) == (5, 2)
+    assert wire.decode(fewer.text)["tools"] == [tools[0], search | {"max_uses": 2}]
+    assert fewer.binding == made.binding
+    assert made.with_searches(7) == made.with_searches(5) == made
 
 
 def test_a_threshold_can_be_a_share_of_the_window() -> None:
