@@ -66,32 +66,44 @@ def seller(clock: VirtualClock) -> Iterator[EmulatorServer]:
 
 @dataclass
 class StoppedModel:
-    """A Model port whose person stops at the first events, or before any came."""
+    """A Model port whose person stops at the first events, or as soon as is_early says so."""
 
     calls: TurnCalls
     switch: Switch
-    is_early: bool
+    is_early: Callable[[], bool] | None
     before: Callable[[], None]
 
     async def stream(
         self, body: str, headers: Headers = NO_HEADERS
     ) -> AsyncGenerator[Head | Piece, None]:
         loop = asyncio.get_running_loop()
-        if self.is_early:
-            loop.call_later(0.02, self.switch.request, "user")
-        async with aclosing(self.calls.stream(body, headers)) as stream:
-            async for item in stream:
-                if isinstance(item, Piece):
-                    self.before()
-                    loop.call_soon(self.switch.request, "user")
-                yield item
+        watching = loop.create_task(self._stop_early(self.is_early)) if self.is_early else None
+        try:
+            async with aclosing(self.calls.stream(body, headers)) as stream:
+                async for item in stream:
+                    if isinstance(item, Piece):
+                        self.before()
+                        loop.call_soon(self.switch.request, "user")
+                    yield item
+        finally:
+            if watching:
+                watching.cancel()
+
+    async def _stop_early(self, is_early: Callable[[], bool]) -> None:
+        while not is_early():
+            await asyncio.sleep(0.005)
+        self.switch.request("user")
 
     async def count(self, body: str, headers: Headers = NO_HEADERS) -> int | None:
         return None
 
 
 async def stop(
-    buyer: Buyer, talk: Talk, *, is_early: bool = False, before: Callable[[], None] = lambda: None
+    buyer: Buyer,
+    talk: Talk,
+    *,
+    is_early: Callable[[], bool] | None = None,
+    before: Callable[[], None] = lambda: None,
 ) -> ApiResult:
     """Make a call and stop it; return its result."""
     switch = Switch()
@@ -119,12 +131,15 @@ async def test_a_hundred_stopped_and_repeated_calls_cost_at_least_their_bills(
     buyer = Buyer(await run_db(started_turn), seller.url, clock, Random(7))
     talk = Talk("claude-sonnet-5-5", "5m", WORDS * 90)
     talk.say("Write something. ")
-    rows = []
+    rows, faults = [], seller.emulator.ordered_faults
     for number in range(STOPS):
-        is_early = number % 5 == 0
-        fault = "hang" if is_early else f"hang_after:{number % 5 - 1}"
-        seller.emulator.ordered_faults[:] = [fault]
-        rows.append(await stop(buyer, talk, is_early=is_early))
+        if number % 5 == 0:
+            faults[:] = ["hang"]
+            # Stopped once the request has come: one on its way would take the next one's fault.
+            rows.append(await stop(buyer, talk, is_early=lambda: not faults))
+        else:
+            faults[:] = [f"hang_after:{number % 5 - 1}"]
+            rows.append(await stop(buyer, talk))
     await buyer.close()
     await settled(seller)
     bills = seller.emulator.bills
