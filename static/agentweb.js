@@ -1,7 +1,7 @@
 /* agentweb: the behaviour of pages that the server cannot render. The only state here is the draft, which is stored.
  *
  * The server sends finished HTML by the socket, and htmx swaps it in. This file keeps the scroll position, the
- * draft, open details and the focus meanwhile, and adds the keyboard shortcuts and copies. What is streamed is joined by streamed.js.
+ * draft, open details and the focus meanwhile, and adds the copies. What is streamed is joined by streamed.js.
  */
 "use strict";
 (() => {
@@ -100,34 +100,6 @@
     } else if (event.target.closest?.("#found")) localise(document);
   });
   menu?.addEventListener("click", (event) => { if (event.target === menu) menu.close(); });
-
-  // Keyboard shortcuts of every page; the reader can switch them off.
-  const help = one("#shortcuts");
-  const choice = one("#use-shortcuts");
-  for (const button of all("[data-open='shortcuts']")) {
-    button.addEventListener("click", () => { one("#sidebar").hidePopover?.(); help.showModal(); });
-  }
-  let going = false;
-  addEventListener("keydown", (event) => {
-    if (!choice?.checked || event.isComposing || event.defaultPrevented) return;
-    const writes = event.target.closest?.("input, textarea, select, [contenteditable]");
-    const isCommand = event.ctrlKey || event.metaKey;
-    if (isCommand && event.shiftKey && event.code === "KeyO") {
-      event.preventDefault();
-      location.assign(one("#new-chat").href);
-    } else if (isCommand && !event.shiftKey && !event.altKey && event.code === "KeyK") {
-      event.preventDefault();
-      if (one("#q")) one("#q").focus();
-      else location.assign(one("#find").href);
-    } else if (event.key === "?" && !writes && !help.open) {
-      help.showModal();
-    } else if (!writes && !isCommand && !event.altKey && !one("dialog[open]")) {
-      // g, then the letter of a link with data-go.
-      const goal = going && /^[a-z]$/.test(event.key) && one(`[data-go="${event.key}"]`);
-      going = event.key === "g";
-      if (goal) location.assign(goal.href);
-    }
-  });
 
   const transcript = one("#transcript");
   const form = one("#composer");
@@ -385,19 +357,7 @@
     wasLive = live;
   });
 
-  // Keyboard shortcuts of the chat.
-  addEventListener("keydown", (event) => {
-    if (!choice.checked || event.isComposing || event.defaultPrevented) return;
-    if (event.key === "Escape" && event.shiftKey) {
-      event.preventDefault();
-      box.focus();
-    } else if (event.key === "Escape") {
-      if (help.open || menu.open || one("#sidebar").matches(":popover-open")) return;
-      const opened = one(".meter[open]");
-      if (opened) opened.open = false;
-      else one("#stop")?.click();
-    }
-  });
+  // A click elsewhere closes the meter.
   document.addEventListener("click", (event) => {
     for (const opened of all(".meter[open]")) if (!opened.contains(event.target)) opened.open = false;
   });
