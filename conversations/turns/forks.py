@@ -75,7 +75,7 @@ def fork_conversation(*, turn: Turn) -> Conversation:
     rows: list[Chained] = [*entries, *(_copy_row(pin, copy, turns) for pin in pins)]
     append_rows(rows, copy)
     _copy_tool_calls(messages, turns)
-    Attachment.objects.bulk_create(_copy_row(one, copy, turns) for one in row.attachments.all())
+    _copy_attachments(row, copy)
     ToolSwitch.objects.bulk_create(_copy_row(one, copy, {}) for one in row.tool_switches.all())
     index_messages(conversation=copy, rows=messages)
     reopen_days(copy.turns.all(), copy.transformations.all())
@@ -127,6 +127,16 @@ def _copy_turns(row: Conversation, copy: Conversation, end: int) -> dict[int, Tu
         one.continues = copies.get(first.continues_id or 0)
     Turn.objects.bulk_update(copies.values(), ["created_at", "retry_of", "continues"])
     return copies
+
+
+def _copy_attachments(row: Conversation, copy: Conversation) -> None:
+    found = list(row.attachments.order_by("pk"))
+    copies = [_copy_row(one, copy, {}) for one in found]
+    Attachment.objects.bulk_create(copies)
+    # A retention rule counts from the day on which a file was attached, in a copy, too.
+    for one, first in zip(copies, found, strict=True):
+        one.created_at = first.created_at
+    Attachment.objects.bulk_update(copies, ["created_at"])
 
 
 def _copy_tool_calls(messages: Iterable[Message], turns: dict[int, Turn]) -> None:

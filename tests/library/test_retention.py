@@ -41,6 +41,7 @@ from conversations.models import (
 )
 from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import read_record
+from conversations.turns.forks import fork_conversation
 from tests.support import people_and_turns, stored_turns
 
 pytestmark = pytest.mark.django_db
@@ -133,6 +134,15 @@ def test_a_chat_with_an_old_file_goes_whole_and_does_not_come_back() -> None:
     mine.refresh_from_db()
     with pytest.raises(LibraryError, match="a file older than 7 days"):
         restore_conversation(conversation=mine)
+
+
+def test_a_fork_keeps_the_days_on_which_its_files_were_attached() -> None:
+    mine, now = chat(), timezone.now()
+    attach(mine, now - 7 * DAY)
+    fork = fork_conversation(turn=mine.turns.get())
+    RetentionRule.objects.create(file_days=7)
+    assert apply_retention(now=now) == 2
+    assert (state(mine), state(fork)) == ("trash", "trash")
 
 
 def test_an_idle_chat_that_its_owner_brings_back_stays_as_long_again() -> None:
