@@ -21,7 +21,8 @@ def read_meter(conversation: Conversation, *, has_next: bool = False) -> Meter:
     `has_next`: include the cost of the next message.
 
     The token count is that of the last reply, plus what was appended and minus what was reduced
-    since. It is estimated where no call has reported one (imported, or during the first answer).
+    since. It is estimated where no call has reported one (imported, or during the first answer),
+    and after a change of model, whose tokenizer may be another.
     """
     found = read_figures(conversation)
     window = found.window or 200_000
@@ -31,7 +32,8 @@ def read_meter(conversation: Conversation, *, has_next: bool = False) -> Meter:
         source = "estimated" if tokens else "none"
     else:
         tokens = max(0, found.reported + found.moved)
-        source = "estimated" if found.moved or found.is_sum else "reported"
+        is_exact = found.has_report and not found.moved and not found.is_sum
+        source = "reported" if is_exact else "estimated"
         cached = found.cached * 100 // found.context if found.context else None
     percent = min(100, tokens * 100 // window)
     ticks = _list_ticks(conversation, found, window)

@@ -279,7 +279,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    """How full the context is; `source` is reported, counted, estimated or none (no call yet).
+    """How full the context is; `source` is reported, estimated or none (no call yet).
 
     `cost_micros` and `calls` are those of the whole conversation, for every purpose.
     """

@@ -86,6 +86,16 @@ def test_what_came_and_went_since_is_counted_and_said_to_be_an_estimate() -> Non
     assert full.tokens == 120 + 700
 
 
+def test_the_size_that_another_model_reported_is_an_estimate() -> None:
+    conversation = stored_turns.played().conversation
+    first = meters.read_meter(conversation)
+    other = ApiModel.objects.exclude(pk=conversation.model).earliest("pk")
+    conversation.model = other.pk
+    conversation.save(update_fields=["model"])
+    assert first.source == "reported"
+    assert meters.read_meter(conversation).source == "estimated"
+
+
 def test_the_last_reply_counts_however_many_turns_had_none_since() -> None:
     lease = people_and_turns.started_turn()
     stored_turns.close(
