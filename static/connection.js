@@ -4,6 +4,7 @@
  * extension's own timer cannot be brought forward, so it is set to never fire. A handshake carries the bookmark of
  * the page (where it ends now), and the server sends what follows it, or the whole page if it does not know that
  * history. The first handshake also carries the version of the page: if it is still the newest, nothing is sent.
+ * Where pages come and no socket opens, a PolledSocket takes its place until one does.
  */
 "use strict";
 (() => {
@@ -31,6 +32,7 @@
   let told = 0;
   let ended = 0;
   let isAway = false;
+  let isPolled = false;
 
   /** Show content in the status pill after a delay, unless it is replaced before; no content hides the pill. */
   function show(content = [], { isLost = false, after = 0 } = {}) {
@@ -42,14 +44,22 @@
     }, after);
   }
 
+  const bookmark = () => {
+    const { after, mark } = one("#history").dataset;
+    return { after, mark };
+  };
+  const poll = (url) => new window.agentweb.PolledSocket(url, transcript.dataset.updates, BEAT, {
+    read: bookmark,
+    onWebSocket: () => { isPolled = false; connect(); },
+  });
+
   htmx.config.wsReconnectDelay = () => NEVER;
   htmx.createWebSocket = (address) => {
     const url = new URL(address);
-    const { after, mark } = one("#history").dataset;
     const { token, pageVersion: version } = transcript.dataset;
-    url.search = new URLSearchParams({ after, mark, ...(token && { token }), ...(version && { version }) });
+    url.search = new URLSearchParams({ ...bookmark(), ...(token && { token }), ...(version && { version }) });
     delete transcript.dataset.pageVersion;
-    const fresh = new WebSocket(url);
+    const fresh = isPolled ? poll(url) : new WebSocket(url);
     // A socket that was given up may still deliver events, which are outdated.
     for (const name of ["open", "message", "error", "close"]) {
       fresh.addEventListener(name, (event) => {
@@ -98,7 +108,11 @@
       isAway = !isAway;
       show([isAway ? words.away : words.reconnecting]);
     }
-    if (timer && answer?.ok) document.dispatchEvent(new Event("agentweb:stale"));
+    if (timer && answer?.ok) {
+      document.dispatchEvent(new Event("agentweb:stale"));
+      isPolled = true;
+      connect();
+    }
   }
 
   document.addEventListener("htmx:wsOpen", ({ detail }) => {
@@ -106,13 +120,14 @@
     opened = Date.now();
     isAway = false;
     delete one("#restarting").dataset.within;
-    show();
+    show(isPolled ? [words.polled] : []);
   });
   document.addEventListener("htmx:wsClose", ({ detail }) => {
     extension = detail.socketWrapper;
     const { code } = detail.event;
     if ([LOGGED_OUT, GONE, CROWDED].includes(code)) { end(code); return; }
     isAway ||= code === AWAY;
+    isPolled = false;
     if (opened && Date.now() - opened > GOOD) tries = 0;
     if (TOO_SLOW.includes(code)) tries = Math.max(tries, 2);
     connectLater();
@@ -120,6 +135,8 @@
   document.addEventListener("htmx:wsBeforeMessage", (event) => {
     if (event.detail.message === BEAT) event.preventDefault();
   });
+  // What a form has just changed is asked for at once.
+  document.addEventListener("htmx:afterRequest", () => { if (isPolled) socket?.poll?.(); });
   document.addEventListener("htmx:wsAfterMessage", () => {
     spread = 1_000 * (one("#restarting").dataset.within ?? 0);
   });

@@ -224,3 +224,28 @@ async def test_a_stop_that_did_not_leave_is_asked_for_again(tab: Page, served: S
     await expect(section).to_contain_text("Stopped")
     assert "the last word" not in await section.inner_text()
     assert await shown(tab) == await stored(tab)
+
+
+#: A network that lets no websocket through: every handshake ends at an address that has none.
+NO_WEBSOCKET = """
+  window.WebSocket = class extends WebSocket {
+    constructor(address) { super(String(address).replace("/ws/", "/nothing/")); }
+  };
+"""
+
+
+async def test_a_page_is_told_everything_where_no_websocket_comes_through(
+    tab: Page, served: Served
+) -> None:
+    await tab.add_init_script(NO_WEBSOCKET)
+    await start_chat(tab, served, "Write a long one, polled")
+    await expect(pill(tab)).to_contain_text("No live connection", timeout=30_000)
+    await answer_begun(tab)
+    await ended(tab, 1)
+    await say(tab, "Are you back?")
+    await expect(await ended(tab, 2)).to_contain_text("Yes.")
+    for number in (1, 2):
+        assert await shown(tab, number) == await stored(tab, number)
+    async with tab.expect_response(re.compile("/events/")) as found:
+        pass
+    assert (await found.value).status == 204
