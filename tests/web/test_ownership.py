@@ -155,7 +155,8 @@ def played(once_played: Played) -> Played:
 
 def test_the_urls_are_those_that_this_file_knows() -> None:
     assert {name for _, name in VIEWS} == {
-        "home", "new_chat", "start", "chat", "updates", "send", "stop", "retry", "reduction", "tool_output",
+        "updates",
+        "home", "new_chat", "start", "chat", "send", "stop", "retry", "reduction", "tool_output",
         "edit", "show", "continue", "send_queued", "take_back", "fork", "decide",
         "preferences", *OF_A_RESET, "password_reset_sent", "log_in_again", "log_out_elsewhere",
         "mfa_index", "mfa_view_recovery_codes", *OF_SECOND_FACTORS, *OF_A_SECOND_STEP,
