@@ -27,6 +27,7 @@ from conversations.agent.tokenizer import find_family
 from conversations.agent.usage import Usage, keep_start, merge_usage, read_usage
 from conversations.context.errors import ContextError
 from conversations.context.tokens.estimate import FRAME, estimate_block
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view import blocks, wire
 from conversations.context.view.call_ids import find_free_id
 
@@ -44,6 +45,7 @@ _EVENTS = frozenset(
 #: Longest stop reason kept; the API's are single words.
 _MOST_REASON = 40
 _MOST_WORDS = 500
+_REASON = mark_recorded(gettext_noop("Its reason: %(category)s."))
 #: Longest id of a tool call, with room for a suffix, and longest name of a tool.
 _MOST_ID, _MOST_NAME = 190, 128
 #: Characters that the API does not accept in an id or a name.
@@ -334,7 +336,7 @@ def _read_refusal(details: Any) -> str:
         return ""
     words, category = details.get("explanation"), details.get("category")
     if not (isinstance(words, str) and words.strip()):
-        words = f"Its reason: {category}." if isinstance(category, str) and category else ""
+        words = _REASON % {"category": category} if isinstance(category, str) and category else ""
     return wire.clean(words).replace("\0", "\ufffd").strip()[:_MOST_WORDS]
 
 

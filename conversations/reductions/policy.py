@@ -21,6 +21,7 @@ from conversations.context.policy.policy import (
     NO_OBJECT,
     NO_THRESHOLD,
     POLICY_FIELDS,
+    POLICY_WORDS,
     PRESETS,
     THRESHOLDS,
     USUAL_WINDOW,
@@ -170,6 +171,11 @@ class Number:
     @property
     def label(self) -> str:
         return name_number(self.name)
+
+    @property
+    def words(self) -> str:
+        """The sentence that says what it does."""
+        return _(POLICY_WORDS[self.name])
 
 
 def list_numbers(user: User) -> list[Number]:

@@ -10,6 +10,7 @@ from uuid import UUID
 from asgiref.sync import async_to_sync
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from conversations.agent.events import QueueChanged
@@ -43,7 +44,7 @@ def back(request: HttpRequest, public_id: UUID, client_id: UUID) -> HttpResponse
     """Withdraw a queued message; the page may put its text into the composer."""
     conversation = load_owned_conversation(require_user(request), public_id)
     if not withdraw_prompt(conversation=conversation, client_id=client_id):
-        text = "This message is not waiting any more; it was sent or removed."
+        text = _("This message is not waiting any more; it was sent or removed.")
         return refuse_post(request, conversation, text, 409)
     async_to_sync(announce)(conversation.pk, QueueChanged())
     return answer_post(request, conversation)

@@ -56,6 +56,7 @@ VALUES = {
     "reason": "no stop reason",
     "step": "summary",
     "what": "1,234 old tool results",
+    "category": "cyber",
     "why": "2,345 tokens exceeded 1,234; it was empty",
 }
 #: What keeps a sentence, and which of its arguments that is.
