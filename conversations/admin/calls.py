@@ -28,7 +28,8 @@ from conversations.admin.csv_export import SentAsFiles
 from conversations.admin.review_sheets import write_calls
 from conversations.budgets.usage.sums import FLAGGED, is_flagged
 from conversations.inspector.review import find_call_number
-from conversations.log.rebuild import DAMAGE, rebuild_request
+from conversations.log.findings import DAMAGE
+from conversations.log.rebuild import rebuild_request
 from conversations.models import ApiCall, ApiResult
 from conversations.rendering.numbers import dollars, write_number
 

@@ -17,7 +17,7 @@ from conversations.admin.base import ReadOnly, TurnOwnerFilter, format_json, lin
 from conversations.admin.content_access import open_content
 from conversations.context.view import wire
 from conversations.context.view.blocks import read_result_text
-from conversations.log.rebuild import DAMAGE
+from conversations.log.findings import DAMAGE
 from conversations.models import McpTool, ToolCall
 from tools.framework.registry import TOOLS
 

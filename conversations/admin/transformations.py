@@ -30,7 +30,7 @@ from conversations.admin.review_sheets import write_transformations
 from conversations.budgets.usage.savings import build_model_expression
 from conversations.context.policy.policy import PRESETS
 from conversations.inspector.review import find_call_number
-from conversations.log.rebuild import DAMAGE
+from conversations.log.findings import DAMAGE, reraise_outage
 from conversations.models import ApiCall, Transformation
 from conversations.reductions.reduction_page import read_reduction
 from conversations.reductions.shapes import Reduction
@@ -207,6 +207,7 @@ class TransformationAdmin(SentAsFiles, OfConversation):
         try:
             found = read_reduction(row.conversation, row.seq)
         except DAMAGE as error:
+            reraise_outage(error)
             problem = f"{type(error).__name__}: {error}"
             return shown | {"facts": self._list_facts(row), "damage": problem}
         return shown | {"facts": self._list_facts(row, found), "reduction": found}

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from conversations.context.view.stored_blocks import read_blocks
 from conversations.files.attachment_display import expand_for_reading
-from conversations.log.rebuild import DAMAGE
+from conversations.log.findings import DAMAGE, reraise_outage
 from conversations.models import ApiCall, Conversation, Draft
 from conversations.reductions.reduction_page import format_block_text
 
@@ -71,7 +71,8 @@ def split_parts(content: str, prompted: Conversation | None = None) -> tuple[Par
     try:
         blocks = read_blocks(content) if prompted is None else expand_for_reading(prompted, content)
         return tuple(Part(block["type"], format_block_text(block)) for block in blocks)
-    except DAMAGE:
+    except DAMAGE as error:
+        reraise_outage(error)
         return (Part("damaged", content),)
 
 

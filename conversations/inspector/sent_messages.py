@@ -15,8 +15,9 @@ from conversations.context.errors import RuleError
 from conversations.context.view import edits, rules, wire
 from conversations.context.view.provenance import Provenance, Sent, Step, trace_blocks
 from conversations.context.view.view import Kind, Message, View
+from conversations.log.findings import DAMAGE, reraise_outage
 from conversations.log.path import Change, read_path
-from conversations.log.rebuild import DAMAGE, RebuiltRequest, rebuild_request
+from conversations.log.rebuild import RebuiltRequest, rebuild_request
 from conversations.models import ApiCall, Conversation
 
 T = TypeVar("T")
@@ -46,6 +47,7 @@ def catch_damage(read: Callable[[], T]) -> tuple[T | None, str]:
     try:
         return read(), ""
     except DAMAGE as error:
+        reraise_outage(error)
         return None, f"{type(error).__name__}: {error}"
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, TypeVar
 
-from django.db import DatabaseError
+from django.db import DatabaseError, OperationalError
 from django.db.models import Model, QuerySet
 
 from conversations.context.errors import ContextError
@@ -25,6 +25,8 @@ DAMAGE = (
     ArithmeticError,
 )
 CHUNK = 200
+#: SQLite's message for a text that is not UTF-8, for which it raises OperationalError.
+_UNDECODABLE = "Could not decode to UTF-8"
 
 
 def split_chunks(items: Sequence[T], size: int = CHUNK) -> Iterator[list[T]]:
@@ -46,6 +48,12 @@ def _read_row(rows: QuerySet[M], key: Any) -> M | Exception | None:
         return rows.filter(pk=key).first()
     except DAMAGE as error:
         return error
+
+
+def reraise_outage(error: Exception) -> None:
+    """Raise an error that is the database's, not a row's: a lost connection, a timeout, a lock."""
+    if isinstance(error, OperationalError) and _UNDECODABLE not in str(error):
+        raise error
 
 
 def describe_error(error: Exception) -> str:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from conversations.context.errors import ContextError
 from conversations.context.view import wire
 from conversations.context.view.envelope import join_body, read_lifetime
 from conversations.context.view.view import View
+from conversations.log.findings import DAMAGE, reraise_outage
 from conversations.log.path import fold_entry, read_path
 from conversations.models import ApiCall
-
-#: Errors that damaged rows raise when they are folded.
-DAMAGE = (ContextError, LookupError, TypeError, ValueError, AttributeError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +30,7 @@ def rebuild_request(call: ApiCall, view: View | None = None) -> RebuiltRequest:
     try:
         text = join_body(call.envelope.text, _read_messages(call, view))
     except DAMAGE as error:
+        reraise_outage(error)
         return RebuiltRequest(problem=f"{type(error).__name__}: {error}")
     return RebuiltRequest(text, wire.digest(text), len(text.encode()))
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -16,6 +16,7 @@ from conversations.context.view import wire
 from conversations.library.conversations import delete_conversation
 from conversations.models import Conversation, User
 from tests.support import people_and_turns, stored_turns
+from tests.support.damaged_rows import list_messages, unguarded
 from tests.support.stored_turns import Played
 from tests.web.tags import acting, elements
 
@@ -247,3 +248,32 @@ def test_a_damaged_log_is_told_and_no_page_breaks(
     gone = client.get(f"{base(played)}calls/3/gone/4/?fate=summary")
     assert gone.status_code == 200
     assert b"KeyError: 4" in gone.content
+
+
+@pytest.mark.only_database("sqlite", "PostgreSQL stores no bytes that are not UTF-8")
+@pytest.mark.parametrize("kind", ["prompt", "answer", "results"])
+def test_a_text_that_cannot_be_decoded_breaks_no_page(kind: str, played: Played) -> None:
+    row = list_messages(played.conversation, kind)[0]
+    with unguarded(), connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE conversations_message SET content = CAST(X'5BC3FF41' AS TEXT) WHERE id = %s",
+            [row.pk],
+        )
+    client = visitor(played.user)
+    shown = {page: client.get(base(played) + page).status_code for page in PAGES}
+    assert set(shown.values()) == {200}, shown
+
+
+@pytest.mark.parametrize("page", ["now/", "kinds/", "calls/3/", "diff/1..3/", "calls/3/request/"])
+def test_a_database_that_does_not_answer_is_not_told_as_damage(page: str, played: Played) -> None:
+    client = visitor(played.user)
+    client.raise_request_exception = False
+
+    def time_out(execute: Any, sql: str, *rest: Any) -> Any:
+        if 'FROM "conversations_message"' in sql:
+            raise OperationalError("the database server did not answer within 12 seconds")
+        return execute(sql, *rest)
+
+    with connection.execute_wrapper(time_out):
+        response = client.get(base(played) + page)
+    assert response.status_code == 503
