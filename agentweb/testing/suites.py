@@ -12,10 +12,10 @@ shared out as pages are; whole turns run on SQLite in every rig and in the brows
 Why not a library. nox and tox run sessions that differ one after the other, or each in an
 environment of its own. pytest-xdist shares the tests of one run among workers, so it would replace
 the folders below, not the two databases, the measured run and the linters; and each worker imports
-and collects all 8,836 tests: 14 s of processor time, for five workers on two databases 140 s,
-where the runs below together take 48 s, and PostgreSQL, Redis, Dovecot and Chromium would be
-started by each worker. pytest-rerunfailures repeats a test at once and in the same process, which
-does not tell a test that fails for want of processor time from one that is broken.
+and collects every test: 14 s of processor time, for five workers on two databases 140 s, where the
+runs below together take 48 s, and PostgreSQL, Redis, Dovecot and Chromium would be started by each
+worker. pytest-rerunfailures repeats a test at once and in the same process, which does not tell a
+test that fails for want of processor time from one that is broken.
 """
 
 from __future__ import annotations
@@ -42,12 +42,18 @@ PAGES = ("tests/web", "tests/attacks", "tests/agentweb", "tests/bench", "tests/r
 DOMAINS = tuple(
     f"tests/{room}"
     for room in (
-        "accounts", "audit", "budgets", "files", "inspector", "library", "live", "log",
-        "operations", "reductions", "runtime", "toolbox", "transcript", "transfer", "turns",
+        "accounts", "alerts", "audit", "budgets", "files", "inspector", "invitations", "library",
+        "live", "log", "models", "operations", "reductions", "runtime", "saved_prompts", "toolbox",
+        "transcript", "transfer", "turns",
     )
 )  # fmt: skip
 #: Those of them that ask the database through the others.
-ABOVE = ("tests/inspector", "tests/reductions", "tests/runtime", "tests/transfer")
+ABOVE = (
+    "tests/alerts", "tests/inspector", "tests/invitations", "tests/reductions", "tests/runtime",
+    "tests/transfer",
+)  # fmt: skip
+#: Replays without rows, and commands that take the catalogue from the database.
+LAB = ("tests/lab",)
 FAULTS = ("tests/faults",)
 #: Tests around the app: API client, servers, tools; and whole processes, which mostly wait.
 AROUND = ("tests/edge", "tests/emulator", "tests/scaled", "tests/tools")
@@ -138,7 +144,7 @@ SUITES = (
         database="postgres", only="database", waits=True,
     ),
     Suite("pages on postgres", PAGES, database="postgres", only="database"),
-    Suite("domains on postgres", DOMAINS, database="postgres", only="database"),
+    Suite("domains on postgres", (*DOMAINS, *LAB), database="postgres", only="database"),
     Suite(
         "all else on sqlite", only="sqlite",
         without=(*PAGES, *ABOVE, *AROUND, *PROCESSES, *BROWSER, *CORE, *FAULTS),

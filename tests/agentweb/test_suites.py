@@ -18,6 +18,7 @@ from agentweb.testing.parallel_commands import Check, run_check
 from agentweb.testing.suites import (
     MOST_RETRIED,
     QUICK,
+    STORIES,
     SUITES,
     Counts,
     Suite,
@@ -111,6 +112,13 @@ def test_what_a_run_leaves_out_belongs_to_another() -> None:
         assert set(suite.without) <= held
 
 
+def test_no_test_belongs_to_two_runs_on_sqlite() -> None:
+    rest = next(suite for suite in SUITES if not suite.folders)
+    held = [one for suite in SUITES if suite.database == "sqlite" for one in suite.folders]
+    assert len(held) == len(set(held))
+    assert set(held) - set(rest.without) == set(STORIES)
+
+
 def test_what_waits_begins_first_and_goes_before_what_computes(tmp_path: Path) -> None:
     order = [suite.waits for suite in SUITES]
     assert order == sorted(order, reverse=True)
@@ -138,6 +146,20 @@ def test_what_asks_which_database_it_is_on_belongs_to_a_run_on_postgresql() -> N
     found = {one for one in (root / "tests").rglob("test_*.py") if asks.search(one.read_text())}
     assert len(found) > 5
     assert {one for one in found if not held & set(one.parents)} == set()
+
+
+def test_what_uses_the_database_in_a_package_of_the_app_belongs_to_a_run_on_postgresql() -> None:
+    root = Path(__file__).parents[2]
+    held = {one for suite in SUITES for one in suite.folders if suite.database == "postgres"}
+    uses = re.compile(r"\bdjango_db\b|\b(transactional_)?db: None|usefixtures\(.*\bdb\b")
+    found = {
+        f"tests/{folder.name}"
+        for folder in (root / "tests").iterdir()
+        if (root / "conversations" / folder.name).is_dir()
+        and any(uses.search(one.read_text()) for one in folder.rglob("*.py"))
+    }
+    assert len(found) > 15
+    assert found <= held
 
 
 def item(module: ModuleType | None = None, *marks: pytest.Mark, uses: str = "") -> Any:

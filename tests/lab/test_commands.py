@@ -93,6 +93,7 @@ def test_windows_stand_side_by_side_and_markdown_has_a_row_for_each(
     assert rows == [["| 32,000", "`tool-budget`"], ["| 200,000", "`tool-budget`"]]
 
 
+@pytest.mark.only_database("sqlite", "a server has its database before there is a site")
 def test_a_folder_is_replayed_without_a_database_of_the_site(talk: str, tmp_path: Path) -> None:
     words = ("simulate", str(tmp_path), "--policy", "off", "--tokenizer", "words", "--json")
     own = {"AGENTWEB_DATA_DIR": f"{tmp_path}/data", "DJANGO_SETTINGS_MODULE": "agentweb.settings"}
