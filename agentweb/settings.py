@@ -272,8 +272,7 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BEAT_SCHEDULE = {
     "reap": {"task": "conversations.reap", "schedule": 15.0},
     "alert": {"task": "conversations.alert", "schedule": 15.0},
-    "erase": {"task": "conversations.erase", "schedule": 3_600.0},
-    "anchor": {"task": "conversations.anchor", "schedule": 600.0},
+    "maintain": {"task": "conversations.maintain", "schedule": 600.0},
     "verify": {"task": "conversations.verify", "schedule": 86_400.0},
 }
 

@@ -7,7 +7,6 @@ import logging
 from celery import shared_task
 
 from conversations.alerts.delivery import deliver_alerts
-from conversations.audit.anchors import anchor_if_due
 from conversations.audit.verify import Tally, verify_everything
 from conversations.runtime.process import process, run_maintenance
 from conversations.runtime.supervisor import supervisor
@@ -39,16 +38,10 @@ def alert() -> None:
     process.do(deliver_alerts())
 
 
-@shared_task(name="conversations.erase")  # type: ignore[untyped-decorator]
-def erase() -> None:
-    """Erase conversations and files whose time in the trash, or of waiting to be sent, is over."""
+@shared_task(name="conversations.maintain")  # type: ignore[untyped-decorator]
+def maintain() -> None:
+    """Do what is not urgent: retention, erasing what is due, removing files, anchoring."""
     process.do(run_maintenance())
-
-
-@shared_task(name="conversations.anchor")  # type: ignore[untyped-decorator]
-def anchor() -> None:
-    """Write the ends of the chains outside the database, when an hour has passed."""
-    anchor_if_due()
 
 
 @shared_task(name="conversations.verify")  # type: ignore[untyped-decorator]

@@ -13,7 +13,8 @@ from conversations.library.retention import preview_rules
 class Command(BaseCommand):
     help = (
         "List the chats that the retention rules would move to the trash or erase now, with the"
-        " rule and the counts. Nothing is changed: a running site applies the rules each minute."
+        " rule and the counts. Nothing is changed: a running site applies the rules within"
+        " ten minutes."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
