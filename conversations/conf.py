@@ -64,7 +64,7 @@ class Conf:
     max_tool_seconds: int = 300
     #: Bytes of one tool result that are stored; its tool may declare fewer.
     max_tool_bytes: int = 2_000_000
-    #: Milliseconds for which an event loop may be blocked before the log says by what; 0: any.
+    #: Log what blocks an event loop for more than this many milliseconds; 0 switches the check off.
     loop_block_ms: int = 1_000
     #: Where turns run: web, in the process that serves the pages, or worker, in Celery workers
     #: (`manage.py worker`; needs REDIS_URL and PostgreSQL).
