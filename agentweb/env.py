@@ -139,7 +139,7 @@ def _postgresql(parts: SplitResult, name: str, pool: int) -> dict[str, Any]:
 
 
 def redis(name: str) -> str:
-    """Read the address of Redis (`conversations/redis_address.py`); "" for none."""
+    """Read the address of Redis (`conversations/operations/redis_address.py`); "" for none."""
     value = text(name).strip()
     if not value or redis_address.is_address(value):
         return value

@@ -2,7 +2,7 @@
 
 The log's tree is folded once, parents before children, and each digest continues that of the view
 before, so the cost is that of the log, not of the log times its calls. A body is what
-`envelope.body` and `View.body` join; tests hold the two equal.
+`envelope.join_body` and `View.body` join; tests hold the two equal.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The only client of the Messages API; no other package imports the SDK."""
+"""The only client of the Messages API, and the product's only import of the SDK."""

@@ -133,7 +133,7 @@ class _Pipeline(WorkingView):
             yield from self.expect()
 
     def close_turns(self) -> Generator[EngineRequest, Reply, None]:
-        """Remove calls of the API's own tools that were cut off; repair a broken view."""
+        """Remove calls of the API's own tools that were cut off."""
         try:
             change = leave_out_open_calls(self.view)
         except ContextError:
