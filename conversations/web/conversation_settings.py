@@ -50,7 +50,12 @@ def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
             return redirect("chat", conversation.public_id)
     context = {"conversation": conversation, "form": form}
     context |= build_page_context(request, conversation)
-    return render(request, "conversations/tuning.html", context, status=400 if form.errors else 200)
+    return render(
+        request,
+        "conversations/conversation_settings.html",
+        context,
+        status=400 if form.errors else 200,
+    )
 
 
 @login_required

@@ -108,7 +108,7 @@ def _render_page(
         is_changed = changed is not None and changed[0] == row.public_id
         rows.append((row, changed[1] if changed and is_changed else own))
     context = build_page_context(request) | {"tab": "mail", "form": form, "rows": rows}
-    return render(request, "conversations/settings/mail.html", context, status=status)
+    return render(request, "conversations/settings/mail_accounts.html", context, status=status)
 
 
 def _try_account(account: Account) -> Account:

@@ -52,7 +52,7 @@ def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
     if request.htmx and not problem:  # type: ignore[attr-defined]
         return render(request, "conversations/_partials/trial.html", context)
     context |= build_page_context(request, conversation)
-    return render(request, "conversations/lab.html", context, status=409 if problem else 200)
+    return render(request, "conversations/policy_lab.html", context, status=409 if problem else 200)
 
 
 def start_trial(user_id: int, conversation: Conversation) -> str:

@@ -45,7 +45,7 @@ def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
         return redirect("chat", conversation.public_id)
     context = {"conversation": conversation, "rows": rows, "search": search, "egress": egress}
     context |= build_page_context(request, conversation)
-    return render(request, "conversations/toolbox.html", context)
+    return render(request, "conversations/tools.html", context)
 
 
 def _read_change(request: HttpRequest, name: str) -> str | None:

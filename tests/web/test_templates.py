@@ -80,7 +80,7 @@ PAGES: dict[str, Any] = {
         "error": words,
         "back": "/c/new/",
     },
-    "conversations/lab.html": lambda words="x": {
+    "conversations/policy_lab.html": lambda words="x": {
         "conversation": samples.conversation(words),
         "trial": Trial(1, 1, (words, words), words, problem=words),
         "names": ["", words],
@@ -99,11 +99,11 @@ PAGES: dict[str, Any] = {
         "host": words,
         "words": [LeavingWord(words, words)],
     },
-    "conversations/toolbox.html": lambda words="x": {
+    "conversations/tools.html": lambda words="x": {
         "conversation": samples.conversation(words),
         "rows": [ToolRow(words, words, words, True, True, True, on, words) for on in (True, False)],
     },
-    "conversations/tuning.html": lambda words="x": {
+    "conversations/conversation_settings.html": lambda words="x": {
         "conversation": samples.conversation(words),
         "form": {"model": Login({"username": words})["username"]},
     },
