@@ -181,7 +181,7 @@ def _soak(options: Options, say: Say) -> dict[str, Any]:
     found = {"machine": describe_machine()} | soak.measure(options["minutes"], say)
     path = readme_figures.write_run(found, readme_figures.RESULTS / soak.MARKS)
     replace_marked(readme_figures.README, soak.MARKS, soak.render(found))
-    say(f"{found['slope']} ± {found['bound']} MB an hour; kept as {path.name}, and quoted")
+    say(f"{soak.format_slope(found)} Kept as {path.name}, and quoted.")
     return found
 
 

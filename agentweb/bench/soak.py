@@ -4,8 +4,10 @@ Every `CYCLE` seconds some people open their pages, ask, read their answers and 
 time a hundred pages are open that only look. Between two cycles, when nothing runs, the resident
 memory is read: the curve. Its slope is that of a straight line through the later three quarters by
 least squares, with twice its standard error as bound: memory grows where the slope is above
-`MOST_SLOPE` by more than the bound. After that, 200 answers at once show what they add: not before,
-because what they leave behind is room in which the curve could grow unseen.
+`MOST_SLOPE` by more than the bound. A curve shorter than `LEAST_MINUTES` is not judged: the caches
+of a process fill in its first ten minutes, which on a short curve looks like growth. After that,
+200 answers at once show what they add: not before, because what they leave behind is room in which
+the curve could grow unseen.
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ PEOPLE, CHATS = 40, 5
 BURST, BURST_SECONDS = 200, 10.0
 #: Megabytes an hour that memory may grow, and megabytes that the answers at once may add.
 MOST_SLOPE, MOST_BURST = 2.0, 60.0
+#: Minutes of the shortest curve that is judged.
+LEAST_MINUTES = 120
 #: The marks of its part of the README, and the folder of its kept runs.
 MARKS = "soak"
 _Row = dict[str, Any]
@@ -98,9 +102,12 @@ def _take_curve(tested: Site, seconds: float, report: Callable[[str], None]) -> 
 
 
 def judge(samples: list[_Row]) -> _Row:
-    """Return the slope in megabytes an hour, its bound, and whether memory is flat."""
+    """Return the slope in megabytes an hour, its bound, and whether memory is flat.
+
+    All are None for less than `LEAST_MINUTES`; the last sample may come a cycle before the end.
+    """
     kept = samples[len(samples) // 4 :]
-    if len(kept) < 3:
+    if not samples or samples[-1]["seconds"] + CYCLE < 60 * LEAST_MINUTES:
         return {"slope": None, "bound": None, "is_flat": None}
     hours = [row["seconds"] / 3600 for row in kept]
     sizes = [row["megabytes"] for row in kept]
@@ -138,19 +145,24 @@ def judge_burst(row: _Row) -> str:
     return "within the bound of" if row["added"] <= MOST_BURST else "above the bound of"
 
 
+def format_slope(row: _Row) -> str:
+    if row["slope"] is None:
+        return f"No slope is read from less than {LEAST_MINUTES / 60:g} hours."
+    verdict = "flat" if row["is_flat"] else "growing"
+    return f"The slope is {row['slope']} ± {row['bound']} MB an hour: {verdict}."
+
+
 def render(found: _Row) -> str:
     """Render the part of the README."""
     samples, machine = found["samples"], found["machine"]
-    verdict = "flat" if found["is_flat"] else "growing"
     points = [samples[at * (len(samples) - 1) // 8] for at in range(9)] if samples else []
     rows = "".join(f" {row['megabytes']:.0f} |" for row in points)
     minutes = "".join(f" {row['seconds'] / 60:.0f} |" for row in points)
     turns = samples[-1]["turns"] if samples else 0
     head = (
         f"Measured by `manage.py bench soak --minutes {found['minutes']:g}` on"
-        f" {machine['date'][:10]}, embedded, load {machine['load']} before: {turns} turns. The"
-        f" slope is {found['slope']} ± {found['bound']} MB an hour: {verdict}. After that"
-        f" {format_burst(found['burst'])}."
+        f" {machine['date'][:10]}, embedded, load {machine['load']} before: {turns} turns."
+        f" {format_slope(found)} After that {format_burst(found['burst'])}."
     )
     table = [f"| minutes |{minutes}", "|---|" + "---:|" * len(points), f"| MB |{rows}"]
     return "\n".join([head, "", *table])
