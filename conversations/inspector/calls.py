@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from conversations.agent.usage import Usage, read_usage
 from conversations.context.view import wire
 from conversations.context.view.prefix import CommonPrefix, compare_prefix
-from conversations.context.view.view import View
 from conversations.inspector.call_blocks import BlockPage, build_block_page, map_turns
 from conversations.inspector.call_index import CallIndex, CallRow
 from conversations.inspector.composition import Composition, build_composition, weigh_parts
@@ -19,7 +18,7 @@ from conversations.inspector.sent_messages import (
     trace_call,
     verify_call,
 )
-from conversations.log.path import fold_entry, read_path
+from conversations.log.path import fold_path, read_path
 from conversations.models import ApiCall, ApiModel, Conversation
 from conversations.reductions.forecast import Forecast
 from conversations.reductions.pins import list_pins
@@ -153,16 +152,9 @@ def _compare_prefix(row: ApiCall, before: CallRow | None, made: TracedCall) -> P
     if before is None or made.is_own:
         return None
     earlier = ApiCall.objects.filter(pk=before.id).values_list("binding", flat=True).first()
-    view, _ = catch_damage(lambda: _replay_to(row.conversation, before.tip))
+    view, _ = catch_damage(lambda: fold_path(read_path(row.conversation, before.tip)))
     if view is None:
         return None
     blocks = sum(len(message.blocks) for message in view.messages)
     same = compare_prefix(view, made.found.view) if earlier == row.binding else None
     return Prefix(same, blocks)
-
-
-def _replay_to(conversation: Conversation, tip: int) -> View:
-    view = View()
-    for entry in read_path(conversation, tip):
-        view = fold_entry(view, entry)
-    return view

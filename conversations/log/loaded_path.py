@@ -21,7 +21,7 @@ from conversations.log.findings import DAMAGE
 from conversations.log.path import (
     Change,
     Entries,
-    fold_entry,
+    fold_path,
     read_entries_after,
     read_entries_from,
     read_messages,
@@ -69,10 +69,7 @@ class LoadedPath:
 
     def fold(self) -> View:
         """Return the view at the tip."""
-        view = self.start.view
-        for entry in self.entries:
-            view = fold_entry(view, entry)
-        return view
+        return fold_path(self.entries, self.start.view)
 
     def count_answers(self) -> int:
         return self.start.answers + sum(map(_is_answer, self.entries))

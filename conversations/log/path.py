@@ -6,8 +6,9 @@ in prompts, references to files (context/view/attachment_refs.py) are replaced b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import cast
 
 from django.db import connection
@@ -196,9 +197,6 @@ def fold_entry(view: View, entry: Message | Change) -> View:
         return view
 
 
-def fold_views(entries: list[Message | Change]) -> Iterator[tuple[int, View]]:
-    """Yield the number of each entry with the view after it."""
-    view = View()
-    for entry in entries:
-        view = fold_entry(view, entry)
-        yield entry.seq, view
+def fold_path(entries: Iterable[Message | Change], view: View | None = None) -> View:
+    """Return the view after the entries, starting from `view` or from an empty one."""
+    return reduce(fold_entry, entries, View() if view is None else view)

@@ -8,7 +8,7 @@ from conversations.context.view import wire
 from conversations.context.view.envelope import join_body, read_lifetime
 from conversations.context.view.view import View
 from conversations.log.findings import DAMAGE, reraise_outage
-from conversations.log.path import fold_entry, read_path
+from conversations.log.path import fold_path, read_path
 from conversations.models import ApiCall
 
 
@@ -39,7 +39,5 @@ def _read_messages(call: ApiCall, view: View | None) -> str:
     if view is None:
         if call.messages is not None:
             return call.messages.text
-        view = View()
-        for entry in read_path(call.conversation, call.tip):
-            view = fold_entry(view, entry)
+        view = fold_path(read_path(call.conversation, call.tip))
     return view.join(read_lifetime(call.envelope.text))

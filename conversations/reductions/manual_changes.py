@@ -27,7 +27,7 @@ from conversations.context.view.edits import Transformation as Change
 from conversations.context.view.view import Block, Message, View
 from conversations.db import transact
 from conversations.log.chain import lock_conversation
-from conversations.log.path import fold_entry, read_path
+from conversations.log.path import fold_path, read_path
 from conversations.models import Conversation, Transformation
 from conversations.reductions.pins import append_pin, list_pins, parse_targets, restore_originals
 from conversations.reductions.record_change import (
@@ -142,7 +142,8 @@ def undo_change(*, conversation_id: int, actor_id: int, seq: int) -> Transformat
     if row is None or conversation.tip != seq:
         kind = row.kind if row is not None else "restore"
         raise ManualChangeError("moved", f"{_(_MOVED)} {_instead(kind)}".strip())
-    now, before = _replay_to(conversation, seq), _replay_to(conversation, row.parent)
+    now = fold_path(read_path(conversation, seq))
+    before = fold_path(read_path(conversation, row.parent))
     size = (now.tokens, before.tokens, now.size, before.size)
     change = Change("restore", Trigger(1, 0, "counted", UNDO), (), *size, _note(row))
     undone = record_change(conversation, change, actor_id, parent=row.parent)
@@ -174,13 +175,6 @@ def _has_pinned(view: View, wanted: frozenset[Target], held: frozenset[Target]) 
         if message.seq in held and ids & wanted:
             return True
     return bool(wanted & held)
-
-
-def _replay_to(conversation: Conversation, tip: int) -> View:
-    view = View()
-    for entry in read_path(conversation, tip):
-        view = fold_entry(view, entry)
-    return view
 
 
 def _list_restored(row: Transformation) -> frozenset[Target]:

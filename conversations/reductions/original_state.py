@@ -8,8 +8,8 @@ from django.utils.translation import gettext as _
 
 from conversations.context.steps.kinds import OURS
 from conversations.context.steps.pinned import find_originals, find_pins
-from conversations.context.view.view import THINKING, Message, View
-from conversations.log.path import fold_entry, read_path
+from conversations.context.view.view import THINKING, Message
+from conversations.log.path import fold_path, read_path
 from conversations.models import Conversation
 from conversations.reductions.pins import list_pins
 from conversations.reductions.shapes import PinState
@@ -30,9 +30,7 @@ def read_original_state(conversation: Conversation, id: str) -> OriginalState | 
     (pin,) = find_pins(log, [id])
     if pin is None:
         return None
-    view = View()
-    for entry in entries:
-        view = fold_entry(view, entry)
+    view = fold_path(entries)
     present = {message.seq: message for message in view.messages}
     wanted = find_originals(view, log, [pin])
     keep = PinState(id, pin in list_pins(conversation))

@@ -18,11 +18,11 @@ from conversations.conf import conf
 from conversations.context.errors import RuleError
 from conversations.context.steps.pinned import Pin, estimate_pins, find_originals, find_pins
 from conversations.context.steps.restore import build_restore
-from conversations.context.view.view import Message, View
+from conversations.context.view.view import Message
 from conversations.db import transact
 from conversations.log.chain import append_row, lock_conversation
 from conversations.log.contents import read_contents
-from conversations.log.path import fold_entry, read_path
+from conversations.log.path import fold_path, read_path
 from conversations.models import ApiModel, Conversation, Transformation
 from conversations.reductions.record_change import ManualChangeError, record_change
 from conversations.rendering.numbers import write_number
@@ -49,9 +49,7 @@ def restore_originals(
 ) -> Transformation | None:
     """Restore originals; None when they are in view already. Raises ManualChangeError."""
     entries = read_path(conversation)
-    view = View()
-    for entry in entries:
-        view = fold_entry(view, entry)
+    view = fold_path(entries)
     log = [entry for entry in entries if isinstance(entry, Message)]
     try:
         change = build_restore(view, *find_originals(view, log, wanted))

@@ -23,7 +23,7 @@ from conversations.context.view.edits import Edit, SpliceBlocks, SpliceMessages,
 from conversations.context.view.message_shape import Call
 from conversations.context.view.view import Block, Kind, Message, View
 from conversations.log.findings import DAMAGE
-from conversations.log.path import fold_entry, read_path
+from conversations.log.path import fold_path, read_path
 from conversations.models import Conversation, Transformation
 from conversations.reductions.explanation import explain_change
 from conversations.reductions.pins import list_pins
@@ -66,7 +66,7 @@ def read_reduction(conversation: Conversation, seq: int) -> Reduction:
     call = row.summary_call
     result = getattr(call, "result", None)
     edits = load_edits(row.edits)
-    view = _view_before(conversation, row)
+    view = fold_path(read_path(conversation, row.parent))
     shown = list_changes(view, edits, row.kind, list_pins(conversation))
     known = explain_change(conversation, row)
     is_left = any(change.keep and not change.keep.is_pinned for change in shown)
@@ -95,13 +95,6 @@ def read_reduction(conversation: Conversation, seq: int) -> Reduction:
         recalls=count_recalls(conversation, row, view, edits),
         **others,
     )
-
-
-def _view_before(conversation: Conversation, row: Transformation) -> View:
-    view = View()
-    for entry in read_path(conversation, row.parent):
-        view = fold_entry(view, entry)
-    return view
 
 
 def list_changes(

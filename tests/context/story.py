@@ -19,10 +19,10 @@ from conversations.context.steps.protocol import CompactionReply, CompactionWant
 from conversations.context.steps.restore import build_restore
 from conversations.context.view import edits, wire
 from conversations.context.view.edits import Transformation
-from conversations.context.view.replay import Entry, replay_entries
 from conversations.context.view.view import Message, View
 from tests.context.endpoints import WINDOWS, Call, Endpoint, Expected, Loaded, is_open
 from tests.context.invariants import Witness
+from tests.context.replay import Entry, replay_entries
 from tests.context.samples import Shell
 from tests.context.signatures import Seals
 from tests.context.strategies import RATES, Maker, policy_from_seed, writer_from_seed

@@ -5,7 +5,7 @@ import pytest
 from conversations.context.errors import EditError
 from conversations.context.view import edits
 from conversations.context.view.edits import SpliceBlocks, SpliceMessages
-from conversations.context.view.replay import replay_entries
+from tests.context.replay import replay_entries
 from tests.context.samples import (
     THOUGHT,
     answer,

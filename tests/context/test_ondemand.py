@@ -13,8 +13,8 @@ from conversations.context.pipeline import CompactionReply, CompactionWanted
 from conversations.context.policy.policy import PRESETS
 from conversations.context.steps import api_compaction
 from conversations.context.view import edits, rules, wire
-from conversations.context.view.replay import replay_entries
 from conversations.context.view.view import Message, View
+from tests.context.replay import replay_entries
 from tests.context.samples import (
     THOUGHT,
     Shell,

@@ -11,9 +11,10 @@ from conversations.context.errors import RuleError
 from conversations.context.policy.policy import build_policy
 from conversations.context.steps.restore import build_restore
 from conversations.context.steps.summary_parts import RenderedMessage, split_messages
-from conversations.context.view import edits, replay, wire
+from conversations.context.view import edits, wire
 from conversations.context.view.cost_decision import Rates
 from conversations.context.view.view import Message, View
+from tests.context import replay
 from tests.context.independent import violations
 from tests.context.samples import (
     THOUGHT,

@@ -14,7 +14,7 @@ from conversations.context.steps import api_clearing
 from conversations.context.view.edits import SpliceMessages, Trigger, build_transformation
 from conversations.context.view.view import Message as ViewMessage
 from conversations.log import append
-from conversations.log.path import Change, fold_views, read_path
+from conversations.log.path import Change, fold_path, read_path
 from conversations.log.rebuild import rebuild_request
 from conversations.log.turn_state import load_state
 from conversations.models import ApiCall, Conversation, Message
@@ -39,7 +39,7 @@ def test_a_path_goes_from_the_first_entry_to_its_tip() -> None:
 def test_a_branch_is_a_path_of_its_own_and_the_other_one_stays() -> None:
     conversation = stored_turns.played().conversation
     conversation.refresh_from_db()
-    before = list(fold_views(read_path(conversation)))[-1][1].body
+    before = fold_path(read_path(conversation)).body
     old = conversation.tip
     Conversation.objects.filter(pk=conversation.pk).update(tip=1)
     conversation.refresh_from_db()
@@ -47,7 +47,7 @@ def test_a_branch_is_a_path_of_its_own_and_the_other_one_stays() -> None:
     conversation.refresh_from_db()
     assert seqs(conversation) == [1, old + 1]
     assert turn.messages.get().parent == 1
-    assert list(fold_views(read_path(conversation, old)))[-1][1].body == before
+    assert fold_path(read_path(conversation, old)).body == before
     for call in ApiCall.objects.filter(conversation=conversation):
         assert rebuild_request(call).digest == call.body_digest
 
@@ -65,11 +65,12 @@ def test_a_change_that_was_not_applied_leaves_the_view_alone() -> None:
     conversation = stored_turns.played().conversation
     conversation.refresh_from_db()
     entries = read_path(conversation)
-    bodies = {seq: view.body for seq, view in fold_views(entries)}
     rejected = [e for e in entries if isinstance(e, Change) and e.outcome == "rejected"]
     assert rejected
     for entry in rejected:
-        assert bodies[entry.seq] == bodies[entry.seq - 1]
+        before = fold_path(read_path(conversation, entry.seq - 1))
+        assert fold_path(read_path(conversation, entry.seq)).body == before.body
+        assert fold_path([entry], before).body == before.body
 
 
 def test_the_report_is_that_of_the_last_whole_reply() -> None:

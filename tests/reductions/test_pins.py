@@ -14,7 +14,7 @@ from conversations.context.pipeline import Situation, prepare
 from conversations.context.policy.policy import build_policy
 from conversations.context.view import wire
 from conversations.context.view.view import View
-from conversations.log.path import fold_entry, read_path
+from conversations.log.path import fold_path, read_path
 from conversations.log.turn_state import load_state
 from conversations.models import ApiModel, Conversation, Message, Pin, Transformation
 from conversations.reductions.manual_changes import undo_change
@@ -48,10 +48,7 @@ def now(played: Played) -> Conversation:
 
 
 def view(played: Played, tip: int | None = None) -> View:
-    found = View()
-    for entry in read_path(now(played), tip):
-        found = fold_entry(found, entry)
-    return found
+    return fold_path(read_path(now(played), tip))
 
 
 def refused(played: Played, *ids: str) -> ManualChangeError:

@@ -13,7 +13,7 @@ from conversations.audit.verify import Tally, verify_everything
 from conversations.context.view import wire
 from conversations.context.view.view import View
 from conversations.log import append
-from conversations.log.path import fold_entry, read_path
+from conversations.log.path import fold_path, read_path
 from conversations.models import Conversation, Proposal, Transformation
 from conversations.reductions import manual_changes, proposals
 from conversations.reductions.preview import build_offer
@@ -46,10 +46,7 @@ def now(played: Played) -> Conversation:
 
 
 def view(played: Played) -> View:
-    found = View()
-    for entry in read_path(now(played)):
-        found = fold_entry(found, entry)
-    return found
+    return fold_path(read_path(now(played)))
 
 
 def digest(played: Played) -> str:

@@ -12,7 +12,7 @@ from conversations.audit.verify import Tally, verify_everything
 from conversations.context.view import wire
 from conversations.context.view.view import View
 from conversations.log.leases import Lease
-from conversations.log.path import fold_entry, read_path
+from conversations.log.path import fold_path, read_path
 from conversations.models import Conversation, Turn
 from conversations.transcript import transcript
 from conversations.turns import turns
@@ -70,10 +70,7 @@ def shown(conversation: Conversation) -> list[int]:
 
 
 def view(conversation: Conversation, tip: int | None = None) -> View:
-    found = View()
-    for entry in read_path(fresh(conversation), tip):
-        found = fold_entry(found, entry)
-    return found
+    return fold_path(read_path(fresh(conversation), tip))
 
 
 def clean() -> bool:

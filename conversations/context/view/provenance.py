@@ -1,6 +1,6 @@
 """Where each block of a request came from, and where each original went.
 
-The fold of `replay`, with origins: each block in view knows its original and the step that
+The fold of a path, with origins: each block in view knows its original and the step that
 last wrote it, and each original that is no longer in view knows the step that removed it. So every
 original is in exactly one state, and what was sent is listed once, in order.
 """
