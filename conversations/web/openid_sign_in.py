@@ -23,7 +23,6 @@ from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
@@ -39,6 +38,7 @@ from conversations.accounts.openid_providers import (
     read_account_facts,
     sync_groups,
 )
+from conversations.web.responses import read_next
 
 logger = logging.getLogger("agentweb.log_ins")
 #: Asymmetric algorithms; the key of a provider must never be taken for a shared secret.
@@ -232,14 +232,12 @@ def begin(request: HttpRequest, provider_id: str) -> HttpResponse:
     _require(provider_id)
     provider: Any = OpenIdAdapter(request, provider_id).get_provider()  # type: ignore[no-untyped-call]
     provider.oauth2_adapter_class = OpenIdAdapter
-    wanted = request.GET.get("next", "")
-    is_ours = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, request.is_secure())
     nonce = secrets.token_urlsafe(24)
     try:
         response: HttpResponse = provider.redirect(
             request,
             "login",
-            next_url=wanted if is_ours else None,
+            next_url=read_next(request.GET) or None,
             auth_params={"nonce": nonce},
             nonce=nonce,
         )

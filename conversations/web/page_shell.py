@@ -18,11 +18,10 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 
 from conversations.library.access import load_owned_conversation
 from conversations.library.sidebar import read_sidebar
-from conversations.web.responses import require_user
+from conversations.web.responses import read_next, require_user
 
 if TYPE_CHECKING:
     from conversations.models import Conversation
@@ -87,7 +86,7 @@ def answer_change(
     path = _read_current_path(request)
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(
-            _read_next_page(request)
+            read_next(request.POST)
             or ("list" if gone else reverse("chat_menu", args=[conversation.public_id]))
         )
     chat = reverse("chat", args=[conversation.public_id])
@@ -114,10 +113,3 @@ def _read_current_path(request: HttpRequest) -> str:
         return urlsplit(request.headers.get("HX-Current-URL", "")).path
     except ValueError:
         return ""
-
-
-def _read_next_page(request: HttpRequest) -> str:
-    """Return the address of the form's page, if it is one of this site."""
-    wanted = request.POST.get("next", "")
-    is_ours = url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
-    return wanted if is_ours and wanted.startswith("/") else ""

@@ -14,7 +14,7 @@ from conversations.reductions.pins import pin_originals, unpin_originals
 from conversations.reductions.reduction_page import load_transformation
 from conversations.reductions.removed_originals import is_manual, list_removed
 from conversations.reductions.shapes import PinState
-from conversations.web.reduction_replies import answer_change, answer_original_change
+from conversations.web.reduction_replies import answer_original_change, make_manual_change
 from conversations.web.responses import require_user
 
 
@@ -39,7 +39,7 @@ def restore(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
     user = require_user(request)
     conversation = load_owned_conversation(user, public_id)
     names = list_removed(conversation, load_transformation(conversation, seq))
-    return answer_change(
+    return make_manual_change(
         request,
         conversation,
         lambda: pin_originals(conversation_id=conversation.pk, actor_id=user.pk, ids=names),
@@ -54,7 +54,7 @@ def undo(request: HttpRequest, public_id: UUID, seq: int) -> HttpResponse:
     conversation = load_owned_conversation(user, public_id)
     if not is_manual(load_transformation(conversation, seq)):
         raise Http404("no change by hand")
-    return answer_change(
+    return make_manual_change(
         request,
         conversation,
         lambda: undo_change(conversation_id=conversation.pk, actor_id=user.pk, seq=seq),

@@ -7,14 +7,13 @@ from uuid import UUID
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods
 
 from conversations.accounts.reading_log import CONTENT
 from conversations.accounts.reading_reasons import keep_reason
 from conversations.library.access import load_any_conversation
 from conversations.web.forms.reading_reason import ReasonForm
-from conversations.web.responses import require_user
+from conversations.web.responses import read_next, require_user
 
 
 @login_required
@@ -30,9 +29,7 @@ def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
     form = ReasonForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         keep_reason(request.session, conversation.public_id, form.cleaned_data["reason"])
-        following = request.GET.get("next", "")
-        is_ours = url_has_allowed_host_and_scheme(following, allowed_hosts=None)
-        return redirect(following if is_ours else "admin:index")
+        return redirect(read_next(request.GET) or "admin:index")
     status = 400 if form.errors else 200
     context = {"form": form, "number": str(conversation.public_id)[:8]}
     return render(request, "conversations/reading_reason.html", context, status=status)

@@ -15,7 +15,6 @@ from asgiref.sync import async_to_sync
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils.http import url_has_allowed_host_and_scheme
 
 from conversations.agent.events import TurnClosed
 from conversations.library.access import load_owned_conversation
@@ -23,7 +22,7 @@ from conversations.live.publish import announce
 from conversations.reductions.record_change import ManualChangeError
 from conversations.reductions.shapes import PinState
 from conversations.web.page_shell import render_refusal
-from conversations.web.responses import require_user
+from conversations.web.responses import read_next, require_user
 
 if TYPE_CHECKING:
     from conversations.models import Conversation, Transformation
@@ -39,7 +38,7 @@ def publish_change(conversation: Conversation, change: Transformation | None) ->
         async_to_sync(announce)(conversation.pk, TurnClosed(change.turn.number))
 
 
-def answer_change(
+def make_manual_change(
     request: HttpRequest,
     conversation: Conversation,
     act: Act,
@@ -85,7 +84,9 @@ def answer_original_change(
     conversation = load_owned_conversation(user, public_id)
     name = request.POST.get("id", "")
     owned = {"conversation_id": conversation.pk, "actor_id": user.pk, "ids": [name]}
-    return answer_change(request, conversation, lambda: act(**owned), replace(keep, id=name), part)
+    return make_manual_change(
+        request, conversation, lambda: act(**owned), replace(keep, id=name), part
+    )
 
 
 def refuse_change(
@@ -103,8 +104,5 @@ def refuse_change(
 
 
 def read_next_page(request: HttpRequest, conversation: Conversation) -> str:
-    """Return the address of the form's page, if it is one of this site."""
-    wanted = request.POST.get("next", "")
-    if url_has_allowed_host_and_scheme(wanted, allowed_hosts=None) and wanted.startswith("/"):
-        return wanted
-    return reverse("chat", args=[conversation.public_id])
+    """Return the address of the form's page; that of the chat if it names none of this site."""
+    return read_next(request.POST) or reverse("chat", args=[conversation.public_id])

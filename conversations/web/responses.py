@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
 
 if TYPE_CHECKING:
     from conversations.models import Conversation, User
@@ -17,6 +19,13 @@ def require_user(request: HttpRequest) -> User:
     user = request.user
     assert not isinstance(user, AnonymousUser)  # noqa: S101
     return user
+
+
+def read_next(values: Mapping[str, str]) -> str:
+    """Return `next` of a query or form, the page to go on to; "" if it is no path of this site."""
+    wanted = values.get("next", "")
+    is_ours = url_has_allowed_host_and_scheme(wanted, allowed_hosts=None)
+    return wanted if is_ours and wanted.startswith("/") else ""
 
 
 def answer_post(

@@ -27,7 +27,6 @@ from django.dispatch import receiver
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse_lazy
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views import View
 from django.views.decorators.http import require_http_methods, require_safe
@@ -45,7 +44,7 @@ from conversations.toolbox.secrets import seal, unseal
 from conversations.web.forms.log_in import OwnSecretForm, read_peer
 from conversations.web.log_in import answer_throttled, set_throttle_status
 from conversations.web.page_shell import build_page_context
-from conversations.web.responses import require_user
+from conversations.web.responses import read_next, require_user
 
 changing = require_http_methods(["GET", "HEAD", "POST"])
 
@@ -190,8 +189,6 @@ def log_in_with_passkey(request: HttpRequest) -> HttpResponse:
         return render(request, "registration/refused.html", {"words": words}, status=403)
     refund_attempt(peer=peer)
     authenticator = form.cleaned_data["credential"]
-    wanted = request.POST.get("next", "")
-    is_ours = url_has_allowed_host_and_scheme(wanted, {request.get_host()}, request.is_secure())
-    login = Login(user=authenticator.user, redirect_url=wanted if is_ours else None)
+    login = Login(user=authenticator.user, redirect_url=read_next(request.POST) or None)
     response: HttpResponse = flows.perform_passwordless_login(request, authenticator, login)
     return response
