@@ -17,6 +17,7 @@ from django.urls import reverse
 from django.utils import translation
 from django.utils.deprecation import MiddlewareMixin
 from django.utils.http import urlencode
+from django_htmx.http import HttpResponseClientRedirect
 
 from conversations.accounts.devices import shorten_address
 from conversations.accounts.preferences import read_preferences
@@ -123,7 +124,7 @@ class ReasonFirst(MiddlewareMixin):
         back = parts.path + (f"?{parts.query}" if parts.query else "")
         url = f"{page}?{urlencode({'next': back})}"
         if request.headers.get("HX-Request"):
-            return HttpResponse(headers={"HX-Redirect": url})
+            return HttpResponseClientRedirect(url)
         return redirect(url)
 
 

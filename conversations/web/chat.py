@@ -43,7 +43,7 @@ from conversations.turns.queue import is_waiting
 from conversations.web.conversation_settings import read_requested_choice
 from conversations.web.forms.chat import PromptForm, StartForm, describe_error
 from conversations.web.page_shell import build_page_context, refuse_post
-from conversations.web.responses import answer_post, require_user
+from conversations.web.responses import answer_post, redirect_post, require_user
 
 if TYPE_CHECKING:
     from conversations.models import Conversation
@@ -154,11 +154,7 @@ def start(request: HttpRequest) -> HttpResponse:
         return _refuse_start(request, error.text)
     _drop_repeated(request, files)
     dispatch.wake_turn(turn.pk)
-    if request.htmx:  # type: ignore[attr-defined]
-        begun = HttpResponse(status=204)
-        begun["HX-Redirect"] = reverse("chat", args=[turn.conversation.public_id])
-        return begun
-    return redirect("chat", turn.conversation.public_id)
+    return redirect_post(request, reverse("chat", args=[turn.conversation.public_id]))
 
 
 def _refuse_start(request: HttpRequest, text: str, status: int = 400) -> HttpResponse:

@@ -18,6 +18,11 @@ from django.core.exceptions import ObjectDoesNotExist
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django_htmx.http import (
+    HttpResponseClientRedirect,
+    HttpResponseClientRefresh,
+    trigger_client_event,
+)
 
 from conversations.library.access import load_owned_conversation
 from conversations.library.sidebar import read_sidebar
@@ -92,20 +97,13 @@ def answer_change(
     chat = reverse("chat", args=[conversation.public_id])
     if gone and path.startswith(chat):
         # The conversation's own pages no longer exist either.
-        return _redirect_htmx(reverse("new_chat" if path == chat else "list"))
+        return HttpResponseClientRedirect(reverse("new_chat" if path == chat else "list"))
     if not _CHAT.fullmatch(path) and path != reverse("new_chat"):
-        return _redirect_htmx("")
+        return HttpResponseClientRefresh()
     here = find_current(request)
     context = {"sidebar": read_sidebar(require_user(request), here), "conversation": here}
     response = render(request, "conversations/_partials/list_changed.html", context)
-    response["HX-Trigger"] = "kept"
-    return response
-
-
-def _redirect_htmx(path: str) -> HttpResponse:
-    response = HttpResponse()
-    response["HX-Redirect" if path else "HX-Refresh"] = path or "true"
-    return response
+    return trigger_client_event(response, "kept")
 
 
 def _read_current_path(request: HttpRequest) -> str:

@@ -15,6 +15,7 @@ from asgiref.sync import async_to_sync
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django_htmx.http import reswap, retarget
 
 from conversations.agent.events import TurnClosed
 from conversations.library.access import load_owned_conversation
@@ -63,15 +64,6 @@ def answer_click(request: HttpRequest, conversation: Conversation) -> HttpRespon
     return redirect(read_next_page(request, conversation))
 
 
-def redirect_post(request: HttpRequest, url: str) -> HttpResponse:
-    """Send the browser to another page, with and without htmx."""
-    if not request.htmx:  # type: ignore[attr-defined]
-        return redirect(url)
-    response = HttpResponse(status=204)
-    response["HX-Redirect"] = url
-    return response
-
-
 def answer_original_change(
     request: HttpRequest,
     public_id: UUID,
@@ -99,8 +91,7 @@ def refuse_change(
         return render_refusal(request, conversation, error.text, back=back, status=status)
     page = "conversations/_partials/send_error.html"
     response = render(request, page, {"error": error.text}, status=status)
-    response["HX-Retarget"], response["HX-Reswap"] = PLACES, "innerHTML"
-    return response
+    return reswap(retarget(response, PLACES), "innerHTML")
 
 
 def read_next_page(request: HttpRequest, conversation: Conversation) -> str:

@@ -29,10 +29,9 @@ from conversations.web.reduction_replies import (
     answer_click,
     answer_original_change,
     publish_change,
-    redirect_post,
     refuse_change,
 )
-from conversations.web.responses import require_user
+from conversations.web.responses import redirect_post, require_user
 
 if TYPE_CHECKING:
     from conversations.models import Conversation

@@ -9,6 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
+from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 
 if TYPE_CHECKING:
     from conversations.models import Conversation, User
@@ -28,6 +29,11 @@ def read_next(values: Mapping[str, str]) -> str:
     return wanted if is_ours and wanted.startswith("/") else ""
 
 
+def redirect_post(request: HttpRequest, url: str) -> HttpResponse:
+    """Send the browser to another page, with and without htmx."""
+    return HttpResponseClientRedirect(url) if request.htmx else redirect(url)  # type: ignore[attr-defined]
+
+
 def answer_post(
     request: HttpRequest, conversation: Conversation, trigger: str = ""
 ) -> HttpResponse:
@@ -36,5 +42,5 @@ def answer_post(
         return redirect("chat", conversation.public_id)
     response = render(request, "conversations/_partials/sent.html", {"conversation": conversation})
     if trigger:
-        response["HX-Trigger"] = trigger
+        trigger_client_event(response, trigger)
     return response

@@ -16,6 +16,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
+from django_htmx.http import HttpResponseClientRedirect
 
 from conversations.agent.events import PathChanged
 from conversations.library.access import load_owned_turn
@@ -28,7 +29,7 @@ from conversations.turns.prompts import SendError
 from conversations.turns.versions import continue_turn, edit_prompt, regenerate_answer, show_version
 from conversations.web.forms.chat import EditForm, VersionForm, describe_error
 from conversations.web.page_shell import build_page_context, refuse_post
-from conversations.web.responses import answer_post, require_user
+from conversations.web.responses import answer_post, redirect_post, require_user
 
 if TYPE_CHECKING:
     from conversations.models import Turn
@@ -94,11 +95,7 @@ def fork(request: HttpRequest, public_id: UUID, number: int) -> HttpResponse:
         copy = fork_conversation(turn=turn)
     except SendError as error:
         return refuse_post(request, turn.conversation, error.text, 409)
-    if not request.htmx:  # type: ignore[attr-defined]
-        return redirect("chat", copy.public_id)
-    response = answer_post(request, copy)
-    response["HX-Redirect"] = reverse("chat", args=[copy.public_id])
-    return response
+    return redirect_post(request, reverse("chat", args=[copy.public_id]))
 
 
 def _answer_version(
@@ -116,10 +113,9 @@ def _answer_version(
     conversation.refresh_from_db()
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(_find_address(goal or found))
-    response = answer_post(request, conversation)
     if goal is not None and not is_near(conversation, goal.number):
-        response["HX-Redirect"] = _find_address(goal)
-    return response
+        return HttpResponseClientRedirect(_find_address(goal))
+    return answer_post(request, conversation)
 
 
 def _find_address(turn: Turn) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
 from typing import Any
@@ -152,7 +153,7 @@ def test_pinning_and_archiving_with_htmx_gives_the_list_back() -> None:
     client, here = client_of(user), f"/c/{second.public_id}/"
     answer = client.post(f"/c/{first.public_id}/menu/pin/", {"on": "1"}, **htmx(here))
     html = answer.content.decode()
-    assert answer["HX-Trigger"] == "kept"
+    assert json.loads(answer["HX-Trigger"]) == {"kept": {}}
     assert html.index("Starred") < html.index("first") < html.index("second")
     assert 'aria-current="page"' in html
     assert 'id="notice" hx-swap-oob="innerHTML"' in html
