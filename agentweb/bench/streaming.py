@@ -14,10 +14,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from agentweb.bench.measured_job import run_job
-from agentweb.bench.site_under_test import EMBEDDED, SCALED, Site, run_emulator, run_relay, run_site
+from agentweb.bench.site_under_test import Site, run_emulator, run_relay, run_site
 
 RELAY = "relay"
-SIDES = (RELAY, EMBEDDED, SCALED)
 COUNTS = (1, 10, 50, 100, 200)
 RATE = 40
 #: Words of a delta: the emulator cuts answers into pieces of this many.

@@ -5,7 +5,7 @@ from __future__ import annotations
 PROMPT_NAME = "search-prompt.txt"
 RESULT_NAME = "todays-jobs.md"
 
-_PROMPT = """JOB SEARCH PROMPT
+PROMPT = """JOB SEARCH PROMPT
 
 Goal
 Find contract work for a senior .NET developer and rank what you find. {start}
@@ -31,31 +31,15 @@ Rubric
 - pay 25 %
 - growth {growth} %
 {more}"""
-_CHECKS = """- rating 10 %
-
-Before scoring
-- Ask the company register how each company is rated, 1 to 5; 5 counts in full.
-- Ask the job board whether each opening is still open, and leave out what is closed.
-"""
 
 
 def make_search_prompt(list_url: str) -> str:
     """Return the text of `search-prompt.txt` with the address of the list page filled in."""
-    return _PROMPT.format(
+    return PROMPT.format(
         start=f"Start from this list page:\nList page: {list_url}",
         collect="Fetch the list page and collect the link of every job on it.",
         growth=25,
         more="",
-    )
-
-
-def make_alerts_prompt(sender: str) -> str:
-    """Return the prompt for a search in a sender's alert mails, checked with two MCP servers."""
-    return _PROMPT.format(
-        start=f"Start from the mailbox:\nAlert mails: from {sender}, one for each page",
-        collect="Read the alert mails and collect the link of every job in them.",
-        growth=15,
-        more=_CHECKS,
     )
 
 

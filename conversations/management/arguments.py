@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from django.core.management import CommandError
 
 from conversations.budgets import amounts
-from conversations.budgets.units import MONEY, parse_amount
+from conversations.budgets.units import parse_amount
 from conversations.models import User
 
 
@@ -21,10 +21,6 @@ def find_person(name: str) -> User:
 
 def find_person_or_none(name: str | None) -> User | None:
     return None if name is None else find_person(name)
-
-
-def read_dollars(text: str) -> int:
-    return read_amount(text, MONEY.name)
 
 
 def read_amount(text: str, unit: str) -> int:

@@ -9,8 +9,8 @@ import sys
 from typing import Any
 from urllib.parse import urlsplit
 
-from agentweb.demo.alerts import is_open, rate_company
 from agentweb.demo.openings import PAGES, list_openings
+from tests.support.job_alerts import is_open, rate_company
 
 COMPANIES = {job.company for page in range(1, PAGES + 1) for job in list_openings(page)}
 JOBS = {job.path: job for page in range(1, PAGES + 1) for job in list_openings(page)}

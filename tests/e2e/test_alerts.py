@@ -18,14 +18,14 @@ import pytest
 from playwright.async_api import Page, expect
 
 from agentweb.demo import job_site
-from agentweb.demo.alerts import SENDER, render_alert
-from agentweb.demo.workspace import PROMPT_NAME, PROMPTS, RESULT_NAME, make_alerts_prompt
+from agentweb.demo.workspace import PROMPT_NAME, PROMPTS, RESULT_NAME
 from agentweb.emulator.scenes.jobs.notes import Rank, find_ranks
 from agentweb.emulator.server import Server
 from tests.e2e.conftest import Serve, Snap
 from tests.e2e.people import allow, download, ended, say, set_up, start_chat, upload
 from tests.e2e.served import PROJECT, Served
 from tests.support import servers
+from tests.support.job_alerts import SENDER, make_alerts_prompt, render_alert
 from tests.support.job_ranking import expected
 from tests.support.mail_servers import PASSWORD, MailServer
 from tests.support.paying_summaries import SUMMARY_PAYS

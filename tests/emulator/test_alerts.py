@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from agentweb.demo.alerts import SENDER, is_open, rate_company, render_alert
 from agentweb.demo.openings import list_openings
-from agentweb.demo.workspace import PROMPT_NAME, PROMPTS, RESULT_NAME, make_alerts_prompt
+from agentweb.demo.workspace import PROMPT_NAME, PROMPTS, RESULT_NAME
 from agentweb.emulator.scenes.jobs.notes import find_ranks
 from tests.emulator.agent import BASE, Agent, cut_results, summarise
+from tests.support.job_alerts import SENDER, is_open, make_alerts_prompt, rate_company, render_alert
 from tests.support.job_ranking import expected
 from tools.html.to_markdown import html_to_markdown
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from agentweb.demo.alerts import is_open, rate_company
 from agentweb.demo.openings import Opening, list_openings
+from tests.support.job_alerts import is_open, rate_company
 
 WANTED = ("C#", ".NET 8", "ASP.NET Core", "Azure", "SQL Server")
 

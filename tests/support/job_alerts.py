@@ -14,20 +14,28 @@ from random import Random
 
 from agentweb.demo.openings import Opening, list_openings
 from agentweb.demo.prose import Prose
+from agentweb.demo.workspace import PROMPT
 
 SENDER = "alerts@jobs.example"
 #: When the first alert was sent.
 FIRST = datetime(2026, 11, 20, 7, 0, tzinfo=UTC)
+#: What the prompt of the search asks for beside its criteria.
+_CHECKS = """- rating 10 %
+
+Before scoring
+- Ask the company register how each company is rated, 1 to 5; 5 counts in full.
+- Ask the job board whether each opening is still open, and leave out what is closed.
+"""
 
 
 def rate_company(company: str) -> int:
     """Return the rating of a company by its employees, 1 to 5."""
-    return Random(f"rating {company}").randint(1, 5)  # noqa: S311 - a story, not a secret
+    return Random(f"rating {company}").randint(1, 5)
 
 
 def is_open(opening: Opening) -> bool:
     """Return whether an opening still takes applications; about one in five does not."""
-    return Random(f"status {opening.reference}").random() < 0.8  # noqa: S311
+    return Random(f"status {opening.reference}").random() < 0.8
 
 
 def render_alert(page: int, base: str, recipient: str) -> EmailMessage:
@@ -53,4 +61,14 @@ def _row(opening: Opening, base: str) -> str:
     place = f"{escape(opening.company)}, {opening.city}"
     return (
         f'<h2><a href="{base}{opening.path}">{escape(opening.title)}</a></h2><p>{place}</p>{words}'
+    )
+
+
+def make_alerts_prompt(sender: str) -> str:
+    """Return the prompt for a search in a sender's alert mails, checked with two MCP servers."""
+    return PROMPT.format(
+        start=f"Start from the mailbox:\nAlert mails: from {sender}, one for each page",
+        collect="Read the alert mails and collect the link of every job in them.",
+        growth=15,
+        more=_CHECKS,
     )
