@@ -38,6 +38,7 @@ from conversations.log.texts import lock_texts_exclusively, store_blob
 from conversations.log.tree import build_path_condition
 from conversations.models import ApiModel, Attachment, Conversation, User
 from conversations.rendering.numbers import write_number
+from conversations.rendering.refusal import RefusalError
 from tools.framework.errors import ToolError
 
 #: How long an uploaded file waits for its message.
@@ -48,12 +49,8 @@ _Facts = tuple[str, int, int | None, int | None, int | None]
 MOST_SWEPT = 500
 
 
-class AttachmentError(Exception):
+class AttachmentError(RefusalError):
     """A file was refused; the text is for its owner."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code, self.text = code, text
 
 
 def store_attachment(*, owner_id: int, name: str, data: bytes) -> Attachment:

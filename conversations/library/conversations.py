@@ -25,17 +25,14 @@ from conversations.log.search_index import index_title
 from conversations.log.texts import make_storable
 from conversations.models import IS_LIVE, Conversation, Turn
 from conversations.rendering.numbers import write_number
+from conversations.rendering.refusal import RefusalError
 from conversations.turns.turns import request_stop
 
 MOST_TITLE_CHARS = 200
 
 
-class LibraryError(Exception):
+class LibraryError(RefusalError):
     """The action is refused; `text` is the reason for the person."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code, self.text = code, text
 
 
 @transact

@@ -23,16 +23,13 @@ from django.utils.translation import gettext as _
 from conversations.db import transact
 from conversations.log.chain import append_row, lock_site_chain
 from conversations.models import Conversation, HoldRelease, LegalHold, User
+from conversations.rendering.refusal import RefusalError
 
 MOST_CHARS = 500
 
 
-class HoldError(Exception):
+class HoldError(RefusalError):
     """A hold cannot be placed or released; the text is for people."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code, self.text = code, text
 
 
 def list_open_holds() -> QuerySet[LegalHold]:

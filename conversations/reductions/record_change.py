@@ -16,16 +16,13 @@ from conversations.context.view.edits import Transformation as Change
 from conversations.log.append import append_change
 from conversations.models import IS_LIVE, Conversation, Transformation
 from conversations.reductions.policy import effective_policy
+from conversations.rendering.refusal import RefusalError
 from conversations.signals import collect_vetoes
 from conversations.templatetags.recorded import translated
 
 
-class ManualChangeError(Exception):
+class ManualChangeError(RefusalError):
     """The change is refused; `text` is the reason for the person, `code` selects the status."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code, self.text = code, text
 
 
 def demand_idle(conversation: Conversation) -> None:

@@ -19,6 +19,7 @@ from typing import IO
 from django.utils.translation import gettext as _
 
 from conversations.rendering.numbers import write_number
+from conversations.rendering.refusal import RefusalError
 
 PORTION = 1 << 18
 #: Bytes of an archive's directory, and files of it that are read.
@@ -42,12 +43,8 @@ _BROKEN = (
 )  # fmt: skip
 
 
-class UploadError(Exception):
+class UploadError(RefusalError):
     """The file cannot be read at all, or not any further; the text is for the person."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code, self.text = code, text
 
 
 class Allowance:

@@ -30,17 +30,14 @@ from conversations.log.chain import lock_conversation
 from conversations.log.whole_rows import shape_of
 from conversations.models import IS_LIVE, LIVE, Attachment, Conversation, Turn, User
 from conversations.rendering.numbers import write_number
+from conversations.rendering.refusal import RefusalError
 
 RUNNING = gettext_noop("An answer is on its way; wait until it is done, or stop it first.")
 REUSED = gettext_noop("This message id was used for another message.")
 
 
-class SendError(Exception):
+class SendError(RefusalError):
     """A prompt was refused; the text is for its sender."""
-
-    def __init__(self, code: str, text: str) -> None:
-        super().__init__(text)
-        self.code, self.text = code, text
 
 
 @dataclass(frozen=True, slots=True)
