@@ -7,12 +7,13 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError
 from django.core.management.base import BaseCommand, CommandParser
-from django.db import OperationalError, connection
+from django.db import OperationalError
 
 from agentweb import env
 from agentweb.serving.server_process import lock_data_folder
 from conversations.audit.verify import Tally, verify_everything
 from conversations.operations.backup import databases
+from conversations.operations.backup.archive import BackupError
 from conversations.operations.move import site_move
 from conversations.operations.move.frozen_source import MoveError
 
@@ -42,16 +43,12 @@ class Command(BaseCommand):
         except ImproperlyConfigured as error:
             raise CommandError(str(error).replace("DATABASE_URL", "--to", 1)) from None
         with lock_data_folder():
-            self.demand_alone()
             try:
+                databases.demand_alone()
                 with site_move.use_target(target):
                     self.estimate() if options["dry_run"] else self.move()
-            except (MoveError, OperationalError) as error:
+            except (BackupError, MoveError, OperationalError) as error:
                 raise CommandError(str(error)) from error
-
-    def demand_alone(self) -> None:
-        if connection.vendor == "postgresql" and (count := databases.count_sessions()):
-            raise CommandError(f"{count} others use the database: stop the servers and workers")
 
     def estimate(self) -> None:
         found = site_move.estimate_move(tell=lambda _: None)

@@ -48,7 +48,7 @@ class Command(BaseCommand):
             self.verify()
 
     def restore(self, path: Path, *, is_forced: bool, beside: str | None) -> None:
-        self.demand_alone()
+        databases.demand_alone()
         if not is_forced and site_backup.holds_data():
             raise CommandError("there is a site in this database; --force replaces it")
         place = Path(settings.DATA_DIR)
@@ -83,10 +83,6 @@ class Command(BaseCommand):
         files = site_backup.restore_workspace_files(folder=folder)
         anchors = site_backup.restore_anchors(manifest=manifest, folder=folder)
         self.stdout.write(f"The site of {manifest.made_at} is back: {files} files; {anchors}.")
-
-    def demand_alone(self) -> None:
-        if connection.vendor == "postgresql" and (count := databases.count_sessions()):
-            raise CommandError(f"{count} others use the database: stop the servers and workers")
 
     def verify(self) -> None:
         tally = Tally()

@@ -151,7 +151,13 @@ def restore_postgres(copy: Path) -> None:
     )  # fmt: skip
 
 
-def count_sessions() -> int:
+def demand_alone() -> None:
+    """Raise BackupError while others use the PostgreSQL database; on SQLite do nothing."""
+    if connection.vendor == "postgresql" and (count := _count_sessions()):
+        raise BackupError(f"{count} others use the database: stop the servers and workers")
+
+
+def _count_sessions() -> int:
     """Count the sessions of others in the PostgreSQL database."""
     from psycopg import connect
 
