@@ -378,3 +378,14 @@ def test_every_command_says_what_it_does() -> None:
 def test_every_package_says_what_it_holds() -> None:
     rows = [line.strip("| ").split(" | ") for line in render_rooms().splitlines()[2:]]
     assert [row for row in rows if len(row) != 3 or len(row[2]) < 12] == []
+
+
+def test_every_module_of_a_package_stands_in_its_readme() -> None:
+    readmes = list((ROOT / "conversations").rglob("README.md"))
+    assert len(readmes) > 25
+    for readme in readmes:
+        named = re.findall(
+            r"`(?:[^`\s]*/)?([^`\s/]+?)(?:\.py)?`", readme.read_text(encoding="utf-8")
+        )
+        modules = {path.stem for path in readme.parent.glob("*.py")} - {"__init__"}
+        assert modules <= set(named), readme.parent.name
