@@ -1,4 +1,4 @@
-"""People: administrators made by commands, stored preferences, e-mail addresses."""
+"""People: administrators made by commands, new passwords, stored preferences, e-mail addresses."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.core import signing
+from django.core.exceptions import PermissionDenied
 
 from conversations.accounts.account_events import Kind, record_event
 from conversations.accounts.preferences import Preferences, merge_preferences, read_preferences
@@ -24,6 +25,19 @@ def save_administrator(*, username: str, password: str) -> User:
     user.set_password(password)
     user.save()
     return user
+
+
+@transact
+def save_password(*, user: User, kind: Kind, peer: str) -> None:
+    """Store the password that was set on the person, and record it; nothing else is written.
+
+    The person may have been read long before, so what others have changed meanwhile stays. Raises
+    PermissionDenied for one who is not active any more.
+    """
+    if not User.objects.select_for_update().only("is_active").get(pk=user.pk).is_active:
+        raise PermissionDenied("the account was closed")
+    user.save(update_fields=["password"])
+    record_event(user=user, kind=kind, peer=peer)
 
 
 @transact

@@ -16,11 +16,11 @@ from django.urls import reverse_lazy
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
-from conversations.accounts.account_events import Kind, list_account_events, record_event
+from conversations.accounts.account_events import list_account_events
 from conversations.accounts.people import save_preferences
 from conversations.accounts.preferences import read_preferences
 from conversations.reductions.policy import list_numbers_or_problem
-from conversations.web.forms.log_in import NewPasswordForm, read_peer
+from conversations.web.forms.log_in import NewPasswordForm
 from conversations.web.forms.personal_settings import (
     AppearanceForm,
     ChatForm,
@@ -98,10 +98,9 @@ class Account(PasswordChangeView):
         return set_throttle_status(super().form_invalid(form))
 
     def form_valid(self, form: Any) -> HttpResponse:
-        user = require_user(self.request)
-        record_event(user=user, kind=Kind.PASSWORD_CHANGED, peer=read_peer(self.request))
+        response = super().form_valid(form)
         add_notice(self.request, _("The password was changed. Other devices are logged out."))
-        return super().form_valid(form)
+        return response
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from django.test import Client
@@ -52,6 +52,40 @@ def test_a_link_works_once_and_ends_the_other_sessions(ada: User) -> None:
     assert attempt(client, NEW).status_code == 302
     kinds = {event.kind for event in AccountEvent.objects.all()}
     assert kinds == {"reset_asked", "password_reset"}
+
+
+class Meanwhile:
+    """A validator of passwords: while one is judged, somebody closes or changes the account."""
+
+    change: ClassVar[dict[str, Any]] = {}
+
+    def validate(self, password: str, user: User | None = None) -> None:
+        User.objects.update(**self.change)
+
+    def get_help_text(self) -> str:
+        return ""
+
+
+@pytest.mark.parametrize("way", ["the old password", "a link"])
+def test_a_new_password_undoes_no_change_by_others(
+    way: str, ada: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, page, sent = client_of(ada), "/settings/account/", SENT | {"old_password": PASSWORD}
+    if way == "a link":
+        ask()
+        page = client.get(links()[0])["Location"]
+    settings.AUTH_PASSWORD_VALIDATORS = [{"NAME": f"{__name__}.Meanwhile"}]
+    monkeypatch.setattr(Meanwhile, "change", {"is_active": False})
+    assert client.post(page, sent).status_code == 403
+    ada.refresh_from_db()
+    assert (ada.is_active, ada.check_password(PASSWORD)) == (False, True)
+    assert not AccountEvent.objects.filter(kind__startswith="password").exists()
+    User.objects.update(is_active=True)
+    monkeypatch.setattr(Meanwhile, "change", {"email": "new@example.org", "is_staff": True})
+    assert client.post(page, sent).status_code == 302
+    ada.refresh_from_db()
+    assert (ada.email, ada.is_staff) == ("new@example.org", True)
+    assert ada.check_password(NEW)
 
 
 def test_an_account_is_sent_few_links_an_hour_and_an_inactive_one_none(ada: User) -> None:

@@ -13,10 +13,13 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 from django.views.decorators.debug import sensitive_variables
 
+from conversations.accounts.account_events import Kind
 from conversations.accounts.account_mail import can_send_mail
 from conversations.accounts.known_devices import cookie_name, find_device
+from conversations.accounts.people import save_password
 from conversations.accounts.second_factors import use_code
 from conversations.accounts.throttle import LogInThrottled, admit_log_in, refund_attempt
+from conversations.models import User
 from conversations.web.responses import require_user
 
 
@@ -117,3 +120,8 @@ class NewPasswordForm(CountedForm, PasswordChangeForm):
     def clean_old_password(self) -> str:
         with self.counted(self.request, name=self.user.get_username()):
             return super().clean_old_password()
+
+    def save(self, commit: bool = True) -> User:
+        user = super().save(commit=False)
+        save_password(user=user, kind=Kind.PASSWORD_CHANGED, peer=read_peer(self.request))
+        return user

@@ -8,8 +8,9 @@ from django.contrib.auth.forms import PasswordResetForm, SetPasswordForm
 from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
-from conversations.accounts.account_events import Kind, admit_link, record_event
+from conversations.accounts.account_events import Kind, admit_link
 from conversations.accounts.account_mail import send_account_mail
+from conversations.accounts.people import save_password
 from conversations.accounts.second_factors import has_factor
 from conversations.accounts.throttle import forget_guesses
 from conversations.conf import conf
@@ -49,9 +50,9 @@ class ResetForm(_SetPasswordForm):
     peer = ""
 
     def save(self, commit: bool = True) -> User:
-        user = super().save(commit)
+        user = super().save(commit=False)
+        save_password(user=user, kind=Kind.PASSWORD_RESET, peer=self.peer)
         if not has_factor(user):
             # The guesses may be at the codes of a factor, which stay what they are.
             forget_guesses(name=user.get_username())
-        record_event(user=user, kind=Kind.PASSWORD_RESET, peer=self.peer)
         return user
