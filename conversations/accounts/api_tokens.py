@@ -54,7 +54,9 @@ class TokenThrottled(Exception):
 
 
 def list_own_scopes(user: User) -> list[str]:
-    """Return the scopes that a person may give to a token."""
+    """Return the scopes that a person may give to a token: none for one who is not staff."""
+    if not user.is_staff:
+        return []
     return [name for name, needed in SCOPES.items() if user.has_perms(needed)]
 
 

@@ -142,6 +142,11 @@ def test_a_token_has_its_scopes_and_no_more_than_its_owner_has_now() -> None:
         assert 'error="insufficient_scope"' in response["WWW-Authenticate"]
     officer.groups.remove(role)
     refused(ask(secret, "ledger"), 403)
+    officer.groups.add(role)
+    assert ask(secret, "ledger").status_code == 200
+    # The provider, or a superuser, takes the staff status alone.
+    User.objects.filter(pk=officer.pk).update(is_staff=False)
+    refused(ask(secret, "ledger"), 403)
 
 
 def test_a_token_that_asks_too_often_waits_for_the_next_minute(
