@@ -139,7 +139,8 @@
       const answer = document.createElement("template");
       answer.innerHTML = request.responseText;
       const made = one(".file-chip", answer.content);
-      const moved = request.responseURL && new URL(request.responseURL).pathname !== rules.url;
+      const moved = request.getResponseHeader("HX-Redirect")
+        || (request.responseURL && new URL(request.responseURL).pathname !== rules.url);
       if (request.status === 200 && made && !moved) {
         if (isScaled) one("small", made).append(` · ${rules.scaled}`);
         chip.replaceWith(made);
@@ -221,7 +222,7 @@
       gone(chip);
     } else if (words) {
       const answer = await fetch(words.dataset.asText).catch(() => null);
-      if (!answer?.ok) { failed(chip, rules.failed); return; }
+      if (!answer?.ok || answer.redirected) { failed(chip, rules.failed); return; }
       box.focus();
       box.setRangeText(await answer.text(), box.selectionStart, box.selectionEnd, "end");
       remove(one("[data-remove]", chip).dataset.remove);

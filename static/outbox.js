@@ -119,15 +119,21 @@
       "Content-Type": "application/x-www-form-urlencoded",
     };
     const response = await fetch(entry.url, { method: "POST", headers, body: entry.body });
-    if (response.ok) {
+    const to = response.headers.get("HX-Redirect");
+    // What comes after a redirect is another page, which says nothing of the message.
+    if (response.ok && !response.redirected) {
       entry.isRepeated = false;
       write(key, read(key).filter((one) => one.id !== entry.id));
-      const to = response.headers.get("HX-Redirect");
       if (key === own && isNew && to) {
         localStorage.removeItem("draft:new");
         location.assign(to);
       }
       return true;
+    }
+    if (to) {
+      // Not taken, and the person has to be elsewhere first. Nothing more is sent from a page that is being left.
+      location.assign(to);
+      return new Promise(() => {});
     }
     if (response.status === 401 || (response.status === 403 && !entry.isRepeated)) {
       write(key, read(key).map((one) => (one.id === entry.id ? { ...one, isRepeated: true } : one)));

@@ -47,7 +47,10 @@
   async function show(asked) {
     let html;
     try {
-      html = await (await asked).text();
+      const answer = await asked;
+      const to = answer.headers.get("HX-Redirect");
+      if (to) { location.assign(to); return; }
+      html = await answer.text();
     } catch {
       if (!dialog.open) dialog.showModal();
       say(dialog.dataset.lost);

@@ -16,7 +16,7 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db import connection
 from django.http import HttpRequest, HttpResponseBase
-from django.shortcuts import redirect, render
+from django.shortcuts import render
 from django.urls import Resolver404, ResolverMatch, resolve
 from django.utils.decorators import sync_only_middleware
 from django.utils.translation import gettext as _
@@ -27,6 +27,7 @@ from conversations.library.impersonations import (
     find_impersonation,
     record_look,
 )
+from conversations.web.responses import send_elsewhere
 
 #: The pages of a person that are shown: nothing of log-ins, factors, addresses, mail or downloads.
 SHOWN = frozenset({
@@ -68,7 +69,7 @@ def impersonate(
         if row is None:
             # What was sent was meant for another account.
             messages.warning(request, _("You look at the site as yourself again."))
-            return redirect("home")
+            return send_elsewhere(request, "home")
         request.impersonation = row  # type: ignore[attr-defined]
         if request.method not in ("GET", "HEAD") or match is None or name not in SHOWN:
             return render(request, "impersonation_refused.html", status=403)

@@ -24,6 +24,7 @@ from conversations.accounts.preferences import read_preferences
 from conversations.accounts.reading_reasons import ReasonNeeded
 from conversations.accounts.session_ends import renew_session
 from conversations.web.forms.log_in import read_peer
+from conversations.web.responses import send_elsewhere
 from conversations.web.sign_in import is_held_back, keep_device
 
 
@@ -93,7 +94,7 @@ class SessionEnds(MiddlewareMixin):
             network = shorten_address(read_peer(request))
             if not renew_session(session, network=network):
                 logout(request)
-        return redirect("mfa_index") if is_held_back(request) else None
+        return send_elsewhere(request, "mfa_index") if is_held_back(request) else None
 
     def process_response(
         self, request: HttpRequest, response: HttpResponseBase

@@ -1,4 +1,4 @@
-"""Shared by views: the user, the response to a post."""
+"""Shared by views: the user, the response to a post, the way to another page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect, render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 
@@ -32,6 +32,17 @@ def read_next(values: Mapping[str, str]) -> str:
 def redirect_post(request: HttpRequest, url: str) -> HttpResponse:
     """Send the browser to another page, with and without htmx."""
     return HttpResponseClientRedirect(url) if request.htmx else redirect(url)  # type: ignore[attr-defined]
+
+
+def send_elsewhere(request: HttpRequest, page: str) -> HttpResponse:
+    """Send the browser to another page instead of doing what it asked for.
+
+    A script would follow a redirect unseen and take that page for its answer: what it sent would
+    count as done. It gets a 409, with the address for htmx.
+    """
+    if not request.headers.get("HX-Request"):
+        return redirect(page)
+    return HttpResponse(status=409, headers={"HX-Redirect": resolve_url(page)})
 
 
 def answer_post(

@@ -25,7 +25,7 @@ from django.utils.http import urlsafe_base64_encode
 from conversations.accounts.second_factors import list_second_factors
 from conversations.models import AccountEvent, Conversation, SecondFactorRule, User
 from tests.support import people_and_turns
-from tests.web.pages import client_of, html_of
+from tests.web.pages import client_of, html_of, press
 from tests.web.tabs import is_accepted, socket
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -204,6 +204,9 @@ def test_a_group_whose_members_must_have_a_factor(ada: User) -> None:
     for path in ("/", "/usage/", "/c/new/", "/settings/account/", "/admin/"):
         assert client.get(path)["Location"] == SECURITY
     assert client.post("/c/start/", {"text": "x"})["Location"] == SECURITY
+    # A script would take the page after a redirect for the answer.
+    sent = press(client, "/c/start/", htmx=True, text="x")
+    assert (sent.status_code, sent["HX-Redirect"], sent.content) == (409, SECURITY, b"")
     assert "Your group requires a second factor" in html_of(client, SECURITY)
     add_app(client)
     assert is_in(client)

@@ -20,13 +20,13 @@ from agentweb.site.impersonation import OWN, SHOWN, WriteRefused, refuse_writes
 from conversations.accounts.reading_log import READ
 from conversations.audit.verify import Tally, verify_everything
 from conversations.library.impersonations import end_expired_impersonations
-from conversations.models import Impersonation, ImpersonationEnd, User
+from conversations.models import Conversation, Impersonation, ImpersonationEnd, User
 from tests.attacks.sites import World, address, quiet_world, views, world
 from tests.attacks.test_matrix import METHODS, answer
 from tests.support import people_and_turns
 from tests.support.one_database import ON_SQLITE
 from tests.web.canary import WORD
-from tests.web.pages import client_of
+from tests.web.pages import client_of, press
 
 pytestmark = pytest.mark.django_db
 REASON = "Ticket 4711: a chat does not open"
@@ -131,6 +131,16 @@ def test_it_ends_by_its_time_and_what_is_sent_then_reaches_no_account(
     assert not User.objects.exclude(preferences={}).exists()
     assert "as yourself again" in text(client, "/usage/")
     assert ImpersonationEnd.objects.count() == 1
+
+
+def test_what_a_script_sends_after_its_time_is_not_answered_by_a_page(
+    ada: World, root: User
+) -> None:
+    client = looking(root, ada.user)
+    end_expired_impersonations(now=Impersonation.objects.get().until)
+    sent = press(client, "/c/start/", htmx=True, text="Mine")
+    assert (sent.status_code, sent["HX-Redirect"], sent.content) == (409, "/", b"")
+    assert not Conversation.objects.filter(owner=root).exists()
 
 
 @pytest.mark.parametrize("change", ["setting", "demoted", "closed", "promoted"])

@@ -1,0 +1,69 @@
+"""What is written and not sent waits in the browser for its writer."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.accounts.test_second_factors import code_of
+from tests.e2e.conftest import Serve, Watch
+from tests.e2e.people import CHAT, NAME, PASSWORD, ended, set_up, start_chat
+
+pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
+REQUIRE = f"""
+from django.contrib.auth.models import Group
+from conversations.models import SecondFactorRule, Session
+group = Group.objects.create(name="Careful")
+User.objects.get(username={NAME!r}).groups.add(group)
+SecondFactorRule.objects.create(group=group)
+Session.objects.all().delete()
+"""
+
+
+async def log_in_here(page: Page) -> None:
+    dialog = page.locator("#session")
+    await dialog.locator("[name=username]").fill(NAME)
+    await dialog.locator("[name=password]").fill(PASSWORD)
+    await dialog.get_by_role("button", name="Log in").click()
+
+
+async def add_app(page: Page) -> None:
+    """Add a factor on the page that the person was sent to."""
+    await page.get_by_role("link", name="Add an app").click()
+    if await page.locator("[name=secret]").count():
+        await page.fill("[name=secret]", PASSWORD)
+        await page.get_by_role("button", name="Go on").click()
+    key = (await page.locator("#app-key").inner_text()).strip()
+    await page.fill("[name=code]", code_of(key))
+    await page.get_by_role("button", name="Add the app").click()
+    await page.wait_for_url("**/settings/security/codes/")
+
+
+@pytest.mark.parametrize("place", ["a new chat", "a chat"])
+async def test_who_must_add_a_factor_first_loses_no_message(
+    place: str, page: Page, serve_app: Serve, watch: Watch
+) -> None:
+    served = serve_app()
+    await set_up(page, served)
+    if place == "a chat":
+        await start_chat(page, served, "Hello")
+        await ended(page, 1)
+    else:
+        await page.goto(f"{served.url}/c/new/")
+    where = page.url
+    await page.fill("textarea[name=text]", "A long message")
+    served.manage("shell", "-c", REQUIRE)
+    await page.locator("#text").press("Enter")
+    await log_in_here(page)
+    await page.wait_for_url("**/settings/security/")
+    await add_app(page)
+    await page.goto(where)
+    if place == "a chat":
+        await expect(page.locator("#text")).to_have_value("A long message")
+        await page.locator("#text").press("Enter")
+        await expect(await ended(page, 2)).to_contain_text("A long message")
+    else:
+        await page.wait_for_url(CHAT)
+        await expect(await ended(page, 1)).to_contain_text("A long message")
+    # The answers 401 and 409, which the browser reports.
+    watch.errors.clear()
