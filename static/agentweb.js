@@ -159,7 +159,9 @@
   // The composer: size, draft, and one client id per message until the server has stored it.
   const box = form.elements.text;
   const id = form.elements.client_id;
-  const key = `draft:${form.dataset.draft}`;
+  // People who share a browser have drafts of their own.
+  const user = one("#outbox").dataset.user;
+  const key = `draft:${user}:${form.dataset.draft}`;
   const isLive = () => one("#composer-state")?.dataset.live === "yes";
   const remembered = JSON.parse(store.get(key) ?? "{}");
   const fresh = () => crypto.randomUUID?.() ??
@@ -180,7 +182,7 @@
     fit();
   }
   // A started conversation has its first message, so the draft of a new chat is deleted.
-  if (form.dataset.draft !== "new" && store.get("starting")) store.set("draft:new", null);
+  if (form.dataset.draft !== "new" && store.get("starting") === user) store.set(`draft:${user}:new`, null);
   store.set("starting", null);
   if (!box.value && remembered.text) box.value = remembered.text;
   // Not the id in the page: the back button may show that page again after the id was used.
@@ -225,7 +227,7 @@
     sent = box.value;
     keep();
     follows = true;
-    if (form.dataset.draft === "new") store.set("starting", "1");
+    if (form.dataset.draft === "new") store.set("starting", user);
   }, true);
   form.addEventListener("sent", (event) => {
     if (event.target !== form) return;

@@ -15,7 +15,8 @@
   const sum = one("#waiting-sum");
   const box = form.elements.text;
   const images = rules.images.split(" ");
-  const key = `files:${form.dataset.draft}`;
+  const user = one("#outbox").dataset.user;
+  const key = `files:${user}:${form.dataset.draft}`;
   const store = {
     get(name) { try { return localStorage.getItem(name); } catch { return null; } },
     set(name, value) {
@@ -246,7 +247,7 @@
       return;
     }
     for (const chip of chips()) chip.dataset.sent = "";
-    if (form.dataset.draft === "new") store.set("files:starting", "1");
+    if (form.dataset.draft === "new") store.set("files:starting", user);
   }, true);
   form.addEventListener("sent", (event) => {
     if (event.target !== form) return;
@@ -255,7 +256,7 @@
   });
 
   // Show the files of a draft again. A started conversation has those of its first message already.
-  if (form.dataset.draft !== "new" && store.get("files:starting")) store.set("files:new", "");
+  if (form.dataset.draft !== "new" && store.get("files:starting") === user) store.set(`files:${user}:new`, "");
   store.set("files:starting", "");
   const kept = (store.get(key) ?? "").split(" ").filter(Boolean);
   if (kept.length) {

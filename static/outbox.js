@@ -125,7 +125,7 @@
       entry.isRepeated = false;
       write(key, read(key).filter((one) => one.id !== entry.id));
       if (key === own && isNew && to) {
-        localStorage.removeItem("draft:new");
+        localStorage.removeItem(`draft:${user}:new`);
         location.assign(to);
       }
       return true;

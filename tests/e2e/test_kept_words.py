@@ -7,7 +7,8 @@ from playwright.async_api import Page, expect
 
 from tests.accounts.test_second_factors import code_of
 from tests.e2e.conftest import Serve, Watch
-from tests.e2e.people import CHAT, NAME, PASSWORD, ended, set_up, start_chat
+from tests.e2e.people import CHAT, NAME, PASSWORD, ended, log_in, set_up, start_chat
+from tests.e2e.served import Served
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 REQUIRE = f"""
@@ -17,6 +18,11 @@ group = Group.objects.create(name="Careful")
 User.objects.get(username={NAME!r}).groups.add(group)
 SecondFactorRule.objects.create(group=group)
 Session.objects.all().delete()
+"""
+EVE = f"""
+eve = User(username="eve")
+eve.set_password({PASSWORD!r})
+eve.save()
 """
 
 
@@ -67,3 +73,32 @@ async def test_who_must_add_a_factor_first_loses_no_message(
         await expect(await ended(page, 1)).to_contain_text("A long message")
     # The answers 401 and 409, which the browser reports.
     watch.errors.clear()
+
+
+async def become(page: Page, served: Served, name: str) -> None:
+    await page.locator("form[action='/accounts/logout/'] button").click()
+    await page.wait_for_url("**/accounts/login/**")
+    await log_in(page, served, name)
+    await page.goto(f"{served.url}/c/new/")
+
+
+async def test_a_draft_and_its_files_are_shown_to_their_writer_alone(
+    page: Page, serve_app: Serve
+) -> None:
+    served = serve_app()
+    await set_up(page, served)
+    served.manage("shell", "-c", EVE)
+    await page.goto(f"{served.url}/c/new/")
+    await page.fill("#text", "A private word")
+    letter = {"name": "letter.txt", "mimeType": "text/plain", "buffer": b"Dear Ms Vogel"}
+    await page.locator("#file-input").set_input_files([letter])  # type: ignore[list-item]
+    await expect(page.locator(".file-chip[data-file]")).to_have_count(1)
+    await become(page, served, "eve")
+    await expect(page.locator("#text")).to_have_value("")
+    await expect(page.locator("#composer-error")).to_be_empty()
+    await page.fill("#text", "Of eve")
+    await become(page, served, NAME)
+    await expect(page.locator("#text")).to_have_value("A private word")
+    await expect(page.locator(".file-chip[data-file]")).to_contain_text("letter.txt")
+    await become(page, served, "eve")
+    await expect(page.locator("#text")).to_have_value("Of eve")
