@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends.base import SessionBase
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare, salted_hmac
 
@@ -55,14 +56,19 @@ def find_valid_sessions(owners: Mapping[str, int], known: Mapping[str, str]) -> 
         user = users.get(owners[key])
         if user is not None:
             vouching = f"{user.password}:{user.session_epoch}:{data}"
-            if known.get(key) == vouching or _is_of(data, user):
+            if known.get(key) == vouching or _is_of(Session(session_data=data).get_decoded(), user):
                 valid[key] = vouching
     return valid
 
 
-def _is_of(data: str, user: User) -> bool:
+def find_session_user(session: SessionBase) -> User | None:
+    """Return the active person whose valid session it is; the session stays as it is."""
+    user = User.objects.filter(pk=session.get(SESSION_KEY, 0), is_active=True).first()
+    return user if user is not None and _is_of(session, user) else None
+
+
+def _is_of(session: Mapping[str, Any] | SessionBase, user: User) -> bool:
     """Return whether the session is the user's and was started with the present password."""
-    session = Session(session_data=data).get_decoded()
     if session.get(SESSION_KEY) != str(user.pk):
         return False
     expected = (user.get_session_auth_hash(), *user.get_session_auth_fallback_hash())

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
 
-from channels.auth import get_user
 from channels.consumer import get_handler_name
 from channels.exceptions import DenyConnection
 from channels.generic.websocket import AsyncWebsocketConsumer
@@ -23,6 +22,7 @@ from django.http import Http404, HttpRequest
 from django.utils.translation import get_language_from_request
 
 from conversations.accounts.second_factors import LACKS_FACTOR
+from conversations.accounts.sessions import find_session_user
 from conversations.conf import conf
 from conversations.db import find_page_slots, run_db_handshake, run_db_page_read
 from conversations.library.access import load_owned_conversation
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("agentweb.sockets")
 #: Frames that a client may send between two checks of the watch; our page sends none.
 MOST_RECEIVED = 200
-#: `get_user` without Channels' wrapper, which would serialise all calls on one thread.
-_user_of: Any = cast("Any", get_user).func
 #: Close code of a socket beyond its user's limit; the page shows a message.
 CROWDED = 4429
 #: Close code while the database does not answer; the page says so and connects again.
@@ -67,13 +65,13 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
     async def connect(self) -> None:
         try:
-            user, conversation = await run_db_handshake(self._authorise)
+            found = await run_db_handshake(self._authorise)
         except (OperationalError, InterfaceError) as error:
             await self._close_for_now(error)
             return
-        if conversation is None:
+        if found is None:
             raise DenyConnection
-        self.conversation = conversation
+        user, self.conversation = found
         add_log_ids(user=user.pk, conversation=self.conversation.pk)
         self.session_key = self.scope["session"].session_key or ""
         self.bookmark = parse_bookmark(self.scope["query_string"])
@@ -89,17 +87,19 @@ class ChatConsumer(AsyncWebsocketConsumer):
             follow_conversation(self.conversation.pk, self.topic)
         self.follower = asyncio.create_task(self._follow(self.topic, self.reader))
 
-    def _authorise(self) -> tuple[User, Conversation | None]:
+    def _authorise(self) -> tuple[User, Conversation] | None:
         """Return the user and the conversation; None when it is not one of theirs."""
-        user = _user_of(self.scope)
         session = self.scope["session"]
-        if not user.is_authenticated or session.get(LACKS_FACTOR) or session.get(IMPERSONATION):
-            return user, None
+        # Not by Channels' own search: it ends a session that was begun under a former secret key.
+        user = find_session_user(session)
+        if user is None or session.get(LACKS_FACTOR) or session.get(IMPERSONATION):
+            return None
         try:
-            found = load_owned_conversation(user, self.scope["url_route"]["kwargs"]["public_id"])
+            return user, load_owned_conversation(
+                user, self.scope["url_route"]["kwargs"]["public_id"]
+            )
         except Http404:
-            return user, None
-        return user, found
+            return None
 
     async def dispatch(self, message: Any) -> None:
         # Channels' own dispatch first closes old database connections on its single thread, which

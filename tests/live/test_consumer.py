@@ -113,6 +113,21 @@ async def test_a_page_of_another_session_is_refused() -> None:
         assert not await is_accepted(socket(path, mine, token=token)), token
 
 
+async def test_a_new_secret_key_keeps_who_is_logged_in(settings: Any) -> None:
+    settings.SECRET_KEY = "old " * 20
+    user, conversation = await ada_and_her_conversation()
+    key = await run_db(session_of, user)
+    path, token = f"/ws/c/{conversation.public_id}/", socket_token(key)
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "new " * 20, ["old " * 20]
+    assert await is_accepted(socket(path, key, token=token))
+    assert await is_accepted(socket(path, key))
+    # Without the former key the session is of nobody here, but a handshake ends none.
+    settings.SECRET_KEY_FALLBACKS = []
+    assert not await is_accepted(socket(path, key))
+    settings.SECRET_KEY_FALLBACKS = ["old " * 20]
+    assert await is_accepted(socket(path, key))
+
+
 async def test_an_unknown_path_is_closed() -> None:
     user, _ = await ada_and_her_conversation()
     session = await run_db(session_of, user)

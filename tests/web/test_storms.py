@@ -8,10 +8,11 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
-from django.contrib.auth.backends import ModelBackend
 
+from conversations.accounts.sessions import find_session_user
 from conversations.agent.events import BudgetMoved
 from conversations.db import PAGE_THREADS, THREADS, find_page_slots, run_db, run_db_page_read
+from conversations.live import consumer
 from conversations.live.hub import hub
 from conversations.live.publish import publish
 from tests.web.tabs import (
@@ -60,18 +61,17 @@ async def test_what_a_page_missed_is_not_read_when_it_is_gone() -> None:
     assert read == ["there"]
 
 
-class Meeting(ModelBackend):
-    """A log-in backend that answers only once two log-ins have arrived."""
-
+async def test_who_opens_a_socket_does_not_wait_for_who_opens_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     two = threading.Barrier(2)
 
-    def get_user(self, user_id: Any) -> Any:
-        self.two.wait(60)
-        return super().get_user(user_id)
+    def meet(session: Any) -> Any:
+        """Find the person only once two have arrived."""
+        two.wait(60)
+        return find_session_user(session)
 
-
-async def test_who_opens_a_socket_does_not_wait_for_who_opens_another(settings: Any) -> None:
-    settings.AUTHENTICATION_BACKENDS = [f"{__name__}.Meeting"]
+    monkeypatch.setattr(consumer, "find_session_user", meet)
     user, conversation = await ada_and_her_conversation()
     path, key = f"/ws/c/{conversation.public_id}/", await run_db(session_of, user)
     assert await asyncio.gather(*(is_accepted(socket(path, key)) for _ in range(2))) == [True] * 2
