@@ -14,12 +14,13 @@ from typing import Any
 
 from allauth.mfa import app_settings
 from allauth.mfa.models import Authenticator
+from django.contrib.sessions.backends.base import SessionBase
 
 from conversations.db import transact
 from conversations.models import SecondFactorRule, User
 
 Type = Authenticator.Type
-#: In the session of somebody who must add a second factor before anything else.
+#: In the session of somebody who had to add a second factor when they logged in.
 LACKS_FACTOR = "lacks_factor"
 
 
@@ -67,6 +68,14 @@ def must_have_factor(user: User) -> bool:
 def lacks_factor(user: User) -> bool:
     """Return whether the person must have a factor and has none."""
     return must_have_factor(user) and not has_factor(user)
+
+
+def must_add_factor(session: SessionBase, user: User) -> bool:
+    """Return whether the session began without a factor that its person must have and lacks still.
+
+    The factor may have been added, or the rule taken away, in another browser.
+    """
+    return LACKS_FACTOR in session and lacks_factor(user)
 
 
 def has_factor(user: User) -> bool:

@@ -21,7 +21,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest
 from django.utils.translation import get_language_from_request
 
-from conversations.accounts.second_factors import LACKS_FACTOR
+from conversations.accounts.second_factors import must_add_factor
 from conversations.accounts.sessions import find_session_user
 from conversations.conf import conf
 from conversations.db import find_page_slots, run_db_handshake, run_db_page_read
@@ -92,7 +92,7 @@ class ChatConsumer(AsyncWebsocketConsumer):
         session = self.scope["session"]
         # Not by Channels' own search: it ends a session that was begun under a former secret key.
         user = find_session_user(session)
-        if user is None or session.get(LACKS_FACTOR) or session.get(IMPERSONATION):
+        if user is None or must_add_factor(session, user) or session.get(IMPERSONATION):
             return None
         try:
             return user, load_owned_conversation(

@@ -32,12 +32,7 @@ from django.views import View
 from django.views.decorators.http import require_http_methods, require_safe
 
 from conversations.accounts.account_events import Kind, record_event
-from conversations.accounts.second_factors import (
-    LACKS_FACTOR,
-    lacks_factor,
-    list_second_factors,
-    may_remove_factor,
-)
+from conversations.accounts.second_factors import list_second_factors, may_remove_factor
 from conversations.accounts.throttle import LogInThrottled, admit_log_in, refund_attempt
 from conversations.library.impersonations import list_impersonations
 from conversations.toolbox.secrets import seal, unseal
@@ -68,12 +63,10 @@ class FactorAdapter(DefaultMFAAdapter):
 
 @receiver((signals.authenticator_added, signals.authenticator_removed), dispatch_uid="factors")
 def note_change(sender: Any, signal: Any, request: HttpRequest, user: Any, **_kwargs: Any) -> None:
-    """Record the change for the person, and open the site to who had to add a factor."""
+    """Record the change for the person."""
     is_added = signal is signals.authenticator_added
     kind = Kind.FACTOR_ADDED if is_added else Kind.FACTOR_REMOVED
     record_event(user=user, kind=kind, peer=read_peer(request))
-    if is_added and not lacks_factor(user):
-        request.session.pop(LACKS_FACTOR, None)
 
 
 class Page(LoginRequiredMixin, View):

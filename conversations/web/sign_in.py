@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from conversations.accounts.account_events import take_unseen_guessing
 from conversations.accounts.devices import describe_device, shorten_address
 from conversations.accounts.known_devices import KEPT_FOR_DAYS, cookie_name, remember_device
-from conversations.accounts.second_factors import LACKS_FACTOR, lacks_factor
+from conversations.accounts.second_factors import LACKS_FACTOR, lacks_factor, must_add_factor
 from conversations.accounts.session_ends import begin_session
 from conversations.accounts.throttle import forgive_log_in
 from conversations.web.forms.log_in import read_device, read_peer
@@ -50,11 +50,14 @@ def complete_sign_in(sender: Any, request: HttpRequest, user: User, **_kwargs: A
 
 
 def is_held_back(request: HttpRequest) -> bool:
-    """Return whether the session may go only where a second factor is added."""
-    session = request.session
-    return bool(session.session_key and session.get(LACKS_FACTOR)) and not (
-        request.path.startswith(_OPEN)
-    )
+    """Return whether the session may go only where a second factor is added, as long as it must."""
+    session, user = request.session, request.user
+    if not session.session_key or LACKS_FACTOR not in session or not user.is_authenticated:
+        return False
+    if not must_add_factor(session, user):
+        del session[LACKS_FACTOR]
+        return False
+    return not request.path.startswith(_OPEN)
 
 
 def keep_device(request: HttpRequest, response: HttpResponseBase) -> None:

@@ -229,6 +229,27 @@ def test_who_must_add_a_factor_reads_no_chat_by_socket_either(ada: User) -> None
     assert async_to_sync(is_accepted)(socket(path, key))
 
 
+@pytest.mark.parametrize("way", ["a factor was added", "no rule requires one"])
+def test_who_need_add_no_factor_any_more_goes_everywhere_at_once(way: str, ada: User) -> None:
+    group = Group.objects.create(name="Careful")
+    rule = SecondFactorRule.objects.create(group=group)
+    ada.groups.add(group)
+    attempt(client := Client())
+    attempt(phone := Client())
+    assert not is_in(client)
+    if way == "a factor was added":
+        add_app(phone)
+    else:
+        rule.delete()
+    path = f"/ws/c/{Conversation.objects.create(owner=ada).public_id}/"
+    assert async_to_sync(is_accepted)(socket(path, client.cookies["sessionid"].value))
+    assert is_in(client)
+    # A rule binds from the next log-in.
+    Authenticator.objects.all().delete()
+    SecondFactorRule.objects.get_or_create(group=group)
+    assert is_in(client)
+
+
 def test_who_was_closed_out_since_the_password_is_told_so(ada: User) -> None:
     key = add_app(client_of(ada))
     attempt(client := Client())
