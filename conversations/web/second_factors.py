@@ -61,11 +61,14 @@ class FactorAdapter(DefaultMFAAdapter):
         return may_remove_factor(authenticator.user, authenticator.pk)
 
 
-@receiver((signals.authenticator_added, signals.authenticator_removed), dispatch_uid="factors")
+@receiver(
+    (signals.authenticator_added, signals.authenticator_reset, signals.authenticator_removed),
+    dispatch_uid="factors",
+)
 def note_change(sender: Any, signal: Any, request: HttpRequest, user: Any, **_kwargs: Any) -> None:
-    """Record the change for the person."""
-    is_added = signal is signals.authenticator_added
-    kind = Kind.FACTOR_ADDED if is_added else Kind.FACTOR_REMOVED
+    """Record the change for the person; what is reset are recovery codes, which are new ones."""
+    is_removed = signal is signals.authenticator_removed
+    kind = Kind.FACTOR_REMOVED if is_removed else Kind.FACTOR_ADDED
     record_event(user=user, kind=kind, peer=read_peer(request))
 
 

@@ -187,6 +187,10 @@ def test_what_changes_factors_asks_who_it_is(ada: User) -> None:
 def test_the_person_is_told_of_each_change(ada: User) -> None:
     client = client_of(ada)
     add_app(client)
+    added = AccountEvent.objects.filter(user=ada, kind="factor_added")
+    before = added.count()
+    assert client.post(f"{SECURITY}codes/new/")["Location"] == f"{SECURITY}codes/"
+    assert added.count() == before + 1
     assert client.post(f"{SECURITY}app/remove/")["Location"] == SECURITY
     kinds = {event.kind for event in AccountEvent.objects.filter(user=ada)}
     assert {"factor_added", "factor_removed"} <= kinds
