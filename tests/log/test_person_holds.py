@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from conversations.accounts.people import save_preferences
 from conversations.files.attachments import store_attachment, sweep_unsent
 from conversations.files.workspace import (
     UserWorkspace,
@@ -87,6 +88,7 @@ def test_files_that_wait_and_mail_accounts_of_who_is_held_stay(ada: User) -> Non
     waiting = store_attachment(owner_id=ada.pk, name="a.txt", data=b"a text")
     UserWorkspace(ada.pk).write("a.txt", b"first")
     delete_files(owner_id=ada.pk, path="a.txt")
+    save_preferences(user_id=ada.pk, changes={"instructions": "Be brief."})
     placed = hold(ada)
     posts = {
         f"/settings/mail/{account.public_id}/remove/": "/settings/mail/",
@@ -102,6 +104,8 @@ def test_files_that_wait_and_mail_accounts_of_who_is_held_stay(ada: User) -> Non
     assert sweep_unsent(now=LATER) == 0
     assert (Attachment.objects.count(), MailAccount.objects.count()) == (1, 1)
     assert contents() == [b"first"]
+    ada.refresh_from_db()
+    assert ada.preferences == {"instructions": "Be brief."}
     release_hold(hold_id=placed.pk, actor_id=placed.actor_id, reason="Closed")
     client.post("/settings/data/delete/", {"name": "ada"})
     assert (Attachment.objects.count(), MailAccount.objects.count()) == (0, 0)

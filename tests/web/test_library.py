@@ -14,6 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from conversations.accounts.people import save_preferences
 from conversations.library import sidebar
 from conversations.log.search_index import index_title
 from conversations.models import Conversation, Erasure, Turn, User
@@ -232,6 +233,8 @@ def test_all_data_goes_only_when_the_name_is_typed(settings: Any, tmp_path: Any)
     from conversations.runtime.adapters import workspace_for
 
     workspace_for(played.user.pk).write("notes/a.txt", b"secret")
+    own = {"instructions": "I have hay fever.", "theme": "dark"}
+    save_preferences(user_id=played.user.pk, changes=own)
     for name in ("", "bob", "ADA"):
         assert client.post("/settings/data/delete/", {"name": name}).status_code == 400
     assert Conversation.objects.count() == 2
@@ -239,6 +242,8 @@ def test_all_data_goes_only_when_the_name_is_typed(settings: Any, tmp_path: Any)
     assert set(Conversation.objects.all()) == {other.conversation}
     assert workspace_for(played.user.pk).entries() == []
     assert not list(tmp_path.rglob("a.txt"))
+    played.user.refresh_from_db()
+    assert played.user.preferences == {"theme": "dark"}
     assert b"Your data was erased." in client.get("/settings/data/").content
 
 

@@ -8,6 +8,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
+from conversations.accounts.people import save_preferences
 from conversations.conf import conf
 from conversations.files.attachments import drop_unsent
 from conversations.library.conversations import delete_everything
@@ -61,6 +62,8 @@ def delete(request: HttpRequest) -> HttpResponse:
     remove_mail_accounts(owner_id=user.pk)
     delete_prompts(owner_id=user.pk)
     held, is_held = list_held(user.pk).count(), is_person_held(user.pk)
+    if not is_held:
+        save_preferences(user_id=user.pk, changes={"instructions": ""})
     if is_erasure_pending(owner_id=user.pk):
         notice = _("Your data was erased; what is still answering follows in a moment.")
     else:
@@ -68,7 +71,11 @@ def delete(request: HttpRequest) -> HttpResponse:
     if is_held:
         notice += (
             " "
-            + _("What is under a legal hold stays: %d chats, files, prompts, mail accounts.") % held
+            + _(
+                "What is under a legal hold stays: %d chats, files, prompts, instructions, mail"
+                " accounts."
+            )
+            % held
         )
     elif held:
         notice += " " + _("Chats under a legal hold stay: %d.") % held
