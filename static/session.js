@@ -14,6 +14,9 @@
   let isOut = false;
   let isAsking = false;
 
+  /** The address of the log-in; its other ways lead back to this page. */
+  const address = () => `${dialog.dataset.url}?${new URLSearchParams({ next: location.pathname + location.search })}`;
+
   const say = (text) => {
     const note = document.createElement("p");
     note.className = "error";
@@ -27,14 +30,14 @@
     after.push({ next, instead });
     if (isAsking) return;
     isAsking = true;
-    await show(fetch(dialog.dataset.url, { headers: { "HX-Request": "true" } }));
+    await show(fetch(address(), { headers: { "HX-Request": "true" } }));
   }
 
   /** Use the session of another tab, if it is the same person's. */
   async function isBack() {
     const holder = document.createElement("div");
     try {
-      holder.innerHTML = await (await fetch(dialog.dataset.url, { headers: { "HX-Request": "true" } })).text();
+      holder.innerHTML = await (await fetch(address(), { headers: { "HX-Request": "true" } })).text();
     } catch {
       return false;
     }
@@ -83,7 +86,7 @@
   dialog.addEventListener("submit", (event) => {
     event.preventDefault();
     const form = event.target;
-    show(fetch(dialog.dataset.url, {
+    show(fetch(address(), {
       method: "POST", headers: { "HX-Request": "true" }, body: new FormData(form),
     }));
   });

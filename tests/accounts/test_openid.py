@@ -8,7 +8,9 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount
+from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group
 from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
@@ -17,7 +19,7 @@ from agentweb import env
 from conversations.models import User
 from tests.support import people_and_turns
 from tests.support.openid_server import OpenIdServer
-from tests.web.pages import client_of
+from tests.web.pages import HTMX, client_of
 
 pytestmark = pytest.mark.django_db
 SECRET = "the client's own secret"
@@ -340,6 +342,34 @@ def test_the_log_in_page_offers_the_providers_and_goes_on_to_the_page_asked_for(
     sent = parse_qs(urlsplit(begin(client)).query)
     assert {"S256"} == set(sent["code_challenge_method"])
     assert sent["nonce"] != sent["state"]
+
+
+def test_so_does_the_log_in_on_a_page_whose_session_is_over(server: OpenIdServer) -> None:
+    html = Client().get("/accounts/again/?next=/c/new/", headers=HTMX).content.decode()
+    assert 'href="/accounts/openid/office/?next=%2Fc%2Fnew%2F"' in html
+    assert 'href="/accounts/login/?next=%2Fc%2Fnew%2F"' in html
+
+
+def test_who_has_neither_password_nor_factor_is_asked_for_none(
+    server: OpenIdServer, settings: Any
+) -> None:
+    settings.SENDS_MAIL = True
+    client, page = Client(), "/settings/account/address/"
+    log_in(server, client)
+    html = client.get("/settings/account/").content.decode()
+    assert "Your account has no password" in html
+    assert "old_password" not in html
+    sent = {"email": "new@example.org"}
+    assert 'name="secret"' not in client.get(page).content.decode()
+    assert client.post(page, sent)["Location"] == "/settings/account/"
+    ann = User.objects.get()
+    app = Authenticator.objects.create(user=ann, type=Authenticator.Type.TOTP, data={})
+    assert client.post(page, sent).status_code == 400
+    app.delete()
+    User.objects.update(password=make_password("correct horse battery"))
+    client.force_login(User.objects.get())
+    assert client.post(page, sent).status_code == 400
+    assert "old_password" in client.get("/settings/account/").content.decode()
 
 
 def test_a_provider_that_is_not_set_is_not_there() -> None:

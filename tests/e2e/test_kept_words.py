@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.async_api import Page, expect
 
@@ -60,6 +62,8 @@ async def test_who_must_add_a_factor_first_loses_no_message(
     await page.fill("textarea[name=text]", "A long message")
     served.manage("shell", "-c", REQUIRE)
     await page.locator("#text").press("Enter")
+    other = page.locator("#session").get_by_role("link", name="Other ways to log in")
+    await expect(other).to_have_attribute("href", re.compile(r"login/\?next=%2Fc%2F.+%2F$"))
     await log_in_here(page)
     await page.wait_for_url("**/settings/security/")
     await add_app(page)

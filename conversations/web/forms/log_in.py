@@ -17,7 +17,7 @@ from conversations.accounts.account_events import Kind
 from conversations.accounts.account_mail import can_send_mail
 from conversations.accounts.known_devices import cookie_name, find_device
 from conversations.accounts.people import save_password
-from conversations.accounts.second_factors import use_code
+from conversations.accounts.second_factors import has_factor, use_code
 from conversations.accounts.throttle import LogInThrottled, admit_log_in, refund_attempt
 from conversations.models import User
 from conversations.web.responses import require_user
@@ -75,7 +75,7 @@ class CountedForm(forms.Form):
 
 
 class OwnSecretForm(CountedForm):
-    """Asks a person who is logged in for their password, or a code, once more."""
+    """Asks a person who is logged in for their password, or a code, once more, if they have any."""
 
     secret = forms.CharField(
         label=gettext_lazy("Your password, or a code"),
@@ -86,6 +86,10 @@ class OwnSecretForm(CountedForm):
     def __init__(self, request: HttpRequest, data: Any) -> None:
         super().__init__(data)
         self.request = request
+        user = require_user(request)
+        if not (user.has_usable_password() or has_factor(user)):
+            # They log in by a provider, which cannot be asked again here.
+            del self.fields["secret"]
 
     @sensitive_variables()
     def clean_secret(self) -> str:
