@@ -17,10 +17,13 @@
   let pause = 0;
   let timer = null;
 
-  function read(key) {
-    try { return JSON.parse(localStorage.getItem(key) ?? "[]").filter((one) => one.user === user); } catch { return []; }
+  function readAll(key) {
+    try { return JSON.parse(localStorage.getItem(key) ?? "[]"); } catch { return []; }
   }
-  function write(key, entries) {
+  const read = (key) => readAll(key).filter((one) => one.user === user);
+  /** Store the person's messages of a key; those of others who use this browser stay. */
+  function write(key, own) {
+    const entries = [...readAll(key).filter((one) => one.user !== user), ...own];
     try {
       if (entries.length) localStorage.setItem(key, JSON.stringify(entries));
       else localStorage.removeItem(key);
