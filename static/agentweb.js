@@ -16,6 +16,8 @@
         else localStorage.setItem(key, value);
       } catch { /* storage is full or forbidden: the text is still on the screen */ }
     },
+    /** Whether this tab has just come from the page on which it began this chat (outbox.js). */
+    isStarted(chat) { try { return sessionStorage.getItem("started") === chat; } catch { return false; } },
   };
   const say = (text) => { const node = one("#announcer"); if (node) node.textContent = text; };
 
@@ -163,7 +165,6 @@
   const user = one("#outbox").dataset.user;
   const key = `draft:${user}:${form.dataset.draft}`;
   const isLive = () => one("#composer-state")?.dataset.live === "yes";
-  const remembered = JSON.parse(store.get(key) ?? "{}");
   const fresh = () => crypto.randomUUID?.() ??
     "10000000-1000-4000-8000-100000000000".replace(/[018]/g, (c) =>
       (c ^ crypto.getRandomValues(new Uint8Array(1))[0] & 15 >> c / 4).toString(16));
@@ -181,9 +182,12 @@
     keep();
     fit();
   }
-  // A started conversation has its first message, so the draft of a new chat is deleted.
-  if (form.dataset.draft !== "new" && store.get("starting") === user) store.set(`draft:${user}:new`, null);
-  store.set("starting", null);
+  // What was written after the first message of a new chat belongs to the chat that it began.
+  if (store.isStarted(form.dataset.draft)) {
+    store.set(key, store.get(`draft:${user}:new`));
+    store.set(`draft:${user}:new`, null);
+  }
+  const remembered = JSON.parse(store.get(key) ?? "{}");
   if (!box.value && remembered.text) box.value = remembered.text;
   // Not the id in the page: the back button may show that page again after the id was used.
   id.value = (box.value === remembered.text && remembered.id) || fresh();
@@ -227,7 +231,6 @@
     sent = box.value;
     keep();
     follows = true;
-    if (form.dataset.draft === "new") store.set("starting", user);
   }, true);
   form.addEventListener("sent", (event) => {
     if (event.target !== form) return;

@@ -25,6 +25,7 @@
         else localStorage.removeItem(name);
       } catch { /* storage is full or forbidden: the chips are still on the screen */ }
     },
+    isStarted(chat) { try { return sessionStorage.getItem("started") === chat; } catch { return false; } },
   };
   const say = (text) => { one("#announcer").textContent = text; };
   const token = () => ({ "X-CSRFToken": form.elements.csrfmiddlewaretoken.value });
@@ -247,7 +248,6 @@
       return;
     }
     for (const chip of chips()) chip.dataset.sent = "";
-    if (form.dataset.draft === "new") store.set("files:starting", user);
   }, true);
   form.addEventListener("sent", (event) => {
     if (event.target !== form) return;
@@ -255,20 +255,24 @@
     changed();
   });
 
-  // Show the files of a draft again. A started conversation has those of its first message already.
-  if (form.dataset.draft !== "new" && store.get("files:starting") === user) store.set(`files:${user}:new`, "");
-  store.set("files:starting", "");
-  const kept = (store.get(key) ?? "").split(" ").filter(Boolean);
-  if (kept.length) {
-    const asked = kept.map((id) => `id=${encodeURIComponent(id)}`).join("&");
-    fetch(`${rules.waiting}?${asked}`).then(async (answer) => {
+  // Show the files of a draft again, and those of a message that came back.
+  function showAgain(ids) {
+    const asked = ids.map((id) => `id=${encodeURIComponent(id)}`).join("&");
+    if (ids.length) fetch(`${rules.waiting}?${asked}`).then(async (answer) => {
       if (!answer.ok || answer.redirected) return;
       const found = document.createElement("template");
       found.innerHTML = await answer.text();
       const there = found.content.querySelectorAll(".file-chip").length;
       list.prepend(found.content);
       changed();
-      if (there < kept.length) { complain(rules.gone, "soft"); say(rules.gone); }
+      if (there < ids.length) { complain(rules.gone, "soft"); say(rules.gone); }
     }).catch(() => null);
   }
+  form.addEventListener("files-back", ({ detail }) => showAgain(detail));
+  // Files that were attached after the first message of a new chat belong to the chat that it began.
+  if (store.isStarted(form.dataset.draft)) {
+    store.set(key, store.get(`files:${user}:new`));
+    store.set(`files:${user}:new`, "");
+  }
+  showAgain((store.get(key) ?? "").split(" ").filter(Boolean));
 })();

@@ -11,9 +11,13 @@
   if (!form || !list) return;
   const PREFIX = "outbox:";
   const user = list.dataset.user;
-  const own = PREFIX + form.dataset.draft;
   const isNew = form.dataset.draft === "new";
+  // The chat whose messages this page shows. A temporary chat is another one than a chat that stays.
+  let own = PREFIX + form.dataset.draft + (form.elements.is_temporary ? ":temporary" : "");
+  // Messages on their first way, which their writer waits for.
+  const first = new Set();
   let isBusy = false;
+  let isAsked = false;
   let pause = 0;
   let timer = null;
 
@@ -34,38 +38,45 @@
   }
   const keys = () => Object.keys(localStorage).filter((key) => key.startsWith(PREFIX));
 
-  /** Keep a message; return false if it cannot be kept: it contains a file, or storage is full. */
+  /** Keep a message, whose files wait on the server; return false if storage is full. */
   function put(data) {
     const fields = [];
     for (const [name, value] of data) {
-      if (value instanceof File) { if (value.size) return false; } else if (name !== "csrfmiddlewaretoken") fields.push([name, value]);
+      if (!(value instanceof File) && name !== "csrfmiddlewaretoken") fields.push([name, value]);
     }
     const entry = {
       user, url: form.getAttribute("action"), id: data.get("client_id"), text: data.get("text"),
+      files: data.getAll("attachments"),
+      names: [...form.querySelectorAll("[data-file] .file-name")].map((one) => one.textContent),
       body: new URLSearchParams(fields).toString(),
     };
     const entries = read(own).filter((one) => one.id !== entry.id);
-    if (!entry.text?.trim() || !write(own, [...entries, entry])) return false;
+    if (!write(own, [...entries, entry])) return false;
+    if (navigator.onLine !== false) first.add(entry.id);
     show();
     return true;
   }
 
+  function button(text, act) {
+    const made = document.createElement("button");
+    made.type = "button";
+    made.className = "linklike";
+    made.textContent = text;
+    made.addEventListener("click", act);
+    return made;
+  }
   function show() {
     const rows = read(own).map((entry) => {
       const row = document.createElement("div");
       const text = document.createElement("p");
       const line = document.createElement("p");
-      const back = document.createElement("button");
       row.className = `outbox-row${entry.refused ? " is-refused" : ""}`;
       text.className = "bubble plain";
-      text.textContent = entry.text;
+      text.textContent = [entry.text, entry.names?.join(", ")].filter(Boolean).join("\n");
       line.className = "outbox-line";
-      line.textContent = `${entry.refused ?? (isBusy && isNew ? list.dataset.sending : list.dataset.waiting)} `;
-      back.type = "button";
-      back.className = "linklike";
-      back.textContent = list.dataset.back;
-      back.addEventListener("click", () => takeBack(entry));
-      line.append(back);
+      const state = first.has(entry.id) ? list.dataset.sending : list.dataset.waiting;
+      line.append(`${entry.refused ?? entry.held ?? state} `, button(list.dataset.back, () => takeBack(entry)));
+      if (entry.held) line.append(" ", button(list.dataset.again, () => later(0)));
       row.append(text, line);
       return row;
     });
@@ -79,6 +90,7 @@
     const box = form.elements.text;
     box.value = [entry.text, box.value].filter(Boolean).join("\n\n");
     box.dispatchEvent(new Event("input", { bubbles: true }));
+    form.dispatchEvent(new CustomEvent("files-back", { detail: entry.files ?? [] }));
     box.focus();
     show();
   }
@@ -89,32 +101,53 @@
   }
 
   async function flush() {
+    isAsked = isBusy;
     if (isBusy || navigator.onLine === false || !keys().some((key) => read(key).length)) return;
     isBusy = true;
-    show();
     try {
       if (navigator.locks) await navigator.locks.request("agentweb-outbox", flushAll);
       else await flushAll();
       pause = 0;
+      if (keys().some((key) => read(key)[0]?.held)) later(60);
     } catch {
+      first.clear();
       pause = Math.min(30, pause * 2 || 2);
       later(pause);
     } finally {
       isBusy = false;
+      if (isAsked) later(0);
       show();
     }
   }
 
-  /** Send all kept messages in order; throws when the server is unreachable. */
+  /** Send the kept messages of each chat in order; throws when the server is unreachable. */
   async function flushAll() {
     for (const key of keys()) {
-      for (const entry of read(key)) {
-        if (entry.refused) break;
-        if (!await send(key, entry)) break;
-      }
+      let entry;
+      do [entry] = read(key); while (entry && !entry.refused && await send(key, entry));
     }
   }
 
+  /** Let the messages that were written after a first one follow it to the chat that it began. */
+  function follow(key, chat) {
+    const id = chat.split("/").at(-2);
+    const there = PREFIX + id;
+    const entries = read(key).map((one) => ({ ...one, url: `${chat}send/` }));
+    write(key, []);
+    if (entries.length) write(there, [...read(there), ...entries]);
+    if (key !== own) { isAsked = true; return; }
+    // What is written until the chat has opened goes there, too.
+    own = there;
+    form.setAttribute("action", `${chat}send/`);
+    sessionStorage.setItem("started", id);
+    location.assign(chat);
+  }
+
+  function mark(key, entry, fields) {
+    write(key, read(key).map((one) => (one.id === entry.id ? { ...one, ...fields } : one)));
+  }
+
+  /** Send one message; return whether the next one of its chat can go. */
   async function send(key, entry) {
     const headers = {
       ...JSON.parse(document.body.getAttribute("hx-headers") ?? "{}"),
@@ -125,43 +158,42 @@
     const to = response.headers.get("HX-Redirect");
     // What comes after a redirect is another page, which says nothing of the message.
     if (response.ok && !response.redirected) {
-      entry.isRepeated = false;
       write(key, read(key).filter((one) => one.id !== entry.id));
-      if (key === own && isNew && to) {
-        localStorage.removeItem(`draft:${user}:new`);
-        location.assign(to);
-      }
-      return true;
+      if (to) follow(key, to);
+      return !to;
     }
     if (to) {
       // Not taken, and the person has to be elsewhere first. Nothing more is sent from a page that is being left.
       location.assign(to);
       return new Promise(() => {});
     }
+    const isFirst = first.delete(entry.id);
     if (response.status === 401 || (response.status === 403 && !entry.isRepeated)) {
-      write(key, read(key).map((one) => (one.id === entry.id ? { ...one, isRepeated: true } : one)));
+      mark(key, entry, { isRepeated: true });
       window.agentweb.logIn(() => later(0));
       return false;
     }
-    if (response.status === 409 || response.status >= 500) throw new Error("later");
+    if (response.status >= 500) throw new Error("later");
     const refused = new DOMParser().parseFromString(await response.text(), "text/html").querySelector(".send-error");
     const reason = refused?.textContent ?? list.dataset.refused;
-    if (key === own && !form.elements.text.value) {
+    // A chat that cannot take a message now (409) may take it later, unless its writer is there to decide.
+    const isLater = response.status === 409 && !isFirst;
+    if (key === own && !form.elements.text.value && !isLater) {
       const note = document.createElement("p");
-      note.className = "error";
+      note.className = "error send-error";
       note.textContent = reason;
       takeBack(entry);
       document.querySelector("#composer-error").replaceChildren(note);
       return false;
     }
-    write(key, read(key).map((one) => (one.id === entry.id ? { ...one, refused: reason } : one)));
+    mark(key, entry, response.status === 409 ? { held: reason } : { refused: reason });
     return false;
   }
 
   // Tell the composer that its message is kept here.
   function given() { form.dispatchEvent(new Event("stored")); }
   document.addEventListener("submit", (event) => {
-    if (event.target !== form || !form.elements.text.value.trim()) return;
+    if (event.target !== form || (!form.elements.text.value.trim() && !form.elements.attachments)) return;
     if (!isNew && navigator.onLine !== false) return;
     if (!put(new FormData(form))) return;
     event.preventDefault();
@@ -196,6 +228,7 @@
     unstopped = null;
   });
   addEventListener("storage", (event) => { if (event.key === own) show(); });
+  try { sessionStorage.removeItem("started"); } catch { /* storage is forbidden: nothing is in it */ }
   show();
   later(0);
 })();

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-from playwright.async_api import Page, expect
+import asyncio
 
-from tests.e2e.people import CHAT, NAME, ended, log_in, say
+import pytest
+from playwright.async_api import Page, Route, expect
+
+from tests.e2e.people import CHAT, NAME, ended, log_in, say, start_chat, turn
 from tests.e2e.served import Served
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
@@ -41,3 +43,91 @@ async def test_a_kept_message_survives_what_another_person_sends(tab: Page, serv
     await become(tab, served, NAME)
     await tab.wait_for_url(CHAT)
     await expect(await ended(tab, 1)).to_contain_text("Ada's kept message")
+
+
+async def test_what_follows_a_first_message_on_its_way_goes_to_its_chat(
+    tab: Page, served: Served
+) -> None:
+    opens = asyncio.Event()
+
+    async def wait(route: Route) -> None:
+        await opens.wait()
+        await route.continue_()
+
+    await tab.route(START, wait)
+    await open_new(tab, served)
+    await say(tab, "Here is my letter")
+    await expect(tab.locator("#outbox")).to_contain_text("Sending…")
+    await say(tab, "Make it shorter")
+    await tab.locator("#file-input").set_input_files(
+        {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"as I said"}
+    )
+    await expect(tab.locator("#waiting [data-file]")).to_have_count(1)
+    await tab.fill("#text", "And one more th")
+    opens.set()
+    await tab.wait_for_url(CHAT)
+    await expect(turn(tab, 1).locator(".prompt")).to_contain_text("Here is my letter")
+    await expect(await ended(tab, 2)).to_contain_text("Make it shorter")
+    await expect(tab.locator("#text")).to_have_value("And one more th")
+    await expect(tab.locator("#waiting [data-file]")).to_contain_text("notes.txt")
+    await open_new(tab, served)
+    await expect(tab.locator("#text")).to_have_value("")
+    await expect(tab.locator("#waiting")).to_be_hidden()
+
+
+async def test_what_is_written_offline_on_one_page_becomes_one_chat(
+    tab: Page, served: Served
+) -> None:
+    await open_new(tab, served)
+    before = await tab.locator("#rows .row").count()
+    await tab.context.set_offline(True)
+    await say(tab, "Here is my letter")
+    await say(tab, "Make it shorter")
+    await expect(tab.locator(".outbox-row")).to_have_count(2)
+    await tab.context.set_offline(False)
+    await tab.wait_for_url(CHAT)
+    await expect(await ended(tab, 2)).to_contain_text("Make it shorter")
+    await expect(turn(tab, 1).locator(".prompt")).to_contain_text("Here is my letter")
+    await expect(tab.locator("#rows .row")).to_have_count(before + 1)
+
+
+async def test_a_chat_that_takes_no_message_says_why_and_holds_up_no_other(
+    tab: Page, served: Served
+) -> None:
+    reason = "Not sent: what is left of today's budget is not enough for an answer."
+    chats = []
+    for text in ("The first chat", "The second chat"):
+        await start_chat(tab, served, text)
+        await ended(tab, 1)
+        chats.append(tab.url)
+    answer = f'<p class="error send-error">{reason}</p>'
+    for closed, free in (chats, chats[::-1]):
+        sends = f"{closed}send/"
+        await tab.route(sends, lambda route: route.fulfill(status=409, body=answer))
+        for chat in (closed, free):
+            await tab.goto(chat)
+            await tab.context.set_offline(True)
+            await say(tab, "Written in the train")
+            await expect(tab.locator("#outbox")).to_contain_text("Not sent yet")
+            await tab.goto("about:blank")
+            await tab.context.set_offline(False)
+        await tab.goto(free)
+        await expect(tab.locator("#outbox")).to_be_hidden()
+        await expect(tab.locator(".turn").last).to_contain_text("Written in the train")
+        await tab.goto(closed)
+        await expect(tab.locator("#outbox")).to_contain_text(reason)
+        await tab.unroute(sends)
+        await tab.locator("#outbox").get_by_role("button", name="Try again").click()
+        await expect(tab.locator("#outbox")).to_be_hidden()
+
+
+async def test_a_first_message_that_is_not_taken_now_is_back_with_the_reason(
+    tab: Page, served: Served
+) -> None:
+    answer = '<p class="error send-error">Your message is kept here.</p>'
+    await tab.route(START, lambda route: route.fulfill(status=409, body=answer))
+    await open_new(tab, served)
+    await say(tab, "A question")
+    await expect(tab.locator("#composer-error")).to_have_text("Your message is kept here.")
+    await expect(tab.locator("#text")).to_have_value("A question")
+    await expect(tab.locator("#outbox")).to_be_hidden()
