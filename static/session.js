@@ -108,8 +108,11 @@
     repeated.add(elt);
     logIn(() => {
       if (!elt.isConnected) return;
-      if (requestConfig.triggeringEvent?.type === "submit") elt.requestSubmit();
-      else if (requestConfig.triggeringEvent?.type === "click") elt.click();
+      const { type, submitter } = requestConfig.triggeringEvent ?? {};
+      // The button that was pressed is part of what is sent, and htmx knows it by its click.
+      if (submitter?.isConnected) submitter.click();
+      else if (type === "submit") elt.requestSubmit();
+      else if (type === "click") elt.click();
     }, () => elt.dispatchEvent(new Event("unsent", { bubbles: true })));
   });
   document.addEventListener("htmx:afterRequest", (event) => {

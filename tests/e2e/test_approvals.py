@@ -14,7 +14,7 @@ from agentweb.emulator.script import Script, after, call, say, when
 from agentweb.emulator.server import EmulatorServer
 from tests.e2e import served as app
 from tests.e2e.conftest import Snap, Watch, observe
-from tests.e2e.people import ended, log_in, set_up, start_chat, turn
+from tests.e2e.people import NAME, PASSWORD, ended, log_in, set_up, start_chat, turn
 from tests.e2e.people import say as send
 from tests.e2e.served import Served
 from tests.support import toy_tools
@@ -33,6 +33,15 @@ SCRIPT = Script([
     when("number", say("See [the guide](HTTPS://evil.example/guide?q=KX4711902).")),
     when("", say("Yes.")),
 ])  # fmt: skip
+
+#: Whether a question had no button left to press, by decision that was sent.
+WATCH_BUTTONS = """() => {
+  window.isDisabled = [];
+  document.addEventListener("htmx:beforeSend", ({ target }) => {
+    const buttons = [...target.querySelectorAll("button[name=verdict]")];
+    if (buttons.length) window.isDisabled.push(buttons.every((one) => one.matches(":disabled")));
+  });
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +166,28 @@ async def test_the_question_survives_a_reload_and_is_the_same_in_two_tabs(
         await expect(await ended(tab, 2)).to_contain_text("Yes.")
     assert watch.errors == []
     await other.close()
+
+
+@pytest.mark.parametrize("button", ["Allow once", "Deny"])
+async def test_a_decision_at_the_end_of_a_session_is_carried_out_after_the_log_in(
+    page: Page, served: Served, watch: Watch, button: str
+) -> None:
+    await set_up(page, served)
+    await start_chat(page, served, "Set fire to it")
+    await expect(card(page)).to_be_visible()
+    before = ran(served).count("fire")
+    await page.context.clear_cookies(name="sessionid")
+    await page.evaluate(WATCH_BUTTONS)
+    await card(page).get_by_role("button", name=button, exact=True).click()
+    dialog = page.locator("#session")
+    await dialog.locator("[name=username]").fill(NAME)
+    await dialog.locator("[name=password]").fill(PASSWORD)
+    await dialog.get_by_role("button", name="Log in").click()
+    await ended(page, 1)
+    assert ran(served).count("fire") == before + (button == "Allow once")
+    # While a decision is on its way there is no other.
+    assert await page.evaluate("isDisabled") == [True, True]
+    watch.errors.clear()
 
 
 async def test_a_stop_ends_a_turn_that_waits(page: Page, served: Served) -> None:
