@@ -192,10 +192,7 @@
   // Not the id in the page: the back button may show that page again after the id was used.
   id.value = (box.value === remembered.text && remembered.id) || fresh();
   fit();
-  let sent = null;
   box.addEventListener("input", () => {
-    // A changed text is another message: only the same text may be sent again under its id.
-    if (sent !== null && sent !== box.value) { id.value = fresh(); sent = null; }
     keep();
     fit();
   });
@@ -206,43 +203,12 @@
     event.preventDefault();
     form.requestSubmit();
   });
-  // One request at a time: a message sent during the request of another one follows right after it.
-  let isSending = false;
-  let wantsNext = false;
-  addEventListener("submit", (event) => {
-    if (event.target !== form || !isSending) return;
-    event.preventDefault();
-    event.stopImmediatePropagation();
-    wantsNext = true;
-  }, true);
-  form.addEventListener("htmx:beforeRequest", (event) => { if (event.target === form) isSending = true; });
-  form.addEventListener("htmx:afterRequest", (event) => {
-    if (event.target !== form) return;
-    const goesOn = wantsNext && event.detail.successful;
-    isSending = wantsNext = false;
-    if (goesOn) form.requestSubmit();
-  });
-  form.addEventListener("submit", (event) => {
-    if (!box.value.trim() && !form.elements.attachments) {
-      event.preventDefault();
-      event.stopImmediatePropagation();
-      return;
-    }
-    sent = box.value;
-    keep();
+  // The message is in the outbox (outbox.js), and the next one can be written.
+  form.addEventListener("sent", () => {
     follows = true;
-  }, true);
-  form.addEventListener("sent", (event) => {
-    if (event.target !== form) return;
-    if (box.value === sent) clear();
-    else { id.value = fresh(); keep(); }
-    sent = null;
+    one("#composer-error").replaceChildren();
+    clear();
     box.focus();
-  });
-  // "stored": kept in this browser until the server is reachable. "unsent": not sent without a log-in.
-  form.addEventListener("stored", () => {
-    sent = box.value;
-    form.dispatchEvent(new Event("sent"));
   });
   form.addEventListener("unsent", (event) => { if (event.target === form) complain(words.unsent); });
   // All tabs share one draft: the one changed last.

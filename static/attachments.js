@@ -245,13 +245,10 @@
       wanted = isBusy;
       if (isBusy) say(rules.wait);
       else { complain(rules.problem); one("[data-remove]", wrong).focus(); }
-      return;
     }
-    for (const chip of chips()) chip.dataset.sent = "";
   }, true);
-  form.addEventListener("sent", (event) => {
-    if (event.target !== form) return;
-    for (const chip of chips("[data-sent]")) chip.remove();
+  form.addEventListener("sent", () => {
+    for (const chip of chips()) chip.remove();
     changed();
   });
 

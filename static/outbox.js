@@ -1,8 +1,8 @@
-/* agentweb: messages that could not be sent yet.
+/* agentweb: messages on their way to the server.
  *
- * A message whose request did not reach the server is kept in this browser, under the client id it had before, and
- * is sent as soon as the server responds. The server accepts an id once, so a first attempt that did arrive, or two
- * tabs that send, do no harm. A message that the server refuses is returned to its writer.
+ * Every message is kept in this browser, under its client id, until the server has taken it; without a network it
+ * waits here. The server accepts an id once, so an attempt that did arrive, or two tabs that send, do no harm. A
+ * message that the server refuses is returned to its writer.
  */
 "use strict";
 (() => {
@@ -11,34 +11,41 @@
   if (!form || !list) return;
   const PREFIX = "outbox:";
   const user = list.dataset.user;
-  const isNew = form.dataset.draft === "new";
   // The chat whose messages this page shows. A temporary chat is another one than a chat that stays.
   let own = PREFIX + form.dataset.draft + (form.elements.is_temporary ? ":temporary" : "");
   // Messages on their first way, which their writer waits for.
   const first = new Set();
+  // Those of them that are not shown yet: most arrive before they are seen.
+  const early = new Set();
   let isBusy = false;
   let isAsked = false;
   let pause = 0;
   let timer = null;
 
+  // What cannot be stored, since storage is full or forbidden, is kept while the page is open.
+  const unstored = {};
   function readAll(key) {
-    try { return JSON.parse(localStorage.getItem(key) ?? "[]"); } catch { return []; }
+    try { return JSON.parse(unstored[key] ?? localStorage.getItem(key) ?? "[]"); } catch { return []; }
   }
   const read = (key) => readAll(key).filter((one) => one.user === user);
   /** Store the person's messages of a key; those of others who use this browser stay. */
   function write(key, own) {
     const entries = [...readAll(key).filter((one) => one.user !== user), ...own];
+    delete unstored[key];
     try {
       if (entries.length) localStorage.setItem(key, JSON.stringify(entries));
       else localStorage.removeItem(key);
-      return true;
     } catch {
-      return false;
+      unstored[key] = JSON.stringify(entries);
     }
   }
-  const keys = () => Object.keys(localStorage).filter((key) => key.startsWith(PREFIX));
+  function keys() {
+    let stored = [];
+    try { stored = Object.keys(localStorage).filter((key) => key.startsWith(PREFIX)); } catch { /* as above */ }
+    return [...new Set([...stored, ...Object.keys(unstored)])];
+  }
 
-  /** Keep a message, whose files wait on the server; return false if storage is full. */
+  /** Keep a message, whose files wait on the server. */
   function put(data) {
     const fields = [];
     for (const [name, value] of data) {
@@ -51,10 +58,13 @@
       body: new URLSearchParams(fields).toString(),
     };
     const entries = read(own).filter((one) => one.id !== entry.id);
-    if (!write(own, [...entries, entry])) return false;
-    if (navigator.onLine !== false) first.add(entry.id);
+    write(own, [...entries, entry]);
+    if (navigator.onLine !== false) {
+      first.add(entry.id);
+      early.add(entry.id);
+      setTimeout(() => { early.delete(entry.id); show(); }, 400);
+    }
     show();
-    return true;
   }
 
   function button(text, act) {
@@ -66,7 +76,7 @@
     return made;
   }
   function show() {
-    const rows = read(own).map((entry) => {
+    const rows = read(own).filter((one) => !early.has(one.id)).map((entry) => {
       const row = document.createElement("div");
       const text = document.createElement("p");
       const line = document.createElement("p");
@@ -111,6 +121,7 @@
       if (keys().some((key) => read(key)[0]?.held)) later(60);
     } catch {
       first.clear();
+      early.clear();
       pause = Math.min(30, pause * 2 || 2);
       later(pause);
     } finally {
@@ -139,7 +150,7 @@
     // What is written until the chat has opened goes there, too.
     own = there;
     form.setAttribute("action", `${chat}send/`);
-    sessionStorage.setItem("started", id);
+    try { sessionStorage.setItem("started", id); } catch { /* storage is forbidden: there is no draft to take along */ }
     location.assign(chat);
   }
 
@@ -159,6 +170,7 @@
     // What comes after a redirect is another page, which says nothing of the message.
     if (response.ok && !response.redirected) {
       write(key, read(key).filter((one) => one.id !== entry.id));
+      document.dispatchEvent(new Event("agentweb:delivered"));
       if (to) follow(key, to);
       return !to;
     }
@@ -170,7 +182,11 @@
     const isFirst = first.delete(entry.id);
     if (response.status === 401 || (response.status === 403 && !entry.isRepeated)) {
       mark(key, entry, { isRepeated: true });
-      window.agentweb.logIn(() => later(0));
+      window.agentweb.logIn(() => later(0), () => {
+        if (key !== own || form.elements.text.value) return;
+        takeBack(entry);
+        form.dispatchEvent(new Event("unsent"));
+      });
       return false;
     }
     if (response.status >= 500) throw new Error("later");
@@ -190,29 +206,16 @@
     return false;
   }
 
-  // Tell the composer that its message is kept here.
-  function given() { form.dispatchEvent(new Event("stored")); }
   document.addEventListener("submit", (event) => {
-    if (event.target !== form || (!form.elements.text.value.trim() && !form.elements.attachments)) return;
-    if (!isNew && navigator.onLine !== false) return;
-    if (!put(new FormData(form))) return;
+    if (event.target !== form) return;
     event.preventDefault();
     event.stopImmediatePropagation();
-    given();
+    if (!form.elements.text.value.trim() && !form.elements.attachments) return;
+    put(new FormData(form));
+    // The composer is free for the next message.
+    form.dispatchEvent(new Event("sent"));
     later(0);
   }, true);
-  function failed(event) {
-    const { elt, requestConfig } = event.detail;
-    if (elt !== form || !put(requestConfig.formData)) return;
-    document.querySelector("#composer-error").replaceChildren();
-    if (form.elements.text.value === requestConfig.formData.get("text")) given();
-    later(2);
-  }
-  document.addEventListener("htmx:sendError", failed);
-  document.addEventListener("htmx:timeout", failed);
-  document.addEventListener("htmx:responseError", (event) => {
-    if ([502, 503, 504].includes(event.detail.xhr.status)) failed(event);
-  });
 
   addEventListener("online", () => later(0));
   document.addEventListener("htmx:wsOpen", () => later(0));

@@ -100,6 +100,11 @@
     for (const task of tasks) task.instead();
   });
 
+  /** A request was answered. Another tab may have logged in while this one learned of the end. */
+  function notice() {
+    if (isOut && !isAsking) isBack();
+  }
+
   // Requests of htmx: trigger a refused one again, once.
   const repeated = new WeakSet();
   document.addEventListener("htmx:responseError", (event) => {
@@ -118,9 +123,9 @@
   document.addEventListener("htmx:afterRequest", (event) => {
     if (!event.detail.successful) return;
     repeated.delete(event.detail.elt);
-    // The user is logged in after all: another tab may have logged in while this one learned of the end.
-    if (isOut && !isAsking) isBack();
+    notice();
   });
+  document.addEventListener("agentweb:delivered", notice);
 
   // The server also closes the socket when the session is over.
   document.addEventListener("agentweb:out", async () => {

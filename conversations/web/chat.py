@@ -191,7 +191,7 @@ def send(request: HttpRequest, public_id: UUID) -> HttpResponse:
         async_to_sync(announce)(conversation.pk, QueueChanged())
     else:
         dispatch.wake_turn(sent.pk)
-    return answer_post(request, conversation, trigger="sent")
+    return answer_post(request, conversation)
 
 
 def _store_files(request: HttpRequest, form: PromptForm) -> list[UUID]:

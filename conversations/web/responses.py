@@ -9,7 +9,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render, resolve_url
 from django.utils.http import url_has_allowed_host_and_scheme
-from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
+from django_htmx.http import HttpResponseClientRedirect
 
 if TYPE_CHECKING:
     from conversations.models import Conversation, User
@@ -45,13 +45,8 @@ def send_elsewhere(request: HttpRequest, page: str) -> HttpResponse:
     return HttpResponse(status=409, headers={"HX-Redirect": resolve_url(page)})
 
 
-def answer_post(
-    request: HttpRequest, conversation: Conversation, trigger: str = ""
-) -> HttpResponse:
+def answer_post(request: HttpRequest, conversation: Conversation) -> HttpResponse:
     """Respond to a post whose effect arrives by the socket; without htmx redirect to the chat."""
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect("chat", conversation.public_id)
-    response = render(request, "conversations/_partials/sent.html", {"conversation": conversation})
-    if trigger:
-        trigger_client_event(response, trigger)
-    return response
+    return render(request, "conversations/_partials/sent.html", {"conversation": conversation})

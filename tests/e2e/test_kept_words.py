@@ -68,13 +68,9 @@ async def test_who_must_add_a_factor_first_loses_no_message(
     await page.wait_for_url("**/settings/security/")
     await add_app(page)
     await page.goto(where)
-    if place == "a chat":
-        await expect(page.locator("#text")).to_have_value("A long message")
-        await page.locator("#text").press("Enter")
-        await expect(await ended(page, 2)).to_contain_text("A long message")
-    else:
-        await page.wait_for_url(CHAT)
-        await expect(await ended(page, 1)).to_contain_text("A long message")
+    await page.wait_for_url(CHAT)
+    await expect(await ended(page, 2 if place == "a chat" else 1)).to_contain_text("A long message")
+    await page.goto("about:blank")
     # The answers 401 and 409, which the browser reports.
     watch.errors.clear()
 

@@ -131,3 +131,44 @@ async def test_a_first_message_that_is_not_taken_now_is_back_with_the_reason(
     await expect(tab.locator("#composer-error")).to_have_text("Your message is kept here.")
     await expect(tab.locator("#text")).to_have_value("A question")
     await expect(tab.locator("#outbox")).to_be_hidden()
+
+
+async def test_the_box_is_free_while_a_message_is_on_its_way(tab: Page, served: Served) -> None:
+    await start_chat(tab, served, "Hello")
+    await ended(tab, 1)
+    arrives = asyncio.Event()
+
+    async def wait(route: Route) -> None:
+        await arrives.wait()
+        await route.continue_()
+
+    await tab.route("**/send/", wait)
+    await say(tab, "The first question")
+    await expect(tab.locator("#text")).to_have_value("")
+    await expect(tab.locator("#outbox")).to_contain_text("The first question")
+    await expect(tab.locator("#outbox")).to_contain_text("Sending…")
+    await tab.keyboard.type("The second one")
+    arrives.set()
+    await expect(await ended(tab, 2)).to_contain_text("The first question")
+    await expect(tab.locator("#outbox")).to_be_hidden()
+    await tab.keyboard.press("Enter")
+    await expect((await ended(tab, 3)).locator(".prompt .bubble")).to_have_text("The second one")
+
+
+async def test_a_refused_message_is_back_in_the_box_with_its_files(
+    tab: Page, served: Served
+) -> None:
+    await start_chat(tab, served, "Hello")
+    await ended(tab, 1)
+    note = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"of the week"}
+    await tab.locator("#file-input").set_input_files(note)  # type: ignore[arg-type]
+    await expect(tab.locator("#waiting [data-file]")).to_have_count(1)
+    answer = '<p class="error send-error">Not now.</p>'
+    await tab.route("**/send/", lambda route: route.fulfill(status=409, body=answer), times=1)
+    await say(tab, "Read this")
+    await expect(tab.locator("#composer-error")).to_have_text("Not now.")
+    await expect(tab.locator("#text")).to_have_value("Read this")
+    await expect(tab.locator("#waiting [data-file]")).to_contain_text("notes.txt")
+    await tab.keyboard.press("Enter")
+    await expect(await ended(tab, 2)).to_contain_text("notes.txt")
+    await expect(tab.locator("#composer-error")).to_be_empty()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 from uuid import uuid4
 
@@ -32,7 +31,6 @@ def send_path(played: Played) -> str:
 def test_a_message_is_stored_and_its_turn_waits(client: Client, played: Played) -> None:
     response = press(client, send_path(played), htmx=True, text="Next", client_id=str(uuid4()))
     assert response.status_code == 200
-    assert json.loads(response["HX-Trigger"]) == {"sent": {}}
     turn = played.conversation.turns.latest("number")
     assert (turn.number, turn.state) == (2, "queued")
     assert wire.decode(turn.messages.get().content) == [{"type": "text", "text": "Next"}]
@@ -69,7 +67,6 @@ def test_messages_during_an_answer_wait_until_too_many_do(
     for text in ("Two", "Three"):
         response = press(client, send_path(played), htmx=True, text=text)
         assert response.status_code == 200
-        assert json.loads(response["HX-Trigger"]) == {"sent": {}}
     response = press(client, send_path(played), htmx=True, text="Four")
     assert response.status_code == 409
     assert b"2 messages are waiting already" in response.content

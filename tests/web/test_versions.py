@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -305,7 +304,7 @@ async def test_a_second_tab_sends_under_an_answer_and_both_show_it_until_it_is_s
             supervisor.wake(running.pk)
             await until(Turn.objects.filter(pk=running.pk, state="running").exists)
             response = await run_db(post, conversation, "send/", text="And then this")
-            assert json.loads(response["HX-Trigger"]) == {"sent": {}}
+            assert response.status_code == 200
             for found, page in tabs:
                 while "And then this" not in page.text("queue"):
                     page.take(await found.receive_from(timeout=60))
