@@ -36,6 +36,11 @@
 
   // State that follows from the chips: their tokens, the stored draft, and sending once uploads are done.
   let wanted = false;
+  function wait(isWanted) {
+    wanted = isWanted;
+    if (wanted) complain(rules.wait, "soft waits");
+    else one("#composer-error .waits")?.remove();
+  }
   function changed() {
     const ready = chips("[data-file]");
     list.hidden = !list.children.length;
@@ -44,7 +49,7 @@
     sum.textContent = with_(rules.sum, tokens(weight));
     store.set(key, ready.map((chip) => chip.dataset.file).join(" "));
     if (wanted && !chips("[data-busy]").length) {
-      wanted = false;
+      wait(false);
       if (!chips("[data-error]").length) form.requestSubmit();
     }
   }
@@ -207,6 +212,7 @@
 
   // Removing files.
   function gone(chip) {
+    wait(false);
     const after = chip.nextElementSibling ?? chip.previousElementSibling;
     chip.dispatchEvent(new Event("removed"));
     chip.remove();
@@ -234,6 +240,9 @@
     }
   });
 
+  // What is changed meanwhile is another message, which its writer sends.
+  box.addEventListener("input", () => wait(false));
+
   // Sending waits for running uploads. This listener runs first, so that no other treats the message as sent.
   document.addEventListener("submit", (event) => {
     if (event.target !== form) return;
@@ -242,7 +251,7 @@
     if (isBusy || wrong) {
       event.preventDefault();
       event.stopImmediatePropagation();
-      wanted = isBusy;
+      wait(isBusy);
       if (isBusy) say(rules.wait);
       else { complain(rules.problem); one("[data-remove]", wrong).focus(); }
     }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.e2e.conftest import Snap, Watch
 from tests.e2e.people import CHAT, ended, set_up
@@ -147,6 +148,36 @@ async def test_what_the_model_reads_of_a_document_is_shown_before_and_after_it_i
         await page.get_by_role("link", name="Download the file").click()
     assert (await download.value).suggested_filename == "plan.pptx"
     await snap("files document")
+
+
+async def test_a_message_waits_for_its_files_and_is_not_sent_when_it_is_changed_meanwhile(
+    page: Page, served: Served
+) -> None:
+    await new_chat(page, served)
+    arrives = asyncio.Event()
+
+    async def wait(route: Route) -> None:
+        await arrives.wait()
+        await route.continue_()
+
+    await page.route("**/files/attached/", wait)
+    await page.locator("#file-input").set_input_files(CAT)
+    await page.fill("#text", "Look at this")
+    await page.keyboard.press("Enter")
+    note = page.locator("#composer-error")
+    await expect(note).to_have_text("Sent as soon as the files are uploaded.")
+    await page.keyboard.type(", but tell")
+    await expect(note).to_be_empty()
+    arrives.set()
+    await expect(chip(page, "cat.png").locator("img")).to_be_visible()
+    await expect(page.locator("#text")).to_have_value("Look at this, but tell")
+    arrives.clear()
+    await page.locator("#file-input").set_input_files(PAPER)
+    await page.keyboard.press("Enter")
+    await expect(note).to_have_text("Sent as soon as the files are uploaded.")
+    arrives.set()
+    await page.wait_for_url(CHAT)
+    await expect(await ended(page, 1)).to_contain_text("report.pdf")
 
 
 async def test_a_long_paste_becomes_a_file_and_can_be_text_again(
