@@ -164,12 +164,16 @@
   // People who share a browser have drafts of their own.
   const user = one("#outbox").dataset.user;
   const key = `draft:${user}:${form.dataset.draft}`;
+  const isNew = form.dataset.draft === "new";
   const isLive = () => one("#composer-state")?.dataset.live === "yes";
   const fresh = () => crypto.randomUUID?.() ??
     "10000000-1000-4000-8000-100000000000".replace(/[018]/g, (c) =>
       (c ^ crypto.getRandomValues(new Uint8Array(1))[0] & 15 >> c / 4).toString(16));
+  // The page of a new chat has the model and the effort that were chosen for its draft.
+  const picked = (name) => (isNew ? one(`#model-choice [name=${name}]:checked`)?.value : undefined);
   function keep() {
-    store.set(key, box.value ? JSON.stringify({ text: box.value, id: id.value }) : null);
+    const draft = { text: box.value, id: id.value, model: picked("model"), effort: picked("effort") };
+    store.set(key, box.value ? JSON.stringify(draft) : null);
   }
   function fit() {
     if (CSS.supports("field-sizing", "content")) return;
@@ -192,6 +196,15 @@
   // Not the id in the page: the back button may show that page again after the id was used.
   id.value = (box.value === remembered.text && remembered.id) || fresh();
   fit();
+  if (isNew) {
+    const { model, effort } = remembered;
+    const choice = one("#model-choice");
+    const isThere = model && one(`[name=model][value="${CSS.escape(model)}"]`, choice);
+    if (isThere && (model !== picked("model") || effort !== picked("effort"))) addEventListener("DOMContentLoaded", () => {
+      window.htmx.ajax("GET", choice.getAttribute("hx-get"), { source: choice, swap: "none", values: { model, effort } });
+    });
+    document.addEventListener("htmx:oobAfterSwap", ({ detail }) => { if (detail.target.id === "model-choice") keep(); });
+  }
   box.addEventListener("input", () => {
     keep();
     fit();
