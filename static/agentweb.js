@@ -21,6 +21,12 @@
   };
   const say = (text) => { const node = one("#announcer"); if (node) node.textContent = text; };
 
+  // What Enter does in a message box: a touch screen's keyboard has no Shift+Enter for a new line.
+  const chosen = document.documentElement.dataset;
+  const isTouch = matchMedia("(hover: none) and (pointer: coarse)").matches;
+  if (chosen.enter === "auto") chosen.enter = isTouch ? "line" : "send";
+  const { enter } = chosen;
+
   // Times in the reader's time zone and locale: 15:30 in en-GB, 3:30 PM in en-US.
   const written = document.documentElement.lang || navigator.language;
   const language = navigator.languages.find((one) => one.split("-")[0] === written.split("-")[0]) ?? written;
@@ -205,14 +211,14 @@
     });
     document.addEventListener("htmx:oobAfterSwap", ({ detail }) => { if (detail.target.id === "model-choice") keep(); });
   }
+  box.enterKeyHint = enter === "line" ? "enter" : "send";
   box.addEventListener("input", () => {
     keep();
     fit();
   });
   box.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
-    const isLine = document.documentElement.dataset.enter === "line";
-    if (isLine && !event.ctrlKey && !event.metaKey) return;
+    if (enter === "line" && !event.ctrlKey && !event.metaKey) return;
     event.preventDefault();
     form.requestSubmit();
   });

@@ -13,8 +13,9 @@ from typing import Any
 THEMES = ("system", "light", "dark")
 TEXT_SIZES = ("small", "normal", "large", "larger")
 MOTIONS = ("system", "reduced", "full")
-#: What Enter does in the message box: send, or begin a line (then Ctrl+Enter sends).
-ENTERS = ("send", "line")
+#: What Enter does in the message box: send, begin a line (then Ctrl+Enter sends), or begin a line
+#: on a touch screen alone, whose keyboard has no Shift+Enter.
+ENTERS = ("auto", "send", "line")
 THINKINGS = ("closed", "open")
 _CHOICES: dict[str, tuple[str, ...]] = {
     "theme": THEMES,
@@ -38,7 +39,7 @@ class Preferences:
     motion: str = "system"
     language: str = ""
     shortcuts: bool = True
-    enter: str = "send"
+    enter: str = "auto"
     model: str = ""
     thinking: str = "closed"
     notifications: bool = False

@@ -1,10 +1,11 @@
-"""The message box of a new chat: what a draft keeps."""
+"""The message box of a new chat: what a draft keeps, and what Enter does where."""
 
 from __future__ import annotations
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Browser, Page, expect
 
+from tests.e2e.people import CHAT, ended, set_up
 from tests.e2e.served import Served
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
@@ -46,3 +47,39 @@ async def test_no_example_takes_the_place_of_a_draft(tab: Page, served: Served) 
     await tab.fill("#text", "")
     await example.click()
     await expect(tab.locator("#text")).to_have_value(words)
+
+
+async def test_enter_begins_a_line_on_a_touch_screen(
+    browser: Browser, tab: Page, served: Served
+) -> None:
+    await tab.goto(f"{served.url}/c/new/")
+    await expect(tab.locator("#text")).to_have_attribute("enterkeyhint", "send")
+    context = await browser.new_context(
+        viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True, locale="en-GB"
+    )
+    phone = await context.new_page()
+    try:
+        await set_up(phone, served)
+        box = phone.locator("#text")
+        await expect(box).to_have_attribute("enterkeyhint", "enter")
+        await box.fill("Dear Anna,")
+        await box.press("Enter")
+        await box.press_sequentially("how are you?")
+        await expect(box).to_have_value("Dear Anna,\nhow are you?")
+        await phone.locator("#send").tap()
+        await phone.wait_for_url(CHAT)
+        await expect(await ended(phone, 1)).to_contain_text("how are you?")
+        # Who chose that Enter sends is not asked what the screen is.
+        await phone.goto(f"{served.url}/settings/chat/")
+        await phone.get_by_label("sends; Shift+Enter begins a line").check()
+        await phone.get_by_role("button", name="Save").click()
+        await phone.goto(f"{served.url}/c/new/")
+        await expect(box).to_have_attribute("enterkeyhint", "send")
+        await box.fill("Hello")
+        await box.press("Enter")
+        await phone.wait_for_url(CHAT)
+    finally:
+        await phone.goto(f"{served.url}/settings/chat/")
+        await phone.get_by_label("sends, but begins a line on a touch screen").check()
+        await phone.get_by_role("button", name="Save").click()
+        await context.close()

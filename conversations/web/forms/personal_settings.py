@@ -69,6 +69,7 @@ class ChatForm(PreferenceForm):
         label=_("The Enter key"),
         widget=forms.RadioSelect,
         choices=[
+            ("auto", _("sends, but begins a line on a touch screen")),
             ("send", _("sends; Shift+Enter begins a line")),
             ("line", _("begins a line; Ctrl+Enter or ⌘+Enter sends")),
         ],
