@@ -223,7 +223,7 @@ async def test_a_page_that_takes_itself_for_logged_out_is_back_with_what_it_send
     await start_chat(page, titled, "Hello")
     await ended(page, 1)
     address = await page.locator("#session").get_attribute("data-url")
-    await page.route(f"**{address}", lambda route: route.abort(), times=1)
+    await page.route(f"**{address}?*", lambda route: route.abort(), times=1)
     await page.evaluate("document.dispatchEvent(new Event('agentweb:out'))")
     await expect(page.locator("#connection")).to_contain_text("You are logged out.")
     await say(page, "Are you there?")
