@@ -268,7 +268,8 @@
     }
   });
   for (const name of ["htmx:sendError", "htmx:timeout"]) {
-    document.addEventListener(name, () => complain(words.unsent));
+    // A stop is requested again (outbox.js).
+    document.addEventListener(name, ({ detail }) => complain(detail.elt.id === "stop" ? words.unstopped : words.unsent));
   }
   document.addEventListener("htmx:responseError", (event) => {
     if (event.detail.xhr.status >= 500) complain(words.unsent);

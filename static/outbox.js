@@ -223,9 +223,11 @@
   // A stop that did not reach the server is requested again while the same turn runs.
   const running = () => document.querySelector("#live .turn[data-live='yes']")?.id;
   let unstopped = null;
-  document.addEventListener("htmx:sendError", (event) => {
-    if (event.detail.elt.id === "stop") unstopped = running();
-  });
+  for (const name of ["htmx:sendError", "htmx:timeout"]) {
+    document.addEventListener(name, (event) => {
+      if (event.detail.elt.id === "stop") unstopped = running();
+    });
+  }
   document.addEventListener("htmx:wsAfterMessage", () => {
     if (unstopped && unstopped === running()) document.querySelector("#stop")?.click();
     unstopped = null;

@@ -32,7 +32,9 @@
   const box = one("#composer textarea");
   if (!box) return;
   addEventListener("keydown", (event) => {
-    if (!choice?.checked || event.isComposing || event.defaultPrevented) return;
+    // Without shortcuts Esc still stops the answer, in the message box alone.
+    if (!choice?.checked && (event.target !== box || event.shiftKey)) return;
+    if (event.isComposing || event.defaultPrevented) return;
     if (event.key === "Escape" && event.shiftKey) {
       event.preventDefault();
       box.focus();

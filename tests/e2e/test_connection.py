@@ -33,6 +33,14 @@ COUNT = """() => {
   document.addEventListener("htmx:wsAfterMessage", () => { window.told += 1; });
 }"""
 
+#: Writes down what is said above the message box.
+LISTEN = """() => {
+  window.heard = [];
+  const node = document.querySelector("#composer-error");
+  new MutationObserver(() => window.heard.push(node.textContent))
+    .observe(node, { childList: true });
+}"""
+
 
 async def comes(page: Page, expression: str) -> None:
     """Wait until a script's expression is true; asked from outside, for the page runs no text."""
@@ -218,12 +226,35 @@ async def test_a_handshake_that_is_refused_is_asked_why(tab: Page, served: Serve
 async def test_a_stop_that_did_not_leave_is_asked_for_again(tab: Page, served: Served) -> None:
     await start_chat(tab, served, "Write a long one to stop emulator:pace=0.1")
     await answer_begun(tab)
+    await tab.evaluate(LISTEN)
     await tab.route("**/stop/", lambda route: route.abort(), times=1)
     await tab.locator("#stop").click()
     section = await ended(tab, 1)
     await expect(section).to_contain_text("Stopped")
     assert "the last word" not in await section.inner_text()
     assert await shown(tab) == await stored(tab)
+    told = "Not stopped yet. It stops when the connection is back."
+    assert set(await tab.evaluate("heard")) - {""} == {told}
+
+
+async def test_esc_in_the_message_box_stops_without_shortcuts_too(
+    tab: Page, served: Served
+) -> None:
+    await start_chat(tab, served, "Write a long one to stop emulator:pace=0.1")
+    await answer_begun(tab)
+    await tab.locator("[data-open='shortcuts']").first.click()
+    async with tab.expect_response("**/settings/shortcuts/"):
+        await tab.locator("#use-shortcuts").uncheck()
+    await tab.get_by_role("button", name="Close").click()
+    await tab.locator("#title").click()
+    await tab.keyboard.press("Escape")
+    await tab.focus("#text")
+    await expect(tab.locator("#stop")).to_be_visible()
+    await tab.keyboard.press("Escape")
+    await expect(await ended(tab, 1)).to_contain_text("Stopped")
+    await tab.locator("[data-open='shortcuts']").first.click()
+    async with tab.expect_response("**/settings/shortcuts/"):
+        await tab.locator("#use-shortcuts").check()
 
 
 #: A network that lets no websocket through: every handshake ends at an address that has none.
