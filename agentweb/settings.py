@@ -230,8 +230,9 @@ if not HSTS_PRELOAD:
 if HTTPS:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4_000_000
-# The admin's page of a person has some 120 fields, and one value for each permission.
-DATA_UPLOAD_MAX_NUMBER_FIELDS = 500
+# The admin's page of a person has some 120 fields, each with what was shown, and one value for each
+# permission.
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 1_000
 
 #: Server of the mails that the site sends to its people: `smtp://user:password@host:587`, with
 #: STARTTLS; `smtps://` for TLS from the start, `smtp+plain://` for none. Default: none; what would

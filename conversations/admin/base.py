@@ -17,6 +17,7 @@ from django.utils.html import format_html
 from django.utils.http import urlencode
 from django.utils.translation import gettext_lazy as _
 
+from conversations.admin.concurrent_edits import keep_concurrent_edits
 from conversations.admin.keyed_page import KeyedPage
 from conversations.models import ApiModel, Conversation, User
 from conversations.rendering.numbers import write_number
@@ -53,6 +54,12 @@ class ShownLookups(ModelAdmin):
 
     #: Look-ups in links of other pages to this list.
     linked_lookups: tuple[str, ...] = ()
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        made = super().get_form(request, obj, change=change, **kwargs)
+        return keep_concurrent_edits(made) if change else made
 
     def lookup_allowed(self, lookup: str, value: Any, request: Any = None) -> bool:
         return lookup in {*self.linked_lookups, *_list_lookups(self)}

@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from conversations.admin.amount_field import AmountField
 from conversations.admin.budget_action_forms import OptionalReason
+from conversations.admin.concurrent_edits import keep_concurrent_edits
 from conversations.budgets.units import show_amount
 from conversations.conf import conf
 from conversations.models import Budget, TurnCap, User
@@ -85,7 +86,7 @@ class BudgetInline(_Inline):
     """A person's own budgets; their status is shown above, with all that apply."""
 
     model = Budget
-    form = BudgetForm
+    form = keep_concurrent_edits(BudgetForm)
     formset = BudgetFormSet
     verbose_name_plural = _("budgets of this person's own")
     extra = 0
@@ -118,7 +119,7 @@ class TurnCapForm(_CapForm):
 
 class TurnCapInline(_CapInline):
     model = TurnCap
-    form = TurnCapForm
+    form = keep_concurrent_edits(TurnCapForm)
     verbose_name_plural = _("caps of a turn, this person's own")
     extra = 1
     max_num = 1
