@@ -69,13 +69,20 @@ class BudgetFormSet(_FormSet):
         active = [
             *others.values_list("unit", "period", "model"),
             *(
-                tuple(form.cleaned_data.get(name) for name in ("unit", "period", "model"))
+                # Of the row, whose model is written as it is kept.
+                (form.instance.unit, form.instance.period, form.instance.model)
                 for form in self.forms
-                if form.is_valid() and form.cleaned_data.get("is_active") and _is_used(form)
+                if form.is_valid() and form.instance.is_active and _is_used(form)
             ),
         ]
         if len(active) != len(set(active)):
             raise ValidationError(_("Only one active budget for each unit, period and model."))
+
+    def save_existing_objects(self, commit: bool = True) -> list[Budget]:
+        """Save those that end before those that begin: the database takes no two active ones."""
+        count = self.initial_form_count()
+        self.forms[:count] = sorted(self.initial_forms, key=lambda form: form.instance.is_active)
+        return super().save_existing_objects(commit)
 
 
 def _is_used(form: Any) -> bool:

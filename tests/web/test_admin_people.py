@@ -87,6 +87,27 @@ def test_two_active_budgets_of_one_period_are_refused(
     assert Budget.objects.count() == 1
 
 
+def test_the_active_one_of_two_budgets_is_another(root: Client) -> None:
+    user = User.objects.create(username="ada")
+    rows = [Budget.objects.create(user=user, limit=at, is_active=at == 2) for at in (1, 2)]
+    sent = [{"id": row.pk, "period": "month", "limit": 5} for row in rows]
+    for first, second in (("on", ""), ("", "on")):
+        both = (sent[0] | {"is_active": first}, sent[1] | {"is_active": second})
+        assert root.post(url(user), form(user, both)).status_code == 302
+        assert [row.is_active for row in user.budgets.order_by("pk")] == [bool(first), bool(second)]
+
+
+def test_a_model_of_a_budget_is_the_same_in_other_letters(root: Client) -> None:
+    user = User.objects.create(username="ada")
+    one = {"period": "month", "limit": 5, "model": "opus", "is_active": "on"}
+    assert root.post(url(user), form(user, (one,))).status_code == 302
+    one["id"] = user.budgets.get().pk
+    for model, status in (("Opus", 200), ("Haiku", 302)):
+        other = {"period": "month", "limit": 3, "model": model, "is_active": "on"}
+        assert root.post(url(user), form(user, (one, other))).status_code == status
+    assert set(user.budgets.values_list("model", flat=True)) == {"opus", "haiku"}
+
+
 def test_a_budget_in_use_keeps_its_period_and_is_switched_off(root: Client) -> None:
     place = played()
     budget = Budget.objects.get()
