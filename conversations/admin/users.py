@@ -43,7 +43,15 @@ from conversations.admin.budget_forms import BudgetInline, TurnCapInline
 from conversations.admin.people_spending import PeopleWithSpending
 from conversations.budgets.units import MONEY
 from conversations.library.impersonations import is_impersonation_allowed
-from conversations.models import ApiCall, Conversation, CostCentre, Transformation, User
+from conversations.models import (
+    ApiCall,
+    ApiModel,
+    Conversation,
+    CostCentre,
+    SitePrompt,
+    Transformation,
+    User,
+)
 from conversations.templatetags.bars import bar
 from conversations.web.usage import build_usage_context, read_span
 
@@ -244,6 +252,12 @@ class GroupAdmin(ShownLookups, DjangoGroupAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return is_superuser(request)
 
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        kept = [*_list_kept_alone(objs)]
+        if kept:
+            return [], {}, set(), kept
+        return super().get_deleted_objects(objs, request)
+
 
 # Rows of django-allauth: its providers are settings here, and a person's second factors are theirs.
 for _kind in apps.get_app_configs():
@@ -257,6 +271,20 @@ admin.site.register(Group, GroupAdmin)
 def _within_reach(request: HttpRequest, user: User | None) -> bool:
     is_own = user is not None and user.pk == request.user.pk
     return is_superuser(request) or user is None or is_own or not user.is_staff
+
+
+def _list_kept_alone(groups: Iterable[Group]) -> Iterable[str]:
+    """Yield what is kept for these groups alone: without a group it would be everybody's."""
+    keys = [group.pk for group in groups]
+    others = Group.objects.exclude(pk__in=keys)
+    for rows in (ApiModel.objects.order_by("pk"), SitePrompt.objects.order_by("pk")):
+        for row in rows.filter(groups__in=keys).exclude(groups__in=others).distinct():
+            told = _(
+                "%(row)s is kept for %(groups)s alone and would be open to everybody: change that"
+                " first."
+            )
+            names = row.groups.order_by("name").values_list("name", flat=True)
+            yield told % {"row": row, "groups": ", ".join(names)}
 
 
 def _list_reasons(user: User) -> Iterable[str]:

@@ -6,13 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Group, Permission
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
 from conversations.accounts.reading_log import record_reading
-from conversations.models import ApiModel, Budget, Conversation, ModelPrice, User
+from conversations.models import ApiModel, Budget, Conversation, ModelPrice, SitePrompt, User
 from conversations.rendering.numbers import dollars
 from tests.support.stored_turns import played
 from tests.web.pages import client_of
@@ -129,6 +129,23 @@ def test_a_user_who_owns_conversations_is_not_deleted(root: Client) -> None:
     chosen = {"action": "delete_selected", "_selected_action": user.pk, "post": "yes"}
     root.post(reverse("admin:conversations_user_changelist"), chosen)
     assert User.objects.filter(pk=user.pk).exists()
+
+
+def test_a_group_that_alone_has_a_model_or_prompt_is_not_deleted(root: Client) -> None:
+    team, other = Group.objects.create(name="Team"), Group.objects.create(name="Other")
+    prompt = SitePrompt.objects.create(title="One", command="one", text="a")
+    model, listing = ApiModel.objects.latest("pk"), reverse("admin:auth_group_changelist")
+    page = reverse("admin:auth_group_delete", args=[team.pk])
+    for row in (prompt, model):
+        row.groups.set([team])
+        for answer in (root.get(page), root.post(page, {"post": "yes"})):
+            assert f"{row} is kept for Team alone" in text(answer)
+        # Another group has it as well, unless that one goes, too.
+        row.groups.add(other)
+        both = {"action": "delete_selected", "_selected_action": [team.pk, other.pk], "post": "yes"}
+        assert f"{row} is kept for Other, Team alone" in text(root.post(listing, both))
+    assert root.post(page, {"post": "yes"}).status_code == 302
+    assert [*prompt.groups.all(), *model.groups.all()] == [other, other]
 
 
 def test_a_user_whose_reading_is_on_record_is_not_deleted(root: Client) -> None:
