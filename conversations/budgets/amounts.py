@@ -13,8 +13,9 @@ from django.utils.translation import gettext as _
 MICROS = 1_000_000
 #: Longer numbers are always mistakes, and slow to compute with.
 MOST_DIGITS, MOST_EXPONENT = 40, 1_000
-#: Commas between thousands. 12,50 is refused, because in some countries it means 12.50.
-_GROUPED = re.compile(r"[$+-]*\d{1,3}(,\d{3})+(\.\d*)?")
+#: Commas between thousands. 12,50 and 0,125 are refused, because in some countries they mean 12.50
+#: and 0.125.
+_GROUPED = re.compile(r"[$+-]*[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
 
 
 class Unreadable(ValueError):

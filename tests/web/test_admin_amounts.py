@@ -55,6 +55,8 @@ def test_a_limit_is_written_as_in_grants_and_files_and_shown_so_again(
     ("unit", "given", "told"),
     [
         ("money", "12,50", "commas stand between thousands alone"),
+        ("money", "0,125", "commas stand between thousands alone"),
+        ("tokens", "00,500", "no whole number of tokens"),
         ("money", "0.0000001", "no amount that micro-dollars can say"),
         ("money", "-1", "It is from $0.00 to $1,000,000,000.00."),
         ("money", "1000000001", "It is from $0.00 to $1,000,000,000.00."),
