@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -19,7 +20,7 @@ from conversations.admin import csv_import
 from conversations.admin.amount_field import AmountField
 from conversations.admin.base import ModelFilter, ShownLookups
 from conversations.admin.budget_action_forms import OptionalReason
-from conversations.budgets.price_book import PriceError, find_next_start, withdraw_price
+from conversations.budgets.price_book import GRACE, PriceError, find_next_start, withdraw_price
 from conversations.context.policy.policy import PolicyError
 from conversations.models import ApiModel, ModelPrice
 from conversations.models.catalogue import MOST_RATE
@@ -98,7 +99,8 @@ class PriceForm(ModelForm):
             self._end_before_next()
             _demand_free(self.cleaned_data)
         elif "effective_to" in self.cleaned_data:
-            _demand_future(self.instance, self.cleaned_data["effective_to"])
+            end = _read_end(self.instance, self.cleaned_data["effective_to"])
+            self.cleaned_data["effective_to"] = end
         return self.cleaned_data
 
     def _end_before_next(self) -> None:
@@ -114,11 +116,16 @@ class PriceForm(ModelForm):
             )
 
 
-def _demand_future(price: ModelPrice, end: Any) -> None:
-    if end is None or end < timezone.now():
+def _read_end(price: ModelPrice, end: datetime | None) -> datetime:
+    """Return the new end of a price, now for one a little ago; raise ValidationError for others."""
+    now = timezone.now()
+    if end is None or end < now - GRACE:
         raise ValidationError(
             {"effective_to": _("A price ends now or later: calls were billed with it until now.")}
         )
+    end = max(end, now)
+    if end <= price.effective_from:
+        raise ValidationError({"effective_to": _("A price ends after it begins.")})
     starts = find_next_start(
         model=price.model_id,
         kind=price.kind,
@@ -129,6 +136,7 @@ def _demand_future(price: ModelPrice, end: Any) -> None:
         raise ValidationError(
             {"effective_to": _("The next price begins before that: withdraw it first.")}
         )
+    return end
 
 
 def _demand_free(values: dict[str, Any]) -> None:

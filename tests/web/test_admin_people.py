@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from conversations.accounts.reading_log import record_reading
+from conversations.budgets.price_book import NewPrice, load_prices
 from conversations.models import ApiModel, Budget, Conversation, ModelPrice, SitePrompt, User
 from conversations.rendering.numbers import dollars
 from tests.support.stored_turns import played
@@ -227,6 +228,31 @@ def test_a_price_is_closed_and_a_new_one_inserted(root: Client) -> None:
         root.post(reverse("admin:conversations_modelprice_delete", args=[old.pk])).status_code
         == 403
     )
+
+
+def ends(moment: datetime) -> dict[str, str]:
+    return {"effective_to_0": f"{moment:%Y-%m-%d}", "effective_to_1": f"{moment:%H:%M:%S}"}
+
+
+def test_a_price_ends_in_the_second_of_the_page(root: Client) -> None:
+    old = ModelPrice.objects.get(model="claude-haiku-4-5", kind="input")
+    page, before = reverse("admin:conversations_modelprice_change", args=[old.pk]), timezone.now()
+    long_ago = ends(before - timedelta(minutes=6))
+    assert "A price ends now or later" in text(root.post(page, long_ago))
+    assert root.post(page, ends(before - timedelta(seconds=1))).status_code == 302
+    old.refresh_from_db()
+    assert old.effective_to is not None
+    assert before <= old.effective_to <= timezone.now()
+
+
+def test_a_scheduled_price_does_not_end_before_it_begins(root: Client) -> None:
+    start = (timezone.now() + timedelta(days=10)).replace(microsecond=0)
+    load_prices(rows=[NewPrice("claude-haiku-4-5", "input", 9_000_000, starts=start)])
+    new = ModelPrice.objects.latest("pk")
+    page = reverse("admin:conversations_modelprice_change", args=[new.pk])
+    for end in (start - timedelta(days=9), start):
+        assert "A price ends after it begins." in text(root.post(page, ends(end)))
+    assert root.post(page, ends(start + timedelta(days=1))).status_code == 302
 
 
 def test_a_price_that_is_over_never_changes(root: Client) -> None:
