@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.contrib import admin, messages
 from django.core.exceptions import ValidationError
+from django.db import models
 from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
@@ -33,6 +34,8 @@ else:
 
 
 RULE = ("group", "idle_days", "file_days", "then")
+#: A hundred years; the day of many more is before the calendar.
+MOST_DAYS = 36_500
 
 
 class RuleForm(_RuleForm):
@@ -66,6 +69,7 @@ class RuleForm(_RuleForm):
 class RetentionRuleAdmin(ShownLookups):
     form = RuleForm
     fields = (*RULE, "seen")
+    formfield_overrides = {models.PositiveIntegerField: {"max_value": MOST_DAYS}}
     list_display = ("who", "idle_days", "file_days", "then")
     list_filter = ("then",)
     list_select_related = ("group",)

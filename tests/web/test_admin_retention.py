@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from conversations.admin import retention
+from conversations.library.retention import apply_retention
 from conversations.log.legal_holds import place_hold, release_hold
 from conversations.models import Conversation, HoldRelease, LegalHold, RetentionRule, User
 from tests.support import people_and_turns, stored_turns
@@ -60,6 +61,16 @@ def test_a_rule_is_saved_once_what_goes_was_seen() -> None:
         client.get(reverse("admin:conversations_retentionrule_changelist"))
     )
     assert Conversation.objects.get().deleted_at is None
+
+
+@pytest.mark.parametrize("name", ["idle_days", "file_days"])
+def test_a_rule_of_more_than_a_hundred_years_is_refused(name: str) -> None:
+    client, url = staff("Administrator"), reverse("admin:conversations_retentionrule_add")
+    given = {"group": "", "idle_days": "", "file_days": "", "then": "trash"}
+    for days in ("36501", "740000", "999999999999999999999"):
+        assert "less than or equal to 36500" in text(client.post(url, given | {name: days}))
+    assert client.post(url, given | {name: "36500"}).status_code == 302
+    assert apply_retention() == 0
 
 
 def test_a_hold_is_placed_and_released_with_reasons_and_never_changed() -> None:
