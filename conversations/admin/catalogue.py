@@ -20,6 +20,7 @@ from conversations.admin import csv_import
 from conversations.admin.amount_field import AmountField
 from conversations.admin.base import ModelFilter, ShownLookups
 from conversations.admin.budget_action_forms import OptionalReason
+from conversations.budgets.amounts import Unreadable, demand_year
 from conversations.budgets.price_book import GRACE, PriceError, find_next_start, withdraw_price
 from conversations.context.policy.policy import PolicyError
 from conversations.models import ApiModel, ModelPrice
@@ -93,6 +94,13 @@ class PriceForm(ModelForm):
     )
     reason = OptionalReason()
 
+    def clean_effective_from(self) -> datetime:
+        return _demand_year(self.cleaned_data["effective_from"])
+
+    def clean_effective_to(self) -> datetime | None:
+        end = self.cleaned_data["effective_to"]
+        return None if end is None else _demand_year(end)
+
     def clean(self) -> dict[str, Any]:
         super().clean()
         if self.instance._state.adding:
@@ -114,6 +122,14 @@ class PriceForm(ModelForm):
                 above_tokens=data.get("above_tokens") or 0,
                 after=data["effective_from"],
             )
+
+
+def _demand_year(moment: datetime) -> datetime:
+    try:
+        demand_year(moment)
+    except Unreadable as error:
+        raise ValidationError(f"{error}.") from error
+    return moment
 
 
 def _read_end(price: ModelPrice, end: datetime | None) -> datetime:

@@ -75,16 +75,26 @@ def _strip_grouping(text: str) -> str:
 def parse_moment(text: str, zone: ZoneInfo) -> datetime:
     """Read a date (its midnight) or a date and time, in `zone` unless the text names a zone.
 
-    Raises Unreadable, also for the first and the last year, of which other zones cannot write each
-    moment.
+    Raises Unreadable, also for a moment that not every zone can write.
     """
     try:
         day = parse_date(text)
         found = datetime(day.year, day.month, day.day, tzinfo=zone) if day else parse_datetime(text)
     except ValueError:
         found = None
-    if found is None or not MINYEAR < found.year < MAXYEAR:
-        raise Unreadable(
-            _("%(text)s is no date such as 2027-01-31 or 2027-01-31T12:00") % {"text": repr(text)}
-        )
+    if found is None:
+        raise _refuse_moment(text)
+    demand_year(found)
     return found if found.tzinfo else found.replace(tzinfo=zone)
+
+
+def demand_year(moment: datetime) -> None:
+    """Raise Unreadable in the first and the last year: not every zone can write its moments."""
+    if not MINYEAR < moment.year < MAXYEAR:
+        raise _refuse_moment(f"{moment.date()}")
+
+
+def _refuse_moment(text: str) -> Unreadable:
+    return Unreadable(
+        _("%(text)s is no date such as 2027-01-31 or 2027-01-31T12:00") % {"text": repr(text)}
+    )

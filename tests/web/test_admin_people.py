@@ -255,6 +255,19 @@ def test_a_scheduled_price_does_not_end_before_it_begins(root: Client) -> None:
     assert root.post(page, ends(start + timedelta(days=1))).status_code == 302
 
 
+@pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
+def test_a_day_that_not_every_zone_can_write_is_no_day_of_a_price(day: str, root: Client) -> None:
+    add, free = reverse("admin:conversations_modelprice_add"), {"above_tokens": 7}
+    told, count = "is no date such as 2027-01-31", ModelPrice.objects.count()
+    assert told in text(root.post(add, price(effective_from_0=day, **free)))
+    end = {"effective_to_0": day, "effective_to_1": "23:59:59"}
+    assert told in text(root.post(add, price(**free, **end)))
+    assert ModelPrice.objects.count() == count
+    old = ModelPrice.objects.get(model="claude-haiku-4-5", kind="input")
+    page = reverse("admin:conversations_modelprice_change", args=[old.pk])
+    assert told in text(root.post(page, end))
+
+
 def test_a_price_that_is_over_never_changes(root: Client) -> None:
     old = ModelPrice.objects.get(model="claude-haiku-4-5", kind="input")
     ModelPrice.objects.filter(pk=old.pk).update(effective_to=timezone.now() - timedelta(days=1))
