@@ -9,10 +9,12 @@ as from a script, is one that was shown as the row is now.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.core.exceptions import ValidationError
+from django.forms.utils import to_current_timezone
 from django.utils.translation import gettext_lazy as _
 
 if TYPE_CHECKING:
@@ -31,6 +33,19 @@ class _Keys(forms.HiddenInput):
         return [key for key in data.get(name, "").split(",") if key]
 
 
+class _Moment(forms.HiddenInput):
+    """The day and the time of a moment in one input: Django keeps only one that is shown again."""
+
+    def format_value(self, value: datetime | list[str] | None) -> str:
+        if isinstance(value, datetime):
+            return f"{to_current_timezone(value):%Y-%m-%d %H:%M:%S}"
+        return " ".join(value or ())
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> list[str]:
+        day, _space, time = data.get(name, "").partition(" ")
+        return [day, time]
+
+
 class _ConcurrentForm(_Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -39,7 +54,10 @@ class _ConcurrentForm(_Form):
         for name, field in self.fields.items():
             if isinstance(field, forms.ModelMultipleChoiceField):
                 field.hidden_widget = _Keys
-            field.show_hidden_initial = not self.is_bound or self._is_sent(name)
+            elif isinstance(field, forms.SplitDateTimeField):
+                field.hidden_widget = _Moment
+            is_sent = not self.is_bound or self.add_initial_prefix(name) in self.data
+            field.show_hidden_initial = is_sent and not field.disabled
 
     def full_clean(self) -> None:
         shown = [name for name, field in self.fields.items() if field.show_hidden_initial]
@@ -55,10 +73,6 @@ class _ConcurrentForm(_Form):
             self.add_error(
                 name, _("Somebody has changed this since the page was opened. Open it again.")
             )
-
-    def _is_sent(self, name: str) -> bool:
-        widget, place = self.fields[name].hidden_widget(), self.add_initial_prefix(name)
-        return not widget.value_omitted_from_data(self.data, self.files, place)
 
     def _read_shown(self, name: str) -> Any:
         widget, place = self.fields[name].hidden_widget(), self.add_initial_prefix(name)

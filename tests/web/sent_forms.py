@@ -56,7 +56,11 @@ class _Fields(HTMLParser):
 
 def open_form(client: Client, path: str) -> Sent:
     """Return what is sent when the page is saved as it is."""
-    page = client.get(path)
+    return read_form(client.get(path))
+
+
+def read_form(page: Any) -> Sent:
+    """Return what is sent when a page that was answered is saved as it is."""
     assert page.status_code == 200
     return dict(_Fields(page.content.decode()).found)
 

@@ -29,7 +29,7 @@ from conversations.models import (
 )
 from tests.support import people_and_turns
 from tests.web.pages import client_of
-from tests.web.sent_forms import open_form, without
+from tests.web.sent_forms import open_form, read_form, without
 from tests.web.test_admin_budgets import change, words
 from tests.web.test_admin_people import url
 
@@ -174,6 +174,33 @@ def test_a_page_that_is_shown_again_remembers_what_it_showed(root: Client) -> No
     again = root.post(url(ada), older | {"email": "no address"})
     assert 'name="initial-is_active" value="True"' in again.content.decode()
     assert "disabled" not in again.content.decode().partition('name="is_active"')[2][:80]
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_a_moment_is_read_from_a_page_that_is_shown_again(language: str, root: Client) -> None:
+    User.objects.update(preferences={"language": language})
+    price = ModelPrice.objects.filter(effective_to=None).latest("pk")
+    past = {"effective_to_0": "2026-01-01", "effective_to_1": "00:00:00"}
+    again = read_form(root.post(change(price), open_form(root, change(price)) | past))
+    day = f"{timezone.now() + timedelta(days=9):%Y-%m-%d}"
+    assert root.post(change(price), again | {"effective_to_0": day}).status_code == 302
+    price.refresh_from_db()
+    assert f"{price.effective_to:%Y-%m-%d}" == day
+    # Nobody has changed it since.
+    later = {"effective_to_0": f"{timezone.now() + timedelta(days=19):%Y-%m-%d}"}
+    assert root.post(change(price), open_form(root, change(price)) | later).status_code == 302
+
+
+@pytest.mark.parametrize("text", ["", "\0", "x", "-1", "9" * 30, "[" * 3_000, "1,x", "2,"])
+def test_what_no_page_showed_is_no_fault(text: str, root: Client) -> None:
+    rows = [row for row, _ in switched()]
+    ada = User.objects.exclude(budgets=None).get()
+    TurnCap.objects.create(user=ada, micros=5)
+    price = ModelPrice.objects.filter(effective_to=None).latest("pk")
+    for path in (url(ada), change(price), *map(change, rows)):
+        sent = open_form(root, path)
+        shown = dict.fromkeys((name for name in sent if name.startswith("initial-")), text)
+        assert root.post(path, sent | shown).status_code in (200, 302, 400)
 
 
 def test_every_form_that_changes_a_row_is_such_a_form(root: Client, rf: RequestFactory) -> None:
