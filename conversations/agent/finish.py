@@ -6,12 +6,15 @@ in the log for people; a recorded transformation removes it from the view, like 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from conversations.agent.ports import Finish
+from conversations.context.policy.policy import Policy
+from conversations.context.steps.removed_lists import write_left_out
 from conversations.context.translation import gettext_noop, mark_recorded, write_count
 from conversations.context.view import edits
-from conversations.context.view.edits import SpliceMessages, Transformation, Trigger
+from conversations.context.view.edits import SpliceBlocks, SpliceMessages, Transformation, Trigger
 from conversations.context.view.view import View
 
 LEFT_OUT = mark_recorded(
@@ -72,14 +75,24 @@ def finish_wrong_calls() -> Finish:
     return Finish("done", "loop_limit", "wrong_calls", WRONG_CALLS)
 
 
-def build_refusal_trim(view: View, first: int) -> Transformation:
-    """Build the change that removes the last exchange, which began with message `first`."""
-    seqs = [message.seq for message in view.messages if message.seq >= first]
-    note = write_count(_ONE_MESSAGE, _MESSAGES, len(seqs))
-    trigger = Trigger(len(seqs), 0, "counted")
-    return edits.build_transformation(
-        view, "trim", trigger, (SpliceMessages(first, seqs[-1]),), note
+def build_refusal_trim(view: View, first: int, policy: Policy) -> Transformation:
+    """Build the change that removes the last exchange, which began with message `first`.
+
+    What was done in it stays on record in the place of its prompt.
+    """
+    messages = [message for message in view.messages if message.seq >= first]
+    start, last = messages[0], messages[-1].seq
+    note = write_count(_ONE_MESSAGE, _MESSAGES, len(messages))
+    build = partial(
+        edits.build_transformation, view, "trim", Trigger(len(messages), 0, "counted"), note=note
     )
+    if record := write_left_out(view, messages, policy):
+        put = SpliceBlocks(start.seq, 0, len(start.blocks), (record,))
+        change = build((put, SpliceMessages(start.seq + 1, last)))
+        # A trim never makes the request larger.
+        if change.bytes_after < change.bytes_before:
+            return change
+    return build((SpliceMessages(start.seq, last),))
 
 
 def finish_failure(code: str, text: str) -> Finish:

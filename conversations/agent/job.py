@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from conversations.context.policy.cache_lifetime import CachedPrefix
 from conversations.context.policy.continuation import EVEN, Continuation
@@ -82,6 +82,10 @@ class LoadedConversation:
     compacted_by: str = ""
     #: Decisions of people on tool calls, as (call id, verdict), oldest first.
     decisions: tuple[tuple[str, str], ...] = ()
+
+    def add_decisions(self, policy: Policy) -> Policy:
+        """Return the policy with people's decisions, which the record of actions names."""
+        return replace(policy, decisions=policy.decisions + self.decisions)
 
 
 def list_call_ids(view: View) -> set[str]:

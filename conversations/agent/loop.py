@@ -148,7 +148,8 @@ class Runner:
                 await self.ports.publish(RoundChanged(self.turn, self.round))
             if (handed := await self._hand_over(fallback, state, said)) is not None:
                 return handed, None
-        await self._leave_out(build_refusal_trim(state.view, self.first), state.view)
+        policy = state.add_decisions(self.job.policy)
+        await self._leave_out(build_refusal_trim(state.view, self.first, policy), state.view)
         return state, finish_refusal(received.answer.refusal)
 
     async def _hand_over(

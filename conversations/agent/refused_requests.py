@@ -46,8 +46,9 @@ class RefusedRequests:
         if self.count < MOST_REPAIRS:
             change = await self._choose(repair_refused.list_repairs(view, error.api_text, first))
         if change is None:
+            policy = state.add_decisions(self.job.policy)
             await self._record(
-                repair_refused.leave_out_turn(view, first, error.api_text, self.before)
+                repair_refused.leave_out_turn(view, first, error.api_text, self.before, policy)
             )
             raise replace(error, text=NOT_TAKEN) from error
         self.count += 1

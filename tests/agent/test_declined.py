@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from conversations.agent.events import RoundChanged, RoundOpened
+from conversations.agent.finish import build_refusal_trim
 from conversations.agent.loop import Runner
 from conversations.agent.resume import TurnProgress
 from conversations.context.policy.gauge import Report
@@ -63,6 +64,49 @@ async def test_pages_show_what_was_said_and_then_the_round_of_the_other_model() 
     await w.run(NOTHING, says("With pleasure."))
     seen = [e for e in w.stage.told if isinstance(e, RoundOpened | RoundChanged)]
     assert seen == [RoundOpened(1, 1), RoundOpened(1, 1)]
+
+
+@pytest.mark.parametrize("before", [False, True])
+async def test_what_was_done_before_the_refusal_stays_on_record(before: bool) -> None:
+    w = World(prompt="Order it")
+    if before:
+        await w.run(says("Which one?"))
+        w.log.put("prompt", blocks("The red one"))
+    await w.run(calls("toolu_1", input={"path": "order-4711.txt"}), HALF)
+    assert [change.kind for change, _ in w.log.recorded] == ["trim"]
+    kept = w.log.view().messages[-1]
+    assert (kept.kind, kept.by, len(kept.blocks)) == ("prompt", ("trim",), 1)
+    assert "look order-4711.txt" in kept.content
+    assert ('answered \\"The red one\\"' in kept.content) is before
+    assert "toolu_1" not in w.log.view().body
+    await laws.check_usable(w)
+    assert "look order-4711.txt" in w.calls.bodies[-1]
+
+
+async def test_a_refused_answer_to_a_question_leaves_nothing() -> None:
+    w = World()
+    await w.run(says("Which one?"))
+    await w.go_on("The red one", HALF)
+    assert "The red one" not in w.log.view().body
+
+
+async def test_what_people_decided_on_the_calls_is_on_record() -> None:
+    w = World()
+    state = replace(await w.log.load(), decisions=(("toolu_1", "chat"),))
+    policy = state.add_decisions(w.job.policy)
+    await w.run(calls("toolu_1", input={"path": "a.txt"}), says("Done."))
+    change = build_refusal_trim(w.log.view(), 1, policy)
+    assert "allowed by the user for this whole chat: look a.txt" in change.made.body
+
+
+async def test_a_record_that_would_be_longer_than_the_exchange_is_not_kept() -> None:
+    w = World()
+    await w.run(calls("toolu_1"), says("Done."))
+    policy = replace(w.job.policy, actions=(f"look={'opened the door ' * 9}",))
+    view = w.log.view()
+    assert build_refusal_trim(view, 1, policy).made.body == "[]"
+    policy = replace(policy, actions=("look=opened the door",))
+    assert "opened the door" in build_refusal_trim(view, 1, policy).made.body
 
 
 @pytest.mark.parametrize("second", [NOTHING, HALF])

@@ -183,6 +183,21 @@ async def test_a_prompt_alone_is_never_guessed_away() -> None:
     await check_usable(world)
 
 
+@pytest.mark.parametrize("said", ["bad request", "messages.6.content.0.tool_result: odd"])
+async def test_what_a_turn_did_that_could_not_be_sent_stays_on_record(said: str) -> None:
+    world = talk("Order it")
+    order = calls("toolu_1", input={"path": "order-4711.txt"})
+    finish = await world.run(order, refused(said), refused(said), says("Never."))
+    assert (finish.state, finish.text) == ("failed", NOT_TAKEN)
+    assert kinds(world) == ["repair", "repair"]
+    kept = world.log.view().messages[-1]
+    assert (kept.kind, kept.by, len(kept.blocks)) == ("prompt", ("repair",), 1)
+    assert "look order-4711.txt" in kept.content
+    assert "toolu_1" not in world.log.view().body
+    await check_usable(world)
+    assert "look order-4711.txt" in world.calls.bodies[-1]
+
+
 async def test_another_worker_does_not_repair_a_second_time() -> None:
     world = talk()
     finish = await world.resume(TurnProgress(first=5, refusals=1), refused("bad request"))

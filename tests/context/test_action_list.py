@@ -26,10 +26,17 @@ from conversations.context.steps.removed_lists import (
     has_only_lists,
     list_shown_lines,
     strip_lists,
+    write_left_out,
     write_lists,
 )
 from conversations.context.view import wire
-from conversations.context.view.edits import apply, dump_edits, load_edits
+from conversations.context.view.edits import (
+    SpliceBlocks,
+    SpliceMessages,
+    apply,
+    dump_edits,
+    load_edits,
+)
 from conversations.context.view.view import Block, Message, View
 from tests.context.samples import (
     Shell,
@@ -121,6 +128,30 @@ def test_a_failure_is_said_and_forgotten_once_it_succeeded() -> None:
     assert record(*failed, *mail("b", 1)) == [
         '"msg_4/input": sent mail to p1@e.org, all@e.org: Order 1'
     ]
+
+
+@pytest.mark.parametrize("by", ["trim", "repair"])
+def test_the_record_of_a_turn_that_was_left_out_is_carried_over(by: Any) -> None:
+    view = view_of(prompt("go"), answer("Yes."), prompt("Order it"), *mail("a", 1), answer("No."))
+    left_out = Block(write_left_out(view, view.messages[2:], POLICY))
+    edits = (SpliceBlocks(3, 0, 1, (left_out.text,)), SpliceMessages(4, 6))
+    after = apply(view, by, edits)
+    assert after.messages[2].by == (by,)
+    words = write_lists(after, after.messages[1:], [], POLICY, 12_000)
+    assert '"msg_4/input": sent mail to p1@e.org, all@e.org: Order 1' in words
+
+
+def test_the_record_in_a_first_message_that_is_left_out_is_kept_once() -> None:
+    view = view_of(prompt("go"), *mail("a", 1), *mail("b", 2), answer("No."))
+    for kind in ("trim", "rounds"):
+        listed = write_lists(view, view.messages[1:3], [], POLICY, 12_000)
+        put = SpliceBlocks(1, 1, 0, (wire.encode(text(listed)),))
+        after = apply(view, kind, (put, SpliceMessages(2, 3)))
+        left_out = write_left_out(after, after.messages, POLICY)
+        assert [action.line for action in read_actions([Block(left_out)]).actions] == [
+            '"msg_2/input": sent mail to p1@e.org, all@e.org: Order 1',
+            '"msg_4/input": sent mail to p2@e.org, all@e.org: Order 2',
+        ]
 
 
 def test_what_a_person_decided_is_said() -> None:

@@ -27,6 +27,8 @@ from conversations.context.view.server_results import read_server_results
 from conversations.context.view.view import Block, Message, View
 
 HEADER = "Done earlier, newest last; recall an id for its input:"
+#: Kinds of transformations that write a record into a message other than the first.
+_CARRIERS = ("rounds", "trim", "repair")
 #: Suffix of the id of a message or call: what the model wrote into its calls.
 INPUT = "/input"
 #: Most distinct first words in the last line, and its length in characters.
@@ -79,9 +81,11 @@ def collect_actions(
     results = view.learn("results", dict[str, Result], _read_results)
     new: list[Action] = []
     for message in messages:
-        if "rounds" in message.by:
-            # A working memory is removed with its prompt, so its list is carried over.
-            carried = read_actions(block for block in message.blocks if block.by == "rounds")
+        # The lists of the first message are in `blocks`, except that of its working memory.
+        carriers = _CARRIERS[:1] if message is view.trail.messages[0] else _CARRIERS
+        if any(by in carriers for by in message.by):
+            # Such a block is removed with its message, so its list is carried over.
+            carried = read_actions(block for block in message.blocks if block.by in carriers)
             new += carried.actions
             found.older.update(carried.older)
         if message.seq in before:

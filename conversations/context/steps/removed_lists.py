@@ -11,9 +11,13 @@ from collections.abc import Sequence
 
 from conversations.context.policy.policy import RECORD_SHARE, Policy
 from conversations.context.steps import action_list, recall_list
+from conversations.context.steps.kinds import OURS
+from conversations.context.view import wire
 from conversations.context.view.view import Block, Message, View
 
 _BETWEEN = "\n\n"
+#: What the model reads before the record of messages that are not sent to it again.
+LEFT_OUT = "[a message of the user and what followed it were left out]"
 HEADERS = (action_list.HEADER, recall_list.HEADER)
 
 
@@ -37,6 +41,19 @@ def write_record(
     """Write the record of actions alone."""
     actions = action_list.collect_actions(view, messages, blocks, policy)
     return action_list.write_actions(actions, _record_share(limit))
+
+
+def write_left_out(view: View, messages: Sequence[Message], policy: Policy) -> str:
+    """Write the block that replaces a turn's messages: the record of what was done in them.
+
+    "" if they have no calls: an exchange of words alone leaves nothing.
+    """
+    if not any(message.shape.calls or message.shape.server_calls for message in messages):
+        return ""
+    # Working memories are read with their messages.
+    ours = [b for m in messages[:1] for b in m.blocks if b.by in OURS and b.by != "rounds"]
+    done = write_record(view, messages, ours, policy, policy.lists_chars)
+    return wire.encode({"type": "text", "text": f"{LEFT_OUT}\n{done}"}) if done else ""
 
 
 def _record_share(limit: int) -> int:

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from conversations.context.policy.policy import Policy
+from conversations.context.steps.removed_lists import write_left_out
 from conversations.context.steps.repair import Repair, find_broken_rule, find_named
 from conversations.context.steps.repair_blocks import (
     BY,
@@ -63,16 +65,23 @@ def list_repairs(view: View, words: str, first: int) -> tuple[Transformation, ..
     return tuple(found)
 
 
-def leave_out_turn(view: View, first: int, reason: str, before: View | None) -> Transformation:
-    """Leave out the messages of a turn whose request stayed refused.
+def leave_out_turn(
+    view: View, first: int, reason: str, before: View | None, policy: Policy
+) -> Transformation:
+    """Leave out the messages of a turn whose request stayed refused, except what was done in it.
 
     `before` is the view before a repair that did not help: what the repair removed is put back.
     """
+    source = before or view
+    removed = [message for message in source.messages if message.seq >= first]
+    record = write_left_out(source, removed, policy)
     drafts = Drafts(view)
     if before is not None:
         now = {draft.seq: draft for draft in drafts.rows}
         drafts.rows = [_put_back(draft, now.get(draft.seq)) for draft in Drafts(before).rows]
     drafts.rows = [draft for draft in drafts.rows if draft.seq < first]
+    if record:
+        drafts.insert(Draft(removed[0].seq, "prompt", [Block(record, BY)]))
     found = drafts.list_edits()
     trigger = Trigger(max(1, len(found)), 0, "counted")
     change = edits.build_transformation(view, BY, trigger, found, TURN_LEFT_OUT)
