@@ -9,6 +9,7 @@ further calls only add to its load and to everybody's wait.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -56,6 +57,8 @@ _SENTENCES = {
     "reached your specified API usage limits": "billing",
     "credit balance is too low": "billing",
 }
+#: Beginnings of messages about a part of the request's messages, for which the API has no code.
+_PART = re.compile(r"messages\.\d|file\b", re.IGNORECASE)
 #: Error codes for a compaction block that the API does not accept back.
 _BLOCKS = frozenset(
     {
@@ -188,6 +191,9 @@ def classify_error(status: int, type: str, error_code: str, message: str) -> tup
     if found[0] == "invalid_request":
         api_text = (code for sentence, code in _SENTENCES.items() if sentence in message)
         return next(api_text, "invalid_request"), False
+    if type == "not_found_error" and _PART.match(message):
+        # A file of another account, or a deleted one: any model would refuse the request.
+        return "invalid_request", False
     if found[0] == "rate_limited" and error_code == "enforced_spend_limit_reached":
         return "billing", False
     return found

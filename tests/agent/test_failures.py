@@ -103,6 +103,20 @@ def test_what_has_no_code_is_told_by_its_sentence(message: str, code: str) -> No
     assert classify_error(400, "invalid_request_error", "", message) == (code, False)
 
 
+@pytest.mark.parametrize(
+    ("kind", "message", "code"),
+    [
+        ("not_found_error", "model: claude-nobody", "not_found"),
+        ("not_found_error", "Not Found", "not_found"),
+        ("", "File not found", "not_found"),
+        ("not_found_error", "File not found: file_011CNha8iCJcU1wXNR6q4V8w", "invalid_request"),
+        ("not_found_error", "messages.0.content.1: file not found", "invalid_request"),
+    ],
+)
+def test_a_missing_file_is_no_missing_model(kind: str, message: str, code: str) -> None:
+    assert classify_error(404, kind, "", message) == (code, False)
+
+
 def test_a_spend_limit_is_no_rate_limit() -> None:
     found = classify_error(429, "rate_limit_error", "enforced_spend_limit_reached", "")
     assert found == ("billing", False)

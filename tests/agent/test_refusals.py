@@ -11,6 +11,7 @@ from conversations.agent.ports import ModelFailed
 from conversations.agent.refused_requests import NOT_TAKEN
 from conversations.agent.resume import TurnProgress
 from conversations.context.steps.repair import NOTES
+from conversations.context.steps.repair_blocks import NO_PART
 from conversations.context.steps.repair_refused import TURN_LEFT_OUT
 from conversations.context.view import wire
 from tests.agent.laws import check_log, check_usable
@@ -146,6 +147,32 @@ async def test_a_call_that_the_api_names_by_its_id_goes_with_its_result() -> Non
     finish = await world.go_on("More", refused("`tool_use` ids must be odd: toolu_1"), says("Yes."))
     assert finish.state == "done"
     assert "toolu_1" not in world.calls.bodies[-1]
+    await check_usable(world)
+
+
+async def test_a_file_that_the_api_does_not_have_is_left_out_wherever_it_is_sent() -> None:
+    log = TwinLog()
+    missing = {"type": "document", "source": {"type": "file", "file_id": "file_011C-a"}}
+    there = {"type": "document", "source": {"type": "file", "file_id": "file_011C"}}
+    log.put("prompt", wire.encode([missing]))
+    log.put("answer", blocks("A letter in file_011C-a."))
+    log.put("prompt", wire.encode([there, missing, {"type": "text", "text": "Again?"}]))
+    log.put("answer", blocks("The same."))
+    world = World(log=log, prompt="And file_011C-a?")
+    finish = await world.run(refused("File not found: file_011C-a"), says("Fine."))
+    assert (finish.state, kinds(world)) == ("done", ["repair"])
+    parts = [[b.get("text", b.get("source")) for b in m["content"]] for m in sent(world)]
+    assert parts == [
+        [NO_PART], ["A letter in file_011C-a."], [there["source"], NO_PART, "Again?"],
+        ["The same."], ["And file_011C-a?"],
+    ]  # fmt: skip
+    await check_usable(world)
+
+
+async def test_a_missing_file_that_is_sent_nowhere_is_a_refusal_like_any_other() -> None:
+    world = talk()
+    finish = await world.run(refused("File not found: file_011C"), says("Fine."))
+    assert (finish.state, kinds(world)) == ("done", ["repair"])
     await check_usable(world)
 
 

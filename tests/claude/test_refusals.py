@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -59,6 +60,19 @@ async def test_the_api_s_words_are_kept_for_the_record_and_not_shown(
     assert heard.failure.api_text == "temp: Extra inputs are not permitted"
     assert "temp" not in heard.failure.text
     assert heard.failure.api_text in heard.failure.recorded
+
+
+async def test_a_file_that_the_api_does_not_have_is_told_from_an_unknown_model(
+    emulator: EmulatorServer,
+) -> None:
+    body = json.loads(BODY)
+    source = {"type": "file", "file_id": "file_011CNha8iCJcU1wXNR6q4V8w"}
+    body["messages"][0]["content"] = [{"type": "document", "source": source}]
+    heard = await ask(emulator.url, json.dumps(body), PATIENT)
+    assert heard.code == "invalid_request"
+    assert heard.failure is not None
+    assert heard.failure.http_status == 404
+    assert heard.failure.api_text == "File not found: file_011CNha8iCJcU1wXNR6q4V8w"
 
 
 @pytest.mark.parametrize(

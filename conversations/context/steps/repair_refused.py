@@ -40,6 +40,8 @@ _PARAMETER = re.compile(
 )
 #: Tool call ids in the API's messages.
 _ID = re.compile(r"\b(?:srv|mcp)?toolu_[a-zA-Z0-9_-]+|\bcall_[a-zA-Z0-9_-]+")
+#: Ids of uploaded files in the API's messages.
+_FILE = re.compile(r"\bfile_[a-zA-Z0-9_-]+")
 #: Blocks of an answer that every gateway accepts.
 _PLAIN = ("text", "tool_use", *THINKING)
 
@@ -116,6 +118,7 @@ def _list_ways(view: View, words: str, first: int) -> Iterator[Callable[[Repair]
             return
     else:
         yield from _list_named_calls(words)
+        yield from _list_named_files(words)
     yield _soften_newest
     yield _leave_out_odd
     yield lambda repair: _leave_out_before(repair, first)
@@ -125,6 +128,27 @@ def _list_named_calls(words: str) -> Iterator[Callable[[Repair], None]]:
     calls = frozenset(_ID.findall(words))
     if calls:
         yield lambda repair: _leave_out_calls(repair, calls)
+
+
+def _list_named_files(words: str) -> Iterator[Callable[[Repair], None]]:
+    """Yield the way that leaves out a file which the API does not have, wherever it is sent."""
+    files = [f'"file_id":"{name}"' for name in _FILE.findall(words)]
+    if files:
+        yield lambda repair: _soften_holders(repair, files)
+
+
+def _soften_holders(repair: Repair, parts: list[str]) -> None:
+    """Replace by notes the blocks of prompts and results that have one of these parts."""
+    for draft in repair.drafts.rows:
+        if draft.kind != "answer":
+            new = [_soften_block(b) if _has_part(b, parts) else b for b in draft.blocks]
+            if new != draft.blocks:
+                draft.blocks = new
+                repair.done.add(draft.kind)
+
+
+def _has_part(block: Block, parts: list[str]) -> bool:
+    return any(part in block.text for part in parts)
 
 
 def _leave_out_block(repair: Repair, draft: Draft, at: int) -> None:
