@@ -131,12 +131,16 @@ class BlockInProgress:
             case "tool_use" if not keeps_tools:
                 return ""
             case _ if self.is_closed and self.is_call:
-                head = {key: self.start[key] for key in _CALL_FIELDS if self.start.get(key)}
-                return _checked_text(wire.encode(head)[:-1] + ',"input":' + self.input()[0] + "}")
+                head = wire.encode(self.keep_call_fields())
+                return _checked_text(head[:-1] + ',"input":' + self.input()[0] + "}")
             case name if self.is_closed and (name in _TAKEN_BACK or blocks.is_server_result(name)):
                 return _checked_text(wire.encode(self.start))
             case _:
                 return ""
+
+    def keep_call_fields(self) -> dict[str, Any]:
+        """Return the fields of a call, besides its input, that are sent back."""
+        return {key: self.start[key] for key in _CALL_FIELDS if self.start.get(key)}
 
     @property
     def compaction(self) -> str:
@@ -158,7 +162,9 @@ def start_block(start: Any) -> BlockInProgress:
         block.parts.append(wire.clean(start.get(name) or ""))
         block.signature = wire.clean(start.get("signature") or "")
         block.citations = _citations(start.get("citations") or [])
-    elif block.is_call and (wrong := blocks.find_flaw("assistant", [start | {"input": {}}])):
+    elif block.is_call and (
+        wrong := blocks.find_flaw("assistant", [block.keep_call_fields() | {"input": {}}])
+    ):
         raise StreamError(wrong[2])
     return block
 

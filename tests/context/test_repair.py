@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import random
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,7 @@ from hypothesis import given
 from conversations.context.errors import RuleError
 from conversations.context.policy.policy import Policy
 from conversations.context.steps.repair import MOST_ATTEMPTS, MOST_EXCHANGES, NOTES, repair_view
-from conversations.context.steps.repair_blocks import NO_MESSAGE
+from conversations.context.steps.repair_blocks import NO_MESSAGE, NO_PART
 from conversations.context.view import rules, wire
 from conversations.context.view.edits import apply, dump_edits, load_edits
 from conversations.context.view.view import Message, View
@@ -30,12 +31,15 @@ from tests.context.samples import (
     results,
     round_of,
     situation,
+    text,
     use,
     view_of,
 )
 from tests.context.strategies import Maker, seeds, view_from
 from tests.context.test_laws import many
+from tests.support import small_files
 
+QUOTE = {"type": "char_location", "cited_text": "m", "document_index": 0}
 #: What a synthetic result adds at most, in bytes.
 RESULT = 300
 WRONG: list[Any] = [
@@ -51,6 +55,8 @@ WRONG: list[Any] = [
     {"type": "server_tool_use", "id": "lonely", "name": "web_search", "input": {}},
     {"type": "web_search_tool_result", "tool_use_id": "nobody", "content": []},
     {"type": "text", "text": "m", "cache_control": {"type": "eternal"}},
+    {"type": "text", "text": "m", "id": "x1"}, {"type": "text", "text": "m", "citations": [QUOTE]},
+    {"type": "tool_use", "id": "ok", "name": "x", "input": {}, "index": 0}, IMAGE | {"alt": ""},
 ]  # fmt: skip
 
 
@@ -153,6 +159,39 @@ def repaired(*said: Any) -> View:
 
 def types(view: View) -> list[list[str]]:
     return [[block["type"] for block in blocks(view, at)] for at in range(view.length)]
+
+
+def test_fields_that_the_api_does_not_accept_are_left_out_and_all_others_stay() -> None:
+    cited, given = text("b") | {"citations": [QUOTE]}, {"caller": {"type": "direct"}}
+    source = IMAGE["source"]
+    view = repaired(
+        prompt(text("a") | {"id": "x1"}, cited, IMAGE | {"source": source | {"name": "a.png"}}),
+        answer(cited | {"parsed_output": None}, use("t1") | given | {"index": 0}),
+        results(result("t1", [cited, IMAGE | {"alt": "a dot"}], status="done")),
+        answer("c"),
+        prompt("d"),
+    )
+    assert [blocks(view, at) for at in range(3)] == [
+        [text("a"), text("b"), IMAGE],
+        [cited, use("t1") | given],
+        [result("t1", [text("b"), IMAGE])],
+    ]
+
+
+def test_files_that_the_api_refuses_are_left_out_before_they_are_sent() -> None:
+    tall = base64.b64encode(small_files.png(100, 9_000)).decode()
+    sources = [
+        IMAGE["source"] | {"data": tall},
+        IMAGE["source"] | {"media_type": "image/jpeg"},
+        {"type": "base64", "media_type": "image/png"},
+    ]
+    wrong = [{"type": "image", "source": source} for source in sources]
+    wrong += [{"type": "document", "source": IMAGE["source"]}]
+    pdf = base64.b64encode(b"\n%PDF-1.7").decode()
+    letter = {"type": "base64", "media_type": "application/pdf", "data": pdf}
+    view = repaired(prompt("a", *wrong, IMAGE, {"type": "document", "source": letter}))
+    kept = [block.get("text", block["type"]) for block in blocks(view, 0)]
+    assert kept == ["a", *[NO_PART] * 4, "image", "document"]
 
 
 def test_a_call_without_a_result_gets_one_that_says_so() -> None:

@@ -12,7 +12,7 @@ from conversations.context.view import attachment_refs, wire
 from conversations.context.view.blocks import find_flaw, list_result_images, read_result_text
 from conversations.context.view.stored_blocks import read_blocks
 from conversations.context.view.view import Block, Message
-from tests.context.samples import IMAGE, THOUGHT, prompt, result, situation, text, use, view_of
+from tests.context.samples import IMAGE, PNG, THOUGHT, prompt, result, situation, text, use, view_of
 from tests.context.test_summary import gauge_of
 
 
@@ -73,11 +73,11 @@ def test_references_whose_files_are_lost_stay() -> None:
 
 
 def test_a_reference_to_a_file_that_is_not_stored_breaks_a_rule_and_others_are_expanded() -> None:
-    kept, gone = wire.digest("abc"), wire.digest("gone")
+    kept, gone = wire.digest(PNG), wire.digest("gone")
     blocks = [attachment_refs.write_block("image/png", one, "") for one in (kept, gone)]
-    found = attachment_refs.expand_known(wire.join([*blocks, '{"type":"hologram"}']), {kept: "abc"})
+    found = attachment_refs.expand_known(wire.join([*blocks, '{"type":"hologram"}']), {kept: PNG})
     first, second, _ = wire.decode(found)
-    assert first["source"]["data"] == "abc"
+    assert first["source"]["data"] == PNG
     assert find_flaw("user", [first]) is None
     assert find_flaw("user", [first, second]) == (
         "source", "content.1", "the file of this image is not stored any more"

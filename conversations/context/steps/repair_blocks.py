@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from conversations.context.steps.repair_drafts import Draft, read_value
 from conversations.context.view import blocks, wire
+from conversations.context.view.block_fields import keep_fields
 from conversations.context.view.view import Block
 
 BY: Final = "repair"
@@ -56,17 +57,16 @@ def _mend_block(role: str, block: Block) -> Block | None:
         return None
     if blocks.find_flaw(role, [value]) is None:
         return block
-    if value["type"] == "document" or value["type"] == "image":
-        return write_text(NO_PART) if role == "user" else None
-    for mended in _list_mended(value):
+    for mended in _list_mended(role, value):
         if blocks.find_flaw(role, [mended]) is None:
             return Block(wire.encode(mended), BY)
-    return None
+    is_file = value["type"] in ("document", "image")
+    return write_text(NO_PART) if is_file and role == "user" else None
 
 
-def _list_mended(value: dict[str, Any]) -> list[dict[str, Any]]:
+def _list_mended(role: str, value: dict[str, Any]) -> list[dict[str, Any]]:
     """Return possible replacements of a malformed block, the closest first."""
-    bare = {key: part for key, part in value.items() if key != "cache_control"}
+    bare = _strip_mark(keep_fields(role, value))
     match bare["type"]:
         case "tool_result":
             return [bare, *_list_mended_results(bare)]
@@ -83,7 +83,7 @@ def _list_mended_results(value: dict[str, Any]) -> list[dict[str, Any]]:
     found = [plain]
     content = value.get("content")
     if isinstance(content, list):
-        sound = [part for part in map(_strip_mark, content) if _is_sound_part(part)]
+        sound = [part for part in map(_strip_part, content) if _is_sound_part(part)]
         left = sound or NO_RESULT
         found += [value | {"content": left}, plain | {"content": left}]
     return [*found, plain | {"content": NO_RESULT, "is_error": True}]
@@ -93,6 +93,11 @@ def _strip_mark(part: Any) -> Any:
     if not isinstance(part, dict):
         return part
     return {key: value for key, value in part.items() if key != "cache_control"}
+
+
+def _strip_part(part: Any) -> Any:
+    has_type = isinstance(part, dict) and isinstance(part.get("type"), str)
+    return _strip_mark(keep_fields("user", part) if has_type else part)
 
 
 def strip_marks(block: Block) -> Block:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from conversations.context.errors import ContextError
 from conversations.context.tokens import images, pdf
+from conversations.context.tokens.media_words import HEAD, decode_base64
 
 PDF, TEXT = "application/pdf", "text/plain"
 TYPES = (*images.TYPES, PDF, TEXT)
@@ -23,6 +25,8 @@ MOST_SIDE, FEW_IMAGES, MOST_SIDE_OF_MANY = 8_000, 20, 2_000
 SMALL_WINDOW, MOST_IN_SMALL, MOST_IN_LARGE = 200_000, 100, 600
 #: Most characters of all files of a conversation, of the 32 MB that a request may have.
 MOST_CARRIED = 30_000_000
+#: Bytes at the beginning of a PDF in which its mark may stand.
+_PDF_HEAD = 1_024
 CONTROL = re.compile("[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]")
 
 
@@ -55,6 +59,23 @@ def identify_media(data: bytes) -> Media:
     if pdf.is_pdf(data):
         return _identify_pdf(data)
     return _identify_text(data)
+
+
+def find_source_flaw(kind: str, source: dict[str, Any]) -> str:
+    """Return why the API refuses the base64 of an image or a document; "" if nothing shows it.
+
+    Only the beginning is read, so that every request can be checked.
+    """
+    data, media_type = source.get("data"), source.get("media_type")
+    head = decode_base64(data, HEAD) if isinstance(data, str) else b""
+    if kind == "document":
+        is_sound = media_type == PDF and b"%PDF-" in head[:_PDF_HEAD]
+        return "" if is_sound else "is no PDF"
+    if media_type not in images.TYPES or images.detect_media_type(head) != media_type:
+        return "is not of its media type"
+    size = images.read_size(head)
+    is_large = size is not None and max(size) > MOST_SIDE
+    return f"has a side of more than {MOST_SIDE:,} pixels" if is_large else ""
 
 
 def _identify_image(name: str, data: bytes) -> Media:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from conversations.context.tokens.images import TYPES
+from conversations.context.tokens.media import find_source_flaw
+from conversations.context.view.block_fields import find_extra_field
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
@@ -67,6 +69,8 @@ def _find_own_flaws(role: str, where: str, value: dict[str, Any]) -> Iterator[Fl
     mark = value.get("cache_control")
     if mark is not None and (name in _UNMARKED or not _is_mark(mark)):
         yield "cache_control", where, f"no such mark on {name}"
+    if extra := find_extra_field(role, value):
+        yield "extra", f"{where}.{name}.{extra}", "extra inputs are not permitted"
     match name:
         case "text":
             yield from _check_text(role, where, value)
@@ -80,10 +84,8 @@ def _find_own_flaws(role: str, where: str, value: dict[str, Any]) -> Iterator[Fl
             yield from _check_use(where, value)
         case "tool_result":
             yield from _check_result(where, value)
-        case "image" | "document" if not isinstance(value.get("source"), dict):
-            yield "source", where, f"{name} has no source"
-        case "image" | "document" if _matches(_NAMED_FILE, value["source"].get("data")):
-            yield "source", where, f"the file of this {name} is not stored any more"
+        case "image" | "document":
+            yield from _check_source(where, name, value.get("source"))
         case _ if name in SERVER_CALLS and not _matches(_ID, value.get("id")):
             yield "id", where, f"{name} has no proper id"
         case _ if is_server_result(name) and not _matches(_ID, value.get("tool_use_id")):
@@ -97,6 +99,15 @@ def _check_text(role: str, where: str, value: dict[str, Any]) -> Iterator[Flaw]:
     elif role == "user" and not text.strip():
         # The API puts whitespace between cited texts of its own answers, and accepts it back.
         yield "text", where, "text content blocks must contain non-whitespace text"
+
+
+def _check_source(where: str, name: str, source: Any) -> Iterator[Flaw]:
+    if not isinstance(source, dict):
+        yield "source", where, f"{name} has no source"
+    elif _matches(_NAMED_FILE, source.get("data")):
+        yield "source", where, f"the file of this {name} is not stored any more"
+    elif source.get("type") == "base64" and (flaw := find_source_flaw(name, source)):
+        yield "source", where, f"the file of this {name} {flaw}"
 
 
 def _check_use(where: str, value: dict[str, Any]) -> Iterator[Flaw]:
