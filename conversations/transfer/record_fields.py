@@ -1,24 +1,14 @@
-"""Cleaning the fields of a record: text, title, times, image data."""
+"""Cleaning the fields of a record: text, title, effort, times."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 from datetime import UTC, datetime
-from typing import Any
 
 from conversations.agent.thinking import EFFORTS
-from conversations.context.tokens import images
 from conversations.context.view import wire
 
 MAX_TITLE = 200
 EARLIEST = datetime(1990, 1, 1, tzinfo=UTC)
-
-
-#: Replaces an image that the API would refuse, with every later request too.
-NO_IMAGE = "[An image was here that cannot be shown.]"
-#: Base64 characters that cover the header of an image.
-_HEAD = 64
 
 
 def clean_text(text: str) -> str:
@@ -45,15 +35,3 @@ def parse_time(value: object) -> datetime | None:
         return None
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
     return at if EARLIEST <= at <= datetime.now(UTC) else None
-
-
-def is_image(source: Any) -> bool:
-    """Return whether image data, if there is any, is of the declared media type."""
-    if not isinstance(source, dict) or source.get("type") != "base64":
-        return True
-    data = source.get("data")
-    try:
-        head = base64.b64decode(data[:_HEAD], validate=True) if isinstance(data, str) else b""
-    except (binascii.Error, ValueError):
-        return False
-    return bool(head) and images.detect_media_type(head) == source.get("media_type")

@@ -1,10 +1,10 @@
 """A recorded conversation as values: one JSON line parsed, cleaned and made legal, or refused.
 
-Content that the API would refuse is repaired where the meaning is clear: empty texts, cache
-breakpoints and thinking (signed for another request) are left out, results are moved to the front
-of their message, and a tool call without a result gets one that says so. Content that still breaks
-a rule is kept unchanged for people and repaired before it is first sent (context/steps/repair.py).
-A record with nothing to show is refused.
+Content that the API would refuse is repaired where the meaning is clear: blocks are cleaned
+(`record_blocks.py`), results are moved to the front of their message, and a tool call without a
+result gets one that says so. Content that still breaks a rule is kept unchanged for people and
+repaired before it is first sent (context/steps/repair.py). A record with nothing to show is
+refused.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from conversations.agent.answer_block import demand_shallow
 from conversations.context.errors import ContextError
 from conversations.context.view import attachment_refs, wire
 from conversations.context.view.stored_blocks import read_blocks
-from conversations.context.view.view import THINKING, Kind, Message
+from conversations.context.view.view import Kind, Message
 from conversations.rendering.numbers import write_number
+from conversations.transfer.record_blocks import clean_blocks, is_blank, is_text
 from conversations.transfer.record_fields import (
-    NO_IMAGE,
     clean_effort,
     clean_text,
     clean_title,
-    is_image,
     parse_time,
 )
 
@@ -145,13 +144,13 @@ def _parse_system(value: object) -> str:
         case str():
             return clean_text(value)
         case list():
-            return clean_text("\n\n".join(str(b["text"]) for b in value if _is_text(b)))
+            return clean_text("\n\n".join(str(b["text"]) for b in value if is_text(b)))
         case _:
             raise RecordError(gettext('"system" must be a text, a list of text blocks or null'))
 
 
 def _cut_opening(entry: Entry) -> str:
-    texts = (str(block["text"]) for block in wire.decode(entry.content) if _is_text(block))
+    texts = (str(block["text"]) for block in wire.decode(entry.content) if is_text(block))
     return clean_text(" ".join(" ".join(texts).split()))[:80]
 
 
@@ -213,41 +212,12 @@ def _parse_message(at: int, message: object) -> tuple[str, list[dict[str, Any]]]
             raise _refuse_message(at, gettext("a content block is an object with a type"))
         if not all(isinstance(block.get(name, ""), str) for name in ("id", "tool_use_id")):
             raise _refuse_message(at, gettext("the id of a content block is a text"))
-    # In an answer whitespace keeps cited texts apart.
-    cleaned = list(_clean_blocks(content, keeps_blank=role == "assistant"))
-    return str(role), [] if all(map(_is_blank, cleaned)) else cleaned
+    cleaned = list(clean_blocks(str(role), content))
+    return str(role), [] if all(map(is_blank, cleaned)) else cleaned
 
 
 def _refuse_message(at: int, words: str) -> RecordError:
     return RecordError(f"messages.{at}: {words}")
-
-
-def _clean_blocks(blocks: Iterable[Any], *, keeps_blank: bool = False) -> Iterator[Any]:
-    for block in blocks:
-        if not isinstance(block, dict):
-            yield block
-            continue
-        kept = {key: value for key, value in block.items() if key != "cache_control"}
-        if isinstance(kept.get("content"), list):
-            kept["content"] = list(_clean_blocks(kept["content"]))
-        elif kept.get("type") == "tool_result" and kept.get("content", "") is None:
-            kept["content"] = ""
-        if kept.get("type") == "compaction":
-            # Only the account and model that made the block can use it; its text stays.
-            kept = {"type": "text", "text": str(kept.get("content") or "")}
-        elif kept.get("type") == "image" and not is_image(kept.get("source")):
-            kept = {"type": "text", "text": NO_IMAGE}
-        is_dropped = _is_blank(kept) and not (keeps_blank and kept["text"])
-        if not is_dropped and kept.get("type") not in THINKING:
-            yield kept
-
-
-def _is_blank(block: object) -> bool:
-    return isinstance(block, dict) and _is_text(block) and not str(block["text"]).strip()
-
-
-def _is_text(block: object) -> bool:
-    return isinstance(block, dict) and block.get("type") == "text" and "text" in block
 
 
 def _build_entry(kind: Kind, blocks: list[dict[str, Any]], calls: Iterable[str] = ()) -> Entry:

@@ -95,15 +95,22 @@ def test_a_record_that_names_a_stored_file_is_refused(user: User) -> None:
     name = f"blob:{theirs.data_id}"
     source = {"type": "base64", "media_type": "image/png", "data": name}
     paper = {"type": "base64", "media_type": "application/pdf", "data": name}
+    words = {"type": "text", "media_type": "text/plain", "data": name}
     for block in (
-        {"type": "document", "source": paper},
-        {"type": "image", "x": {"source": source}, "source": IMAGE["source"]},
+        {"type": "document", "source": words},
+        {"type": "image", "transformations": {"source": source}, "source": IMAGE["source"]},
     ):
         with pytest.raises(RecordError):
             imported(user, block)
     assert not Conversation.objects.exists()
     said = json.dumps({"type": "image", "source": source})
-    copy = imported(user, {"type": "text", "text": said}, {"type": "image", "source": source})
+    copy = imported(
+        user,
+        {"type": "text", "text": said},
+        {"type": "image", "source": source},
+        {"type": "document", "source": paper},
+        {"type": "image", "x": {"source": source}, "source": source},
+    )
     assert not attachment_refs.list_references(copy.messages.get(kind="prompt").content)
     assert DATA not in body_of(copy)
     assert name in body_of(copy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -16,15 +17,21 @@ from conversations.models import Conversation, Message, Turn, User
 from conversations.transcript.originals import read_original
 from conversations.transcript.transcript import read_transcript
 from conversations.transfer.importing import import_recording
-from conversations.transfer.record_fields import NO_IMAGE
+from conversations.transfer.record_blocks import NO_FILE, NO_IMAGE
 from conversations.transfer.recordings import ENDS_HERE, RecordError, read_record
+from tests.context.samples import IMAGE, PNG
+from tests.support import small_files
 
 pytestmark = pytest.mark.django_db
 MODEL = "claude-sonnet-5-5"
 
 
-def text(words: str) -> dict[str, Any]:
-    return {"type": "text", "text": words}
+def text(words: str, **more: Any) -> dict[str, Any]:
+    return {"type": "text", "text": words} | more
+
+
+def source(kind: str, data: bytes) -> dict[str, str]:
+    return {"type": "base64", "media_type": kind, "data": base64.b64encode(data).decode()}
 
 
 def use(id: str, **values: Any) -> dict[str, Any]:
@@ -196,12 +203,63 @@ def test_results_with_more_texts_stay_one_message() -> None:
 
 
 def test_images_and_listed_results_are_kept() -> None:
-    image = {
-        "type": "image",
-        "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="},
-    }
-    raw = line(user(text("?"), image), answer(use("t1")), user(result("t1", [text("x"), image])))
-    assert may_go_on(put(raw)).count("iVBORw0KGgo=") == 2
+    raw = line(user(text("?"), IMAGE), answer(use("t1")), user(result("t1", [text("x"), IMAGE])))
+    assert may_go_on(put(raw)).count(PNG) == 2
+
+
+#: A citation, its fields that only the API writes, and blocks as programs store them.
+QUOTE = {
+    "type": "char_location", "cited_text": "b", "document_index": 0, "document_title": None,
+    "start_char_index": 0, "end_char_index": 1,
+}  # fmt: skip
+CALLER = {"caller": {"type": "direct"}}
+STORED = [
+    (user(text("a", id="x1")), text("a")),
+    (user(text("a", citations=[QUOTE])), text("a")),
+    (user(IMAGE | {"alt": "a dot", "source": IMAGE["source"] | {"name": "a.png"}}), IMAGE),
+    (answer(text("b", parsed_output=None)), text("b")),
+    (
+        answer(text("b", citations=[QUOTE | {"file_id": None}])),
+        text("b", citations=[QUOTE]),
+    ),
+    (answer(use("t1") | {"caller": None, "index": 0}), use("t1")),
+    (answer(use("t1") | CALLER), use("t1") | CALLER),
+    (user(result("t0", [text("a", id="x1")]) | {"is_error": None}), result("t0", [text("a")])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("message", "kept"), STORED)
+def test_fields_of_other_programs_are_left_out(message: Any, kept: dict[str, Any]) -> None:
+    before = [user(text("?")), answer(use("t0"))] if kept["type"] == "tool_result" else []
+    before = before or ([user(text("?"))] if message["role"] == "assistant" else [])
+    body = wire.decode(may_go_on(put(line(*before, message))))
+    assert body[len(before)]["content"] == [kept]
+
+
+def test_citations_that_are_none_are_kept_for_people_and_are_no_error() -> None:
+    put(line(user(text("?")), answer(text("b", citations=[7]))))
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        {"type": "document", "source": {"type": "file", "file_id": "file_011C"}},
+        {"type": "image", "source": {"type": "file", "file_id": "file_011C"}},
+        {"type": "container_upload", "file_id": "file_011C"},
+        {"type": "document", "source": source("application/pdf", b"no pdf")},
+        {"type": "document", "source": source("text/plain", b"words")},
+        {"type": "document", "source": source("application/pdf", b"") | {"data": "JVBER!i0="}},
+        {"type": "document", "source": source("application/pdf", b"%PDF-1.7 /Encrypt 5 0 R")},
+        {"type": "image", "source": source("image/png", small_files.png(100, 9_000))},
+    ],
+)
+def test_a_file_that_can_never_be_sent_is_a_note(block: dict[str, Any]) -> None:
+    nested = [] if block["type"] == "container_upload" else [block]
+    listed = {"type": "tool_result", "tool_use_id": "t1", "content": [text("x"), *nested]}
+    body = may_go_on(put(line(user(text("?"), block), answer(use("t1")), user(listed))))
+    note = NO_IMAGE if block["type"] == "image" else NO_FILE
+    assert body.count(note) == 1 + len(nested)
+    assert '"source"' not in body
 
 
 def test_what_no_other_request_may_carry_is_left_out() -> None:
