@@ -1,9 +1,11 @@
 """What a turn does when the API permanently refuses its request, although no known rule is broken.
 
-Once in a turn the view is repaired according to the API's message, the repair is recorded, and the
-request is sent again. If that is refused as well, or there is nothing to repair, the turn fails and
-its messages are removed from later requests, so that the next one is not refused for the same
-reason; a repair that did not help is taken back. A refused request is free: nothing is paid twice.
+The view is repaired according to the API's message, the repair is recorded, and the request is sent
+again; up to a bound also several times, as long as each message names another place, which shows
+that the repair before it helped. If that is refused as well, or there is nothing to repair, the
+turn fails and its messages are removed from later requests, so that the next one is not refused for
+the same reason; a repair that did not help is taken back. A refused request is free: nothing is
+paid twice.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from conversations.context.view.view import View
 #: Error codes of requests that a retry alone cannot help.
 REFUSED_FOR_GOOD = ("invalid_request", "signature")
 #: Repairs after a refusal in one turn.
-MOST_REPAIRS = 1
+MOST_REPAIRS = 8
 NOT_TAKEN = (
     "The API does not take this message. It is kept here and not sent again: change it and try"
     " again, or ask an administrator, who can read what the API said."
@@ -32,8 +34,10 @@ class RefusedRequests:
 
     def __init__(self, job: Job, ports: Ports, count: int) -> None:
         self.job, self.ports, self.count = job, ports, count
-        #: The view before the repair made in this run.
+        #: The view before the last repair made in this run.
         self.before: View | None = None
+        #: The places that the API has named in this run.
+        self.places: set[str] = set()
 
     async def repair(
         self, state: LoadedConversation, error: ModelFailed, first: int
@@ -43,7 +47,11 @@ class RefusedRequests:
             raise error
         view = state.view
         change = None
-        if self.count < MOST_REPAIRS:
+        is_new = self._is_new_place(error.api_text)
+        if is_new:
+            # The repair before it helped, so it is kept.
+            self.before = None
+        if not self.count or (is_new and self.count < MOST_REPAIRS):
             change = await self._choose(repair_refused.list_repairs(view, error.api_text, first))
         if change is None:
             policy = state.add_decisions(self.job.policy)
@@ -55,6 +63,13 @@ class RefusedRequests:
         self.before = view
         await self._record(change)
         return replace(state, view=change.made)
+
+    def _is_new_place(self, words: str) -> bool:
+        """Return whether the API names a place that it has not named before in this run."""
+        place = repair_refused.find_place(words)
+        is_new = bool(place) and place not in self.places
+        self.places.add(place)
+        return is_new
 
     async def _choose(self, changes: tuple[Transformation, ...]) -> Transformation | None:
         """Return the first change whose request the API agrees to count, else the first change.

@@ -1,4 +1,4 @@
-"""A refusal that no known rule explains: one repair, one more request, and never a locked talk."""
+"""A refusal that no known rule explains: a repair, one more request, and never a locked talk."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from conversations.agent.ports import ModelFailed
-from conversations.agent.refused_requests import NOT_TAKEN
+from conversations.agent.refused_requests import MOST_REPAIRS, NOT_TAKEN
 from conversations.agent.resume import TurnProgress
 from conversations.context.steps.repair import NOTES
 from conversations.context.steps.repair_blocks import NO_PART
@@ -147,6 +147,68 @@ async def test_a_call_that_the_api_names_by_its_id_goes_with_its_result() -> Non
     finish = await world.go_on("More", refused("`tool_use` ids must be odd: toolu_1"), says("Yes."))
     assert finish.state == "done"
     assert "toolu_1" not in world.calls.bodies[-1]
+    await check_usable(world)
+
+
+def gallery(count: int) -> World:
+    """A conversation of exchanges with an image each, and a prompt."""
+    log = TwinLog()
+    for _ in range(count):
+        log.put("prompt", wire.encode([IMAGE, {"type": "text", "text": "What is it?"}]))
+        log.put("answer", blocks("A dot."))
+    return World(log=log, prompt="Go on")
+
+
+def wrong_image(at: int) -> list[Any]:
+    return refused(f"messages.{2 * at}.content.0.image.source: Could not process image")
+
+
+async def test_each_place_that_the_api_names_is_repaired_in_the_same_turn() -> None:
+    world = gallery(4)
+    finish = await world.run(*map(wrong_image, range(3)), says("Fine."))
+    assert finish.state == "done"
+    assert kinds(world) == ["repair"] * 3
+    first = [message["content"][0]["type"] for message in sent(world)[:7:2]]
+    assert first == ["text", "text", "text", "image"]
+    await check_usable(world)
+    assert kinds(world) == ["repair"] * 3
+
+
+async def test_repairs_that_helped_are_kept_when_the_turn_fails() -> None:
+    world = gallery(MOST_REPAIRS + 2)
+    many = map(wrong_image, range(MOST_REPAIRS + 1))
+    finish = await world.run(*many, says("Never."))
+    assert (finish.state, finish.text) == ("failed", NOT_TAKEN)
+    assert kinds(world) == ["repair"] * (MOST_REPAIRS + 1)
+    assert world.log.view().body.count('"image"') == 2
+    await check_usable(world)
+
+
+@pytest.mark.parametrize("last", ["bad request", "messages.2.content.0.image.source: no"])
+async def test_only_the_last_repair_is_taken_back(last: str) -> None:
+    world = gallery(3)
+    finish = await world.run(wrong_image(0), wrong_image(1), refused(last), says("Never."))
+    assert (finish.state, finish.text) == ("failed", NOT_TAKEN)
+    first = [message.blocks[0].type for message in world.log.view().messages[::2]]
+    assert first == ["text", "image", "image"]
+    await check_usable(world)
+
+
+async def test_a_field_that_the_api_does_not_accept_is_left_out_of_all_such_blocks() -> None:
+    log = TwinLog()
+    cited = {"type": "text", "text": "A dot.", "citations": [{"type": "odd"}]}
+    log.put("prompt", wire.encode([{"type": "text", "text": "What?", "citations": None}]))
+    log.put("answer", wire.encode([cited]))
+    log.put("prompt", blocks("Sure?"))
+    log.put("answer", wire.encode([cited, {"type": "text", "text": "Yes."}]))
+    world = World(log=log)
+    said = "messages.1.content.0.text.citations.0.odd.x: Extra inputs are not permitted"
+    finish = await world.run(refused(said), says("Fine."))
+    assert finish.state == "done"
+    assert world.log.recorded[0][0].note == NOTES["order"]
+    answers = [block for m in sent(world) if m["role"] == "assistant" for block in m["content"]]
+    assert answers == [{"type": "text", "text": t} for t in ("A dot.", "A dot.", "Yes.")]
+    assert sent(world)[0]["content"][0]["citations"] is None
     await check_usable(world)
 
 

@@ -24,7 +24,7 @@ from conversations.context.steps.repair_blocks import (
 )
 from conversations.context.steps.repair_drafts import Draft, Drafts
 from conversations.context.translation import gettext_noop
-from conversations.context.view import edits
+from conversations.context.view import edits, wire
 from conversations.context.view.edits import Transformation, Trigger
 from conversations.context.view.view import THINKING, Block, View
 
@@ -40,6 +40,11 @@ _PARAMETER = re.compile(
 )
 #: Tool call ids in the API's messages.
 _ID = re.compile(r"\b(?:srv|mcp)?toolu_[a-zA-Z0-9_-]+|\bcall_[a-zA-Z0-9_-]+")
+#: The path of a part of the request in the API's messages, and of a field that it does not accept.
+_PATH = re.compile(r"messages\.\d+(?:\.\w+)*")
+_FIELD = re.compile(
+    r"messages\.\d+\.content\.\d+\.(\w+)\.(citations\b|\w+(?=:))[^:]*: Extra inputs"
+)
 #: Ids of uploaded files in the API's messages.
 _FILE = re.compile(r"\bfile_[a-zA-Z0-9_-]+")
 #: Blocks of an answer that every gateway accepts.
@@ -49,6 +54,12 @@ _PLAIN = ("text", "tool_use", *THINKING)
 def names_parameter(words: str) -> bool:
     """Return whether the API objects to a parameter of the request and not to its messages."""
     return _PARAMETER.match(words) is not None
+
+
+def find_place(words: str) -> str:
+    """Return the path of what the API objects to; "" if it names none."""
+    found = _PATH.search(words)
+    return found[0] if found else ""
 
 
 def list_repairs(view: View, words: str, first: int) -> tuple[Transformation, ...]:
@@ -108,6 +119,9 @@ def _texts(some: list[Block]) -> list[str]:
 def _list_ways(view: View, words: str, first: int) -> Iterator[Callable[[Repair], None]]:
     at, block = find_named(Drafts(view), words)
     if at is not None:
+        if field := _FIELD.search(words):
+            role = view.messages[at].role
+            yield lambda repair: _leave_out_field(repair, role, field[1], field[2])
         if block is not None:
             yield lambda repair: _leave_out_block(repair, repair.drafts.rows[at], block)
         yield from _list_named_calls(words)
@@ -169,6 +183,21 @@ def _leave_out_block(repair: Repair, draft: Draft, at: int) -> None:
     else:
         return
     repair.done.add(draft.kind)
+
+
+def _leave_out_field(repair: Repair, role: str, kind: str, name: str) -> None:
+    """Leave out a field of all blocks of a type in the messages of a role."""
+    for draft in repair.drafts.rows:
+        if draft.role == role:
+            draft.blocks = [_drop_field(block, kind, name) for block in draft.blocks]
+    repair.done.add("order")
+
+
+def _drop_field(block: Block, kind: str, name: str) -> Block:
+    if block.type != kind or name not in block.value:
+        return block
+    kept = {key: part for key, part in block.value.items() if key != name}
+    return Block(wire.encode(kept), BY)
 
 
 def _leave_out_calls(repair: Repair, calls: frozenset[str]) -> None:
