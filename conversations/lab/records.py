@@ -18,6 +18,7 @@ from typing import Any
 
 from conversations.context.errors import ContextError
 from conversations.context.view import rules, wire
+from conversations.context.view.block_fields import keep_fields
 from conversations.context.view.view import Kind, Message, View
 
 _GZIP = b"\x1f\x8b"
@@ -164,7 +165,7 @@ def _read_message(at: int, value: object) -> Message:
         content = [{"type": "text", "text": content}]
     if not isinstance(content, list) or not all(map(_is_block, content)):
         raise _BadLineError(f'messages.{at}: "content" must be a text or a list of blocks')
-    blocks = list(_normalise_blocks(content))
+    blocks = list(_normalise_blocks(role, content))
     has_results = any(block["type"] == "tool_result" for block in blocks)
     kind: Kind = "answer" if role == "assistant" else "results" if has_results else "prompt"
     try:
@@ -177,12 +178,12 @@ def _is_block(value: object) -> bool:
     return isinstance(value, dict) and isinstance(value.get("type"), str)
 
 
-def _normalise_blocks(blocks: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _normalise_blocks(role: str, blocks: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     for block in blocks:
-        kept = {key: value for key, value in block.items() if key != "cache_control"}
+        kept = {k: v for k, v in keep_fields(role, block).items() if k != "cache_control"}
         nested = kept.get("content")
         if isinstance(nested, list) and all(map(_is_block, nested)):
-            kept["content"] = list(_normalise_blocks(nested))
+            kept["content"] = list(_normalise_blocks("user", nested))
         if kept["type"] != "text" or str(kept.get("text", "")).strip():
             yield kept
 

@@ -29,7 +29,7 @@ def test_messages_keep_their_places_and_texts_become_blocks() -> None:
     one = record(
         [
             {"role": "user", "content": "Hello"},
-            answer("", "Hi", text("there") | {"cache_control": {"type": "ephemeral"}}),
+            answer("", "Hi", text("there") | {"cache_control": {"type": "ephemeral"}, "id": "x1"}),
             user("  "),
             answer("Still there?"),
             user("Yes"),
