@@ -122,6 +122,16 @@ def test_a_tool_nobody_declared_is_an_action_when_its_result_only_confirms() -> 
     assert record(answer(search), policy=build_policy("classic")) == ['"msg_2/input": run 1']
 
 
+@pytest.mark.parametrize("given", [{}, {"input": None}, {"input": "herons"}])
+def test_an_imported_call_without_a_proper_input_is_listed_without_it(
+    given: dict[str, Any],
+) -> None:
+    search = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", **given}
+    found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    policy = replace(POLICY, actions=("web_search=searched for {query}",))
+    assert record(answer(search, found), policy=policy) == ['"msg_2/input": searched for']
+
+
 def test_a_failure_is_said_and_forgotten_once_it_succeeded() -> None:
     failed = mail("a", 1, "The server was away.", is_error=True)
     assert record(*failed) == ['"msg_2/input": failed: sent mail to p1@e.org, all@e.org: Order 1']

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from conversations.context.steps.recall_list import neutralise_markers
 from conversations.context.text import graphemes
 from conversations.context.view import wire
-from conversations.context.view.message_shape import write_label
+from conversations.context.view.message_shape import read_input, write_label
 from conversations.context.view.view import Message
 
 #: Most characters of a description, of one input in it, and of a question or its answer.
@@ -29,7 +29,7 @@ def describe_call(call: dict[str, Any], template: str | None) -> str:
     """Return what a call did, "" if it is no action; without a template, its main input."""
     if template is None:
         return _fit_line(write_label(call), _WORDS)
-    given = call["input"]
+    given = read_input(call)
     words = _SLOT.sub(lambda slot: _describe_input(given.get(slot[1]), bool(slot[2])), template)
     return _fit_line(words, _WORDS)
 

@@ -139,7 +139,7 @@ def _read_result(at: int, value: dict[str, Any]) -> Result:
 
 def read_call(value: dict[str, Any]) -> Call:
     """Return what is known of a call of one of our tools, or of the API's own."""
-    tool_input = _read_input(value)
+    tool_input = read_input(value)
     main = _find_main(tool_input)
     others = [
         f"{_fit_line(key, _VALUE)}={_fit_line(str(item), _VALUE)}"
@@ -154,7 +154,8 @@ def _read_name(value: dict[str, Any]) -> str:
     return str(value.get("name", value["type"]))
 
 
-def _read_input(value: dict[str, Any]) -> dict[str, Any]:
+def read_input(value: dict[str, Any]) -> dict[str, Any]:
+    """Return the input of a call; {} where it has no proper one."""
     tool_input = value.get("input")
     return tool_input if isinstance(tool_input, dict) else {}
 
@@ -169,7 +170,7 @@ def _find_main(tool_input: dict[str, Any]) -> str:
 
 def write_label(value: dict[str, Any]) -> str:
     """Return one line that names a call for people and models: its tool and its main input."""
-    return _fit_line(f"{_read_name(value)} {_find_main(_read_input(value))}", _LABEL)
+    return _fit_line(f"{_read_name(value)} {_find_main(read_input(value))}", _LABEL)
 
 
 def _fit_line(text: str, most: int) -> str:
