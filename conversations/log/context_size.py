@@ -19,7 +19,8 @@ from conversations.context.view import wire
 from conversations.context.view.cache_breakpoints import SECONDS
 from conversations.context.view.server_calls import estimate_results
 from conversations.context.view.view import Message
-from conversations.log.tree import ALL_TURNS, NEAR_TURNS, add_zone, complete_path_query
+from conversations.log.tree import ALL_TURNS, add_zone, complete_path_query
+from conversations.log.turn_state import MOST_REPLIES
 from conversations.models import ApiResult, Conversation
 
 #: The turns of the shown path, last to first, as rows of `way`.
@@ -65,6 +66,7 @@ FROM (
   SELECT c.sent_at, r.usage, c.view_edits
   FROM conversations_apicall c JOIN conversations_apiresult r ON r.call_id = c.id
   WHERE c.conversation_id = %(key)s AND c.purpose = 'reply' AND c.model = %(model)s
+    AND r.answer_id IS NOT NULL AND c.turn_id {way}
   ORDER BY c.id DESC LIMIT 1
 ) cached ON 1 = 1 LEFT JOIN (
   SELECT c.sent_at, c.view_edits,
@@ -72,6 +74,7 @@ FROM (
   FROM conversations_apicall c JOIN conversations_apiresult r ON r.call_id = c.id
   WHERE c.conversation_id = %(key)s AND c.purpose = 'reply' AND c.model = %(model)s
     AND c.sent_at > %(hour)s AND r.usage LIKE %(long)s AND r.usage NOT LIKE %(short)s
+    AND r.answer_id IS NOT NULL AND c.turn_id {way}
   ORDER BY c.id DESC LIMIT 1
 ) kept ON kept.view_edits = cached.view_edits
 """
@@ -107,7 +110,7 @@ class ContextFigures:
     has_report: bool = False
     #: Whether the size is estimated because the reported input is a sum over rounds.
     is_sum: bool = False
-    #: When the model's last reply was asked for, on any path, and its usage: what is cached.
+    #: When the model's last reply on the shown path was asked for, and its usage: what is cached.
     cached_at: datetime | None = None
     cached_usage: str = ""
     #: When an hour of cache was last paid for, if within the hour and the messages of that request
@@ -121,12 +124,12 @@ class ContextFigures:
 def read_figures(conversation: Conversation) -> ContextFigures:
     """Read the figures of a conversation.
 
-    One of the last NEAR_TURNS turns nearly always has a reply; else the full path is read.
+    One of the last MOST_REPLIES turns nearly always has a reply; else the full path is read.
     A transformation that was taken back still counts, but the entry that took it back has the same
     figures with the opposite sign.
     """
-    row = _fetch_row(_FIGURES, conversation, NEAR_TURNS)
-    if row[5] is None and row[2] >= NEAR_TURNS:
+    row = _fetch_row(_FIGURES, conversation, MOST_REPLIES)
+    if row[5] is None and row[2] >= MOST_REPLIES:
         row = _fetch_row(_FIGURES, conversation, ALL_TURNS)
     cost, calls, _, window, thresholds, *last, cached_at, cached_usage, hour_at, hour_tokens = row
     cached: dict[str, Any] = {

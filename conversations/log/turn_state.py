@@ -32,7 +32,7 @@ from conversations.models import Conversation, Decision, Transformation
 from conversations.models import Message as MessageRow
 
 #: Of the last replies, how many say what is cached and how long a person pauses.
-_MOST_REPLIES = 50
+MOST_REPLIES = 50
 #: Raw SQL: the ORM would make three objects of each of fifty rows, for every turn.
 _REPLIES = """
 SELECT c.sent_at, r.usage, r.status, r.input_tokens, r.output_tokens, r.cache_read_tokens,
@@ -194,7 +194,7 @@ def _iterate_lineage(conversation: Conversation) -> Iterator[tuple[Conversation,
 def _list_replies(conversation: Conversation, end: int) -> list[Reply]:
     path, values = write_path_query(conversation, end)
     with connection.cursor() as cursor:
-        cursor.execute(_REPLIES.format(path=path), [conversation.pk, *values, _MOST_REPLIES])
+        cursor.execute(_REPLIES.format(path=path), [conversation.pk, *values, MOST_REPLIES])
         return [Reply(add_zone(sent_at), *row) for sent_at, *row in cursor.fetchall()]
 
 

@@ -13,7 +13,7 @@ from conversations.context.policy.policy import PRESETS, Policy
 from conversations.context.view import edits
 from conversations.context.view.edits import SpliceBlocks, Trigger
 from conversations.log import append
-from conversations.log.tree import NEAR_TURNS
+from conversations.log.turn_state import MOST_REPLIES
 from conversations.models import ApiModel, Conversation
 from conversations.transcript import meter as meters
 from conversations.turns import turns
@@ -104,11 +104,11 @@ def test_the_last_reply_counts_however_many_turns_had_none_since() -> None:
         people_and_turns.complete(usage=Usage(1_000, 500, 0, 0, 0)),
     )
     turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
-    for _ in range(NEAR_TURNS + 2):
+    for _ in range(MOST_REPLIES + 2):
         lease = people_and_turns.next_turn(people_and_turns.conversation_of(lease), "And then?")
         turns.finish_turn(lease=lease, finish=Finish("failed"))
     found, sizes = meter(lease), stored_turns.loaded(lease).view.messages[2:]
-    assert len(sizes) == NEAR_TURNS + 2
+    assert len(sizes) == MOST_REPLIES + 2
     assert (found.tokens, found.source) == (1_500 + sum(each.tokens for each in sizes), "estimated")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -22,6 +23,7 @@ from conversations.models import ApiModel, Conversation, ModelPrice, Turn
 from conversations.transcript.meter import read_meter
 from conversations.transcript.next_message import NextMessage, price_summary
 from conversations.turns import turns
+from conversations.turns.versions import edit_prompt, show_version
 from tests.support import people_and_turns, stored_turns
 
 pytestmark = pytest.mark.django_db
@@ -116,6 +118,41 @@ def test_what_an_earlier_call_paid_an_hour_for_is_kept_after_the_rest(monkeypatc
     assert between.later.full == at_price(0, 35_500, 500)
     monkeypatch.setattr(timezone, "now", lambda: start + timedelta(hours=2))
     assert foreseen(fresh(conversation)).until is None
+
+
+def talked_before(minutes: int, hour: int) -> Conversation:
+    """Give a chat that was sent minutes ago, and in another version now, paid for an hour."""
+    with pytest.MonkeyPatch.context() as patch:
+        start = timezone.now() - timedelta(minutes=minutes)
+        patch.setattr(timezone, "now", lambda: start)
+        conversation = talked(Usage(1_000, 500, 8_000, 21_000, 0))
+    first = conversation.turns.get()
+    created = {"ephemeral_5m_input_tokens": 90, "ephemeral_1h_input_tokens": hour}
+    usage = Usage(1_000, 500, 0, 90, hour, wire.encode({"cache_creation": created}))
+    lease = people_and_turns.claimed(
+        edit_prompt(turn=first, text="Something else", client_id=uuid4())
+    )
+    stored_turns.close(lease, people_and_turns.opened(lease).call, said(usage))
+    turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
+    show_version(turn=first)
+    return fresh(conversation)
+
+
+@pytest.mark.parametrize(("minutes", "hour"), [(120, 0), (1, 20_000)])
+def test_what_another_version_was_sent_is_not_what_is_kept(minutes: int, hour: int) -> None:
+    found = foreseen(talked_before(minutes, hour))
+    assert found.left <= max(0, 300 - 60 * minutes)
+    assert (found.later is None) is (minutes > 5)
+    assert (found.later or found.now).full == at_price(0, 30_500, 500)
+
+
+def test_a_call_without_an_answer_is_not_what_is_kept() -> None:
+    lease = people_and_turns.started_turn()
+    stored_turns.fail(lease, "emulated")
+    turns.finish_turn(lease=lease, finish=Finish("failed"))
+    conversation = people_and_turns.conversation_of(lease)
+    assert load_state(conversation, stored_turns.MODEL).called_at == 0
+    assert foreseen(conversation).until is None
 
 
 def test_a_summary_is_priced_at_the_model_that_writes_it(settings: Any) -> None:
