@@ -227,7 +227,7 @@ class Runner:
             self.ports.switch.check()
             body = view.join(prepared.lifetime)
             opened = RoundOpened(self.turn, self.round, self.job is self.chosen)
-            sending = Sending("reply", envelope, body, prepared.gauge.tokens, view, tries, opened)
+            sending = Sending("reply", envelope, body, prepared.gauge.seen, view, tries, opened)
             await self.ports.stage.enter("running", attempt=tries)
             sent = await self.ports.open(sending)
             state = _note_call(state, self.ports.now(), prepared)

@@ -45,7 +45,8 @@ class ReplyAhead:
 class Sending:
     """A request about to be sent. `messages` is the wire text of its messages array.
 
-    `view` is None when the messages are not a view of the log (a summary call).
+    `view` is None when the messages are not a view of the log (a summary call). The estimate is of
+    what is billed and reported: without what the API clears.
     """
 
     purpose: Purpose

@@ -85,6 +85,8 @@ SELECT
   (SELECT c.overhead_tokens FROM conversations_apicall c
    WHERE c.conversation_id = %(key)s AND c.purpose = 'reply' ORDER BY c.id DESC LIMIT 1)
 """
+#: In usage as it was stored: the API cleared something.
+_CLEARED = '"cleared_input_tokens":'
 _SINCE = "SELECT id FROM way WHERE number >= last.number"
 
 
@@ -105,6 +107,8 @@ class ContextFigures:
     moved: int = 0
     #: Output tokens of that reply.
     written: int = 0
+    #: What the API cleared of that reply's request, which its size is without.
+    cleared: int = 0
     #: Whether the next call of the present model is measured from that reply, as `turn_state` does:
     #: it is complete, of the same model, and no other answer follows it.
     has_report: bool = False
@@ -154,6 +158,7 @@ def read_figures(conversation: Conversation) -> ContextFigures:
         from_cache,
         moved,
         written,
+        _read_cleared(usage),
         bool(counts),
         size is not None,
         **cached,
@@ -166,9 +171,19 @@ def _estimate_size(usage: str, answer: str, request: int) -> int | None:
         loop, message = read_usage(wire.decode(usage)).loop, Message.parse(0, "answer", answer)
         if loop is None or not message.shape.server_results:
             return None
-        return loop.estimate_size(estimate_results(message), request) + loop.cleared
+        return loop.estimate_size(estimate_results(message), request)
     except ContextError:
         return None
+
+
+def _read_cleared(usage: str) -> int:
+    """Return the tokens that the API cleared of a request; 0 of damaged usage."""
+    if _CLEARED not in usage:
+        return 0
+    try:
+        return read_usage(wire.decode(usage)).cleared
+    except ContextError:
+        return 0
 
 
 def measure_request(result: ApiResult) -> int:

@@ -155,9 +155,11 @@ _kept = _Kept(_MOST_KEPT)
 def _is_quiet(policy: Policy, known: Known) -> bool:
     """Return whether the figures exclude a reduction: under all thresholds, all results sent.
 
-    Without a report of the model that is called now, the call is measured by an estimate.
+    Without a report of the model that is called now, the call is measured by an estimate. The
+    thresholds are on all that is stored, also on what the API clears (`steps/api_clearing.py`).
     """
     found = known.found
     if not found.has_report or found.window is None or found.moved > _UNSENT:
         return False
-    return known.tokens <= find_quiet_limit(policy, found.window, choose_rates(known.prices))
+    stored = known.tokens + found.cleared
+    return stored <= find_quiet_limit(policy, found.window, choose_rates(known.prices))

@@ -73,6 +73,12 @@ async def test_a_reply_asks_for_the_clearing_and_the_report_counts_it_in(caplog:
     assert asked["keep"] == {"type": "tool_uses", "value": 1}
     assert kinds(w) == [("clearing", "expected")]
     assert "expected were" not in caplog.text
+    # The estimate is of what the API reports and bills, after the clearing.
+    assert sending.view is not None
+    [(expected, _)] = w.log.recorded
+    freed = expected.tokens_before - expected.tokens_after
+    request = sending.view.tokens + sending.envelope.overhead
+    assert sending.estimated_tokens == request - freed < request - 2_000
     await w.go_on("And now?", says("Now."))
     check_log(w)
 

@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from conversations.agent.ports import Ending, Finish
-from conversations.agent.usage import Usage
+from conversations.agent.usage import Usage, read_usage
 from conversations.budgets.prices import load_price_list
 from conversations.context.steps.next_call import NextCall
 from conversations.context.steps.summary_call import INSTRUCTION, THOUGHT, WRITTEN
@@ -195,6 +195,26 @@ def test_without_a_price_or_a_model_nothing_is_made_up() -> None:
     assert read_meter(fresh(conversation), has_next=True).next is None
     Conversation.objects.update(policy={}, model="gone")
     assert read_meter(fresh(conversation), has_next=True).next is None
+
+
+def test_what_the_api_cleared_counts_for_the_thresholds() -> None:
+    edits = [{"cleared_tool_uses": 3, "cleared_input_tokens": 60_000}]
+    raw = {"input_tokens": 9_000, "output_tokens": 50}
+    usage = read_usage(raw | {"context_management": {"applied_edits": edits}})
+    text = "It said that the order would come on Monday. " * 500
+    conversation = talked(usage, text)
+    for _ in range(6):
+        lease = people_and_turns.next_turn(conversation)
+        stored_turns.close(lease, people_and_turns.opened(lease).call, said(usage, text))
+        turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
+    policy = {"preset": "native", "input_token_budget": 40_000}
+    actions = {}
+    for threshold in (50_000, 90_000):
+        given = policy | {"compaction_threshold_tokens": threshold}
+        Conversation.objects.update(policy=given)
+        assert read_meter(fresh(conversation)).tokens == 9_050
+        actions[threshold] = foreseen(fresh(conversation)).now.action
+    assert actions == {50_000: "rebuild", 90_000: "nothing"}
 
 
 def test_a_chat_of_nothing_but_a_question_is_foreseen_too() -> None:
