@@ -39,6 +39,8 @@ def build_desk(conversation: Conversation, policy: Policy) -> WorkingView:
         binding="",
         rates=load_price_list(conversation.model, now).rates,
         cache_age=max(0, int(now.timestamp() - loaded.called_at)),
+        cache_lifetime=loaded.cached.seconds,
+        hour_tokens=loaded.cached.tokens,
         pins=list_pins(conversation),
         decisions=loaded.decisions,
     )

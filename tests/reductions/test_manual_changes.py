@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
+from datetime import timedelta
 
 import pytest
+from django.utils import timezone
 
+from conversations.agent.ports import Finish
+from conversations.agent.usage import Usage
 from conversations.context.view import wire
 from conversations.models import ApiCall, Conversation
 from conversations.reductions import manual_changes, proposals
@@ -16,6 +21,7 @@ from conversations.reductions.removed_originals import list_excluded
 from conversations.reductions.summary import build_summary_card
 from conversations.reductions.working_view import find_summary
 from conversations.transcript.paging import is_same_history, read_bookmark
+from conversations.turns import turns
 from tests.support import people_and_turns, stored_turns
 from tests.support.reduced_conversations import (
     WORDS,
@@ -79,6 +85,24 @@ def test_what_is_not_what_was_shown_is_refused(played: Played) -> None:
         "nothing" in refused(lambda: manual_changes.compact_now(**given, digest=made.digest)).text
     )
     assert build_offer(now(played), "results").problem
+
+
+def test_the_preview_knows_what_is_kept_for_an_hour(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = timezone.now()
+    with monkeypatch.context() as patch:
+        patch.setattr(timezone, "now", lambda: start - timedelta(minutes=10))
+        lease = people_and_turns.next_turn(now(played))
+        created = {"ephemeral_1h_input_tokens": 900}
+        usage = Usage(10, 20, 100, 0, 900, wire.encode({"cache_creation": created}))
+        sent = people_and_turns.opened(lease)
+        stored_turns.close(lease, sent.call, people_and_turns.complete(usage=usage))
+        turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
+    made = build_offer(now(played), "results").preview
+    assert made is not None
+    assert "cached tokens are written anew" in dict(made.costs)["Prompt cache"]
+    assert json.loads(compact(played).decision)["cost"] > 0
 
 
 def test_nothing_is_done_by_hand_under_a_running_answer(played: Played) -> None:
