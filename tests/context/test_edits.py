@@ -47,6 +47,12 @@ def test_edits_are_applied_in_order_and_totals_follow() -> None:
     assert done.messages[0].by == ("", "summary")
 
 
+def test_without_an_edit_the_view_is_the_same_and_not_counted_as_edited() -> None:
+    view = edits.apply(view_of(*TALK), "trim", [SpliceMessages(5, 5)])
+    assert edits.apply(view, "restore", ()) is view
+    assert view.edits == 1
+
+
 def test_thinking_behind_an_edit_is_dropped_and_before_it_stays() -> None:
     view = view_of(*TALK)
     done = edits.apply(view, "compaction", [SpliceBlocks(2, 2, 1)])

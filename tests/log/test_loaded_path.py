@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -21,10 +23,12 @@ from conversations.log.loaded_path import (
 from conversations.log.path import read_path
 from conversations.log.turn_state import build_state, load_state
 from conversations.models import Conversation, Message, ViewCheckpoint
+from conversations.reductions.in_full import choose_in_full
 from tests.support import people_and_turns, reduced_conversations, stored_turns
 
 pytestmark = pytest.mark.django_db
 MODEL = stored_turns.MODEL
+RENEWAL = import_module("conversations.migrations.0071_renew_counts_of_edits")
 
 
 @pytest.fixture
@@ -130,6 +134,21 @@ def test_verification_compares_all_that_a_checkpoint_stores(changed: dict[str, A
     ViewCheckpoint.objects.update(**changed)
     (problem,) = verify_conversation(conversation.public_id, Tally())
     assert problem.table == "viewcheckpoint"
+
+
+@pytest.mark.usefixtures("_often")
+def test_a_count_that_an_older_version_stored_is_renewed() -> None:
+    played = stored_turns.played()
+    choose_in_full(**reduced_conversations.who(played), choice="full_always")
+    conversation = reduced_conversations.now(played)
+    save_checkpoint_if_due(conversation, load_path(conversation))
+    edits, *rest = wire.decode(ViewCheckpoint.objects.get().view)
+    ViewCheckpoint.objects.update(view=wire.encode([edits + 1, *rest]))
+    assert list(verify_conversation(conversation.public_id, Tally())) != []
+    RENEWAL.delete_checkpoints(apps, connection.schema_editor())
+    assert list(verify_conversation(conversation.public_id, Tally())) == []
+    save_checkpoint_if_due(conversation, load_path(conversation))
+    assert list(verify_conversation(conversation.public_id, Tally())) == []
 
 
 def test_what_was_removed_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:

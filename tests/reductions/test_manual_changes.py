@@ -10,16 +10,19 @@ import pytest
 from django.utils import timezone
 
 from conversations.agent.ports import Finish
-from conversations.agent.usage import Usage
+from conversations.agent.usage import read_usage
 from conversations.context.view import wire
+from conversations.log.leases import Lease
 from conversations.models import ApiCall, Conversation
 from conversations.reductions import manual_changes, proposals
+from conversations.reductions.in_full import choose_in_full
 from conversations.reductions.pins import pin_originals, unpin_originals
 from conversations.reductions.preview import build_offer
 from conversations.reductions.record_change import ManualChangeError
 from conversations.reductions.removed_originals import list_excluded
 from conversations.reductions.summary import build_summary_card
 from conversations.reductions.working_view import find_summary
+from conversations.transcript.meter import read_meter
 from conversations.transcript.paging import is_same_history, read_bookmark
 from conversations.turns import turns
 from tests.support import people_and_turns, stored_turns
@@ -87,22 +90,52 @@ def test_what_is_not_what_was_shown_is_refused(played: Played) -> None:
     assert build_offer(now(played), "results").problem
 
 
+def pay_for_an_hour(played: Played) -> Lease:
+    """Play a turn whose request of 3,910 tokens is kept for an hour."""
+    usage = read_usage(
+        {
+            "input_tokens": 10,
+            "output_tokens": 20,
+            "cache_read_input_tokens": 3_000,
+            "cache_creation_input_tokens": 900,
+            "cache_creation": {"ephemeral_1h_input_tokens": 900},
+        }
+    )
+    lease = people_and_turns.next_turn(now(played))
+    call = people_and_turns.opened(lease, stored_turns.ENVELOPE.with_lifetime("1h")).call
+    stored_turns.close(lease, call, people_and_turns.complete(usage=usage))
+    turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
+    return lease
+
+
 def test_the_preview_knows_what_is_kept_for_an_hour(
     played: Played, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start = timezone.now()
     with monkeypatch.context() as patch:
         patch.setattr(timezone, "now", lambda: start - timedelta(minutes=10))
-        lease = people_and_turns.next_turn(now(played))
-        created = {"ephemeral_1h_input_tokens": 900}
-        usage = Usage(10, 20, 100, 0, 900, wire.encode({"cache_creation": created}))
-        sent = people_and_turns.opened(lease)
-        stored_turns.close(lease, sent.call, people_and_turns.complete(usage=usage))
-        turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
+        pay_for_an_hour(played)
     made = build_offer(now(played), "results").preview
     assert made is not None
     assert "cached tokens are written anew" in dict(made.costs)["Prompt cache"]
     assert json.loads(compact(played).decision)["cost"] > 0
+
+
+def test_what_changes_no_byte_leaves_the_last_request_in_the_cache(played: Played) -> None:
+    lease = pay_for_an_hour(played)
+    known, reported = stored_turns.loaded(lease), read_meter(now(played))
+    row = compact(played)
+    assert stored_turns.loaded(lease).view.edits == known.view.edits + 1
+    manual_changes.undo_change(**who(played), seq=row.seq)
+    choose_in_full(**who(played), choice="full_always")
+    choose_in_full(**who(played), choice="full_never")
+    after = stored_turns.loaded(lease)
+    assert (after.view, after.report, after.cached) == (known.view, known.report, known.cached)
+    assert read_meter(now(played)).source == reported.source == "reported"
+    # The next call continues the last one, so the hour still counts after it.
+    people_and_turns.answered(people_and_turns.next_turn(now(played)))
+    assert stored_turns.loaded(lease).cached.tokens == known.cached.tokens == 3_910
+    assert clean()
 
 
 def test_nothing_is_done_by_hand_under_a_running_answer(played: Played) -> None:

@@ -23,7 +23,7 @@ class Report:
     """The last reply call as reported (context and output, with what the API cleared).
 
     `view_tokens` is the estimate of the view with the answer in it, `edits` the number of
-    transformations applied by then, `overhead` the estimate of system prompt and tools.
+    transformations that changed it by then, `overhead` the estimate of system prompt and tools.
     """
 
     tokens: int

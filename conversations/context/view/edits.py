@@ -11,7 +11,7 @@ first point an edit touches, always the same for the same edits.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, assert_never
 
@@ -123,8 +123,13 @@ def build_unapplied(
     )
 
 
-def apply(view: View, kind: TransformationKind, edits: Iterable[Edit]) -> View:
-    """Return the view after the edits, applied in order; raises EditError when one does not fit."""
+def apply(view: View, kind: TransformationKind, edits: Sequence[Edit]) -> View:
+    """Return the view after the edits, applied in order; raises EditError when one does not fit.
+
+    No edits change nothing: the view is the same, and so is what the prompt cache has of it.
+    """
+    if not edits:
+        return view
     messages = view.trail.messages[: view.length]
     tokens, size, behind = view.tokens, view.size, len(messages)
     touched: set[int] = set()

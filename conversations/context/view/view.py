@@ -156,8 +156,8 @@ class Trail:
 class View:
     """The first `length` messages of a trail, with running totals.
 
-    `tokens` and `size` are sums over the messages; `edits` counts the applied transformations.
-    `cleared` are the ids of the calls whose results the API was last expected to clear, oldest
+    `tokens` and `size` are sums over the messages; `edits` counts the transformations that changed
+    it. `cleared` are the ids of the calls whose results the API was last expected to clear, oldest
     first.
     """
 
