@@ -27,6 +27,20 @@ def list_path_numbers(conversation: Conversation) -> set[int]:
     return found
 
 
+def list_numbers_after(conversation: Conversation, seq: int) -> set[int]:
+    """Return the number of an entry and those of the entries that follow it on any path."""
+    links: list[tuple[int, int]] = []
+    for kind in (Message, Transformation):
+        rows = kind._default_manager.filter(conversation=conversation, seq__gt=seq)
+        links += rows.values_list("seq", "parent")
+    found = {seq}
+    # An entry's parent has a lower number.
+    for number, parent in sorted(links):
+        if parent in found:
+            found.add(number)
+    return found
+
+
 def iterate_messages(conversation: Conversation) -> Iterator[Message]:
     """Yield every message, of all branches."""
     return _iterate_portions(Message.objects.filter(conversation=conversation).order_by("seq"))

@@ -19,6 +19,7 @@ from conversations.conf import PREFIX, read_site_overrides
 from conversations.context.policy.policy import POLICY_FIELDS, PRESETS
 from conversations.context.view import wire
 from conversations.log.context_size import measure_request
+from conversations.log.entries import list_numbers_after
 from conversations.models import ApiCall, Conversation, Transformation, User
 from conversations.reductions.policy import RULES, read_model_numbers
 from conversations.reductions.removed_originals import UNDO
@@ -76,15 +77,18 @@ def explain_change(conversation: Conversation, row: Transformation) -> Explanati
     )
     if row.outcome != "applied":
         return made
-    undone = conversation.transformations.filter(
-        setting=UNDO, parent=row.parent, seq__gt=row.seq
-    ).first()
+    undone = conversation.transformations.filter(setting=UNDO, parent=row.parent, seq__gt=row.seq)
+    calls = _list_calls_since(conversation, row)
+    return _add_figures(made, row, calls, is_taken_back=undone.exists())
+
+
+def _list_calls_since(conversation: Conversation, row: Transformation) -> list[int]:
+    """Return the keys of the calls whose request had the change, oldest first."""
+    after = list_numbers_after(conversation, row.seq)
     calls = ApiCall.objects.filter(
         _HAS_FIGURES, conversation=conversation, purpose="reply", tip__gte=row.seq
-    ).select_related("result")
-    if undone is not None:
-        calls = calls.filter(tip__lt=undone.seq)
-    return _add_figures(made, row, calls, is_taken_back=undone is not None)
+    )
+    return [key for key, tip in calls.order_by("pk").values_list("pk", "tip") if tip in after]
 
 
 def _describe_role(conversation: Conversation, row: Transformation) -> str:
@@ -96,16 +100,14 @@ def _describe_role(conversation: Conversation, row: Transformation) -> str:
 
 
 def _add_figures(
-    made: Explanation, row: Transformation, calls: Any, *, is_taken_back: bool
+    made: Explanation, row: Transformation, calls: list[int], *, is_taken_back: bool
 ) -> Explanation:
-    first = calls.order_by("pk").first()
     estimated = counted = error = None
-    if first is not None:
-        result = first.result
-        estimated = first.estimated_tokens
-        counted = measure_request(result)
+    if calls:
+        first = ApiCall.objects.select_related("result").get(pk=calls[0])
+        estimated, counted = first.estimated_tokens, measure_request(first.result)
         error = round((estimated - counted) * 100 / counted, 1) if counted else None
-    since, freed = calls.count(), max(0, row.tokens_before - row.tokens_after)
+    since, freed = len(calls), max(0, row.tokens_before - row.tokens_after)
     rates = load_price_list(row.conversation.model, timezone.now()).rates
     saved = since * freed * rates.cache_read // 1_000_000 if rates else None
     summary_cost = 0

@@ -10,21 +10,23 @@ from conversations.context.view import wire
 from conversations.context.view.edits import Edit, SpliceBlocks
 from conversations.context.view.searched_originals import INPUT
 from conversations.context.view.view import Block, View
+from conversations.log.entries import list_numbers_after
 from conversations.models import Conversation, ToolCall, Transformation
 
 
 def count_recalls(
     conversation: Conversation, row: Transformation, view: View, edits: tuple[Edit, ...]
 ) -> int:
-    """Return how often an original that a change took from `view` was read again since."""
+    """Return how often an original that a change took from `view` was read again after it."""
     taken = frozenset(_list_taken(view, edits))
-    inputs = ToolCall.objects.filter(
+    after = list_numbers_after(conversation, row.seq)
+    calls = ToolCall.objects.filter(
         turn__conversation=conversation,
         name="recall",
         state=ToolCall.State.OK,
         answer__seq__gt=row.seq,
-    ).values_list("input", flat=True)
-    return sum(_read_id(text) in taken for text in inputs)
+    ).values_list("answer__seq", "input")
+    return sum(answer in after and _read_id(text) in taken for answer, text in calls)
 
 
 def _list_taken(view: View, edits: tuple[Edit, ...]) -> Iterator[str]:

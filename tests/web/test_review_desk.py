@@ -7,6 +7,7 @@ import io
 import json
 import re
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import Group, Permission
@@ -22,12 +23,15 @@ from conversations.budgets.usage.cells import format_dollars
 from conversations.context.view import wire
 from conversations.context.view.edits import SpliceMessages
 from conversations.context.view.view import Message, View
-from conversations.models import ApiCall, Conversation, Transformation, User
+from conversations.models import ApiCall, Conversation, Transformation, Turn, User
 from conversations.reductions.explanation import explain_change
+from conversations.reductions.manual_changes import undo_change
 from conversations.reductions.recalls import count_recalls
 from conversations.reductions.reduction_page import read_reduction
 from conversations.turns import tool_calls
+from conversations.turns.versions import edit_prompt
 from tests.support import people_and_turns, stored_turns
+from tests.support.reduced_conversations import compact, now, talk, who
 from tests.support.stored_turns import Played, played
 
 pytestmark = pytest.mark.django_db
@@ -45,9 +49,12 @@ def reviewer(*permissions: str) -> Client:
     return client
 
 
-def read_again(place: Played, *asked: dict[str, str]) -> None:
-    """Let the model call `recall` with these inputs in one more answer."""
-    lease = people_and_turns.next_turn(place.conversation)
+def read_again(place: Played, *asked: dict[str, str], turn: Turn | None = None) -> None:
+    """Let the model call `recall` with these inputs in one more answer, or in this turn's."""
+    if turn is None:
+        lease = people_and_turns.next_turn(place.conversation)
+    else:
+        lease = people_and_turns.claimed(turn)
     uses = tuple(
         ToolUse(f"toolu_2{at}", "recall", wire.encode(given)) for at, given in enumerate(asked)
     )
@@ -181,6 +188,27 @@ def test_calls_that_were_read_from_the_cache_as_a_whole_count() -> None:
     found = explain_change(place.conversation, compaction(place))
     calls = ApiCall.objects.filter(purpose="reply", tip__gte=compaction(place).seq)
     assert found.calls_since == calls.count() == 2
+
+
+def test_what_another_version_sent_and_read_again_does_not_count() -> None:
+    place = played()
+    row = compaction(place)
+    before = read_reduction(place.conversation, row.seq)
+    other = edit_prompt(turn=place.turn, text="Something else", client_id=uuid4())
+    read_again(place, {"id": "toolu_1"}, turn=other)
+    assert place.conversation.calls.filter(turn=other).exists()
+    after = read_reduction(place.conversation, row.seq)
+    assert (after.why, after.recalls) == (before.why, 0)
+    assert before.why.calls_since == 1
+
+
+def test_a_change_that_was_taken_back_has_saved_nothing_since() -> None:
+    place = talk(played())
+    row = compact(place)
+    undo_change(**who(place), seq=row.seq)
+    people_and_turns.answered(people_and_turns.next_turn(now(place)))
+    found = explain_change(now(place), row)
+    assert (found.is_taken_back, found.calls_since) == (True, 0)
 
 
 def read_file(client: Client, name: str, query: str = "") -> Any:
