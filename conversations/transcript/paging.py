@@ -1,17 +1,19 @@
 """Pages of a transcript that need not end with the newest turn: around a message, or after a turn.
 
 A page requested by a turn or message that is not on the shown path follows the path of that turn,
-and names it in `branch`. Running turns are rendered separately and are on no such page.
+and names it in `branch`. Such a page is of ended turns; a whole page of the shown path has the
+running turn behind them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
 
-from conversations.log.tree import filter_path_turns, find_path_end
+from conversations.log.tree import ALL_TURNS, filter_path_turns, find_path_end
 from conversations.models import LIVE, Conversation, Message, Transformation
 from conversations.transcript import transcript
 from conversations.transcript.shapes import Bookmark, Transcript
@@ -23,16 +25,22 @@ MARK = 12
 
 def read_requested_page(conversation: Conversation, values: Mapping[str, Any]) -> Transcript | None:
     """Return the page that the query of a URL names; None when it names none, or none is found."""
+    until = _parse_number(values.get("until"))
     pages: dict[str, Callable[[Conversation, int], Transcript | None]] = {
         "before": transcript.read_transcript,
-        "after": read_page_after,
+        "after": partial(read_page_after, until=until or ALL_TURNS),
         "m": read_page_around,
     }
     for name, page in pages.items():
-        value = str(values.get(name, ""))
-        if value.isdecimal() and len(value) < 10:
-            return page(conversation, int(value))
+        number = _parse_number(values.get(name))
+        if number is not None:
+            return page(conversation, number)
     return None
+
+
+def _parse_number(value: Any) -> int | None:
+    text = str(value)
+    return int(text) if text.isdecimal() and len(text) < 10 else None
 
 
 def read_page_around(conversation: Conversation, seq: int) -> Transcript | None:
@@ -53,29 +61,40 @@ def read_page_around(conversation: Conversation, seq: int) -> Transcript | None:
     )
 
 
-def read_page_after(conversation: Conversation, after: int) -> Transcript:
-    """Return the page of ended turns after a turn; running ones are not on it."""
+def read_page_after(
+    conversation: Conversation, after: int, *, until: int = ALL_TURNS
+) -> Transcript:
+    """Return the page of ended turns after a turn; running ones are not on it.
+
+    `until` is the last turn that it may show: later ones came to the page by its socket.
+    """
     end = find_path_end(conversation, after)
-    rows = filter_path_turns(conversation, end=end, start=after + 1).exclude(state__in=LIVE)
-    page = list(rows.order_by("number").select_related("draft")[: transcript.PAGE + 1])
+    ended = filter_path_turns(conversation, end=end, start=after + 1).exclude(state__in=LIVE)
+    rows = ended.filter(number__lte=until).order_by("number").select_related("draft")
+    page = list(rows[: transcript.PAGE + 1])
     shown = page[: transcript.PAGE]
     return Transcript(
         tuple(transcript.build_turns(conversation, shown, None)),
         None,
         later=shown[-1].number if len(page) > transcript.PAGE else None,
+        newest=until,
     )
 
 
 def complete_page(conversation: Conversation, page: Transcript) -> Transcript:
-    """Complete a page of some turns with links to earlier and later ones and its path."""
+    """Complete a page of some ended turns: links to earlier and later ones, the running turn, and
+    its path."""
     if not page.turns:
         return transcript.read_transcript(conversation)
     first, last = page.turns[0], page.turns[-1]
     end = find_path_end(conversation, last.number)
-    ended = filter_path_turns(conversation, end=end, most=2).exclude(state__in=LIVE)
-    newest = ended.order_by("-number").values_list("number", flat=True).first() or 0
+    tail = filter_path_turns(conversation, end=end, most=2).select_related("draft")
+    rows = list(tail.order_by("-number"))
+    newest = next((row.number for row in rows if row.state not in LIVE), 0)
+    running = [row for row in rows if row.state in LIVE]
     return replace(
         page,
+        turns=(*page.turns, *transcript.build_turns(conversation, running, None)),
         earlier=first.number if first.parent else None,
         later=last.number if last.number < newest else None,
         newest=newest,

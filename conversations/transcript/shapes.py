@@ -225,8 +225,8 @@ class Transcript:
     """A page of turns; `earlier` is the number of the oldest turn shown when older ones exist.
 
     On a page that is not the newest, `later` is the last turn shown when later ones have ended, and
-    `newest` the newest ended turn. `branch` is a turn of the page's path when that is not the shown
-    one.
+    `newest` the newest turn that had ended when the page was made: what follows it comes through
+    the socket. `branch` is a turn of the page's path when that is not the shown one.
     """
 
     turns: tuple[Turn, ...]

@@ -24,9 +24,10 @@ def find_conversation(lease: Lease) -> Conversation:
     return Turn.objects.select_related("conversation__owner").get(pk=lease.turn_id).conversation
 
 
-def read_named_version(conversation: Conversation) -> str:
+def read_named_version(conversation: Conversation, query: str = "") -> str:
     """Return the version in the page that the owner loads; "" if there is none."""
-    page = client_of(conversation.owner).get(f"/c/{conversation.public_id}/").content.decode()
+    path = f"/c/{conversation.public_id}/{query}"
+    page = client_of(conversation.owner).get(path).content.decode()
     found = re.search(r'data-page-version="(\d+)"', page)
     return found[1] if found else ""
 
@@ -46,7 +47,12 @@ async def test_a_question_keeps_its_buttons_when_the_socket_connects(
         assert "Another name" in await found.receive_from(timeout=60)
 
 
-async def test_the_page_of_a_running_turn_names_none() -> None:
+@pytest.mark.parametrize("query", ["", "?m=1", "?after=0", "?before=2"])
+async def test_the_page_of_a_running_turn_names_none(query: str) -> None:
+    """A named version says that no text is on its way, and ends it in the topic of all tabs."""
     lease = await run_db(people_and_turns.started_turn)
+    await run_db(people_and_turns.answered, lease)
     conversation = await run_db(find_conversation, lease)
-    assert await run_db(read_named_version, conversation) == ""
+    assert await run_db(read_named_version, conversation, query) == str(conversation.version)
+    await run_db(people_and_turns.next_turn, conversation)
+    assert await run_db(read_named_version, conversation, query) == ""

@@ -265,7 +265,7 @@ def test_a_link_to_a_message_shows_its_page_with_ways_on(monkeypatch: pytest.Mon
     assert re.findall(r'id="turn-(\d+)"', html) == ["4", "5", "6", "7"]
     assert f'id="m-{seq}"' in html
     assert f"{path}?before=4" in html
-    assert f"{path}?after=7" in html
+    assert f"{path}?after=7&amp;until=12" in html
     assert 'ws-connect="/ws/c/' in html
     assert 'data-after="12"' in html
     later = client.get(f"{path}?after=7", **htmx(path)).content.decode()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from conversations.models import ApiModel, Conversation
 from conversations.transcript import transcript
 from conversations.turns import takeovers
-from tests.support import people_and_turns, stored_turns
-from tests.web.pages import client_of
+from tests.support import approval_turns, people_and_turns, stored_turns, toy_tools
+from tests.web.pages import HTMX, client_of
 from tests.web.tags import elements
 
 pytestmark = pytest.mark.django_db
@@ -92,6 +95,36 @@ def test_earlier_turns_come_by_the_page(monkeypatch: pytest.MonkeyPatch) -> None
     assert 'id="turn-1"' in earlier
     assert 'id="turn-4"' not in earlier
     assert "?before=" not in earlier
+
+
+@pytest.mark.parametrize("query", ["?m=1", "?after=0", "?before=2"])
+def test_a_page_of_earlier_turns_has_the_running_one_and_its_question(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, query: str
+) -> None:
+    toy_tools.install(monkeypatch, tmp_path / "ran")
+    conversation = talk(1)
+    approval_turns.ask(people_and_turns.next_turn(conversation), approval_turns.POST)
+    path = f"/c/{conversation.public_id}/{query}"
+    html = client_of(conversation.owner).get(path).content.decode()
+    history, _, live = html.partition('<div id="live">')
+    assert 'id="turn-1"' in history
+    for part in ('id="turn-2"', 'class="question"', 'id="stop"'):
+        assert part in live
+        assert part not in history
+
+
+def test_later_turns_are_loaded_up_to_those_that_came_by_the_socket(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(transcript, "PAGE", 4)
+    conversation = talk(12)
+    client, path = client_of(conversation.owner), f"/c/{conversation.public_id}/"
+    html, found = client.get(f"{path}?m=1").content.decode(), list[str]()
+    people_and_turns.answered(people_and_turns.next_turn(conversation))
+    while link := re.search(r'hx-get="[^"]*([?]after=[^"]*)"', html):
+        html = client.get(path + unescape(link[1]), headers=HTMX).content.decode()
+        found += re.findall(r'id="turn-(\d+)"', html)
+    assert found == [str(number) for number in range(3, 13)]
 
 
 def test_a_page_that_is_not_there_is_no_error() -> None:

@@ -85,6 +85,15 @@ def test_choosing_a_version_comes_back_to_its_place() -> None:
     assert sections(html_of(conversation)) == ["1", "3"]
 
 
+def test_an_edit_without_script_comes_back_to_its_running_turn() -> None:
+    conversation = talk("one", "two")
+    data = {"text": "zwei", "client_id": str(uuid4())}
+    address = post(conversation, "edit/2/", htmx=False, **data)["Location"]
+    tail = address.removeprefix(at(conversation)).partition("#")[0]
+    assert tail.startswith("?m=")
+    assert sections(html_of(conversation, tail)) == ["1", "3"]
+
+
 def test_a_version_far_back_is_gone_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("conversations.log.tree.NEAR_TURNS", 2)
     conversation = talk("one", "two", "three")
@@ -115,7 +124,7 @@ def test_pages_before_and_after_have_both_ways_on(monkeypatch: pytest.MonkeyPatc
     conversation = talk(*"abcdef")
     html = html_of(conversation, "?before=5")
     assert sections(html) == ["3", "4"]
-    for way in ("?before=3", "?after=4"):
+    for way in ("?before=3", "?after=4&amp;until=6"):
         assert f'href="{at(conversation, way)}"' in html
     assert 'data-after="6"' in html
     html = html_of(conversation, "?after=2")
