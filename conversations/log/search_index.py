@@ -112,6 +112,21 @@ def index_messages(*, conversation: Conversation, rows: Iterable[Message]) -> No
         SearchText.objects.bulk_create(found, batch_size=100)
 
 
+def copy_index(*, origin: Conversation, copy: Conversation) -> None:
+    """Index the messages of a copy, in the caller's transaction, as those of its origin are."""
+    columns = [one.column for one in SearchText._meta.concrete_fields if not one.primary_key]
+    taken = {"conversation_id": "m.conversation_id", "message_id": "m.id"}
+    message = Message._meta.db_table
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f'INSERT INTO "{_TABLE}" ({", ".join(columns)})'  # noqa: S608 - only our own names
+            f" SELECT {', '.join(taken.get(name, f's.{name}') for name in columns)}"
+            f' FROM "{_TABLE}" s JOIN "{message}" m ON m.seq = s.seq AND m.conversation_id = %s'
+            " WHERE s.conversation_id = %s AND s.seq > 0 ORDER BY s.seq, s.part",
+            [copy.pk, origin.pk],
+        )
+
+
 def index_title(*, conversation: Conversation) -> None:
     """Index the present title and remove the previous one."""
     SearchText.objects.filter(conversation=conversation, seq=0).delete()

@@ -8,20 +8,21 @@ read there. Turns and transformations keep their dates, so they count on days th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from django.db.models import Model, Q
+from django.db.models import Model, OuterRef, Q, Subquery
 from django.utils.translation import gettext as _
 
 from conversations.budgets.usage.closed_days import reopen_days
+from conversations.context.view.attachment_refs import may_hold_reference
 from conversations.db import transact
 from conversations.log.chain import append_rows
-from conversations.log.search_index import index_messages, index_title
+from conversations.log.search_index import copy_index, index_title
 from conversations.models import (
     Attachment,
-    Chained,
     Conversation,
     Message,
     ToolCall,
@@ -33,6 +34,7 @@ from conversations.turns.prompts import RUNNING, SendError, lock_for_send
 from conversations.turns.versions import find_last_entry
 
 M = TypeVar("M", bound=Model)
+_Entry = Message | Transformation
 MOST_TITLE = 200
 #: Fields that are not copied.
 _OWN = frozenset(
@@ -40,14 +42,64 @@ _OWN = frozenset(
 )
 
 
-@transact
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """What is copied: the conversation, its entries up to `end`, and the turns that they begin."""
+
+    row: Conversation
+    turn: Turn
+    end: int
+    turns: list[Turn]
+
+
 def fork_conversation(*, turn: Turn) -> Conversation:
-    """Copy a conversation up to the end of a turn; raises SendError while that turn runs."""
+    """Copy a conversation up to the end of a turn; raises SendError while that turn runs.
+
+    A copy of 10,000 entries takes seconds, and the first conversation goes on meanwhile: it is
+    locked only to see where the copy ends, because entries up to there never change.
+    """
+    origin = _find_origin(turn)
+    return _write_copy(origin, _read_entries(origin))
+
+
+@transact
+def _find_origin(turn: Turn) -> _Origin:
     row = lock_for_send(turn.conversation)
     turn.refresh_from_db()
     if turn.is_live:
         raise SendError("busy", _(RUNNING))
     end = _find_end(row, turn)
+    begun = row.messages.filter(kind="prompt", seq__lte=end).values("turn")
+    return _Origin(row, turn, end, list(row.turns.filter(pk__in=begun).order_by("number")))
+
+
+def _read_entries(origin: _Origin) -> list[_Entry]:
+    messages = origin.row.messages.filter(seq__lte=origin.end)
+    changes = origin.row.transformations.filter(seq__lte=origin.end)
+    return sorted([*messages, *changes], key=lambda entry: entry.seq)
+
+
+@transact
+def _write_copy(origin: _Origin, entries: list[_Entry]) -> Conversation:
+    """Write the copy, visible when all of it is there; raises SendError if the first one goes."""
+    row = origin.row
+    copy = _create_copy(origin, _find_turn_in_full(entries, origin.turns))
+    turns = _copy_turns(origin, copy)
+    copies = [_copy_row(one, copy, turns) for one in entries]
+    pins = row.pins.filter(Q(seq=None) | Q(seq__lte=origin.end)).order_by("link")
+    append_rows([*copies, *(_copy_row(pin, copy, turns) for pin in pins)], copy)
+    _copy_tool_calls(copies, turns)
+    _copy_attachments(row, copy, entries)
+    ToolSwitch.objects.bulk_create(_copy_row(one, copy, {}) for one in row.tool_switches.all())
+    copy_index(origin=row, copy=copy)
+    # What was erased meanwhile may be missing from the copy.
+    lock_for_send(row)
+    reopen_days(copy.turns.all(), copy.transformations.all())
+    return copy
+
+
+def _create_copy(origin: _Origin, in_full_turn: int) -> Conversation:
+    row = origin.row
     copy = Conversation.objects.create(
         owner_id=row.owner_id,
         title=_name_copy(row.title),
@@ -58,27 +110,15 @@ def fork_conversation(*, turn: Turn) -> Conversation:
         policy=row.policy,
         cost_centre_id=row.cost_centre_id,
         in_full_always=row.in_full_always,
+        in_full_turn=in_full_turn,
         asks_before_egress=row.asks_before_egress,
         erase_at=row.erase_at,
-        head=end,
-        tip=end,
-        leaf=turn.number,
-        forked_from=turn,
+        head=origin.end,
+        tip=origin.end,
+        leaf=origin.turn.number,
+        forked_from=origin.turn,
     )
     index_title(conversation=copy)
-    turns = _copy_turns(row, copy, end)
-    messages = [_copy_row(one, copy, turns) for one in row.messages.filter(seq__lte=end)]
-    changes = [_copy_row(one, copy, turns) for one in row.transformations.filter(seq__lte=end)]
-    entries: list[Message | Transformation] = [*messages, *changes]
-    entries.sort(key=lambda entry: entry.seq)
-    pins = row.pins.filter(Q(seq=None) | Q(seq__lte=end)).order_by("link")
-    rows: list[Chained] = [*entries, *(_copy_row(pin, copy, turns) for pin in pins)]
-    append_rows(rows, copy)
-    _copy_tool_calls(messages, turns)
-    _copy_attachments(row, copy)
-    ToolSwitch.objects.bulk_create(_copy_row(one, copy, {}) for one in row.tool_switches.all())
-    index_messages(conversation=copy, rows=messages)
-    reopen_days(copy.turns.all(), copy.transformations.all())
     return copy
 
 
@@ -110,27 +150,43 @@ def _copy_row(row: M, copy: Conversation, turns: dict[int, Turn]) -> M:
     return type(row)(conversation=copy, **values)
 
 
-def _copy_turns(row: Conversation, copy: Conversation, end: int) -> dict[int, Turn]:
-    """Copy the turns that began before `end`; return the copies by the keys of the originals."""
-    begun = row.messages.filter(kind="prompt", seq__lte=end).values("turn")
-    found = {one.pk: one for one in row.turns.filter(pk__in=begun).order_by("number")}
-    copies: dict[int, Turn] = {key: _copy_row(one, copy, {}) for key, one in found.items()}
+def _copy_turns(origin: _Origin, copy: Conversation) -> dict[int, Turn]:
+    """Copy the turns; return the copies by the keys of the originals."""
+    found = origin.turns
+    copies: dict[int, Turn] = {one.pk: _copy_row(one, copy, {}) for one in found}
     for one in copies.values():
-        # A path that continues after `end` has no stored end in the copy.
-        one.tip = one.tip if one.tip <= end else 0
+        # A path that continues after the end has no stored end in the copy.
+        one.tip = one.tip if one.tip <= origin.end else 0
         one.client_id, one.retry_of_id, one.continues_id = uuid4(), None, None
     Turn.objects.bulk_create(copies.values())
-    for key, one in copies.items():
-        first = found[key]
-        one.created_at = first.created_at
+    first_of = origin.row.turns.filter(number=OuterRef("number"))
+    copy.turns.update(created_at=Subquery(first_of.values("created_at")))
+    tied = [one for one in found if one.retry_of_id or one.continues_id]
+    for first in tied:
+        one = copies[first.pk]
         one.retry_of = copies.get(first.retry_of_id or 0)
         one.continues = copies.get(first.continues_id or 0)
-    Turn.objects.bulk_update(copies.values(), ["created_at", "retry_of", "continues"])
+    Turn.objects.bulk_update((copies[one.pk] for one in tied), ["retry_of", "continues"], 100)
     return copies
 
 
-def _copy_attachments(row: Conversation, copy: Conversation) -> None:
-    found = list(row.attachments.order_by("pk"))
+def _find_turn_in_full(entries: Sequence[_Entry], turns: Sequence[Turn]) -> int:
+    """Return the number of the next turn if the last choice is to send it in full, else 0."""
+    for one in reversed(entries):
+        if isinstance(one, Message):
+            if one.kind == "prompt":
+                break
+        elif one.setting in ("full_once", "full_always", "full_never"):
+            return turns[-1].number + 1 if one.setting == "full_once" else 0
+    return 0
+
+
+def _copy_attachments(row: Conversation, copy: Conversation, entries: Iterable[_Entry]) -> None:
+    """Copy the files that the entries refer to."""
+    texts = (one.content if isinstance(one, Message) else one.edits for one in entries)
+    named = [text for text in texts if may_hold_reference(text)]
+    rows = row.attachments.order_by("pk") if named else Attachment.objects.none()
+    found = [one for one in rows if any(one.data_id in text for text in named)]
     copies = [_copy_row(one, copy, {}) for one in found]
     Attachment.objects.bulk_create(copies)
     # A retention rule counts from the day on which a file was attached, in a copy, too.
@@ -139,8 +195,8 @@ def _copy_attachments(row: Conversation, copy: Conversation) -> None:
     Attachment.objects.bulk_update(copies, ["created_at"])
 
 
-def _copy_tool_calls(messages: Iterable[Message], turns: dict[int, Turn]) -> None:
-    answers = {(one.turn_id, one.seq): one for one in messages if one.kind == "answer"}
+def _copy_tool_calls(entries: Iterable[_Entry], turns: dict[int, Turn]) -> None:
+    answers = {(one.turn_id, one.seq): one for one in entries if isinstance(one, Message)}
     rows = ToolCall.objects.filter(turn__in=turns).select_related("answer").order_by("pk")
     copies = []
     for row in rows:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from io import StringIO
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import Group
@@ -14,6 +15,7 @@ from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from conversations.audit.verify import Tally, verify_everything
+from conversations.files.attachments import store_attachment
 from conversations.library import erase
 from conversations.library.conversations import (
     LibraryError,
@@ -42,6 +44,7 @@ from conversations.models import (
 from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import read_record
 from conversations.turns.forks import fork_conversation
+from conversations.turns.turns import send_prompt
 from tests.support import people_and_turns, stored_turns
 
 pytestmark = pytest.mark.django_db
@@ -138,11 +141,18 @@ def test_a_chat_with_an_old_file_goes_whole_and_does_not_come_back() -> None:
 
 def test_a_fork_keeps_the_days_on_which_its_files_were_attached() -> None:
     mine, now = chat(), timezone.now()
-    attach(mine, now - 7 * DAY)
-    fork = fork_conversation(turn=mine.turns.get())
+    begun = mine.turns.get()
+    file = store_attachment(owner_id=mine.owner_id, name="a.txt", data=b"a")
+    sent = send_prompt(
+        conversation=mine, text="Look", client_id=uuid4(), attachments=[file.public_id]
+    )
+    people_and_turns.answered(people_and_turns.claimed(sent))
+    Attachment.objects.update(created_at=now - 7 * DAY)
+    before, fork = (fork_conversation(turn=turn) for turn in (begun, sent))
+    assert not before.attachments.exists()
     RetentionRule.objects.create(file_days=7)
     assert apply_retention(now=now) == 2
-    assert (state(mine), state(fork)) == ("trash", "trash")
+    assert (state(mine), state(fork), state(before)) == ("trash", "trash", "kept")
 
 
 def test_an_idle_chat_that_its_owner_brings_back_stays_as_long_again() -> None:

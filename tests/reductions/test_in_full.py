@@ -7,7 +7,12 @@ import pytest
 from conversations.context.view import wire
 from conversations.models import Conversation
 from conversations.reductions.conversation_settings import read_job_facts
-from conversations.reductions.in_full import FullChoice, choose_in_full
+from conversations.reductions.in_full import (
+    FullChoice,
+    choose_in_full,
+    find_next_turn,
+    is_in_full,
+)
 from conversations.reductions.manual_changes import compact_now
 from conversations.reductions.record_change import ManualChangeError
 from conversations.turns.forks import fork_conversation
@@ -51,6 +56,22 @@ def test_always_is_remembered_switched_off_and_goes_with_a_fork(played: Played) 
     assert choose(played, "full_never")
     assert not choose(played, "full_never")
     assert not is_full(played, 2)
+
+
+def test_once_goes_with_a_fork_that_it_is_the_next_turn_of(played: Played) -> None:
+    assert choose(played, "full_once")
+    for _ in range(2):
+        copy = fork_conversation(turn=played.turn)
+        assert is_in_full(copy, find_next_turn(copy))
+        # What the first conversation chooses for later turns says nothing of the copy.
+        people_and_turns.answered(people_and_turns.next_turn(now(played)))
+        assert choose(played, "full_once")
+    last = now(played).turns.latest("number")
+    assert fork_conversation(turn=last).in_full_turn == last.number + 1
+    assert choose(played, "full_never")
+    assert fork_conversation(turn=last).in_full_turn == 0
+    people_and_turns.answered(people_and_turns.next_turn(now(played)))
+    assert fork_conversation(turn=now(played).turns.latest("number")).in_full_turn == 0
 
 
 def test_each_choice_is_an_entry_of_the_log_with_its_actor(played: Played) -> None:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.db.models.signals import post_save
 
 from conversations.context.view import wire
 from conversations.library.conversations import delete_conversation
 from conversations.library.erase import erase_conversation
 from conversations.log.turn_state import load_state
-from conversations.models import ApiCall, Conversation, Message, ToolCall
+from conversations.models import ApiCall, Conversation, Message, SearchText, ToolCall
 from conversations.reductions.pins import list_pins, pin_originals
 from conversations.transcript import transcript
 from conversations.transcript.originals import read_original
@@ -117,3 +123,67 @@ def test_a_fork_outlives_the_first_one() -> None:
     assert Message.objects.filter(conversation=copy).exists()
     assert load_state(fresh(copy), copy.model).report is None
     assert clean()
+
+
+def test_a_copy_of_an_answer_given_again_names_the_copy_of_the_first() -> None:
+    first = talk("one", "two")
+    again(first, 2)
+    copy = fork_conversation(turn=turn(first, 3))
+    assert turn(copy, 3).retry_of == turn(copy, 2)
+    assert list(copy.turns.exclude(retry_of=None)) == [turn(copy, 3)]
+
+
+def test_a_copy_is_found_by_its_words() -> None:
+    first = talk("walnut", "pecan")
+    copy = fork_conversation(turn=turn(first, 1))
+    rows = SearchText.objects.order_by("seq", "part").values_list("message__seq", "text", "words")
+    found = [row for row in rows.filter(conversation=copy) if row[0]]
+    assert found == list(rows.filter(conversation=first, seq__lte=copy.head, seq__gt=0))
+    assert rows.filter(conversation=copy, message__conversation=copy).count() == len(found) == 2
+
+
+@contextmanager
+def acting_at_the_copy(act: Callable[[], object]) -> Iterator[list[Future[Any]]]:
+    """Act in another connection once the copy has its row."""
+    done: list[Future[Any]] = []
+
+    def run() -> object:
+        try:
+            return act()
+        finally:
+            connection.close()
+
+    def begin(**_: object) -> None:
+        with ThreadPoolExecutor(1) as threads:
+            done.append(threads.submit(run))
+
+    post_save.connect(begin, sender=Conversation)
+    try:
+        yield done
+    finally:
+        post_save.disconnect(begin, sender=Conversation)
+
+
+@pytest.mark.only_database("postgres", "SQLite has one writer at a time")
+@pytest.mark.django_db(transaction=True)
+def test_the_first_one_goes_on_while_it_is_copied() -> None:
+    first = talk("one", "two")
+    forked = turn(first, 2)
+    with acting_at_the_copy(lambda: people_and_turns.next_turn(fresh(first), "three")) as done:
+        copy = fork_conversation(turn=forked)
+    assert done[0].result().number == 3
+    assert (shown(first), shown(copy)) == ([1, 2, 3], [1, 2])
+    say(people_and_turns.next_turn(copy, "on"))
+    assert clean()
+
+
+@pytest.mark.only_database("postgres", "SQLite has one writer at a time")
+@pytest.mark.django_db(transaction=True)
+def test_of_a_chat_that_is_deleted_meanwhile_no_copy_stays() -> None:
+    first = talk("one", "two")
+    forked = turn(first, 2)
+    delete = partial(delete_conversation, conversation=fresh(first))
+    with acting_at_the_copy(delete) as done, refused("deleted"):
+        fork_conversation(turn=forked)
+    done[0].result()
+    assert Conversation.objects.get() == first
