@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db.models import F, Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -50,6 +51,8 @@ MOVED = mark_recorded(gettext_noop("The conversation went on before it was asked
 _EXPIRED = mark_recorded(gettext_noop("The server stopped while it was being written. Ask again."))
 _UNWANTED = mark_recorded(gettext_noop("Nobody waits for it any more."))
 _DISCARDED = mark_recorded(gettext_noop("Discarded: these words were not wanted"))
+#: Whoever claims a request sets `asked_at`.
+_UNCLAIMED = Q(text="", reason="", asked_at=F("created_at"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +85,27 @@ def request_summary(*, conversation_id: int, actor_id: int, target: int = 0) -> 
         known.delete()
     if not by_hand.list_summary_requests(_build_steps(conversation, target)):
         raise ManualChangeError("nothing", _("There is too little to summarise yet."))
+    at = timezone.now()
     made = Proposal.objects.create(
-        conversation=conversation, tip=conversation.tip, target=target, actor_id=actor_id
+        conversation=conversation,
+        tip=conversation.tip,
+        target=target,
+        actor_id=actor_id,
+        created_at=at,
+        asked_at=at,
     )
     return made.pk, True
+
+
+def list_unclaimed_proposals() -> list[int]:
+    """Return the requests that no process has claimed: their wake-up is on its way, or was lost."""
+    return list(Proposal.objects.filter(_UNCLAIMED).order_by("pk").values_list("pk", flat=True))
+
+
+def claim_proposal(*, proposal_id: int) -> bool:
+    """Claim a request for this process; False if another has, or nobody waits for it any more."""
+    rows = Proposal.objects.filter(_UNCLAIMED, pk=proposal_id)
+    return rows.update(asked_at=timezone.now()) > 0
 
 
 def read_request(*, proposal_id: int) -> SummaryRequest | None:

@@ -47,7 +47,12 @@ class ProposalCalls(SideCallPorts):
 
 
 async def write_proposal(proposal_id: int, claude: Claude, switch: Switch) -> None:
-    """Request the summary from the model and store its text or the reason for failure."""
+    """Request the summary from the model and store its text or the reason for failure.
+
+    Nothing is done where another process does it.
+    """
+    if not await run_db(proposals.claim_proposal, proposal_id=proposal_id):
+        return
     try:
         request = await run_db(proposals.read_request, proposal_id=proposal_id)
         if request is None:

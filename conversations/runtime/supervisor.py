@@ -22,6 +22,7 @@ from django.conf import settings
 from conversations.agent.stop import Stopped, Switch
 from conversations.conf import conf
 from conversations.db import run_db
+from conversations.reductions.proposals import list_unclaimed_proposals
 from conversations.runtime.begin import claim_turn
 from conversations.runtime.mcp_servers import pool_synchronizer
 from conversations.runtime.proposals import write_proposal
@@ -79,10 +80,15 @@ class Supervisor:
         await self.sweep(everything=is_alone)
 
     async def sweep(self, *, everything: bool = False) -> None:
-        """Take over turns of dead workers and start waiting ones, up to the free slots."""
+        """Take over turns of dead workers and start waiting ones, up to the free slots.
+
+        Summaries whose wake-up was lost are started, too.
+        """
         found = await sweep_turns(self._tasks, everything=everything)
         for turn_id in found[: max(0, conf.process_turns - len(self._tasks))]:
             self.launch(turn_id)
+        for proposal_id in await run_db(list_unclaimed_proposals):
+            self._propose(proposal_id)
 
     def wake(self, turn_id: int) -> None:
         """Start a waiting turn soon, from any thread; the sweep finds it if this fails."""
@@ -101,7 +107,7 @@ class Supervisor:
             await asyncio.wait([task])
 
     def propose(self, proposal_id: int) -> None:
-        """Request the summary of a proposal from the model. Callable from any thread."""
+        """Request a summary from the model soon, from any thread; the sweep does if this fails."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._propose, proposal_id)
 

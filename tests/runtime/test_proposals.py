@@ -79,6 +79,21 @@ async def test_a_summary_is_proposed_and_nothing_is_applied(emulator: EmulatorSe
     assert await run_db(problems) == []
 
 
+async def test_a_summary_whose_wake_up_was_lost_is_asked_for_once(
+    emulator: EmulatorServer,
+) -> None:
+    async with supervising() as one, supervising(is_alone=False) as two:
+        _, key = await run_db(begin)
+        calls = await run_db(ApiCall.objects.count)
+        await asyncio.gather(one.sweep(), two.sweep())
+        await until(is_over, 20)
+        # A wake-up that was only late finds that it is asked for already.
+        two.propose(key)
+    assert (await run_db(Proposal.objects.get)).text
+    assert await run_db(ApiCall.objects.count) == calls + 1
+    assert await run_db(problems) == []
+
+
 async def test_a_call_that_fails_is_a_refusal_on_record(
     emulator: EmulatorServer, settings: Any
 ) -> None:
