@@ -32,6 +32,8 @@ class Shows(Enum):
     BUDGETS = auto()
     #: The chosen model and effort.
     MODEL = auto()
+    #: Whether nothing leaves without the person.
+    EGRESS = auto()
     QUEUE = auto()
     TITLE = auto()
     #: The whole page: each page requests a snapshot.
@@ -175,6 +177,13 @@ class ModelChanged(Event):
     """The chosen model or effort changed; it applies from the next message on."""
 
     shows = frozenset({Shows.MODEL, Shows.METER, Shows.BUDGETS})
+
+
+@dataclass(frozen=True, slots=True)
+class EgressChanged(Event):
+    """*Nothing leaves without me* was switched on or off for the conversation."""
+
+    shows = frozenset({Shows.EGRESS})
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from conversations.log.contents import note_contents, read_contents
 from conversations.log.settings_version import reading_settings
 from conversations.reductions.model_choice import read_choice_of
 from conversations.templatetags.agentweb import prose
+from conversations.toolbox.egress import read_egress_rule
 from conversations.transcript import paging, queue, transcript
 from conversations.transcript.meter import read_meter
 from conversations.transcript.shapes import Bookmark, Live, Round, Turn
@@ -140,6 +141,8 @@ def _read_context(conversation: Conversation, event: Event, preferences: Prefere
         context["queue"] = queue.read_queue(conversation)
     if Shows.MODEL in shows:
         context["choice"] = read_choice_of(conversation)
+    if Shows.EGRESS in shows:
+        context["egress"] = read_egress_rule(conversation.owner_id, conversation)
     if Shows.BUDGETS in shows:
         if "live_turn" not in context:
             context["live_turn"] = read_contents(conversation).live_turn
@@ -215,6 +218,7 @@ def _render_snapshot(
         "turns": turns,
         "queue": queue.read_queue(conversation),
         "choice": read_choice_of(conversation),
+        "egress": read_egress_rule(conversation.owner_id, conversation),
         **_read_figures(
             conversation, preferences, has_next=not any(turn.is_live for turn in turns)
         ),

@@ -12,6 +12,7 @@ from typing import Literal
 from conversations.conf import conf
 from conversations.db import transact
 from conversations.log.chain import lock_conversation
+from conversations.log.page_version import raise_version
 from conversations.log.settings_version import kept_by_settings, may_have_rows
 from conversations.models import Conversation, EgressRule
 
@@ -54,3 +55,4 @@ def switch_egress(*, conversation_id: int, asks: bool) -> None:
     """Switch it on or off for one conversation; it counts from the next call of a tool."""
     conversation = lock_conversation(conversation_id)
     Conversation.objects.filter(pk=conversation.pk).update(asks_before_egress=asks)
+    raise_version(conversation.pk)

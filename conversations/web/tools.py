@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from asgiref.sync import async_to_sync
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
+from conversations.agent.events import EgressChanged
 from conversations.library.access import load_owned_conversation
+from conversations.live.publish import announce
 from conversations.toolbox.egress import find_egress_rule, switch_egress
 from conversations.toolbox.tool_access import choose_web_search, switch_tools
 from conversations.toolbox.tool_list import list_tools, read_search_choice
@@ -42,6 +45,7 @@ def page(request: HttpRequest, public_id: UUID) -> HttpResponse:
         asks = _read_change(request, "egress")
         if egress in ("", "chat") and asks is not None:
             switch_egress(conversation_id=conversation.pk, asks=bool(asks))
+            async_to_sync(announce)(conversation.pk, EgressChanged())
         return redirect("chat", conversation.public_id)
     context = {"conversation": conversation, "rows": rows, "search": search, "egress": egress}
     context |= build_page_context(request, conversation)

@@ -23,6 +23,7 @@ from conversations.log.page_version import (
 )
 from conversations.models import Conversation, Turn
 from conversations.reductions.pins import pin_originals, unpin_originals
+from conversations.toolbox.egress import switch_egress
 from conversations.transcript.shapes import Bookmark
 from conversations.turns import takeovers, titles, tool_calls, turns
 from conversations.turns.drafts import save_draft
@@ -76,6 +77,7 @@ def what_others_do() -> Iterator[tuple[Conversation, Act]]:
     key = conversation.pk
     yield conversation, lambda: titles.name_conversation(conversation_id=key, title="By the model")
     yield conversation, lambda: rename_conversation(conversation=conversation, title="By a person")
+    yield conversation, lambda: switch_egress(conversation_id=key, asks=True)
     second = version_trees.turn(conversation, 2)
     yield conversation, lambda: regenerate_answer(turn=second)
     lease = claimed(Turn.objects.get(conversation=key, number=3))

@@ -104,7 +104,7 @@ class Page:
     """The regions of a chat page; `missed` has the ids of missing targets."""
 
     def __init__(self, html: str = "") -> None:
-        names = ("history", "live", "composer-state", "queue", "meter", "next-price",
+        names = ("history", "live", "composer-state", "queue", "egress-chip", "meter", "next-price",
                  "model-choice", "budget", "limits", "title", "restarting")  # fmt: skip
         regions: list[Node | str] = [Node("div", {"id": name}) for name in names]
         self.root = parsed(html) if html else Node("page")

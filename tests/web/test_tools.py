@@ -9,12 +9,15 @@ from django.apps import apps
 from django.contrib.auth.models import Group
 from django.test import Client
 
+from conversations.db import run_db
 from conversations.models import Conversation, McpServer, McpTool, ToolRule, ToolSwitch, User
 from conversations.toolbox.tool_words import TOOL_WORDS, name_tool
 from conversations.toolbox.toolset import build_toolset
-from tests.support import people_and_turns
+from tests.support import people_and_turns, stored_turns
 from tests.support.stored_turns import Played
+from tests.web.fold import Page
 from tests.web.pages import client_of
+from tests.web.tabs import connected
 from tests.web.tags import acting, elements
 from tools.framework.registry import TOOLS
 
@@ -99,6 +102,24 @@ def test_a_form_changes_only_what_its_person_changed(client: Client, played: Pla
     assert choices(played) == (True, "beside", {"fetch_url", "recall"})
     client.post(path(played), after | {"egress": [], "web_search": ""})
     assert choices(played) == (False, "", {"fetch_url", "recall"})
+
+
+@pytest.mark.asyncio
+@pytest.mark.django_db(transaction=True)
+async def test_every_tab_says_whether_nothing_leaves_without_its_person() -> None:
+    played = await run_db(stored_turns.played)
+    client, tab = await run_db(client_of, played.user), Page()
+    async with connected(played.conversation) as found:
+        tab.take(await found.receive_from(timeout=60))
+        for data in ({"egress_was": "", "egress": "1"}, {"egress_was": "1"}):
+            await run_db(client.post, path(played), data)
+            tab.take(await found.receive_from(timeout=60))
+            page = await run_db(client.get, f"/c/{played.conversation.public_id}/")
+            is_said = "egress" in data
+            assert tab.text("egress-chip") == ("Nothing leaves without you" if is_said else "")
+            assert ("Nothing leaves without you" in page.content.decode()) == is_said
+            assert page.content.decode().count('id="egress-chip"') == 1
+    assert tab.missed == []
 
 
 def test_a_form_without_a_choice_in_it_leaves_the_choice(
