@@ -114,16 +114,15 @@ def index_messages(*, conversation: Conversation, rows: Iterable[Message]) -> No
 
 def copy_index(*, origin: Conversation, copy: Conversation) -> None:
     """Index the messages of a copy, in the caller's transaction, as those of its origin are."""
-    columns = [one.column for one in SearchText._meta.concrete_fields if not one.primary_key]
-    taken = {"conversation_id": "m.conversation_id", "message_id": "m.id"}
-    message = Message._meta.db_table
+    others = shape_of(SearchText, "id", "conversation_id", "message_id")
     with connection.cursor() as cursor:
         cursor.execute(
-            f'INSERT INTO "{_TABLE}" ({", ".join(columns)})'  # noqa: S608 - only our own names
-            f" SELECT {', '.join(taken.get(name, f's.{name}') for name in columns)}"
-            f' FROM "{_TABLE}" s JOIN "{message}" m ON m.seq = s.seq AND m.conversation_id = %s'
-            " WHERE s.conversation_id = %s AND s.seq > 0 ORDER BY s.seq, s.part",
-            [copy.pk, origin.pk],
+            f'INSERT INTO "{_TABLE}" (conversation_id, message_id, {others.columns()})'  # noqa: S608
+            f" SELECT m.conversation_id, m.id, {others.columns('s')}"
+            f' FROM "{_TABLE}" s JOIN "{Message._meta.db_table}" m ON m.seq = s.seq'
+            " WHERE s.conversation_id = %s AND s.seq > 0 AND m.conversation_id = %s"
+            " ORDER BY s.seq, s.part",
+            [origin.pk, copy.pk],
         )
 
 
