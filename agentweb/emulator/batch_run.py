@@ -6,8 +6,6 @@ its requests in order and ends it. A request that breaks a rule becomes one erro
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from agentweb.emulator import json_codec
 from agentweb.emulator.batch import Batch
 from agentweb.emulator.call import Call
@@ -53,10 +51,14 @@ def _read(batch: Batch, params: json_codec.Object) -> Call:
     if params.get("max_tokens") == 0:
         raise Invalid("max_tokens: 0 is not supported in a batch")
     body = json_codec.encode(params)
-    call = validate_call(
-        body, account=batch.account, betas=batch.betas, version=batch.version, counting=False
+    return validate_call(
+        body,
+        account=batch.account,
+        betas=batch.betas,
+        version=batch.version,
+        counting=False,
+        is_batched=True,
     )
-    return replace(call, is_batched=True)
 
 
 def _answer(call: Call, emulator: Emulator, nonce: bytes, request_id: str) -> json_codec.Object:

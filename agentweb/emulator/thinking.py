@@ -60,7 +60,11 @@ def verify_thinking(
 def _behavior(call: Call, default: str) -> str:
     binding = (call.body.get("thinking") or {}).get("block_binding") or {}
     asked = binding.get("prefix_mismatch_behavior")
-    return str(asked or ("error" if call.model.strict_binding else default))
+    if call.is_batched:
+        default = "drop_block"
+    elif call.model.strict_binding:
+        default = "error"
+    return str(asked or default)
 
 
 class _Walk:

@@ -154,6 +154,9 @@ THINKING = [
               FINAL, "a probe of message shapes by a third party", "2026-07-25", model)
         for model in ("claude-sonnet-4-5", "claude-opus-4-8")
     ),
+    Known("13 thinking at the end of a message before the last",
+          words(messages=[user(TEXT), assistant(TEXT, THOUGHT), user(TEXT)]),
+          FINAL, "met live by a third party", "2026-07-25", "claude-sonnet-4-5"),
     Known("13 thinking switched off before the end",
           words(messages=[user(TEXT), assistant(THOUGHT, TEXT)]), OFF, "met live by a third party",
           "2026-01-31", "claude-haiku-4-5"),

@@ -85,6 +85,26 @@ def test_the_answer_is_the_one_the_request_gets_alone(ask: Any, body: Any) -> No
     assert found["usage"] | {"service_tier": "standard"} == alone["usage"]
 
 
+def test_a_request_of_a_batch_may_have_300_000_tokens_of_output(ask: Any, body: Any) -> None:
+    def run(**given: Any) -> str:
+        made = ask(batch_body(body, "Hello", max_tokens=200_000), path=WHERE, **given).json
+        return str(results(ask, made["id"])["row-0"]["type"])
+
+    assert run() == "errored"
+    assert run(anthropic_beta="output-300k-2026-03-24") == "succeeded"
+
+
+def test_thinking_of_another_prefix_is_left_out_in_a_batch(ask: Any, body: Any) -> None:
+    model, first = "claude-fable-5-2", {"role": "user", "content": "What do you think?"}
+    begun = {"model": model, "max_tokens": 4_000, "messages": [first]}
+    answer = {"role": "assistant", "content": ask(begun).json["content"]}
+    assert "thinking" in {block["type"] for block in answer["content"]}
+    changed = begun | {"system": "changed", "messages": [first, answer, first]}
+    assert ask(changed).status == 400
+    made = ask({"requests": [{"custom_id": "row-0", "params": changed}]}, path=WHERE).json
+    assert results(ask, made["id"])["row-0"]["type"] == "succeeded"
+
+
 def test_nothing_is_to_be_had_before_it_has_ended(ask: Any, body: Any, clock: Any) -> None:
     ask.emulator.batch_seconds = 60
     made = ask(batch_body(body, "Hello"), path=WHERE).json

@@ -41,6 +41,13 @@ RULES = [
         "messages: text content blocks must be non-empty",
     ),
     (
+        "5 empty text in a result",
+        talk(
+            user(TEXT), assistant(USE), user(RESULT | {"content": [{"type": "text", "text": ""}]})
+        ),
+        "messages: text content blocks must be non-empty",
+    ),
+    (
         "5 blank text",
         talk(user({"type": "text", "text": " \n"})),
         "messages: text content blocks must contain non-whitespace text",

@@ -46,7 +46,13 @@ _UNTHREADED = {"error_code": "thread_unsupported_request", "unsupported": ["thre
 
 
 def validate_call(
-    body: bytes, *, account: Account, betas: frozenset[str], version: Version, counting: bool
+    body: bytes,
+    *,
+    account: Account,
+    betas: frozenset[str],
+    version: Version,
+    counting: bool,
+    is_batched: bool = False,
 ) -> Call:
     value = _decode(body)
     if value.get("compaction") is not None and ON_DEMAND_BETA not in betas:
@@ -69,7 +75,7 @@ def validate_call(
     for hop in value.get("fallbacks") or ():
         if isinstance(hop, dict) and find_model(hop["model"]) is None:
             raise ApiError(404, f"model: {hop['model']}")
-    call = Call(value, model, account, betas)
+    call = Call(value, model, account, betas, is_batched=is_batched)
     _check_rules(call, version, counting=counting)
     return call
 
@@ -77,7 +83,7 @@ def validate_call(
 def _check_rules(call: Call, version: Version, *, counting: bool) -> None:
     body, model, betas = call.body, call.model, call.betas
     if not counting:
-        check_max_tokens(body, model)
+        check_max_tokens(call)
         check_sampling(body, model)
         check_stop_sequences(body)
     check_place_and_speed(body, model)

@@ -14,16 +14,15 @@ _SWITCHED_OFF = (
 
 
 def check_final_thinking(call: Call) -> None:
-    """Refuse thinking at the end of a prefilled message, and any in it where thinking is off."""
-    index = len(call.body["messages"]) - 1
-    final = call.body["messages"][index]
-    content = as_blocks(final["content"])
-    if final["role"] != "assistant" or not content:
+    """Refuse thinking at the end of a message, and any in a prefilled one where it is off."""
+    for index, message in enumerate(call.body["messages"]):
+        content = as_blocks(message["content"])
+        if message["role"] == "assistant" and content and content[-1]["type"] == "thinking":
+            raise Invalid(
+                f"messages.{index}: The final block in an assistant message cannot be `thinking`."
+            )
+    if message["role"] != "assistant" or not content:
         return
-    if content[-1]["type"] == "thinking":
-        raise Invalid(
-            f"messages.{index}: The final block in an assistant message cannot be `thinking`."
-        )
     if not call.model.prefill or call.thinks:
         return
     for at, block in enumerate(content):

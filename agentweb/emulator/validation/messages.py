@@ -73,7 +73,7 @@ def _check_blocks(index: int, message: json_codec.Object) -> None:
         if kind == "text":
             _check_text_of(message, block["text"])
         elif kind == "tool_result" and role == "user":
-            _check_error(f"messages.{index}.content.{at}", block)
+            _check_result(f"messages.{index}.content.{at}", block)
         elif role != "assistant" and kind in _OF_ASSISTANT:
             raise Invalid(f"messages.{index}: `{kind}` blocks can only be in `assistant` messages")
         elif role != "user" and kind in _OF_USER:
@@ -84,10 +84,12 @@ def _check_blocks(index: int, message: json_codec.Object) -> None:
             raise Invalid(f"messages.{index}.content.{at}: `system` messages can only contain text")
 
 
-def _check_error(path: str, block: json_codec.Object) -> None:
-    """Check that the result of a failed call contains only text."""
+def _check_result(path: str, block: json_codec.Object) -> None:
+    """Check that a result has no empty text, and that of a failed call nothing but text."""
     content = block.get("content")
     parts = content if isinstance(content, list) else []
+    if any(part.get("type") == "text" and not part["text"] for part in parts):
+        raise Invalid("messages: text content blocks must be non-empty")
     if block.get("is_error") is True and any(part.get("type") != "text" for part in parts):
         raise Invalid(f"{path}.tool_result: all content must be type `text` if `is_error` is true")
 

@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from agentweb.emulator import json_codec
+from agentweb.emulator.call import Call
 from agentweb.emulator.errors import Invalid
 from agentweb.emulator.model_catalogue import Model
 
 _USE_ADAPTIVE = (
     'Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'
 )
+#: With this header a request in a batch may ask for so many tokens of output.
+LONG_OUTPUT_BETA, LONG_OUTPUT = "output-300k-2026-03-24", 300_000
 _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 
 
-def check_max_tokens(body: json_codec.Object, model: Model) -> None:
-    asked = body["max_tokens"]
-    if asked > model.max_output:
+def check_max_tokens(call: Call) -> None:
+    asked, most = call.body["max_tokens"], call.model.max_output
+    if call.is_batched and LONG_OUTPUT_BETA in call.betas:
+        most = max(most, LONG_OUTPUT)
+    if asked > most:
         raise Invalid(
-            f"max_tokens: {asked} > {model.max_output}, which is the maximum allowed "
+            f"max_tokens: {asked} > {most}, which is the maximum allowed "
             f"number of output tokens "
-            f"for {model.id}"
+            f"for {call.model.id}"
         )
     if asked == 0:
-        _check_prewarm(body)
+        _check_prewarm(call.body)
 
 
 def _check_prewarm(body: json_codec.Object) -> None:
