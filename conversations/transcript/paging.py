@@ -30,6 +30,7 @@ def read_requested_page(conversation: Conversation, values: Mapping[str, Any]) -
         "before": transcript.read_transcript,
         "after": partial(read_page_after, until=until or ALL_TURNS),
         "m": read_page_around,
+        "turn": read_page_of_turn,
     }
     for name, page in pages.items():
         number = _parse_number(values.get(name))
@@ -47,7 +48,12 @@ def read_page_around(conversation: Conversation, seq: int) -> Transcript | None:
     """Return the turns around the turn of a message; None when there is no such message."""
     found = Message.objects.filter(conversation=conversation, seq=seq)
     number = found.values_list("turn__number", flat=True).first()
-    if number is None:
+    return None if number is None else read_page_of_turn(conversation, number)
+
+
+def read_page_of_turn(conversation: Conversation, number: int) -> Transcript | None:
+    """Return the turns around a turn; None when there is no such turn."""
+    if not conversation.turns.filter(number=number).exists():
         return None
     end = find_path_end(conversation, number)
     ended = filter_path_turns(conversation, end=end, start=number).exclude(state__in=LIVE)

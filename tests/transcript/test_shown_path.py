@@ -143,9 +143,11 @@ def test_a_message_of_another_version_is_shown_on_its_own_path(
     seq = turn(conversation, 2).messages.get(kind="prompt").seq
     page = paging.read_requested_page(found, {"m": str(seq)})
     assert page is not None
+    assert paging.read_requested_page(found, {"turn": "2"}) == page
     page = paging.complete_page(found, page)
     assert [one.number for one in page.turns] == [1, 2, 3]
     assert page.branch == 3
+    assert paging.read_requested_page(found, {"turn": "99"}) is None
     mine = paging.read_requested_page(
         found, {"m": str(turn(conversation, 4).messages.latest("seq").seq)}
     )
