@@ -240,7 +240,7 @@ def test_a_null_that_the_api_sends_is_not_sent_back() -> None:
     block = {"type": "text", "text": "Hi", "citations": None}
     assert kept(fed([start(), *complete_block(block)])) == [{"type": "text", "text": "Hi"}]
     call: dict[str, Any] = {"type": "tool_use", "id": "t", "name": "n", "input": {}}
-    call |= {"toolset_name": None, "caller": {"type": "direct"}}
+    call |= {"toolset_name": None, "caller": {"type": "direct"}, "novel": 1}
     answer = fed([start(), *complete_block(call), *ended("tool_use")])
     assert kept(answer) == [
         {"type": "tool_use", "id": "t", "name": "n", "caller": {"type": "direct"}, "input": {}}
