@@ -81,7 +81,7 @@ class UserForm(_UserForm):
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
-        policy, limits = policy_form.validate_policy(self)
+        policy, limits = policy_form.validate_policy(self, self.instance)
         if not self.errors:
             self.instance.policy, self.instance.policy_limits = policy, limits
         return data

@@ -26,6 +26,7 @@ from conversations.context.policy.policy import (
     THRESHOLDS,
     USUAL_WINDOW,
     Policy,
+    PolicyConflict,
     PolicyError,
     build_policy,
     name_choices,
@@ -76,12 +77,11 @@ def effective_policy(
 def effective_numbers(conversation: Conversation, model: ModelNumbers | None = None) -> Policy:
     """Return the policy with rules for built-in tools only; raises PolicyError."""
     owner, model = conversation.owner, model or read_model_numbers(conversation.model)
-    policy = policy_of(owner.policy, conversation.policy, model=model, settles_shares=True)
+    policy = settle_policy(owner.policy, conversation.policy, model=model)
     allowed = allowed_of(owner)
     if not allowed.ranges:
         return policy
-    own = policy_of(owner.policy, model=model, settles_shares=True)
-    return clamp_policy(policy, own, allowed)
+    return clamp_policy(policy, settle_policy(owner.policy, model=model), allowed)
 
 
 def allowed_of(owner: User) -> Allowed:
@@ -137,6 +137,24 @@ def policy_of(
         if RULES in level
     ]
     return replace(policy, tool_policies=_latest(list_tool_rules(), *rules), actions=actions)
+
+
+def settle_policy(
+    *overrides: Mapping[str, Any], model: ModelNumbers = (USUAL_WINDOW, {})
+) -> Policy:
+    """Return the policy that turns run with; raises PolicyError where an override is invalid.
+
+    What is set in one place can contradict what is set in another later, and no turn may fail for
+    that: the thresholds of the model yield, then the last of the overrides, then the one before.
+    """
+    window, thresholds = model
+    for count in range(len(overrides), -1, -1):
+        for numbers in (thresholds, {}):
+            try:
+                return policy_of(*overrides[:count], model=(window, numbers), settles_shares=True)
+            except PolicyConflict as error:
+                problem = error
+    raise problem
 
 
 def preset_of(*overrides: Mapping[str, Any]) -> str:
@@ -240,7 +258,7 @@ def first_valid_policy(
     *others, last = choices
     for overrides in others:
         try:
-            return policy_of(*overrides, model=model, settles_shares=True)
+            return settle_policy(*overrides, model=model)
         except PolicyError:
             continue
-    return policy_of(*last, model=model, settles_shares=True)
+    return settle_policy(*last, model=model)

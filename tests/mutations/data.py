@@ -167,7 +167,7 @@ ENGINE_MUTATIONS = tuple(
          "    rules.check_rules(",
          "    str("),
         ("policy/policy.py", "numbers of a policy are in order",
-         "if limit and limit <= policy.tool_result_retention_chars:",
+         "if limit and limit <= kept:",
          "if limit < 0:"),
         ("../../tools/html/scanner.py", "scripts of a page are no text",
          'DROPPED = frozenset({"script", "style",',

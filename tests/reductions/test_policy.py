@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from conversations.context.pipeline import Situation, prepare
-from conversations.context.policy.policy import Policy, PolicyError
+from conversations.context.policy.policy import Policy, PolicyError, dump_policy
 from conversations.context.view import wire
 from conversations.context.view.view import Message, View
-from conversations.models import Conversation, User
+from conversations.models import ApiModel, Conversation, User
 from conversations.reductions.conversation_settings import read_job_facts
 from conversations.reductions.policy import (
     inherited_policy,
@@ -156,3 +156,44 @@ def call(id: str, name: str, content: str) -> list[tuple[Any, list[dict[str, Any
     use = {"type": "tool_use", "id": id, "name": name, "input": {}}
     result = {"type": "tool_result", "tool_use_id": id, "content": content}
     return [("answer", [use]), ("results", [result])]
+
+
+def test_a_chat_that_its_owner_contradicts_by_now_runs_by_what_its_owner_has() -> None:
+    turn = people_and_turns.queued(people_and_turns.person())
+    Conversation.objects.update(policy={"compaction_threshold_tokens": 30_000})
+    assert read_job_facts(turn.conversation_id).policy.compaction_threshold_tokens == 30_000
+    for limits in ({}, {"input_token_budget": [10_000, 90_000]}):
+        User.objects.update(policy={"preset": "classic"}, policy_limits=limits)
+        policy = build_job(read_job_facts(turn.conversation_id)).policy
+        assert (policy.name, policy.compaction_threshold_tokens) == ("classic", 80_000)
+        chat = Conversation.objects.get()
+        assert inherited_policy(chat).compaction_threshold_tokens == 80_000
+        assert dump_policy(policy)["name"] == "classic"
+
+
+def test_the_thresholds_of_a_model_yield_to_what_people_set() -> None:
+    user = people_and_turns.person(policy={"compaction_threshold_tokens": 90_000})
+    turn = people_and_turns.queued(user)
+    Conversation.objects.update(policy={"summary_breaker": 7})
+    ApiModel.objects.update(thresholds={"input_token_budget": 120_000})
+    policy = read_job_facts(turn.conversation_id).policy
+    assert (policy.compaction_threshold_tokens, policy.input_token_budget) == (90_000, 0)
+    assert policy.summary_breaker == 7
+    User.objects.update(policy={})
+    assert read_job_facts(turn.conversation_id).policy.input_token_budget == 120_000
+
+
+def test_a_policy_of_a_person_that_the_site_contradicts_by_now_yields(settings: Any) -> None:
+    turn = people_and_turns.queued(
+        people_and_turns.person(policy={"compaction_threshold_tokens": 90_000})
+    )
+    settings.AGENTWEB_INPUT_TOKEN_BUDGET = 100_000
+    policy = read_job_facts(turn.conversation_id).policy
+    assert (policy.input_token_budget, policy.compaction_threshold_tokens) == (100_000, 10_000_000)
+
+
+def test_what_is_no_number_does_not_yield() -> None:
+    turn = people_and_turns.queued(people_and_turns.person())
+    Conversation.objects.update(policy={"input_token_budget": "many"})
+    with pytest.raises(PolicyError):
+        read_job_facts(turn.conversation_id)

@@ -98,6 +98,15 @@ def test_a_model_has_thresholds_of_its_own(chat: Conversation, settings: Any) ->
     assert effective_policy(chat).keep_below_tokens == window(SMALL) // 10
 
 
+def test_a_chat_whose_model_contradicts_its_owner_keeps_its_settings_page(
+    chat: Conversation,
+) -> None:
+    User.objects.update(policy={"compaction_threshold_tokens": 90_000})
+    ApiModel.objects.update(thresholds={"input_token_budget": 120_000})
+    assert settle(chat, instructions="Be brief.").status_code == 200
+    assert Conversation.objects.get().instructions == "Be brief."
+
+
 def test_what_a_person_is_limited_to_counts_for_what_a_share_comes_to(chat: Conversation) -> None:
     User.objects.update(policy_limits={"keep_below_tokens": [None, 90_000]})
     chat = Conversation.objects.get(pk=chat.pk)

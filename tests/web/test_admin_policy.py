@@ -10,6 +10,7 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client, override_settings
 from django.urls import reverse
 
+from conversations.admin.policy_form import is_of_policy
 from conversations.context.policy.policy import BOUNDS, POLICY_FIELDS, PolicyError
 from conversations.models import ApiModel, Conversation, User
 from conversations.reductions.policy import effective_policy, inherited_policy, list_numbers
@@ -105,6 +106,32 @@ def test_a_threshold_above_every_window_may_still_say_never(root: Client, ada: U
     ApiModel.objects.exclude(pk="claude-haiku-4-5").update(is_enabled=False)
     assert save(root, ada, policy_compaction_threshold_tokens="300000").status_code == 200
     assert save(root, ada, policy_compaction_threshold_tokens="10000000").status_code == 302
+
+
+def test_a_policy_that_nobody_changes_is_not_judged(root: Client, ada: User) -> None:
+    kept = {"compaction_threshold_tokens": 90_000, "tool_policies": ["x=keep"]}
+    kept |= {"keep_below_tokens": 600_000, "low_water_tokens": "9%", "compaction_enabled": True}
+    limits = {"input_token_budget": [None, 200_000], "server_side": "fixed"}
+    User.objects.filter(pk=ada.pk).update(policy=kept, policy_limits=limits)
+    ApiModel.objects.update(thresholds={"input_token_budget": 120_000}, window=500_000)
+    same = read_policy_fields(root, ada)
+    refused = save(root, ada, **same | {"policy_summary_breaker": "5"})
+    assert "must be above input_token_budget" in words(text(refused))
+    given = form(ada, **same)
+    del given["is_active"]
+    assert root.post(url(ada), given).status_code == 302
+    assert (stored(ada).policy, stored(ada).policy_limits) == (kept, limits)
+    assert not stored(ada).is_active
+
+
+def read_policy_fields(client: Client, user: User) -> dict[str, Any]:
+    """Return what a browser posts of the policy's fields."""
+    bound = client.get(url(user)).context["adminform"].form
+    return {
+        one.html_name: one.value()
+        for one in bound
+        if is_of_policy(one.html_name) and one.value() not in (None, "", False)
+    }
 
 
 def test_what_is_emptied_is_the_sites_again(root: Client, ada: User) -> None:

@@ -60,7 +60,10 @@ VALUES = {
     "why": "2,345 tokens exceeded 1,234; it was empty",
 }
 #: What keeps a sentence, and which of its arguments that is.
-RECORDING = {"Refused": 1, "ModelFailed": 1, "PolicyError": 1, "SummaryFlaw": 0, "Finish": 3}
+RECORDING = {
+    "Refused": 1, "ModelFailed": 1, "PolicyError": 1, "PolicyConflict": 1, "SummaryFlaw": 0,
+    "Finish": 3,
+}  # fmt: skip
 #: Words of English sentences.
 ENGLISH = r"(?i)\b(the|is|are|this|of|budget of|another|starts|set|for|by)\b"
 

@@ -26,6 +26,10 @@ class PolicyError(ContextError):
         self.field, self.problem = field, problem
 
 
+class PolicyConflict(PolicyError):
+    """Numbers that are valid one by one contradict each other."""
+
+
 NO_OBJECT = mark_recorded(gettext_noop("must be an object"))
 NO_NUMBER = mark_recorded(gettext_noop("is no number of the context policy"))
 NO_THRESHOLD = mark_recorded(gettext_noop("is none of %(names)s"))
@@ -165,10 +169,9 @@ class Policy:
         gettext_noop("A reduction in one go comes down to so many percent of the room."),
     )
     low_water_tokens: int = _number(
-        20_000,
-        (2_000, 10_000_000),
+        20_000, (2_000, 10_000_000),
         gettext_noop("It comes down to so many tokens, if that is less."),
-    )
+    )  # fmt: skip
     minimum_gain_tokens: int = _number(
         8_000, (500, 1_000_000), gettext_noop("Nothing is reduced for less than so many tokens.")
     )
@@ -374,18 +377,17 @@ def _never_compacts(policy: Policy) -> bool:
 
 
 def demand_consistent(policy: Policy) -> Policy:
-    """Return the policy unchanged; raises PolicyError when its numbers contradict each other."""
+    """Return the policy unchanged; raises PolicyConflict when its numbers contradict each other."""
     if _never_compacts(policy):
         above = {"field": "input_token_budget", "most": f"{policy.input_token_budget:,}"}
-        raise PolicyError("compaction_threshold_tokens", _NEVER % above)
-    limit = policy.max_tool_result_chars
-    if limit and limit <= policy.tool_result_retention_chars:
-        least = {"field": "tool_result_retention_chars"}
-        least["most"] = f"{policy.tool_result_retention_chars:,}"
-        raise PolicyError("max_tool_result_chars", _NOT_ABOVE % least)
+        raise PolicyConflict("compaction_threshold_tokens", _NEVER % above)
+    limit, kept = policy.max_tool_result_chars, policy.tool_result_retention_chars
+    if limit and limit <= kept:
+        least = {"field": "tool_result_retention_chars", "most": f"{kept:,}"}
+        raise PolicyConflict("max_tool_result_chars", _NOT_ABOVE % least)
     if policy.compact_above_percent and policy.low_water_percent >= policy.compact_above_percent:
         most = {"field": "compact_above_percent", "most": policy.compact_above_percent}
-        raise PolicyError("low_water_percent", _NOT_BELOW % most)
+        raise PolicyConflict("low_water_percent", _NOT_BELOW % most)
     return policy
 
 

@@ -36,6 +36,7 @@ from conversations.reductions.policy import (
     policy_of,
     read_as_set,
     read_model_numbers,
+    settle_policy,
 )
 from conversations.reductions.words import name_number, name_preset
 from conversations.rendering.model_names import name_model
@@ -146,11 +147,9 @@ class ConversationForm(forms.Form):
             try:
                 model = read_model_numbers(self.cleaned_data["model"])
                 numbers, own_numbers = self.owner.policy, self.settings["policy"]
-                own = policy_of(numbers, model=model, settles_shares=True)
-                # A chat without numbers of its own is not refused for those of the site.
-                chosen = policy_of(
-                    numbers, own_numbers, model=model, settles_shares=not own_numbers
-                )
+                own = settle_policy(numbers, model=model)
+                # A chat without numbers of its own is not refused for those of others.
+                chosen = policy_of(numbers, own_numbers, model=model) if own_numbers else own
                 demand_allowed(chosen, own, self.allowed)
             except PolicyError as error:
                 field = error.field if error.field in self.fields else PRESET
