@@ -16,6 +16,7 @@ class ConversationsConfig(AppConfig):
     def ready(self) -> None:
         from conversations import checks  # noqa: F401
         from conversations.accounts.roles import install_roles
+        from conversations.budgets.crossings import watch_limits
         from conversations.budgets.money_records import record_first, watch_rows
         from conversations.log.erase_functions import install_erase_functions
         from conversations.log.search_index import install_index
@@ -40,5 +41,6 @@ class ConversationsConfig(AppConfig):
         post_migrate.connect(grant_rights, sender=self, dispatch_uid="agentweb-rights")
         post_migrate.connect(record_first, sender=self, dispatch_uid="agentweb-money")
         watch_rows()
+        watch_limits()
         connection_created.connect(define_erasing_function, dispatch_uid="agentweb-door")
         connection_created.connect(watch_statements, dispatch_uid="agentweb-soundness")

@@ -18,6 +18,7 @@ from django.core.exceptions import ValidationError
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from conversations.budgets.crossings import record_staff_crossings
 from conversations.budgets.money_records import changed_by, record_rows
 from conversations.budgets.reconciliation import compute_totals
 from conversations.budgets.units import show_amount
@@ -264,4 +265,5 @@ def _adjust_window(
         form=form,
     )
     append_row(entry, lock_site_chain())
+    record_staff_crossings(pk=window.pk)
     return entry

@@ -10,32 +10,26 @@ is never lost and never blocks a settlement.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from collections.abc import Set as AbstractSet
 
 from django.db import connection
 from django.db.models import Exists, F, OuterRef, Q
-from django.utils import timezone
 
-from conversations.budgets.effective import BudgetStatus
+from conversations.budgets.crossings import record_crossings
 from conversations.budgets.judgement import find_amount, find_later_amount, is_of_calls, judge_call
 from conversations.budgets.refusals import build_rate_refusal
-from conversations.budgets.status import compute_status, filter_windows, find_effective_budgets
 from conversations.budgets.units import UNITS, CallSize, CallUse
 from conversations.budgets.windows import Slot, update_windows
-from conversations.log.chain import append_rows, lock_site_chain
+from conversations.log.chain import append_rows
 from conversations.log.contents import read_contents
 from conversations.models import (
     ApiCall,
     BudgetWindow,
     Conversation,
-    Crossing,
     LedgerEntry,
     Reservation,
 )
 
 Kind = LedgerEntry.Kind
-#: The percent at which all of a limit is spent; recorded whatever the budget names.
-WHOLE = 100
 #: The person whose budgets a call counts in.
 _PAYER = F("call__conversation__owner")
 
@@ -176,31 +170,3 @@ def _append_entries(
         for window, amount in rows
     ]
     append_rows(entries, conversation)
-
-
-def record_crossings(*, user_id: int, windows: AbstractSet[int]) -> None:
-    """Record the soft percents, and the limit, that windows locked by the caller have passed.
-
-    A limit a minute is there to be reached: nobody is told.
-    """
-    effective = find_effective_budgets(user_id, timezone.now())
-    found = [budget for budget in effective if not budget.rule.is_rate]
-    present = list(filter_windows(found)) if found else []
-    passed: dict[tuple[int, int], BudgetStatus] = {}
-    for budget in found:
-        one = compute_status(budget, present)
-        for window in present:
-            if budget.is_of(window) and window.pk in windows:
-                percents = (*budget.rule.percents, WHOLE)
-                passed |= {(window.pk, p): one for p in percents if p <= one.percent}
-    if not passed:
-        return
-    crossings = Crossing.objects.filter(window__in={window for window, _ in passed})
-    known = set(crossings.values_list("window", "percent"))
-    rows = [
-        Crossing(window_id=window, percent=percent, spent=one.spent, limit=one.limit)
-        for (window, percent), one in passed.items()
-        if (window, percent) not in known
-    ]
-    if rows:
-        append_rows(rows, lock_site_chain())

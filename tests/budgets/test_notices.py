@@ -14,8 +14,8 @@ from django.utils import timezone
 from conversations.accounts.preferences import read_preferences
 from conversations.agent.ports import Refused, Sending
 from conversations.agent.prices import LEAST_OUTPUT
+from conversations.budgets.crossings import record_crossings
 from conversations.budgets.grants import grant_more
-from conversations.budgets.holds import record_crossings
 from conversations.budgets.judgement import size_call
 from conversations.budgets.notices import (
     Limits,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.utils import timezone
 
 from conversations.agent.ports import Ending
 from conversations.agent.usage import Usage, read_usage
+from conversations.budgets.bulk_changes import BulkChange, BulkKind, perform_change, plan_change
+from conversations.budgets.grants import correct_window, grant_more, set_limit
 from conversations.budgets.notices import list_notices
 from conversations.budgets.prices import load_price_list
 from conversations.budgets.status import list_statuses
@@ -21,14 +24,17 @@ from conversations.models import (
     Crossing,
     LedgerEntry,
     Turn,
+    User,
 )
 from conversations.turns import takeovers
 from conversations.turns.billed_usage import IN_FLIGHT, TOKENS_PER_SECOND, bill_lost_call
 from conversations.turns.drafts import save_draft
-from tests.support import people_and_turns, stored_turns
+from tests.support import budget_rows, people_and_turns, stored_turns
 from tests.support.budget_rows import PLENTY, clean, group, member, padded, play, worst
 
 pytestmark = pytest.mark.django_db
+#: The budget that `people_and_turns.limited` makes.
+SLOT: dict[str, Any] = {"kind": "per_member", "unit": "money", "period": "month"}
 
 
 def test_a_window_tells_each_percent_once() -> None:
@@ -170,3 +176,66 @@ def test_what_is_settled_after_its_window_is_over_is_entered_there() -> None:
     assert window.spent + window.overrun == ApiResult.objects.get().cost_micros
     assert not Crossing.objects.exists()
     assert clean()
+
+
+def crossed() -> list[tuple[int, int]]:
+    return list(Crossing.objects.order_by("pk").values_list("percent", "limit"))
+
+
+@pytest.mark.parametrize("kind", ["pool", "per_member"])
+def test_a_correction_that_uses_a_limit_up_is_told_of(kind: str) -> None:
+    user = people_and_turns.person()
+    budget = budget_rows.site(10**7, kind=kind)
+    play(people_and_turns.started_turn(user))
+    window = BudgetWindow.objects.get()
+    assert crossed() == []
+    correct_window(window_id=window.pk, amount=6 * 10**6, reason="The bill says more.")
+    assert crossed() == [(50, 10**7)]
+    grant_more(budget=budget, amount=10**7, reason="for the thesis")
+    correct_window(window_id=window.pk, amount=12 * 10**6, reason="And more.")
+    assert crossed() == [(50, 10**7), (80, 2 * 10**7)]
+    correct_window(window_id=window.pk, amount=2 * 10**6, reason="All of it.")
+    assert [percent for percent, _ in crossed()] == [50, 80, 95, 100]
+
+
+def test_a_limit_that_is_lowered_below_what_is_spent_is_told_of() -> None:
+    user, other = people_and_turns.person(), people_and_turns.person("bob")
+    budget = people_and_turns.limited(user, PLENTY, soft_percents="")
+    play(people_and_turns.started_turn(user))
+    play(people_and_turns.started_turn(other))
+    set_limit(user=user, limit=PLENTY - 1, **SLOT)
+    assert crossed() == []
+    set_limit(user=user, limit=1, **SLOT)
+    assert crossed() == [(100, 1)]
+    budget.refresh_from_db()
+    budget.note = "short"
+    budget.save()
+    assert crossed() == [(100, 1)]
+
+
+def test_limits_that_are_lowered_together_are_told_of() -> None:
+    user, root = people_and_turns.person(), people_and_turns.person("root")
+    people_and_turns.limited(user, PLENTY, soft_percents="")
+    play(people_and_turns.started_turn(user))
+    people = User.objects.filter(pk=user.pk)
+    change = BulkChange(BulkKind.LIMIT, 1, None, "the term is over", uuid4())
+    digest = plan_change(people, change).digest
+    perform_change(people=people, change=change, digest=digest, actor=root)
+    assert crossed() == [(100, 1)]
+
+
+def test_nobody_is_told_of_what_does_not_limit() -> None:
+    user = people_and_turns.person()
+    site = budget_rows.site(PLENTY)
+    play(people_and_turns.started_turn(user))
+    people_and_turns.limited(user, PLENTY)
+    site.limit = 1
+    site.save()
+    assert crossed() == []
+    Budget.objects.filter(user=user).update(is_active=False)
+    User.objects.update(is_exempt=True)
+    site.save()
+    assert crossed() == []
+    User.objects.update(is_exempt=False)
+    site.save()
+    assert [percent for percent, _ in crossed()] == [50, 80, 95, 100]

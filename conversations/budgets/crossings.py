@@ -1,0 +1,98 @@
+"""Crossings: the percents of its limit that a window has passed, each recorded once.
+
+Notices and alerts are made of them. A settlement, a correction and a change of a budget can make a
+window pass one. A limit a minute is there to be reached: nobody is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from django.db.models import Q
+from django.db.models.signals import post_save
+from django.utils import timezone
+
+from conversations.budgets.effective import BudgetStatus
+from conversations.budgets.spend_desk import filter_desk, read_desk
+from conversations.budgets.status import (
+    compute_status,
+    filter_windows,
+    find_effective_budgets,
+    rule_of,
+)
+from conversations.db import transact
+from conversations.log.chain import append_rows, lock_site_chain
+from conversations.models import Budget, Crossing
+
+#: The percent at which all of a limit is spent; recorded whatever the budget names.
+_WHOLE = 100
+#: The status that passed a percent, by window and percent.
+_Passed = dict[tuple[int, int], BudgetStatus]
+
+
+def record_crossings(*, user_id: int, windows: AbstractSet[int]) -> None:
+    """Record the soft percents, and the limit, that windows locked by the caller have passed."""
+    effective = find_effective_budgets(user_id, timezone.now())
+    found = [budget for budget in effective if not budget.rule.is_rate]
+    present = list(filter_windows(found)) if found else []
+    passed: _Passed = {}
+    for budget in found:
+        one = compute_status(budget, present)
+        for window in present:
+            if budget.is_of(window) and window.pk in windows:
+                passed |= _find_passed(window.pk, one)
+    _append_crossings(passed)
+
+
+@transact
+def record_staff_crossings(**where: Any) -> None:
+    """Record what open windows have passed after staff changed them or their budgets.
+
+    `where` are look-ups of windows, which may be of several people or of nobody.
+    """
+    now, passed = timezone.now(), _Passed()
+    is_limited = Q(user=None) | Q(user__is_exempt=False) | Q(budget__kind=Budget.Kind.OWN)
+    for window in filter_desk(now=now).filter(is_limited, **where):
+        row, rule = read_desk(window, now), rule_of(window.budget)
+        one = BudgetStatus(rule, row.starts_at, row.ends_at, row.limit, row.spent, row.held)
+        passed |= _find_passed(window.pk, one)
+    _append_crossings(passed)
+
+
+def watch_limits() -> None:
+    """Record what windows have passed whenever a budget is saved from now on."""
+    name = "agentweb-crossings"
+    post_save.connect(_record_saved, sender=Budget, dispatch_uid=name)
+
+
+def _record_saved(instance: Budget, *, raw: bool, created: bool, **_: Any) -> None:
+    if not raw and not created:
+        record_staff_crossings(budget=instance.pk)
+
+
+def _find_passed(window: int, one: BudgetStatus) -> _Passed:
+    percents = (*one.rule.percents, _WHOLE)
+    return {(window, percent): one for percent in percents if percent <= one.percent}
+
+
+def _append_crossings(passed: Mapping[tuple[int, int], BudgetStatus]) -> None:
+    if _list_new(passed):
+        chain = lock_site_chain()
+        # Read again, as another process may have recorded the same before it released the chain.
+        if rows := _list_new(passed):
+            append_rows(rows, chain)
+
+
+def _list_new(passed: Mapping[tuple[int, int], BudgetStatus]) -> list[Crossing]:
+    """Return the rows of what is not recorded yet."""
+    if not passed:
+        return []
+    crossings = Crossing.objects.filter(window__in={window for window, _ in passed})
+    known = set(crossings.values_list("window", "percent"))
+    return [
+        Crossing(window_id=window, percent=percent, spent=one.spent, limit=one.limit)
+        for (window, percent), one in passed.items()
+        if (window, percent) not in known
+    ]
