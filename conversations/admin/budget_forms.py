@@ -17,6 +17,7 @@ from conversations.admin.concurrent_edits import keep_concurrent_edits
 from conversations.budgets.units import show_amount
 from conversations.conf import conf
 from conversations.models import Budget, TurnCap, User
+from conversations.rendering.numbers import dollars
 
 if TYPE_CHECKING:
     _Inline = admin.TabularInline[Budget, User]
@@ -130,14 +131,30 @@ class TurnCapInline(_CapInline):
     verbose_name_plural = _("caps of a turn, this person's own")
     extra = 1
     max_num = 1
-    fields = (("micros", "rounds", "tool_calls", "seconds"),)
+    names = ("micros", "rounds", "tool_calls", "seconds")
+    readonly_fields = ("money",)
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        may_add = self.has_add_permission(request, obj) and not hasattr(obj, "turn_cap")
+        may = self.has_change_permission(request, obj) or may_add
+        return (choose_fields(self.names, may),)
+
+    @admin.display(description=_("money"))
+    def money(self, cap: TurnCap) -> str:
+        return show_money_cap(cap)
 
 
 def choose_fields(names: tuple[str, ...], may_change: bool) -> tuple[str, ...]:
-    """Replace the field of the limit by text for users who may only view it, who need no reason."""
+    """Replace fields of money by text for users who may only view them, who need no reason."""
     if may_change:
         return names
-    return tuple("amount" if name == "limit" else name for name in names if name != "reason")
+    texts = {"limit": "amount", "micros": "money"}
+    return tuple(texts.get(name, name) for name in names if name != "reason")
+
+
+def show_money_cap(cap: TurnCap) -> str:
+    """Return the cap on the money of a turn as text."""
+    return str(_("no cap")) if cap.micros == 0 else dollars(cap.micros) or "–"
 
 
 def describe_limit_change(form: Any) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.admin.views.main import ChangeList
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html
@@ -22,6 +23,7 @@ from conversations.admin.base import (
     GroupFilter,
     OwnerFilter,
     ReadOnly,
+    filter_by_key,
     link_list,
     link_row,
 )
@@ -32,6 +34,7 @@ from conversations.admin.budget_forms import (
     TurnCapForm,
     choose_fields,
     describe_limit_change,
+    show_money_cap,
 )
 from conversations.admin.csv_export import SentAsFiles, write_budgets
 from conversations.budgets.current_use import (
@@ -42,7 +45,7 @@ from conversations.budgets.current_use import (
 )
 from conversations.budgets.units import show_amount
 from conversations.models import Budget, BudgetWindow, Grant, LedgerEntry, TurnCap, User
-from conversations.rendering.numbers import dollars, write_number
+from conversations.rendering.numbers import write_number
 from conversations.templatetags.bars import bar, in_zone
 
 
@@ -55,6 +58,22 @@ class SubjectFilter(OwnerFilter):
         names = User.objects.exclude(budgets=None).order_by("username").distinct()
         found = names.values_list("pk", "username")[:MOST_NAMES]
         return [(str(key), name) for key, name in found]
+
+
+class GranteeFilter(OwnerFilter):
+    """By the person who has a grant: for them alone, or on a budget of their own."""
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        has_grant = Q(grants__isnull=False) | Q(budgets__grants__isnull=False)
+        names = User.objects.filter(has_grant).order_by("username").distinct()
+        found = names.values_list("pk", "username")[:MOST_NAMES]
+        return [(str(key), name) for key, name in found]
+
+    def queryset(self, request: HttpRequest, rows: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        if value is None:
+            return rows
+        return filter_by_key(rows, "user", value) | filter_by_key(rows, "budget__user", value)
 
 
 class OfGroupFilter(GroupFilter):
@@ -189,7 +208,7 @@ class GrantAdmin(ReadOnly):
     list_display = (
         "created_at", "more", "budget", "whose", "starts_at", "expires_at", "reason", "actor"
     )  # fmt: skip
-    list_filter = ("created_at", "expires_at", SubjectFilter)
+    list_filter = ("created_at", "expires_at", GranteeFilter)
     list_select_related = ("budget", "budget__user", "budget__group", "user", "actor")
     search_fields = ("user__username", "budget__user__username", "budget__group__name", "reason")
     ordering = ("-pk",)
@@ -217,6 +236,7 @@ class TurnCapAdmin(Choosing):
     search_fields = ("user__username", "group__name")
     autocomplete_fields = ("group", "user")
     fields = ("group", "user", "micros", "rounds", "tool_calls", "seconds", "reason")
+    readonly_fields = ("money",)
     show_full_result_count = False
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -225,4 +245,4 @@ class TurnCapAdmin(Choosing):
 
     @admin.display(description=_("money"), ordering="micros")
     def money(self, row: TurnCap) -> str:
-        return str(_("no cap")) if row.micros == 0 else dollars(row.micros) or "–"
+        return show_money_cap(row)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import F, Q
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from conversations.budgets.prices import find_unpriced_models
 from conversations.models import (
     ApiModel,
     Crossing,
     LegalHold,
     McpServer,
     McpTool,
-    ModelPrice,
     Transformation,
     User,
 )
@@ -73,11 +73,8 @@ def _count_servers() -> Counts:
 
 
 def _count_models() -> Counts:
-    enabled, now = ApiModel.objects.filter(is_enabled=True), timezone.now()
-    prices = ModelPrice.objects.filter(model=OuterRef("pk"), kind="input", effective_from__lte=now)
-    in_force = prices.filter(Q(effective_to=None) | Q(effective_to__gt=now))
-    yield _("Models in use"), enabled.count()
-    yield _("Models without a price"), enabled.filter(~Q(Exists(in_force))).count()
+    yield _("Models in use"), ApiModel.objects.filter(is_enabled=True).count()
+    yield _("Models without a price"), len(find_unpriced_models())
 
 
 def _count_holds() -> Counts:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from django.http import HttpRequest
+from django.utils import timezone
 
 from conversations.admin.keyed_page import KeyedPage
-from conversations.budgets.current_use import filter_open_windows
+from conversations.budgets.spend_desk import DeskRow, filter_desk, read_desk
 from conversations.budgets.units import MONEY
-from conversations.models import Budget, BudgetWindow
+from conversations.models import Budget
 
 _NEEDED = ("conversations.view_budget", "conversations.view_budgetwindow")
 
@@ -28,14 +29,13 @@ class PeopleWithSpending(KeyedPage):
             row.nearest, row.own_limit = nearest.get(row.pk), limits.get(row.pk)
 
 
-def _find_nearest(keys: list[int]) -> dict[int, BudgetWindow]:
-    rows = filter_open_windows().filter(
-        user__in=keys, budget__unit=MONEY.name, budget__is_active=True
-    )
-    found: dict[int, BudgetWindow] = {}
-    for row in sorted(rows, key=lambda one: (one.spent + one.held) / max(1, one.limit)):
-        if row.user_id is not None:
-            found[row.user_id] = row
+def _find_nearest(keys: list[int]) -> dict[int, DeskRow]:
+    """Return the fullest row of the spend desk of each person; it counts what admission counts."""
+    now, found = timezone.now(), dict[int, DeskRow]()
+    rows = filter_desk(scope=Budget.Scope.USER, now=now)
+    for window in rows.filter(user__in=keys, budget__unit=MONEY.name):
+        if window.user_id is not None:
+            found.setdefault(window.user_id, read_desk(window, now))
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission
@@ -10,7 +12,7 @@ from django.urls import reverse
 
 from conversations.budgets.current_use import compute_current_use
 from conversations.budgets.grants import grant_more
-from conversations.models import Budget, BudgetWindow, Reservation, User
+from conversations.models import Budget, BudgetWindow, Grant, Reservation, TurnCap, User
 from conversations.models.periods import format_moment
 from conversations.rendering.numbers import dollars
 from tests.support import budget_rows, people_and_turns
@@ -127,3 +129,38 @@ def test_a_grant_on_a_persons_own_budget_is_not_said_to_be_for_all() -> None:
 def test_a_small_limit_is_not_shown_as_nothing() -> None:
     assert str(Budget(limit=1_500, unit="money", period="day")) == "$0.0015 a day"
     assert str(Budget(limit=1_250_500_000, unit="money", period="day")) == "$1,250.50 a day"
+
+
+@pytest.mark.parametrize("powers", [(), ("change_user", "add_turncap")])
+def test_who_may_only_view_a_cap_reads_its_money_in_dollars(powers: tuple[str, ...]) -> None:
+    ada = people_and_turns.person()
+    cap = TurnCap.objects.create(user=ada, micros=2_500_000)
+    looking = staff("bob", *powers)
+    for page in (change(cap), url(ada)):
+        html = looking.get(page).content.decode()
+        assert "$2.50" in words(html)
+        assert not re.search("2500000|2,500,000", html)
+    assert (
+        'value="2.50"'
+        in staff("cid", "change_user", "change_turncap").get(url(ada)).content.decode()
+    )
+    bea = people_and_turns.person("bea")
+    has_field = 'name="turn_cap-0-micros"' in looking.get(url(bea)).content.decode()
+    assert has_field == bool(powers)
+
+
+def test_grants_are_found_by_the_person_they_are_for(root: Client) -> None:
+    ada, bob = people_and_turns.person(), budget_rows.member("Research", name="bob")
+    people_and_turns.limited(people_and_turns.person("cid"), 5)
+    grant_more(budget=people_and_turns.limited(ada, 5), amount=7, reason="an own budget")
+    grant_more(budget=budget_rows.group("Research", 5), amount=7, reason="one member", user=bob)
+    page = listed(root, Grant)
+    keys = {one.username: one.pk for one in User.objects.all()}
+    assert [name for name in ("ada", "bob", "cid") if f"?user={keys[name]}" in page] == [
+        "ada",
+        "bob",
+    ]
+    for name, found in (("ada", "an own budget"), ("bob", "one member")):
+        page = listed(root, Grant, f"?user={keys[name]}")
+        assert [why for why in ("an own budget", "one member") if why in page] == [found]
+    assert "an own budget" not in listed(root, Grant, "?user=x")

@@ -13,6 +13,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from conversations.budgets.grants import grant_more
+from conversations.budgets.prices import find_unpriced_models
 from conversations.budgets.units import show_amount
 from conversations.log.chain import append_row, lock_site_chain
 from conversations.models import (
@@ -26,6 +28,7 @@ from conversations.models import (
     ModelPrice,
     User,
 )
+from tests.support import budget_rows, people_and_turns
 from tests.support.stored_turns import played
 
 pytestmark = pytest.mark.django_db
@@ -109,6 +112,33 @@ def test_the_list_of_people_says_what_is_spent_of_the_nearest_limit() -> None:
     assert shown["bea"] == "$0.00 spent of $90.00"
     assert (shown["cleo"], shown["dan"]) == ("–", "exempt")
     assert read_spending(client_of("eve", "view_user"))["ada"] == "–"
+
+
+def test_the_nearest_limit_of_a_person_is_the_one_that_admission_counts() -> None:
+    site = budget_rows.site(5_000_000)
+    ada = people_and_turns.person()
+    root = client_of("root", is_superuser=True)
+    budget_rows.play(people_and_turns.started_turn(ada))
+    BudgetWindow.objects.update(spent=1_000_000, overrun=3_000_000, limit=1_000_000)
+    assert read_spending(root)["ada"] == "$4.00 spent of $5.00"
+    Budget.objects.filter(pk=site.pk).update(limit=50_000_000)
+    grant_more(budget=site, amount=10_000_000, reason="for the thesis", user=ada)
+    assert read_spending(root)["ada"] == "$4.00 spent of $60.00"
+    people_and_turns.limited(ada, 100_000_000)
+    # The site's limit holds for ada no more, and her own has no window yet.
+    assert read_spending(root)["ada"] == "$0.00 spent of $100.00"
+    budget_rows.play(people_and_turns.started_turn(ada, "Again"))
+    assert read_spending(root)["ada"].endswith(" spent of $100.00")
+    assert read_spending(root)["ada"].startswith("$4.0")
+
+
+def test_a_model_that_lacks_one_price_is_counted() -> None:
+    root = client_of("root", is_superuser=True)
+    assert read_states(root)["Models without a price"] == str(len(find_unpriced_models()))
+    before = len(find_unpriced_models())
+    output = ModelPrice.objects.filter(model="claude-haiku-4-5", kind="output")
+    output.update(effective_to=timezone.now())
+    assert read_states(root)["Models without a price"] == str(before + 1)
 
 
 def test_the_page_of_a_person_begins_with_their_budgets() -> None:
