@@ -25,7 +25,7 @@ from django.utils.translation import gettext_lazy as _
 from conversations.budgets.crossings import record_staff_crossings
 from conversations.budgets.current_use import filter_running_grants
 from conversations.budgets.effective import choose_effective
-from conversations.budgets.grants import COUNTED, EXEMPT, BudgetError
+from conversations.budgets.grants import COUNTED, EXEMPT, BudgetError, FormUsed
 from conversations.budgets.money_records import changed_by, record_rows
 from conversations.budgets.status import rule_of
 from conversations.budgets.units import MONEY, show_amount
@@ -162,6 +162,8 @@ def _perform(people: QuerySet[User], change: BulkChange, digest: str, actor: Use
     else:
         budgets = _filter_allowances(change.kind, keys).order_by("pk")
         list(budgets.select_for_update(of=("self",)).values_list("pk", flat=True))
+    if change.kind is BulkKind.GRANT:
+        _demand_unused(change.form, keys)
     plan = plan_change(people, change)
     if plan.digest != digest:
         raise BudgetError(CHANGED)
@@ -175,6 +177,14 @@ def _perform(people: QuerySet[User], change: BulkChange, digest: str, actor: Use
                 _set_exemptions(plan, is_exempt=change.kind is BulkKind.EXEMPT)
     _log_steps(plan, change, actor)
     return plan
+
+
+def _demand_unused(form: UUID, keys: Iterable[int]) -> None:
+    """Raise FormUsed where one of these people has a grant of the form; previewing it anew would
+    not help.
+    """
+    if Grant.objects.filter(form__in=[uuid5(form, str(key)) for key in keys]).exists():
+        raise FormUsed
 
 
 def _filter_own(kind: BulkKind, keys: Collection[int]) -> QuerySet[Budget]:

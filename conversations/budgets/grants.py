@@ -39,6 +39,13 @@ class BudgetError(Exception):
     code = "budget_change"
 
 
+class FormUsed(BudgetError):
+    """A form that was performed once is submitted with other values, as after going back."""
+
+    def __init__(self) -> None:
+        super().__init__(_("This form was used already: open it anew."))
+
+
 @transact
 def set_limit(
     *,
@@ -93,13 +100,16 @@ def grant_more(
 ) -> Grant:
     """Add to the limit of a budget, for everybody it applies to or for one person.
 
-    `form` identifies the submitted form: a second submit returns the first grant.
+    `form` identifies the submitted form: a second submit returns the first grant, and raises
+    FormUsed if it says something else.
     """
     reason = clean_reason(reason)
     # Serializes grants of one budget, so that the second of two submits of one form finds the
     # first grant.
     Budget.objects.select_for_update(of=("self",)).get(pk=budget.pk)
     if form is not None and (again := Grant.objects.filter(form=form).first()):
+        said = again.budget_id, again.user, again.amount, again.expires_at
+        _demand_same(said, (budget.pk, user, amount, until))
         return again
     if not 0 < amount <= MOST:
         raise BudgetError(_("A grant is more than nothing, and no more than a budget can hold."))
@@ -130,11 +140,12 @@ def correct_window(
     """Append a correction of what a window has spent; a negative amount reduces it.
 
     What is given back reduces the overrun first. `form` identifies the submitted form: a second
-    submit returns the first entry.
+    submit returns the first entry, and raises FormUsed if it says something else.
     """
     reason = clean_reason(reason)
     window = _lock_window(window_id)
     if form is not None and (again := LedgerEntry.objects.filter(form=form).first()):
+        _demand_same((again.window_id, again.amount), (window_id, amount))
         return again
     used, unit = window.spent + window.overrun, window.budget.unit
     if used + amount < 0 or amount == 0 or abs(amount) > MOST:
@@ -224,6 +235,11 @@ def _save_budget(budget: Budget) -> Budget:
         raise BudgetError(" ".join(error.messages)) from error
     budget.save()
     return budget
+
+
+def _demand_same(said: tuple[object, ...], given: tuple[object, ...]) -> None:
+    if said != given:
+        raise FormUsed
 
 
 def clean_reason(reason: str) -> str:

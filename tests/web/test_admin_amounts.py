@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from uuid import uuid4
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -12,11 +13,29 @@ from django.urls import reverse
 
 from conversations.budgets.current_use import compute_current_use
 from conversations.budgets.grants import grant_more
-from conversations.models import Budget, BudgetWindow, Grant, Reservation, TurnCap, User
+from conversations.models import (
+    ApiCall,
+    Budget,
+    BudgetWindow,
+    Grant,
+    LedgerEntry,
+    Reservation,
+    TurnCap,
+    User,
+)
 from conversations.models.periods import format_moment
 from conversations.rendering.numbers import dollars
 from tests.support import budget_rows, people_and_turns
-from tests.web.test_admin_budgets import MILLION, change, root, words
+from tests.support.stored_turns import played
+from tests.web.test_admin_budgets import (
+    MILLION,
+    change,
+    correct_page,
+    grant_page,
+    root,
+    send,
+    words,
+)
 from tests.web.test_admin_people import client_of, url
 from tests.web.test_admin_review import listed, staff
 
@@ -164,3 +183,29 @@ def test_grants_are_found_by_the_person_they_are_for(root: Client) -> None:
         page = listed(root, Grant, f"?user={keys[name]}")
         assert [why for why in ("an own budget", "one member") if why in page] == [found]
     assert "an own budget" not in listed(root, Grant, "?user=x")
+
+
+def test_a_form_gone_back_to_says_that_it_was_used(root: Client) -> None:
+    played("ada")
+    budget = budget_rows.site(5 * MILLION)
+    bob = people_and_turns.person("bob")
+    window = BudgetWindow.objects.get()
+    call = ApiCall.objects.filter(purpose="reply").latest("pk")
+    grant = {"user": "ada", "amount": "7", "until": "2999-01-01"}
+    pages: list[tuple[str, dict[str, str], dict[str, str]]] = [
+        (grant_page(budget), grant, {"user": bob.username}),
+        (grant_page(budget), grant, {"amount": "9"}),
+        (grant_page(budget), grant, {"until": ""}),
+        (correct_page(window), {"amount": "3"}, {"amount": "4"}),
+        (reverse("admin:apicall_correct", args=[call.pk]), {"amount": "5"}, {"amount": "6"}),
+    ]
+    for page, given, other in pages:
+        key = str(uuid4())
+        for _ in range(2):
+            assert send(root, page, form=key, **given).status_code == 302
+        refused = send(root, page, form=key, **given | other)
+        assert (refused.status_code, "This form was used already" in words(refused)) == (400, True)
+    rows = Grant.objects.values_list("user__username", "amount")
+    assert list(rows) == [("ada", 7 * MILLION)] * 3
+    entries = LedgerEntry.objects.filter(kind="adjust", window=window).order_by("pk")
+    assert list(entries.values_list("amount", flat=True)) == [3 * MILLION, 5 * MILLION]

@@ -35,6 +35,7 @@ from tests.web.test_admin_review import staff, superuser
 
 pytestmark = pytest.mark.django_db
 DOLLAR = 1_000_000
+USED = "This form was used already"
 PAGE = "admin:bulk_budgets"
 MAY_SEE = ("view_budget", "view_budgetwindow", "view_user")
 
@@ -162,8 +163,16 @@ def test_a_grant_adds_to_what_admission_counts_for_each(root: Client) -> None:
     rows = Grant.objects.filter(reason="a new term")
     assert {one.expires_at is not None for one in rows} == {True}
     # The last page, sent twice, grants once.
-    assert str(CHANGED) in root.post(address(*people), posted).content.decode()
+    assert USED in root.post(address(*people), posted).content.decode()
     assert rows.count() == 3
+    # Gone back to, it cannot be previewed for another amount and then grant nothing for ever.
+    again = {"kind": "grant", "amount": "9", "form": posted["form"]}
+    posted, _ = preview(root, address(*people), **again)
+    assert USED in root.post(address(*people), posted).content.decode()
+    assert rows.count() == 3
+    posted, _ = preview(root, address(*people), **again | {"form": str(uuid4())})
+    assert root.post(address(*people), posted).status_code == 302
+    assert rows.filter(amount=9 * DOLLAR).count() == 3
 
 
 def test_people_are_exempted_and_counted_again_by_superusers_alone(root: Client) -> None:
