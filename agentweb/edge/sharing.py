@@ -1,24 +1,19 @@
 """Requests of one visitor are handled one at a time, so that all visitors get a fair share.
 
 Without this, somebody who sends eight requests at once would get eight times the processor time. A
-visitor is a session, or the address where there is none. Requests wait for each other from when
-their body is complete until their response begins, so a slow connection delays nobody. A slow
-response (a mail server, an export) delays the visitor's own next request by at most `PATIENCE`.
+visitor is a session, or the address where there is none. A request waits from when its body is
+complete, and gives up its places when its response begins, so a slow connection delays nobody.
 
-Of all visitors together `ALL_AT_ONCE` requests are in hand, each with a thread and a database
-connection of its own; more of them would only wait for each other and for the processor, hold
-memory meanwhile (on SQLite a connection is half a megabyte and takes 5 ms to open), and leave less
-of the processor to the answers that have begun. On SQLite, where a request waits for no server,
-they are half as many: of 200 people who asked within a second, 95 % had their first word 11 %
-sooner than with eight, for 7 % less of the processor (seven runs of each). One that is in hand for
-`ALL_HELD` in a process that is not busy waits for something else, and gives up its place to
-another.
+Nothing is refused. A request waits up to `PATIENCE` for the visitor's own request before it, then
+up to `ALL_PATIENCE` (6 s together) for one of the `ALL_AT_ONCE` places of the process; then it goes
+on without. In a busy process, where one more would only slow down the others, it waits for a place
+up to `BUSY_TIMES` as long. A request that has a place for `ALL_HELD` in a process that is not busy
+waits for something else, and gives the place up. The one hard limit is `SHARE`: a visitor never has
+more requests in hand, because a process has sixteen connections for all.
 
-Both are queues, not limits: nothing is refused. A request that has waited for `PATIENCE` and then
-for `ALL_PATIENCE`, six seconds together, goes on beside the others, however many those are. In a
-busy process, where one more would only make all of them slower, it waits up to `BUSY_TIMES` as
-long. Only of one visitor no more than `SHARE` are ever in hand: a process has sixteen connections
-for all.
+Each request in hand takes a thread and a database connection, so more of them at once would cost
+memory and make every one slower. On SQLite there are half as many places: no request waits for a
+server there.
 """
 
 from __future__ import annotations

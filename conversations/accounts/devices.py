@@ -1,4 +1,4 @@
-"""What a person recognises a session of theirs by: browser, system and network, in few words."""
+"""Describes a session by its browser, its operating system and its shortened address."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""What a provider's report says beyond the record, booked as an adjustment, once.
+"""Books what a provider's report says beyond the record, once.
 
-Such a difference is of no call, and so of no person: whose call it was, nobody can say. It counts
-in what every call of its model counts in, which are the site's pools of the unit, for all models or
-for this one or its family. No person's allowance and no group's pool changes. It is entered in the
-window that has noon (UTC) of its day; those of a minute or hour, and those made after the day, take
-no part. Without a pool it is on record alone. What calls have cost, on pages and in files, stays
-what their results say.
+The difference belongs to no call and so to no person. It is charged only to the site's pools in
+its unit that count its model, in the window that contains noon UTC of its day; no person's
+allowance and no group's pool changes. Pools by minute or hour, and those made after the day, are
+left out. Where no pool is left, only the booking itself is recorded. What calls have cost, on pages
+and in files, stays what their results say.
 
-Only what is left of a difference can be booked: what was reported less what is recorded and what
+Only what is left of a difference can be booked: what was reported, less what is recorded and what
 was booked before. It is computed with the windows and the end of the site's chain locked, so that
 of two bookings at once, or of one report sent twice, the second finds nothing left.
 """

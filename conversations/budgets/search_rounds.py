@@ -1,11 +1,10 @@
-"""What an answer with web searches reads: each search is followed by another round of the request.
+"""Upper bound on the tokens that an answer with web searches reads.
 
-One more round follows where the model tries to search once more than it may. A round reads the
-request with all results so far. The results are new input of the next round, at the price of new
-input; what was in the round before is read from the prompt cache, but all of it is billed, and
-counts as tokens. A short prompt is not cached, so it is new input in each round. Recorded answers
-with a cache agree: the figures of the end are sums over the rounds, results are written to the
-cache, and earlier parts are read from it.
+After each search the API reads the whole request again, and once more after an attempt beyond the
+limit. In each such round the new results are new input, and earlier parts are read from the prompt
+cache; they are billed, and counted as tokens, all the same. The first `LEAST_CACHED` tokens are
+taken as new input in every round, since a prompt of that size may not be cached. Recorded answers
+agree: the final usage is the sum over all rounds.
 """
 
 from __future__ import annotations

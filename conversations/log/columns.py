@@ -1,7 +1,7 @@
-"""The columns of the tables as they are, which between two migrations are not those of the models.
+"""Reads the columns that the tables really have; during a migration the models' may differ.
 
-In one statement: Django's introspection asks for each table, and on SQLite parses the statement
-that created it, which took most of the time of a `migrate` with nothing to do.
+One query: Django's introspection runs one for each table, and on SQLite parses the statement that
+created it, which took most of the time of a `migrate` with nothing to do.
 """
 
 from __future__ import annotations

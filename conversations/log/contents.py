@@ -1,11 +1,10 @@
-"""What a conversation contains at all: one statement, so that no other asks for what is not there.
+"""Notes on a `Conversation` instance which kinds of related rows exist (pins, reductions, ...).
 
-Most conversations have no pins, reductions, approvals or waiting messages, and each turn and each
-frame would ask for all of them. Who reads many things of a conversation at one moment notes this on
-the object first, its owner and the version of the settings with it. Nobody keeps such an object: it
-says what was there at that moment. What is noted under the lock of a conversation, in its own
-statement after the one that locks, still holds right after the commit, and its step is rendered by
-it.
+One query, so that code which renders the conversation skips the queries for what is absent: most
+conversations have no pins, reductions, approvals or waiting messages. It reads the owner, the
+numbers of the last turn and the version of the settings as well. Read under the conversation's
+lock, in a query after the one that locks, a note is valid until just after the commit. Never keep
+the instance longer.
 """
 
 from __future__ import annotations

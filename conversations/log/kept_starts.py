@@ -1,11 +1,10 @@
-"""The folds that this process keeps of the turns it ran: the next turn goes on with the last one's.
+"""An in-process cache of folded views: a turn continues the fold of the turn before it.
 
-A turn that begins folds the whole path, and each step reads every message of it once. Most turns of
-a conversation run in one process, so the view of the turn before, with what the steps have learned
-from it, saves both. It is taken out by the turn that begins and put back when that turn has ended,
-so no two turns ever have the same. It counts only if the log still has the message it ends with,
-at the same value of the chain, which covers all rows before. It is a cache: whatever it does not
-hold is read from the log.
+Most turns of a conversation run in one process, so a turn need not fold the whole path again, nor
+its steps read every message. A turn takes its conversation's entry, so two turns never share one;
+at its end one is put back. An entry counts only if its last message has the same chain value in the
+database, which covers all rows before it; otherwise the path is read from the log. The oldest
+entries go first: by total size, and by age.
 """
 
 from __future__ import annotations

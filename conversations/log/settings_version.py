@@ -1,14 +1,13 @@
-"""The version of the site's settings in the database: prices, models, rules, groups, budgets.
+"""A per-process cache of settings rows (prices, models, rules, groups, budgets) by their version.
 
-A turn asks for the same few settings in each of its steps, and they change once a month. So a
-process keeps what it has read of them, by the version: a number that triggers replace by a random
-one in every transaction that changes one of these tables, by whatever way. A random one, because a
-transaction that is taken back must not leave a number that another will give again. The status of
-MCP servers stands in their rows and is no setting: it is stored with each check.
+Each step of a turn needs the same few rows, which change once a month. The version is one number in
+the database; triggers set a new random one in every transaction that changes such a table. It is
+random so that a rolled-back version is never used again. The status of an MCP server, which is
+stored in its row with each check, is not a setting.
 
-Only what runs within `reading_settings` uses what is kept, and asks for the version once, when it
-first needs it, or takes it from a statement that reads it on the way; it lasts no longer than a
-transaction or the rendering of a frame. All else reads the tables.
+The cache is used only inside `reading_settings`, which lasts no longer than a transaction or the
+rendering of a frame. The version is read there once, when it is first needed; or a query that runs
+anyway reads it (`VERSION`). All other code reads the tables.
 """
 
 # ruff: noqa: S608 - the names are those of our own tables

@@ -1,9 +1,10 @@
-"""The URLs that others gave the model, so that their authors knew every word of them before.
+"""Decides whether others gave the model a URL, so that requesting it tells them nothing new.
 
-A text gives the URLs in it, unless the model may have had it repeat them: sites, servers and errors
-say again what they were asked. So a failure gives none, nor does a file that the model can write,
-nor a text that came after a call with the URL or with the words of the path that the URL carries.
-A call that only follows a given URL has the text that came say nothing new.
+Others are the person, who typed or attached it, and the authors of pages and servers. A text does
+not count as the URL's source if the model could have put the URL there: the result of a failed
+call, a file that the model can write, and a result after a call that carried the URL, or the words
+of the path in it, because sites and servers repeat what they were asked. A call that did no more
+than request a given URL leaves its result a source.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The words of private or watched texts that the arguments of a call would carry out.
+"""Finds words of private or other watched texts in a call's arguments, in any encoding. Pure.
 
-Compared word by word, ignoring case, in every form that `encodings` knows, and also without the
-separators between them, so that a number in other groups or a word in a host name is found. Pure.
-Words of a watched text (typed, a page, another server) are *telling*, so that somebody is asked
-because of them alone, when they can hardly be there by chance: with a digit and six characters or
-more, five words in a row, or any longer word in a hidden form. Arguments too long to be compared in
-all forms, or with characters in a row that nobody reads, are telling, too.
+Compared word by word, ignoring case, in every form that `encodings` lists, and also without the
+separators between words, so that a number in other groups or a word in a host name is found. A
+match in a text that is not private (typed, a page, another server) is *telling*, so that a person
+is asked, only where it is unlikely to be chance: a word with a digit and six characters or more,
+five words in a row, or a longer word in a hidden form. Arguments too long to compare in all forms,
+or with characters that a person cannot read, are telling as well.
 """
 
 from __future__ import annotations

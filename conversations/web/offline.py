@@ -1,4 +1,4 @@
-"""What a browser keeps for the time without a server: one page of nobody's, and its worker.
+"""The service worker, and the page that it shows without a network; that page names nobody.
 
 The worker is served at the root, since it may only answer for addresses below its own.
 """

@@ -1,6 +1,7 @@
-"""What every way in ends with: the session's end, the known device, and what the person is told.
+"""Runs after every log-in: sets the session's expiry, remembers the device, tells of guesses.
 
-All of it hangs on Django's own signal, so a password, a reset link, a provider and a passkey agree.
+Called by Django's signal, so it is the same after a password, a reset link, a provider or a
+passkey. A session that still lacks a second factor is held on the pages where one is added.
 """
 
 from __future__ import annotations
