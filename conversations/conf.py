@@ -74,8 +74,8 @@ class Conf:
     #: Seconds a stopping process waits for its turns to end, or to reach a point where another
     #: process can resume them.
     drain_seconds: int = 10
-    #: The same for a worker (`manage.py worker`), long enough for an answer on its way; what starts
-    #: it must give it half a minute more before it is killed.
+    #: The same for a worker (`manage.py worker`), long enough for an answer on its way. Set the
+    #: process manager's kill timeout at least 30 s higher.
     worker_drain_seconds: int = 600
     #: Seconds without a renewed lease after which another process takes a turn over.
     lease_seconds: int = 30
@@ -119,7 +119,8 @@ class Conf:
     reading_reasons: bool = True
     #: Bytes a file of conversations to import may have.
     max_import_bytes: int = 50_000_000
-    #: Bytes its conversations may have, unpacked; one alone a twentieth of it, files apart.
+    #: Bytes that its conversations may have, unpacked, with attached files; one conversation may
+    #: have a twentieth of that without its files, and a fifth with them.
     max_import_unpacked: int = 200_000_000
     #: Turns of one user that may run at the same time.
     max_live_turns: int = 4
@@ -146,8 +147,8 @@ class Conf:
     web_search_blocked: tuple[str, ...] = ()
     #: Two-letter country whose pages searches prefer; empty: none.
     web_search_country: str = ""
-    #: Keys that the secrets of mail accounts, MCP servers and webhooks are stored under; the first
-    #: seals, all of them open; empty: `SECRET_KEY`.
+    #: Encryption keys for the stored secrets of mail accounts, MCP servers and webhooks: the first
+    #: encrypts, all of them decrypt; empty: `SECRET_KEY`.
     secrets_key: tuple[str, ...] = ()
     #: host:port pairs that MCP servers may be reached at although they are loopback or private.
     mcp_private: tuple[str, ...] = ()

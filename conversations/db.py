@@ -7,10 +7,10 @@ behind them. (Beside another user at all limits, the p95 of storing a message wa
 0.7 s, median of seven measurements.) Heartbeats have a thread of their own, so that no turn loses
 its lease while a thousand pages read what they missed.
 
-Work is taken in the order in which it is due. When a hundred people ask at once, a first word would
-else wait behind everybody's steps before it and behind the ends of answers that are shown already:
-all first words came last. What leads to one is due at once, so a turn that has begun is answered
-before the next one begins; the end of an answer is due last.
+Work is taken in the order of its deadlines: steps that lead to the next words of an answer are due
+at once, usual work after `USUAL` seconds, and the end of an answer after `LATE`. So when a hundred
+people ask at once, a turn that has begun is answered before the next one begins, and no first word
+waits behind the ends of answers that are shown already.
 
 After a restart a thousand pages reconnect at once. Handshakes of sockets have threads of their own:
 a page that waits too long for its handshake retries, and retries would soon take all the capacity.

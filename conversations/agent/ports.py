@@ -297,8 +297,9 @@ class Ports:
     switch: Switch
     #: Waits for a number of seconds; a stop interrupts it.
     pause: Callable[[float], Awaitable[object]]
-    #: Returns a number from 0 to 1, for jitter; returns seconds since 1970.
+    #: Returns a random number from 0 to 1, for jitter.
     chance: Callable[[], float]
+    #: Returns the time in seconds since 1970.
     now: Callable[[], float]
     #: The number of the turn.
     turn: int

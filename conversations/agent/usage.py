@@ -244,9 +244,9 @@ def read_start(usage: str) -> int | None:
 
 
 def merge_usage(before: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-    """Return the usage with what was said last; a figure that cannot be true replaces no sane one.
+    """Return the earlier usage with the newer over it; usage is cumulative and never added up.
 
-    Usage is cumulative: values are never added up.
+    An impossible new count does not replace an earlier one; it is recorded under MALFORMED.
     """
     found = {name: value for name, value in said.items() if value is not None}
     bad = {

@@ -113,10 +113,11 @@ class TurnStop:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a page shows of budgets; `stop` is the budget that stops the person for longest, one of
-    all models before one of the chosen model, which another model does not need.
+    """What a page shows of budgets.
 
-    `turn`: no budget stops the next message, but its first call would exceed the cap of its turn.
+    `stop` is the exhausted budget with the latest reset; one for all models goes before one for the
+    chosen model, which the person can avoid by another choice. `turn` is set when no budget stops
+    the next message, but its first call would exceed the cap of one turn.
     """
 
     pill: BudgetPill

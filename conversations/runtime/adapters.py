@@ -147,7 +147,7 @@ class TurnCalls:
 
     async def open(self, sending: Sending) -> Sent:
         if self._stage is not None and sending.opens is not None:
-            # Shown by itself, the beginning would be rendered by a thread that this waits for.
+            # Published separately, it would need a database thread, for which this would wait.
             self._stage.expect_next()
         with count_refusals():
             sent = await run_db_soon(self._open, sending)

@@ -260,7 +260,7 @@ def _build_result(
     timing: Timing,
 ) -> ApiResult:
     usage, failure = billed.counts, ending.failure
-    # By their keys: rows that refer to each other stay in memory until a collection.
+    # By ids, not objects: objects would form a cycle, which only the garbage collector frees.
     return ApiResult(
         call_id=call.pk,
         answer_id=answer.pk if answer is not None else None,

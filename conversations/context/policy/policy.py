@@ -166,11 +166,11 @@ class Policy:
     low_water_percent: int = _number(
         28,
         (5, 90),
-        gettext_noop("A reduction in one go comes down to so many percent of the room."),
+        gettext_noop("Percent of the room that a reduction in one go aims to leave."),
     )
     low_water_tokens: int = _number(
         20_000, (2_000, 10_000_000),
-        gettext_noop("It comes down to so many tokens, if that is less."),
+        gettext_noop("Tokens that a reduction in one go aims to leave, if that is less."),
     )  # fmt: skip
     minimum_gain_tokens: int = _number(
         8_000, (500, 1_000_000), gettext_noop("Nothing is reduced for less than so many tokens.")
@@ -183,7 +183,7 @@ class Policy:
     clear_keep_results: int = _number(
         3,
         (0, 1_000),
-        gettext_noop("The newest tool results, so many, that the API does not clear."),
+        gettext_noop("Number of the newest tool results that the API does not clear."),
     )
     #: A person wants the context sent in full: only the room of the window counts.
     is_in_full: bool = False
