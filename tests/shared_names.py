@@ -1,6 +1,6 @@
-"""Base names of modules that stand in several rooms, each with its one meaning.
+"""Base names of modules that stand in several packages, each with its one meaning.
 
-A module named like one of another room is about the same thing: `turns/calls.py` makes what
+A module named like one of another package is about the same thing: `turns/calls.py` makes what
 `models/calls.py` stores and `admin/calls.py` lists. A name that is not here stands once.
 """
 

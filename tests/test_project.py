@@ -25,7 +25,7 @@ from agentweb.management.readme_tables import (
     Table,
     read_settings,
     render_commands,
-    render_rooms,
+    render_layers,
 )
 from conversations.conf import PREFIX, list_defaults
 
@@ -376,7 +376,7 @@ def test_every_command_says_what_it_does() -> None:
 
 
 def test_every_package_says_what_it_holds() -> None:
-    rows = [line.strip("| ").split(" | ") for line in render_rooms().splitlines()[2:]]
+    rows = [line.strip("| ").split(" | ") for line in render_layers().splitlines()[2:]]
     assert [row for row in rows if len(row) != 3 or len(row[2]) < 12] == []
 
 

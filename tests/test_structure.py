@@ -1,4 +1,4 @@
-"""The rooms of the code: imports point down, contracts catch what is new, names are single."""
+"""The packages of the code: imports point down, contracts catch what is new, names are single."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ PLANTED = {
         "conversations/live/planted.py",
         "conversations.models",
     ),
-    "the emulator is an independent witness": ("agentweb/emulator/planted.py", "agentweb.env"),
+    "the emulator is an independent implementation": (
+        "agentweb/emulator/planted.py",
+        "agentweb.env",
+    ),
     "the emulator is reached by its interface": (
         "agentweb/demo/planted.py",
         "agentweb.emulator.app",
@@ -49,7 +52,7 @@ PLANTED = {
         "agentweb.emulator",
     ),
 }
-#: What Django, Channels and Celery look for beside the rooms.
+#: What Django, Channels and Celery look for beside the packages.
 DJANGO_NAMES = {
     "__init__", "apps", "checks", "conf", "db", "routing", "signals", "tasks", "urls",
 }  # fmt: skip
@@ -140,14 +143,14 @@ def test_the_lines_are_few_and_name_packages_alone() -> None:
     (layers,) = (one["layers"] for one in contracts() if one.get("containers") == ["conversations"])
     assert isinstance(layers, list)
     assert len(layers) <= 12
-    rooms = {room.strip() for line in layers for room in line.split("|")}
+    packages = {name.strip() for line in layers for name in line.split("|")}
     found = {
         path.parts[1].removesuffix(".py") for path in sources() if path.parts[0] == "conversations"
     }
-    assert rooms == found - {"__init__"} | {"migrations"}
+    assert packages == found - {"__init__"} | {"migrations"}
 
 
-def test_only_names_that_django_looks_for_stand_beside_the_rooms() -> None:
+def test_only_names_that_django_looks_for_stand_beside_the_packages() -> None:
     found = {path.stem for path in (ROOT / "conversations").glob("*.py")}
     assert found <= DJANGO_NAMES
 

@@ -1,4 +1,4 @@
-"""The generated tables of READMEs: rooms, roles, settings, commands.
+"""The generated tables of READMEs: packages, roles, settings, commands.
 
 `manage.py docs` writes them between their markers; `manage.py docs --check` and a test compare.
 Rooms are the layers of the import contract with the first sentence of each package's docstring,
@@ -68,7 +68,7 @@ class Table:
         return replace_marked(self.path, self.name, self.render())
 
 
-def render_rooms() -> str:
+def render_layers() -> str:
     """Return one row for each package, by the layers of the contract, top to bottom."""
     lines = ["| line | package | what it holds |", "|---:|---|---|"]
     for number, layer in enumerate(read_layers("conversations"), 1):
@@ -103,9 +103,9 @@ def _link(name: str) -> str:
 
 
 def _summarize(name: str) -> str:
-    """Return the first sentence of a room's docstring."""
-    room = ROOT / "conversations" / name
-    source = room / "__init__.py" if room.is_dir() else room.with_suffix(".py")
+    """Return the first sentence of a package's docstring."""
+    path = ROOT / "conversations" / name
+    source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
     paragraph = " ".join(text.partition("\n\n")[0].split())
     return _cell(re.split(r"(?<=[.!])\s(?=[A-Z])", paragraph, maxsplit=1)[0])
@@ -259,7 +259,7 @@ def _cell(text: str) -> str:
 
 TABLES = (
     Table("README.md", "packages", render_packages),
-    Table("conversations/README.md", "rooms", render_rooms),
+    Table("conversations/README.md", "layers", render_layers),
     Table("conversations/accounts/README.md", "roles", render_roles),
     Table("agentweb/README.md", "settings", render_settings),
     Table("agentweb/README.md", "commands", render_commands),

@@ -5,9 +5,9 @@ test uses it. The core's tests are a run of their own, because only they are mea
 which takes longer than most of what it watches; the browser's and those of processes, because they
 mostly wait; the pages' and the faults', because no run should take longer than all that goes on
 beside it. All pages and faults are tested on PostgreSQL, and every eighth test of pages and every
-fourth of faults on SQLite: what differs between the two lies in the rooms that ask the database,
-whose own tests all run on both. The rooms above those, whose queries are Django's and few, are
-shared out as pages are; whole turns run on SQLite in every rig and in the browser.
+fourth of faults on SQLite: what differs between the two lies in the packages that query the
+database, whose own tests all run on both. The packages above those, whose queries are Django's and
+few, are shared out as pages are; whole turns run on SQLite in every rig and in the browser.
 
 Why not a library. nox and tox run sessions that differ one after the other, or each in an
 environment of its own. pytest-xdist shares the tests of one run among workers, so it would replace
@@ -40,8 +40,8 @@ STORIES = ("tests/context/test_laws.py",)
 #: Tests of pages and attacks, and of what else depends on the database.
 PAGES = ("tests/web", "tests/attacks", "tests/agentweb", "tests/bench", "tests/rendering")
 DOMAINS = tuple(
-    f"tests/{room}"
-    for room in (
+    f"tests/{package}"
+    for package in (
         "accounts", "alerts", "audit", "budgets", "files", "inspector", "invitations", "library",
         "live", "log", "models", "operations", "reductions", "runtime", "saved_prompts", "toolbox",
         "transcript", "transfer", "turns",

@@ -91,7 +91,7 @@ def test_of_a_thousand_guesses_at_once_at_most_a_hundred_are_judged(hashed: list
 
 @pytest.mark.parametrize("pace", with_slice(PACES))
 def test_at_no_pace_are_more_than_a_hundred_an_hour_admitted(pace: str) -> None:
-    """What every door asks before it judges, without the page around it."""
+    """What every check of a password asks first, without the page around it."""
     start, admitted = timezone.now(), []
     for at, seconds in enumerate(PACES[pace]):
         now = start + timedelta(seconds=seconds)

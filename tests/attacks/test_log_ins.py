@@ -1,4 +1,4 @@
-"""Guessing passwords: counted at every door, for a name and for an address, over all processes."""
+"""Guessing passwords: counted on every page, for a name and an address, over all processes."""
 
 from __future__ import annotations
 

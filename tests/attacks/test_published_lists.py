@@ -1,6 +1,6 @@
 """Published lists of hostile addresses, names and disguises of words.
 
-The witnesses are the lists' own answers: the URL parser tests of the web platform, the conformance
+The references are the lists' own answers: the URL parser tests of the web platform, the conformance
 tests of international names and the table of look-alike characters of Unicode, and a text as the
 encoders of a published scanner of models hid it.
 """

@@ -1,7 +1,7 @@
 """The table of roles, walked: every address by every role and method does what the table says.
 
 Addresses and tables come from the URLconf and the admin's registry, permissions from the table. The
-witness is the database: what a response is allowed to be follows from Django's own permissions of
+reference is the database: what a response is allowed to be follows from Django's own permissions of
 the group, and content is a planted word in the bytes of the response.
 """
 

@@ -73,7 +73,7 @@ def ada(planted: Secrets) -> World:
 
 def answers(client: Client, ada: World, *, is_staff: bool) -> Iterator[tuple[str, bytes]]:
     for view in views():
-        # A person's own admin is its door; the superuser's way is through all of it.
+        # Only a superuser sees more of the admin than its log-in page.
         if view.name == "logout" or (view.is_admin and not is_staff):
             continue
         path = address(view, ada)

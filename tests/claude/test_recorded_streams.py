@@ -1,7 +1,7 @@
 """Every recorded stream of the real API goes through the parser into what it says.
 
 The recordings are not part of the project: where they do not lie beside it, the tests are skipped.
-The witness is the SDK's own accumulation; the usage is the last figure of each field.
+The reference is the SDK's own accumulation; the usage is the last figure of each field.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Links that pretend: each has the host beside it to which Chromium would go, or is no link.
 
-The browser is the witness: its own parser of URLs says which host a link leads to. Among the links
-are the tests of the URL standard and every character that Unicode calls confusable with an ASCII
-one.
+The browser is the reference: its own parser of URLs says which host a link leads to. Among the
+links are the tests of the URL standard and every character that Unicode calls confusable with an
+ASCII one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Nothing sent is free: a hundred calls stopped, cut off in time, or thinking out of sight.
 
-The witness is the emulator's bill, made on the other side of the wire from what it has sent and
+The reference is the emulator's bill, made on the other side of the wire from what it has sent and
 thought. The ledger is never below it. Above it by at most: IN_FLIGHT tokens of answer, and where
 the answer thought, TOKENS_PER_SECOND of its time; without any event, what was held for the request
 and IN_FLIGHT tokens.
@@ -193,7 +193,7 @@ async def test_thinking_out_of_sight_costs_at_least_its_bill(
     await buyer.close()
     await settled(seller)
     (bill,) = seller.emulator.bills.values()
-    # The witness has billed what was thought by then, which the stream did not show.
+    # The emulator has billed what was thought by then, which the stream did not show.
     assert bill.iterations[-1].output >= min(THOUGHT, SECONDS * THINKING_SPEED) - 50
     most: Any = await run_db(bound, row)
     assert 0 <= row.cost_micros - bill.cost_micros <= most

@@ -1,4 +1,4 @@
-"""Erased text is gone from files, index, statistics and the newest backup; `grep` is the witness.
+"""Erased text is gone from files, index, statistics and the newest backup, as `grep` finds.
 
 Each test runs the site's own commands on a data folder and a database of its own; a program that
 knows nothing of agentweb looks for the words in the raw files, before and after.

@@ -278,7 +278,7 @@ def test_what_is_held_goes_by_no_way_until_it_is_released(of_person: bool, offic
 def test_a_hold_that_is_placed_while_an_erasure_runs_comes_before_it_or_after(
     officer: User,
 ) -> None:
-    """The site's chain is the witness of the order."""
+    """The site's chain proves the order."""
     for at in range(6):
         mine = chat(f"person {at}", idle=90 * DAY)
         delete_conversation(conversation=mine)

@@ -318,8 +318,8 @@ async def test_a_flood_of_headers_is_refused(serve: Any) -> None:
             await client.get(site.url)
 
 
-#: Where else a connection is opened: the API client's own door, mail (which is not HTTP and aims by
-#: the same check), the load tests of this site.
+#: Where else a connection is opened: the API client, mail (which is not HTTP, and whose addresses
+#: the same check decides), the load tests of this site.
 DOORS = {
     "tools/http/transport.py", "tools/mail/connection.py", "agentweb/bench/emulator_throughput.py",
     "agentweb/bench/http_client.py", "agentweb/bench/site_under_test.py",

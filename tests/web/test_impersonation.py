@@ -1,6 +1,6 @@
 """A superuser looks at the site as another person: on record, bounded, and nothing is changed.
 
-Every address there is by every method; the rows of all tables are the witness.
+Every address there is by every method; the rows of all tables are compared, before and after.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from agentweb.management.readme_tables import TABLES
 
 class Command(BaseCommand):
     help = (
-        "Writes the tables of READMEs that are made from code: rooms, settings, commands. With"
+        "Writes the tables of READMEs that are made from code: packages, settings, commands. With"
         " --check it changes nothing; exit code 1 names the tables that are not current."
     )
     requires_system_checks = ()

@@ -52,7 +52,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(found.data()))
             return
         self._line("the emulator gives", found.emulator)
-        self._line("the application's door and parsing take", found.application)
+        self._line("the application's client and parser take", found.application)
         self.stdout.write(_verdict(found))
 
     def _line(self, what: str, rate: Rate) -> None:

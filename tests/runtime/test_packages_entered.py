@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 ROOT = Path(__file__).resolve().parents[2]
 TITLE_MODEL = "claude-haiku-5-5"
 #: 62 packages and 172 files before the code was ordered by domain, the engine apart.
-MOST_ROOMS, MOST_FILES = 31, 168
+MOST_PACKAGES, MOST_FILES = 31, 168
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def of_the_product(found: set[str]) -> set[Path]:
     return {one for one in paths if one.parts[0] in tops and one.parts[1] != "emulator"}
 
 
-async def test_a_prompt_with_a_tool_call_stays_in_few_rooms(
+async def test_a_prompt_with_a_tool_call_stays_in_few_packages(
     monkeypatch: pytest.MonkeyPatch, settings: Any
 ) -> None:
     # The engine prepares in a thread that is not watched, whatever the size of the conversation.
@@ -93,7 +93,7 @@ async def test_a_prompt_with_a_tool_call_stays_in_few_rooms(
                     pass
     assert await db.run_db(ToolCall.objects.filter(turn=second, state="ok").count) == 1
     files = of_the_product(found)
-    rooms = {one.parent for one in files}
+    packages = {one.parent for one in files}
     names = "\n".join(sorted(map(str, files)))
-    assert len(rooms) <= MOST_ROOMS, f"{len(rooms)} rooms\n{names}"
+    assert len(packages) <= MOST_PACKAGES, f"{len(packages)} packages\n{names}"
     assert len(files) <= MOST_FILES, f"{len(files)} files\n{names}"
