@@ -82,16 +82,19 @@ def parse_moment(text: str, zone: ZoneInfo) -> datetime:
         found = datetime(day.year, day.month, day.day, tzinfo=zone) if day else parse_datetime(text)
     except ValueError:
         found = None
-    if found is None:
+    if found is None or _is_at_an_end(found):
         raise _refuse_moment(text)
-    demand_year(found)
     return found if found.tzinfo else found.replace(tzinfo=zone)
 
 
 def demand_year(moment: datetime) -> None:
     """Raise Unreadable in the first and the last year: not every zone can write its moments."""
-    if not MINYEAR < moment.year < MAXYEAR:
+    if _is_at_an_end(moment):
         raise _refuse_moment(f"{moment.date()}")
+
+
+def _is_at_an_end(moment: datetime) -> bool:
+    return not MINYEAR < moment.year < MAXYEAR
 
 
 def _refuse_moment(text: str) -> Unreadable:

@@ -55,8 +55,9 @@ async def test_enter_begins_a_line_on_a_touch_screen(
     await tab.goto(f"{served.url}/c/new/")
     await expect(tab.locator("#text")).to_have_attribute("enterkeyhint", "send")
     context = await browser.new_context(
-        viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True, locale="en-GB"
-    )
+        viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True, locale="en-GB",
+        reduced_motion="reduce",
+    )  # fmt: skip
     phone = await context.new_page()
     try:
         await set_up(phone, served)
