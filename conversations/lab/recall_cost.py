@@ -69,6 +69,9 @@ class Recalls:
                 return
             if not finding.found:
                 yield SEARCHED
+        if not finding.holding:
+            # No original has it, so it stays unknown after the searches.
+            return
         chosen = chosen or next(iter(finding.holding))
         text, end = finding.holding[chosen], ends[chosen]
         start = self._shown.get(chosen, 0)

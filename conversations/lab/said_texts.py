@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from conversations.context.tokens.media_words import read_text
 from conversations.context.view import searched_originals, wire
 from conversations.context.view.searched_originals import SearchedOriginal
 from conversations.context.view.view import Message
@@ -27,6 +28,8 @@ def read_texts(block: dict[str, Any]) -> Iterator[str]:
             pass
         case "document":
             yield from list_strings([value for key, value in block.items() if key != "source"])
+            if (text := read_text(block)) is not None:
+                yield text
         case _:
             yield from list_strings(block)
 

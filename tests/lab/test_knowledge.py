@@ -195,6 +195,24 @@ def test_what_recall_cannot_give_is_counted_as_lost() -> None:
         assert (found.in_view, found.is_recoverable) == (False, not is_lost)
 
 
+def test_a_fact_that_no_original_has_is_lost_after_two_searches() -> None:
+    needed = {"fact": "CODE-77-XY", "first_seen_message": 0, "used_at_message": 3}
+    messages = [user("Read this."), answer("I see."), user("Which code?"), answer("CODE-77-XY")]
+    report = simulate_record(record(messages, facts=[needed]), world(bills_recalls=True))
+    assert (report.facts.needed, report.facts.lost, report.recalls) == (1, 1, 2)
+
+
+def test_the_text_of_an_attached_document_is_read_and_can_be_recalled() -> None:
+    source = {"type": "text", "media_type": "text/plain", "data": "The order is CODE-77-XY."}
+    attached = user("Read this.", {"type": "document", "source": source, "title": "order_9.txt"})
+    needed = {"fact": "CODE-77-XY", "first_seen_message": 0, "used_at_message": 3}
+    messages = [attached, answer("I see."), user("Which code?"), answer("CODE-77-XY")]
+    one = record(messages, facts=[needed])
+    assert simulate_record(one, world(bills_recalls=True)).facts.in_view == 1
+    search, fact = find(one, "CODE-77-XY")
+    assert list(search.find(fact, fact.used_at).holding) == ["msg_1"]
+
+
 def test_a_fact_behind_what_one_call_shows_costs_another_call() -> None:
     fact = Fact("berg@example.org", 0, 9, is_sole=True)
     text = "x" * (SHOWN + 10) + fact.text
