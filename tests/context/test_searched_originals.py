@@ -101,6 +101,12 @@ def test_an_input_is_written_as_text_and_any_other_value_as_json() -> None:
     assert write_input([1]) == "[1]"
 
 
+def test_a_text_deep_in_an_input_has_no_escapes() -> None:
+    edits = [{"file": "C:\\src\\main_7.py", "old": "a\nb", "is_all": True}, "ä"]
+    written = 'edits: [{"file":"C:\\src\\main_7.py","old":"a\nb","is_all":true},"ä"]'
+    assert write_input({"edits": edits}) == written
+
+
 PAGE = {"type": "text", "media_type": "text/plain", "data": "Herons nest."}
 FETCHED = {"type": "document", "title": "Herons", "source": PAGE}
 FOUND = {

@@ -61,6 +61,17 @@ def test_a_fact_the_agent_made_is_what_first_stood_in_its_own_call() -> None:
     }
 
 
+def test_a_fact_deep_in_an_input_has_an_original() -> None:
+    path = "C:\\src\\main_7.py"
+    edit = {"type": "tool_use", "id": "toolu_e", "name": "edit", "input": {"edits": [{"at": path}]}}
+    messages = [user("Edit."), answer(edit), user(result("toolu_e", "ok")), *reading(1)]
+    one = record([*messages, user("Which file?"), answer(f"It is {path} here.")])
+    search = FactSearch(one)
+    (fact,) = search.own_facts
+    assert fact.text == path
+    assert "toolu_e/input" in search.find(fact, fact.used_at).holding
+
+
 def test_a_copy_in_between_makes_a_second_source() -> None:
     messages = writing(4, "See notes/plan_7.md.")
     messages[6] = user(result("toolu_0_1", "In notes/plan_7.md"))

@@ -121,10 +121,24 @@ def read_result(block: dict[str, Any]) -> str:
 
 
 def write_input(tool_input: Any) -> str:
-    """Write an input as a person would read it: texts as they are, other values as JSON."""
+    """Write an input as a person would read it: every text as it is, other values as JSON."""
     if not isinstance(tool_input, dict):
-        return wire.encode(tool_input)
+        return _write_value(tool_input)
     return "\n".join(
-        f"{name}: {value if isinstance(value, str) else wire.encode(value)}"
+        f"{name}: {value if isinstance(value, str) else _write_value(value)}"
         for name, value in tool_input.items()
     )
+
+
+def _write_value(value: Any) -> str:
+    """Write a value like JSON, but without escapes, which would hide words from a search."""
+    match value:
+        case str():
+            return f'"{value}"'
+        case list():
+            return f"[{','.join(map(_write_value, value))}]"
+        case dict():
+            pairs = (f"{_write_value(name)}:{_write_value(item)}" for name, item in value.items())
+            return f"{{{','.join(pairs)}}}"
+        case _:
+            return wire.encode(value)
