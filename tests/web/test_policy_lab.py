@@ -67,6 +67,7 @@ def test_the_policies_stand_side_by_side_with_what_happened(played: Played, tria
     html = client.get(path(played)).content.decode()
     for words in (
         "what happened",
+        "is not included",
         "Balanced",
         "(in force)",
         "All steps in order",
