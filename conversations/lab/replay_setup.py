@@ -24,6 +24,8 @@ class World:
     window: int
     policy: Policy
     prices: PriceList
+    #: What the policy decides by; None if prices are unknown.
+    rates: Rates | None
     minimum: int
     summarizer: Summarizer = extract_summary
     tokenizer: Tokenizer = field(default_factory=build_tokenizer)
@@ -46,10 +48,6 @@ class World:
             system=record.system,
             tools=(*record.tools, *added),
         )
-
-    @property
-    def rates(self) -> Rates | None:
-        return self.prices.rates
 
     def summary_envelope(self, system: str, max_tokens: int) -> Envelope:
         return build_envelope(model=self.model, max_tokens=max_tokens, system=system, cached=False)

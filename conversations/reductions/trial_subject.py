@@ -34,7 +34,7 @@ from conversations.log.loaded_path import REMEMBERED
 from conversations.log.path import read_path
 from conversations.models import ApiCall, ApiModel, ApiResult, Conversation
 from conversations.models import Message as MessageRow
-from conversations.reductions.conversation_settings import write_instructions
+from conversations.reductions.conversation_settings import choose_rates, write_instructions
 from conversations.reductions.policy import effective_policy, list_tool_rules
 from conversations.templatetags.recorded import translated
 from conversations.toolbox.toolset import build_toolset
@@ -120,6 +120,7 @@ def build_subject(conversation: Conversation) -> Subject:
             window=model.window,
             policy=policy,
             prices=prices,
+            rates=choose_rates(prices),
             minimum=find_minimum(model.pk),
             tokenizer=scale_estimate(_scale(results)),
             recall_tools=RECALL,

@@ -73,8 +73,9 @@ def line(messages: list[dict[str, Any]], **fields: Any) -> str:
 
 def world(policy: str | Policy = "classic", **fields: Any) -> World:
     chosen = policy if isinstance(policy, Policy) else PRESETS[policy]
+    prices = fields.get("prices", PRICES)
     made = World(
-        model="claude-sonnet-5-5", window=200_000, policy=chosen, prices=PRICES,
-        minimum=1_024, recall_tools=(RECALL,),
+        model="claude-sonnet-5-5", window=200_000, policy=chosen, prices=prices,
+        rates=prices.rates, minimum=1_024, recall_tools=(RECALL,),
     )  # fmt: skip
     return replace(made, **fields)

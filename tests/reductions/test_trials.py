@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -73,6 +74,16 @@ def test_what_happened_stands_beside_what_would_have() -> None:
     assert actual.peak == 1_300
     assert actual.freed > 0
     assert actual.cost_uncached > actual.cost
+
+
+def test_a_trial_decides_by_the_prices_that_turns_decide_by(settings: Any) -> None:
+    conversation = played()
+    (first, *_) = build_subject(conversation).worlds
+    assert first.rates is not None
+    assert first.rates.cache_write_1h > 0
+    settings.AGENTWEB_LONG_CACHE = False
+    for world in build_subject(conversation).worlds:
+        assert world.rates == replace(first.rates, cache_write_1h=0)
 
 
 def test_the_replay_counts_as_the_api_did() -> None:

@@ -44,6 +44,7 @@ from conversations.lab.summarizer import Summarizer, extract_summary, fail_summa
 from conversations.log.loaded_path import REMEMBERED
 from conversations.models import ApiModel, Conversation
 from conversations.operations.scratch_database import use_empty_database
+from conversations.reductions.conversation_settings import choose_rates
 from conversations.reductions.policy import list_tool_actions
 from conversations.reductions.trial_subject import RECALL, TrialError, build_record
 
@@ -239,12 +240,14 @@ def _build_worlds(options: dict[str, Any]) -> Iterator[World]:
         raise CommandError("--scale must be from 10 to 1000", returncode=2)
     names = dict.fromkeys(options["policy"] or [conf.policy])
     tokenizer = _choose_tokenizer(options["tokenizer"], options["scale"])
+    prices = load_price_list(model.pk, datetime.now(UTC))
     for window, name in product(windows, names):
         yield World(
             model=model.pk,
             window=window,
             policy=_read_policy(name, options["numbers"], window),
-            prices=load_price_list(model.pk, datetime.now(UTC)),
+            prices=prices,
+            rates=choose_rates(prices),
             minimum=find_minimum(model.pk),
             summarizer=_choose_summarizer(options["summarizer"]),
             tokenizer=tokenizer,
