@@ -32,6 +32,7 @@ from conversations.log.context_size import measure_request
 from conversations.log.entries import list_path_numbers
 from conversations.log.loaded_path import REMEMBERED
 from conversations.log.path import read_path
+from conversations.log.tree import build_path_condition
 from conversations.models import ApiCall, ApiModel, ApiResult, Conversation
 from conversations.models import Message as MessageRow
 from conversations.reductions.conversation_settings import choose_rates, write_instructions
@@ -149,8 +150,9 @@ def _policies(own: Policy) -> list[Policy]:
 
 
 def _results(conversation: Conversation) -> list[ApiResult]:
-    """Return the results of answered replies, oldest first."""
-    rows = ApiResult.objects.filter(call__conversation=conversation, call__purpose="reply")
+    """Return the results of answered replies of the shown path, oldest first."""
+    path = build_path_condition("call__turn", conversation)
+    rows = ApiResult.objects.filter(path, call__conversation=conversation, call__purpose="reply")
     rows = rows.exclude(answer=None).select_related("call", "call__envelope", "answer")
     return list(rows.defer("answer__content").order_by("call_id"))
 
@@ -206,10 +208,17 @@ def _scale(results: list[ApiResult]) -> int:
 
 
 def _actual(conversation: Conversation, prices: PriceList) -> Report:
-    """Sum up the actual figures, as a report like those of the lab."""
+    """Sum up the actual figures of what is replayed, as a report like those of the lab.
+
+    That is the shown path alone, its replies and summaries.
+    """
     report = Report("", conversations=1)
-    rows = ApiResult.objects.filter(call__conversation=conversation).select_related("call")
-    for result in rows.order_by("pk"):
+    rows = ApiResult.objects.filter(
+        build_path_condition("call__turn", conversation),
+        call__conversation=conversation,
+        call__purpose__in=("reply", "summary"),
+    )
+    for result in rows.select_related("call").order_by("pk"):
         usage = Usage(
             result.input_tokens or 0,
             result.output_tokens or 0,
@@ -226,7 +235,8 @@ def _actual(conversation: Conversation, prices: PriceList) -> Report:
         else:
             report.summary_calls += 1
             report.summary_cost += result.cost_micros
-    changes = conversation.transformations.filter(outcome="applied")
+    path = build_path_condition("turn", conversation)
+    changes = conversation.transformations.filter(path, outcome="applied")
     report.applied = Counter(changes.values_list("kind", flat=True))
     for before, after in changes.values_list("tokens_before", "tokens_after"):
         report.freed += before - after

@@ -6,19 +6,24 @@ import json
 import threading
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from conversations.agent.ports import Ending, Sending
+from conversations.agent.usage import Usage
 from conversations.context.policy.policy import PRESETS
+from conversations.context.view import wire
 from conversations.lab.report import Report
 from conversations.lab.summarizer import fail_summary
-from conversations.models import ApiModel, Conversation, Message, ModelPrice
+from conversations.models import ApiModel, Conversation, Message, ModelPrice, Turn
 from conversations.reductions import trials as module
 from conversations.reductions.trial_subject import TrialError, build_record, build_subject
 from conversations.reductions.trials import Trial, Trials
+from conversations.turns import calls, versions
 from tests.support import people_and_turns, stored_turns
 
 pytestmark = pytest.mark.django_db
@@ -74,6 +79,40 @@ def test_what_happened_stands_beside_what_would_have() -> None:
     assert actual.peak == 1_300
     assert actual.freed > 0
     assert actual.cost_uncached > actual.cost
+
+
+def test_what_happened_on_another_version_is_not_counted() -> None:
+    conversation = played()
+    before = build_subject(conversation)
+    assert before.actual is not None
+    first = Turn.objects.filter(conversation=conversation).earliest("number")
+    turn = versions.edit_prompt(turn=first, text="Something else", client_id=uuid4())
+    people_and_turns.answered(people_and_turns.claimed(turn))
+    other = build_subject(Conversation.objects.get(pk=conversation.pk))
+    assert other.actual is not None
+    assert (other.actual.calls, other.actual.summary_calls, other.actual.applied) == (1, 0, {})
+    assert len(other.record.messages) == 2
+    # Shown again, the first version has its figures and its system prompt.
+    versions.show_version(turn=first)
+    again = build_subject(Conversation.objects.get(pk=conversation.pk))
+    assert again.actual == before.actual
+    assert again.record == before.record
+
+
+def test_a_title_is_no_summary() -> None:
+    conversation = played()
+    lease = people_and_turns.next_turn(conversation)
+    messages = wire.encode([{"role": "user", "content": [{"type": "text", "text": "t"}]}])
+    title = Sending("title", stored_turns.ENVELOPE, messages, 100, None, 1)
+    sent = calls.open_call(lease=lease, sending=title)
+    stored_turns.close(lease, sent.call, Ending("complete", Usage(3_000, 20, 0, 0, 0), "end_turn"))
+    before = build_subject(conversation).actual
+    people_and_turns.answered(lease)
+    actual = build_subject(Conversation.objects.get(pk=conversation.pk)).actual
+    assert before is not None
+    assert actual is not None
+    assert actual.summary_calls == 1
+    assert actual.summary_cost == before.summary_cost
 
 
 def test_a_trial_decides_by_the_prices_that_turns_decide_by(settings: Any) -> None:
