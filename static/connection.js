@@ -136,7 +136,9 @@
     if (event.detail.message === BEAT) event.preventDefault();
   });
   // What a form has just changed is asked for at once.
-  document.addEventListener("htmx:afterRequest", () => { if (isPolled) socket?.poll?.(); });
+  for (const name of ["htmx:afterRequest", "agentweb:delivered"]) {
+    document.addEventListener(name, () => { if (isPolled) socket?.poll?.(); });
+  }
   document.addEventListener("htmx:wsAfterMessage", () => {
     spread = 1_000 * (one("#restarting").dataset.within ?? 0);
   });
