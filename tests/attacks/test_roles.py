@@ -391,7 +391,7 @@ def test_an_auditor_says_why_before_anything_is_shown(ada: World, settings: Any)
     told = client.post(f"{ask}?next={read}", {"reason": "Complaint 4711 of the owner"})
     assert (told.status_code, told["Location"]) == (302, read)
     for foreign in ("//evil.example/", "evil.example", "login"):
-        assert client.post(f"{ask}?next={foreign}", {"reason": "A complaint"}).url == "/admin/"
+        assert client.post(f"{ask}?next={foreign}", {"reason": "Complaint 4711"}).url == "/admin/"
     assert WORD in b"".join([client.get(read).content]).decode() or entries.exists()
     assert all("Reason: Complaint 4711" in entry.change_message for entry in entries)
     assert entries.count() == 1
