@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import time
 
-#: Seconds between two reads of a single answer, additional seconds for each other answer, and the
-#: longest pause of a busy loop.
-_SECONDS, _MORE, _BUSY = 0.08, 0.0016, 0.5
+#: Seconds between two reads of an answer while there are few, additional seconds for each answer
+#: beyond those, and the longest pause of a busy loop.
+_SECONDS, _MORE, _BUSY = 0.057, 0.0016, 0.5
+_FEW = 10
 #: The pause is at least this multiple of the loop's delay.
 _TIMES = 2
 
@@ -33,7 +34,7 @@ class Pace:
 
     @property
     def seconds(self) -> float:
-        usual = _SECONDS + _MORE * max(0, self._live - 1)
+        usual = _SECONDS + _MORE * max(0, self._live - _FEW)
         return min(_BUSY, max(usual, self._late * _TIMES))
 
     @property

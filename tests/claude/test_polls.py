@@ -133,3 +133,15 @@ async def test_a_loop_that_comes_late_looks_less_often(monkeypatch: pytest.Monke
     await one.rest(100.0)
     assert one.seconds == pytest.approx(0.2)
     assert pace.seconds < 0.2
+
+
+async def test_an_answer_is_read_less_often_only_beside_many() -> None:
+    one, seconds = Pace(), list[float]()
+    for _ in range(50):
+        one.begin()
+        seconds.append(one.seconds)
+    assert len(set(seconds[:10])) == 1
+    assert seconds[9:] == sorted(set(seconds[9:]))
+    for _ in range(50):
+        one.end()
+    assert one.seconds == seconds[0] <= 0.06
