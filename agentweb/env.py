@@ -19,6 +19,8 @@ from conversations.operations import redis_address
 
 #: Most digits of a meaningful number.
 _MOST_DIGITS = 18
+#: Executions of a statement on a connection after which it is prepared there.
+_PREPARED_AFTER = 3
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
 
@@ -132,6 +134,10 @@ def _postgresql(parts: SplitResult, name: str, pool: int) -> dict[str, Any]:
         "CONN_MAX_AGE": 0,
         "OPTIONS": {
             "pool": postgres_timeouts.make_pool(pool),
+            # Planning the statements of a turn takes the server longer than executing them, so
+            # what a connection repeats is prepared. That needs parameters bound by the server.
+            "server_side_binding": True,
+            "prepare_threshold": _PREPARED_AFTER,
             **postgres_timeouts.make_options(),
             **dict(parse_qsl(parts.query)),
         },

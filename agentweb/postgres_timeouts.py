@@ -1,5 +1,8 @@
 """PostgreSQL connections with a timeout on the client's side, and the options of all of them.
 
+Where a migration changes the type of a column, the server refuses what is prepared to read it until
+the connection ends; so it ends with the first refusal.
+
 `statement_timeout` is enforced by the server, so it does not help when the server itself hangs; a
 stopped process still acknowledges TCP. Here the client waits slightly longer than the server's
 timeout, then drops the connection, so that the request and its thread end.
@@ -40,6 +43,9 @@ class Connection(psycopg.Connection[Any]):
             raise psycopg.OperationalError(
                 f"the database server did not answer within {self.patience:g} seconds"
             ) from error
+        except errors.FeatureNotSupported:
+            self.pgconn.finish()
+            raise
 
 
 def make_options() -> dict[str, Any]:

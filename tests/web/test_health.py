@@ -13,10 +13,11 @@ from typing import Any
 
 import psycopg
 import pytest
-from django.db import OperationalError
+from django.db import NotSupportedError, OperationalError
+from django.db.utils import ConnectionHandler
 from django.test import Client
 
-from agentweb import postgres_timeouts
+from agentweb import env, postgres_timeouts
 from conversations.web import health
 from tests.support import servers
 
@@ -139,6 +140,32 @@ def test_the_server_is_told_the_limits(postgres_url: str) -> None:
             assert link.execute(f"SHOW {name}").fetchone() == (f"{seconds}s",)
     assert postgres_timeouts.Connection.patience is not None
     assert postgres_timeouts.Connection.patience > postgres_timeouts.STATEMENT_SECONDS
+
+
+def test_what_is_repeated_is_prepared_until_its_columns_change(postgres_url: str) -> None:
+    handler = ConnectionHandler({"default": env.database(postgres_url, pool=1)})
+    connection = handler["default"]
+
+    def execute(statement: str, *values: object) -> list[Any]:
+        with connection.cursor() as cursor:
+            cursor.execute(statement, values)
+            return cursor.fetchall() if cursor.description else []
+
+    asked = "SELECT number FROM kept WHERE number >= %s"
+    execute("CREATE TABLE kept (number integer)")
+    execute("INSERT INTO kept VALUES (7)")
+    for number in range(5):
+        assert execute(asked, number) == [(7,)]
+    prepared = execute("SELECT statement FROM pg_prepared_statements")
+    assert ("SELECT number FROM kept WHERE number >= $1",) in prepared
+    with psycopg.connect(postgres_url, autocommit=True) as other:
+        other.execute("ALTER TABLE kept ALTER COLUMN number TYPE bigint")
+    with pytest.raises(NotSupportedError, match="must not change result type"):
+        execute(asked, 7)
+    connection.close_if_unusable_or_obsolete()
+    assert execute(asked, 7) == [(7,)]
+    connection.close()
+    connection.close_pool()
 
 
 def test_a_pool_that_is_used_up_refuses_in_time(postgres_url: str) -> None:
