@@ -24,6 +24,7 @@ from conversations.context.steps import api_compaction, kinds
 from conversations.context.steps.adaptive import Plan, plan_reduction
 from conversations.context.steps.api_compaction import Compacting
 from conversations.context.steps.compaction import compact_results
+from conversations.context.steps.image_limits import replace_excess_images
 from conversations.context.steps.kinds import RegisteredKind
 from conversations.context.steps.open_calls import leave_out_open_calls
 from conversations.context.steps.protocol import (
@@ -93,6 +94,8 @@ def prepare(view: View, situation: Situation, policy: Policy, *, harder: int = 0
     yield from working.close_turns()
     yield from working.repair()
     yield from working.replace_unaccepted_block()
+    # Before a count, a summary and a compaction, whose requests have the same images.
+    yield from working.limit_images()
     if working.is_doubtful and not harder:
         yield from working.count()
     yield from working.settle()
@@ -150,6 +153,11 @@ class _Pipeline(WorkingView):
         yield from self.propose(words)
         if words is not None and self.view is not words.made:
             raise RuleError("compaction", "messages", "this model does not take the block")
+
+    def limit_images(self) -> Generator[EngineRequest, Reply, None]:
+        """Replace the images for which a request of this model has no room."""
+        window = self.situation.window
+        yield from self.propose(replace_excess_images(self.view, window, self.policy))
 
     def reduce(self) -> Generator[EngineRequest, Reply, None]:
         """Run the steps of the phases in order."""

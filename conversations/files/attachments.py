@@ -207,7 +207,11 @@ def _list_carried(conversation: Conversation, content: str) -> list[_Facts]:
 
 
 def _demand_request_room(conversation: Conversation, content: str) -> None:
-    """Raise AttachmentError where a request with this prompt has more files than it takes."""
+    """Raise AttachmentError where a request with this prompt has more files than it takes.
+
+    Only files of people count: images of tools make room for them
+    (`context/steps/image_limits.py`).
+    """
     facts = _list_carried(conversation, content)
     carried = sum(size * 4 // 3 if kind != media.TEXT else size for kind, size, *_ in facts)
     if carried > media.MOST_CARRIED:
@@ -239,8 +243,7 @@ def _demand_request_room(conversation: Conversation, content: str) -> None:
 
 def _demand_pages(conversation: Conversation, images: int, pages: int) -> None:
     window = ApiModel.objects.filter(pk=conversation.model).values_list("window", flat=True).first()
-    is_small = (window or 0) <= media.SMALL_WINDOW
-    most = media.MOST_IN_SMALL if is_small else media.MOST_IN_LARGE
+    most = media.find_most_media(window or 0)
     if max(pages, images) > most:
         words = _(
             "This chat would have %(images)s images and %(pages)s pages of PDF; %(model)s takes at"

@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
 from agentweb.emulator import server
+from agentweb.emulator.scenes import SCENES
+from agentweb.emulator.scenes.scene import Reply, ToolUse, call, say
+from agentweb.emulator.scenes.view import Request
 from agentweb.emulator.server import EmulatorServer
+from conversations.audit.verify import Tally, verify_everything
 from conversations.context.view import wire
 from conversations.db import run_db
-from conversations.models import Conversation, McpServer, ToolCall, Turn, User
+from conversations.models import Conversation, McpServer, ToolCall, Transformation, Turn, User
 from conversations.runtime.mcp_servers import pool_synchronizer
+from conversations.runtime.supervisor import Supervisor
 from conversations.toolbox.mcp import servers
 from conversations.toolbox.mcp.approved_tools import tool_status
-from tests.support import mcp_servers, people_and_turns
-from tests.support.running_turns import answer_text, is_valid, run, supervising, until
+from conversations.turns import turns
+from tests.support import attached_files, mcp_servers, people_and_turns, small_files
+from tests.support.running_turns import answer_text, ended, is_valid, run, supervising, until
 from tests.toolbox.test_mcp import kinds
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
@@ -101,6 +110,71 @@ async def test_an_image_and_a_resource_of_a_server_reach_the_model(
     page = await run_db(shown, turn, row.tool_use_id)
     assert f'src="data:image/png;base64,{blocks[1]["source"]["data"]}"' in page
     assert "http://127.0.0.1:9/secret" in page
+
+
+def take_pictures(request: Request) -> Reply | None:
+    """Call the tool as often as the prompt says, for images as wide as it says."""
+    found = re.search(r"take (\d+) pictures of (\d+)", request.prompt)
+    if found is None:
+        return None
+    done = len(request.turn_uses)
+    if done == int(found[1]):
+        return say(f"I took {done}.")
+    return call(ToolUse("mcp__demo__picture", {"width": int(found[2])}), thinking="Next.")
+
+
+@asynccontextmanager
+async def taking_pictures(settings: Any) -> AsyncIterator[tuple[EmulatorServer, Supervisor]]:
+    """Serve a model that takes pictures, and let it; every request must be admitted."""
+    with server.start(pace=0, record=True, scenes=(take_pictures, *SCENES)) as emulator:
+        settings.ANTHROPIC_BASE_URL = emulator.url
+        settings.AGENTWEB_TITLE_MODEL = "off"
+        found = await run_db(lambda: added(**child()))
+        async with supervising() as supervisor:
+            await until(lambda: state(found) == "connected")
+            await run_db(approve, found, "picture")
+            yield emulator, supervisor
+        assert {row.status for row in emulator.emulator.log} == {200}
+        kinds = Transformation.objects.values_list("kind", flat=True)
+        assert await run_db(lambda: set(kinds)) == {"repair"}
+        assert await run_db(lambda: list(verify_everything(Tally()))) == []
+
+
+def images_sent(emulator: EmulatorServer) -> tuple[int, int]:
+    """Count the images of people and those of tools in the last request."""
+    body = [row.body for row in emulator.emulator.log if row.path == "/v1/messages"][-1]
+    blocks = [block for each in json.loads(body)["messages"] for block in each["content"]]
+    inside = [part for block in blocks for part in block.get("content") or () if "type" in part]
+    return tuple(sum(one["type"] == "image" for one in some) for some in (blocks, inside))
+
+
+async def test_a_turn_may_take_more_large_pictures_than_a_request_does(settings: Any) -> None:
+    async with taking_pictures(settings) as (emulator, supervisor):
+        turn = await run(supervisor, "Please take 24 pictures of 2880")
+        assert (turn.state, await run_db(answer_text, turn)) == ("done", "I took 24.")
+        again = await run(supervisor, "And what did you see?", turn.conversation)
+        assert again.state == "done"
+        assert images_sent(emulator) == (0, 19)
+    assert await run_db(Transformation.objects.count) == 1
+
+
+async def test_pictures_of_tools_leave_room_for_the_photos_of_a_person(settings: Any) -> None:
+    async with taking_pictures(settings) as (emulator, supervisor):
+        turn = await run(supervisor, "Please take 10 pictures of 300")
+
+        def send() -> Turn:
+            owner, chat = turn.conversation.owner, turn.conversation
+            photos = [small_files.png(4_000, 2, (number, 3, 5)) for number in range(12)]
+            ids = [attached_files.kept(owner, photo).public_id for photo in photos]
+            given = {"text": "Look.", "client_id": uuid4(), "attachments": ids}
+            sent = turns.send_prompt(conversation=chat, **given)
+            assert isinstance(sent, Turn)
+            return sent
+
+        asked = await run_db(send)
+        supervisor.wake(asked.pk)
+        assert (await ended(asked)).state == "done"
+        assert images_sent(emulator) == (12, 7)
 
 
 async def test_a_definition_that_changes_in_mid_turn_is_taken_away_and_written_down(

@@ -13,11 +13,13 @@ from agentweb.emulator.script import Script, after, call, fail, when
 from agentweb.emulator.server import EmulatorServer
 from conversations.audit.verify import Tally, verify_everything
 from conversations.db import run_db
-from conversations.models import ApiResult, Conversation, Transformation
+from conversations.models import ApiResult, Conversation, Transformation, Turn
+from conversations.reductions.conversation_settings import change_model
 from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import parse_recording
+from tests.support import attached_files, small_files
 from tests.support.people_and_turns import person
-from tests.support.running_turns import run, supervising
+from tests.support.running_turns import ended, run, supervising
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
 ORDER = [when("order", call("write_file", path="order-4711.txt", content="paid"))]
@@ -79,4 +81,28 @@ async def test_a_chat_with_many_parts_that_only_the_api_refuses_goes_on(
     refused = ApiResult.objects.filter(error_type="invalid_request")
     assert await run_db(refused.count) == 3
     assert '"document"' not in sent(emulator)
+    assert await run_db(lambda: list(verify_everything(Tally()))) == []
+
+
+async def test_a_chat_with_more_images_than_its_new_model_takes_goes_on(
+    settings: Any, emulator: EmulatorServer
+) -> None:
+    settings.AGENTWEB_MAX_ATTACHMENTS = settings.AGENTWEB_MAX_UNSENT_FILES = 110
+
+    def start() -> Turn:
+        user = person("ada")
+        pictures = [small_files.png(1, 1, (number, 3, 5)) for number in range(110)]
+        return attached_files.started(user, *(attached_files.kept(user, one) for one in pictures))
+
+    async with supervising() as supervisor:
+        first = await run_db(start)
+        supervisor.wake(first.pk)
+        chat = (await ended(first)).conversation
+        assert sent(emulator).count('"image"') == 110
+        await run_db(lambda: change_model(conversation_id=chat.pk, model="claude-haiku-4-5"))
+        for text in ("Which was the first?", "Are you there?"):
+            assert (await run(supervisor, text, chat)).state == "done"
+            assert sent(emulator).count('"image"') == 100
+    kinds = Transformation.objects.values_list("kind", flat=True)
+    assert await run_db(lambda: list(kinds)) == ["repair"]
     assert await run_db(lambda: list(verify_everything(Tally()))) == []

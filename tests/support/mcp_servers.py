@@ -151,13 +151,13 @@ def program() -> Any:
         return str(a + b)
 
     @mcp.tool()
-    def picture() -> list[Any]:
+    def picture(width: int = 6) -> list[Any]:
         """Shows a picture and the file it was made from."""
         made = TextResourceContents(
             uri="file:///plan.txt", text="The plan: 4711", mime_type="text/plain"
         )
         link = ResourceLink(name="other", uri="http://127.0.0.1:9/secret", type="resource_link")
-        drawn = base64.b64encode(small_files.png(6, 4)).decode()
+        drawn = base64.b64encode(small_files.png(width, 4)).decode()
         return [
             TextContent(type="text", text="Here it is."),
             ImageContent(type="image", data=drawn, mime_type="image/png"),

@@ -40,7 +40,8 @@ ALIKE = {
         "~%(n)s tokens"
     },
     "fr": _ALIKE | {
-        "%(count)d minute", "%(n)s conversation", "%(n)s message", "%(n)s page",
+        "%(count)d minute", "%(count)s image", "%(count)s images", "%(n)s conversation",
+        "%(n)s message", "%(n)s page",
         "Arguments", "Branches", "Budget",
         "Conversation", "Conversations", "Corrections", "Document",
         "Document %(number)d", "Effort", "Image", "Invitation", "Message", "Messages",

@@ -78,6 +78,18 @@ def find_source_flaw(kind: str, source: dict[str, Any]) -> str:
     return f"has a side of more than {MOST_SIDE:,} pixels" if is_large else ""
 
 
+def is_large_image(source: dict[str, Any]) -> bool:
+    """Return whether the base64 of an image shows more pixels than each of many images may have."""
+    data = source.get("data")
+    size = images.read_size(decode_base64(data, HEAD)) if isinstance(data, str) else None
+    return size is not None and max(size) > MOST_SIDE_OF_MANY
+
+
+def find_most_media(window: int) -> int:
+    """Return how many images, and how many pages, a request takes for a window in tokens."""
+    return MOST_IN_SMALL if window <= SMALL_WINDOW else MOST_IN_LARGE
+
+
 def _identify_image(name: str, data: bytes) -> Media:
     _demand_size(data, MOST_IMAGE)
     size = images.read_size(data)

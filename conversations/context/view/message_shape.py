@@ -6,10 +6,12 @@ steps read small facts of 10,000 messages instead of parsing 10,000 texts again.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from conversations.context.errors import WireError
+from conversations.context.tokens.media import is_large_image
 from conversations.context.view import blocks, wire
 
 #: Longest label of a tool call.
@@ -45,6 +47,20 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
+class Image:
+    """An image: block `at` of the message, or a part of the tool result there.
+
+    `result` is the id of that result's call, "" if there is none. `is_large`: the API takes it only
+    where a request has few images.
+    """
+
+    at: int
+    part: int
+    result: str
+    is_large: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Shape:
     """The facts of one message.
 
@@ -69,6 +85,7 @@ class Shape:
     #: Indexes of all compaction blocks, and of the signed ones.
     compactions: tuple[int, ...] = ()
     signed: tuple[int, ...] = ()
+    images: tuple[Image, ...] = ()
 
 
 def read_shape(role: str, content: str) -> Shape:
@@ -96,6 +113,7 @@ def read_shape(role: str, content: str) -> Shape:
         types[-1] if types else "",
         tuple(at for at, name in enumerate(types) if name == "compaction"),
         tuple(at for at, value in enumerate(values) if _is_signed(value)),
+        tuple(_find_images(values)),
     )
 
 
@@ -125,6 +143,17 @@ def _is_served(value: dict[str, Any]) -> bool:
 
 def _is_signed(value: dict[str, Any]) -> bool:
     return value["type"] == "compaction" and value.get("signature") is not None
+
+
+def _find_images(values: list[dict[str, Any]]) -> Iterator[Image]:
+    for at, value in enumerate(values):
+        if value["type"] == "image":
+            yield Image(at, 0, "", is_large_image(value["source"]))
+        elif value["type"] == "tool_result" and isinstance(value.get("content"), list):
+            for part, nested in enumerate(value["content"]):
+                if nested["type"] == "image":
+                    is_large = is_large_image(nested["source"])
+                    yield Image(at, part, value["tool_use_id"], is_large)
 
 
 def _read_result(at: int, value: dict[str, Any]) -> Result:
