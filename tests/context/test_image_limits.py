@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -151,6 +152,20 @@ def test_pinned_images_go_after_others_of_the_same_kind() -> None:
     view = view_of(prompt(*photos), answer("b"), prompt(*photos))
     made = sent(view, shell, pins=frozenset({1}))
     assert images(made) == [1] * 11 + [3] * 9
+
+
+def test_the_text_beside_a_replaced_image_is_handled_as_before() -> None:
+    photos = prompt(*[image(4_000, number) for number in range(20)])
+    page = [image(), text("One line of the page.\n" * 3_000)]
+    view, shell = view_of(photos, *round_of("t1", page)), Shell()
+    made = sent(view, shell, policy=CLASSIC)
+    assert shell.kinds == ["repair applied", "ingest applied"]
+    assert len(made.messages[2].content) < CLASSIC.max_tool_result_chars + 3_000
+    page = [image(), text("One line of the page.\n" * 300)]
+    view, shell = view_of(photos, *round_of("t1", page), *round_of("t2", "ok")), Shell()
+    policy = replace(CLASSIC, input_token_budget=1_000, verbatim_tools=("fetch_url",))
+    made = sent(view, shell, policy=policy)
+    assert (shell.kinds, blocks(made, 2)[0]["content"][1]) == (["repair applied"], page[1])
 
 
 def test_an_image_whose_size_nobody_knows_is_not_large() -> None:

@@ -27,6 +27,9 @@ _NOTE = mark_recorded(
     gettext_noop("Shortened %(what)s before sending: %(number)s characters exceeded %(most)s")
 )
 
+#: The writers of a block whose text is that of the original: a repair may have replaced an image.
+_WHOLE = ("", "repair")
+
 
 def shape_new_results(view: View, gauge: Gauge, policy: Policy) -> Transformation | None:
     """Shorten new results over the limit, errors included, except those of verbatim tools.
@@ -43,9 +46,9 @@ def shape_new_results(view: View, gauge: Gauge, policy: Policy) -> Transformatio
             rule = find_rule(view, result.id, policy)
             limit = rule.cap or policy.max_tool_result_chars
             block = message.blocks[result.at] if result.chars > limit else None
-            if block is None or block.by or rule.way == "keep" or (is_kept and not rule.cap):
+            if block is None or rule.way == "keep" or (is_kept and not rule.cap):
                 continue
-            if result.id in find_untouchable(view, policy):
+            if block.by not in _WHOLE or result.id in find_untouchable(view, policy):
                 continue
             rewrite = partial(shorten_texts, limit=limit, is_text=rule.way == "head_tail")
             new = rewrite_result(block, rewrite, "ingest")

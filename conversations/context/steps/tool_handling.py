@@ -19,7 +19,7 @@ from conversations.context.view.view import Message, View
 
 #: The total of verbatim results is limited to so many times the limit of one.
 _MOST_VERBATIM = 4
-_WHOLE = ("", "restore")
+_WHOLE = ("", "restore", "repair")
 _DEFAULT = Rule("json")
 
 
