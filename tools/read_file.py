@@ -31,18 +31,21 @@ async def read_file(
         bool,
         "give the exact text of an HTML or CSV file, as edit_file needs it, not its readable form",
     ] = False,
+    start: Annotated[int, "characters to skip in the first line, to read on in a long one"] = 0,
 ) -> ToolResult:
     """Read a file from the user's workspace, whole or a range of its lines: text, HTML, tables
     (CSV, XLSX), PDF, DOCX, PPTX and mails (EML), each as readable text. Files that the user
     attached to this chat are in the folder attached."""
-    if offset < 0 or limit < 0:
-        raise InputError("offset and limit must be 0 or more.")
+    if min(offset, limit, start) < 0:
+        raise InputError("offset, limit and start must be 0 or more.")
     data = await asyncio.to_thread(context.workspace.read, path)
-    shown = await read_isolated(show_file, data, path, part, source, offset, limit)
+    shown = await read_isolated(show_file, data, path, part, source, offset, limit, start)
     return ToolResult(shown, details={"path": path, "bytes": len(data)})
 
 
-def show_file(data: bytes, path: str, part: str, is_source: bool, offset: int, limit: int) -> str:
+def show_file(
+    data: bytes, path: str, part: str, is_source: bool, offset: int, limit: int, start: int
+) -> str:
     """Return the requested lines of a file."""
     text = read_source(data, path) if is_source else read_document(data, path, "", part)
-    return format_lines(path, text, offset, limit)
+    return format_lines(path, text, offset, limit, start)

@@ -103,14 +103,22 @@ async def test_long_files_are_read_in_pieces_that_join(context: ToolContext) -> 
     assert "".join(pieces) == content
 
 
-async def test_one_endless_line_is_cut_and_named(context: ToolContext) -> None:
+async def test_one_endless_line_is_read_in_parts_that_join(context: ToolContext) -> None:
     roomy = replace(context, workspace=MemoryWorkspace())
-    await text(roomy, "write_file", path="x", content="x" * 50_000 + "\nend")
+    await text(roomy, "write_file", path="x", content="x" * 40_000 + "y" * 10_000 + "\nend")
     cut = await text(roomy, "read_file", path="x")
-    assert cut.startswith("x" * 40_000 + "\n[line 1 of 2 has 50,001 characters")
-    assert "continue with offset=1]" in cut
+    note = "line 1 of 2 has 50,001 characters, 0 to 40,000 shown"
+    assert cut == "x" * 40_000 + f"\n[{note}; continue with offset=0 and start=40000]"
+    rest = await text(roomy, "read_file", path="x", offset=0, start=40_000)
+    note = "line 1 of 2 has 50,001 characters, 40,000 to 50,001 shown"
+    assert rest == "y" * 10_000 + f"\n[{note}; continue with offset=1]"
     only = await text(roomy, "read_file", path="x", offset=1)
     assert only == "end\n[lines 2 to 2 of 2]"
+    last = await text(roomy, "read_file", path="x", offset=1, start=1)
+    assert last == "nd\n[line 2 of 2 has 3 characters, 1 to 3 shown]"
+    for wrong in ({"offset": 1, "start": 3}, {"start": -1}):
+        result = await refusal(roomy, "read_file", path="x", **wrong)
+        assert result.details["code"] == "bad_input"
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,14 @@ run = Toolset(TOOLS).run
 
 INPUTS = {
     "list_files": {"path": ""},
-    "read_file": {"path": None, "offset": 0, "limit": 0, "part": "", "source": False},
+    "read_file": {
+        "path": None,
+        "offset": 0,
+        "limit": 0,
+        "part": "",
+        "source": False,
+        "start": 0,
+    },
     "write_file": {"path": None, "content": None},
     "fetch_url": {"url": None, "start": 0, "length": 0},
     "recall": {"id": "", "query": "", "start": 0, "length": 20_000, "matching": ""},
