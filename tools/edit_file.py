@@ -77,8 +77,8 @@ def _decode_exactly(data: bytes, path: str) -> str:
 def replace_text(data: bytes, path: str, old: str, new: str, is_all: bool) -> tuple[str, int]:
     """Return the changed text of a file, and at how many places it was changed."""
     text = _decode_exactly(data, path)
-    count = text.count(old)
-    if not count and "\r\n" in text and "\n" in old:
+    count, ends = text.count(old), text.count("\r\n")
+    if ends and (not count or (ends == text.count("\n") and "\r" not in old)):
         # The model sees and writes plain line ends.
         old, new = (each.replace("\r\n", "\n").replace("\n", "\r\n") for each in (old, new))
         count = text.count(old)

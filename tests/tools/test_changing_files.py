@@ -67,6 +67,11 @@ async def test_line_ends_and_marks_of_a_file_stay_as_they_are(
     workspace.files["a"] = b"\xef\xbb\xbfone\r\ntwo\r\nthree"
     await done(context, "edit_file", path="a", old="one\ntwo", new="1\n2")
     assert workspace.files["a"] == b"\xef\xbb\xbf1\r\n2\r\nthree"
+    await done(context, "edit_file", path="a", old="three", new="3\n4")
+    assert workspace.files["a"] == b"\xef\xbb\xbf1\r\n2\r\n3\r\n4"
+    workspace.files["mixed"] = b"one\r\ntwo\nthree"
+    await done(context, "edit_file", path="mixed", old="two\nthree", new="2\n3")
+    assert workspace.files["mixed"] == b"one\r\n2\n3"
 
 
 async def test_only_text_in_utf8_is_edited(
