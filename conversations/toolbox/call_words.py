@@ -162,6 +162,11 @@ def phrase_calls(names: Sequence[str], subjects: Sequence[str], *, is_running: b
     return _put(words, state, site, len(names))
 
 
+def name_calls(names: Sequence[str]) -> CallWords:
+    """Return the names of the tools of several calls, none of which ended well."""
+    return CallWords(" · ".join(dict.fromkeys(str(name_tool(name)) for name in names)))
+
+
 def is_counted(names: Sequence[str]) -> bool:
     """Return whether the sentence of several calls says what they do, not only how many."""
     return len(set(names)) == 1 and names[0] in _SEVERAL

@@ -12,7 +12,13 @@ from conversations.files.attachment_display import Attached
 from conversations.log.tree import VersionPosition
 from conversations.models import Transformation
 from conversations.reductions.shapes import PinState
-from conversations.toolbox.call_words import CallWords, is_counted, phrase_call, phrase_calls
+from conversations.toolbox.call_words import (
+    CallWords,
+    is_counted,
+    name_calls,
+    phrase_call,
+    phrase_calls,
+)
 from conversations.transcript.next_message import NextMessage
 from conversations.transcript.questions import Question
 
@@ -48,6 +54,14 @@ class ToolCard:
     file: str = ""
     #: What the sentence about the call names, such as a file or a site.
     subject: str = ""
+
+    @property
+    def is_running(self) -> bool:
+        return self.state in ("planned", "started")
+
+    @property
+    def has_ended_well(self) -> bool:
+        return self.state == "ok" and not self.is_error
 
     @property
     def words(self) -> CallWords:
@@ -141,10 +155,12 @@ class Round:
 
     @property
     def tool_words(self) -> CallWords:
-        """Return one sentence about all tool calls of the round."""
-        is_running = any(card.state in ("planned", "started") for card in self.tools)
-        subjects = [card.subject for card in self.tools]
-        return phrase_calls(self._tool_names, subjects, is_running=is_running)
+        """Return one sentence about the tool calls of the round."""
+        told = self._told
+        if not told:
+            return name_calls([card.name for card in self.tools])
+        names, subjects = [card.name for card in told], [card.subject for card in told]
+        return phrase_calls(names, subjects, is_running=self._is_running)
 
     @property
     def each_words(self) -> list[CallWords]:
@@ -154,11 +170,16 @@ class Round:
     @property
     def is_counted(self) -> bool:
         """Return whether that sentence says what the calls do."""
-        return is_counted(self._tool_names)
+        return bool(self._told) and is_counted([card.name for card in self._told])
 
     @property
-    def _tool_names(self) -> list[str]:
-        return [card.name for card in self.tools]
+    def _is_running(self) -> bool:
+        return any(card.is_running for card in self.tools)
+
+    @property
+    def _told(self) -> list[ToolCard]:
+        """The calls of that sentence: all while one runs, then those that ended well."""
+        return [card for card in self.tools if self._is_running or card.has_ended_well]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from django.utils import translation
 from conversations.toolbox import call_words
 from conversations.toolbox.call_words import CallWords, find_subject, phrase_call, phrase_calls
 from conversations.toolbox.tool_words import TOOL_WORDS, name_tool
+from conversations.transcript.shapes import Round, ToolCard
 
 #: An address, a folder, a query, receivers: something that each tool's sentence can name.
 GIVEN: dict[str, Any] = {
@@ -82,6 +83,28 @@ def test_several_calls_have_one_sentence(
 ) -> None:
     assert join(phrase_calls(names, subjects, is_running=is_running)) == line
     assert call_words.is_counted(names) is (" tools" not in line)
+
+
+def card(name: str, state: str) -> ToolCard:
+    is_error = state in ("error", "denied", "unknown")
+    return ToolCard(name + state, name, "", "{}", state, "", False, is_error, None)
+
+
+@pytest.mark.parametrize(
+    ("calls", "line", "counts"),
+    [
+        (["write_file ok", "write_file ok"], "Wrote 2 files", True),
+        (["write_file ok", "write_file denied"], "Wrote 1 file", True),
+        (["write_file started", "write_file denied"], "Writing 2 files", True),
+        (["write_file cancelled", "write_file cancelled"], "Write a file", False),
+        (["send_mail denied", "write_file error"], "Send an e-mail · Write a file", False),
+    ],
+)
+def test_calls_that_did_not_end_well_are_not_said_to_be_done(
+    calls: list[str], line: str, counts: bool
+) -> None:
+    row = Round(1, tools=tuple(card(*each.split()) for each in calls))
+    assert (join(row.tool_words), row.is_counted) == (line, counts)
 
 
 def test_the_sentence_is_in_the_language_of_the_reader() -> None:
