@@ -9,6 +9,7 @@ from typing import Any
 from conversations.context.steps.pinned import Pin
 from conversations.context.view import wire
 from conversations.context.view.blocks import list_result_images, read_result_text
+from conversations.files.workspace.attached import FOLDER
 from conversations.models import ToolCall
 from conversations.toolbox.call_words import find_subject
 from conversations.transcript.shapes import Round, ToolCard, Turn
@@ -49,10 +50,13 @@ def build_tool_card(
 
 
 def _find_file(name: str, call: ToolCall | None) -> str:
-    """Return the path of the file that a call read or wrote; "" when there is none."""
+    """Return the path of the workspace file that a call read or wrote; "" when there is none."""
     details = call.details if call is not None and name in FILE_TOOLS else None
     path = details.get("path") if isinstance(details, dict) else None
-    return path if isinstance(path, str) else ""
+    if not isinstance(path, str):
+        return ""
+    # What is attached to the chat is on no page of the workspace.
+    return "" if path.removeprefix("./").startswith(f"{FOLDER}/") else path
 
 
 def mark_excluded(turn: Turn, out: frozenset[str]) -> Turn:

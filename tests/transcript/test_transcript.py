@@ -18,9 +18,10 @@ from conversations.files.attachment_display import list_shown_files
 from conversations.library.sidebar import read_sidebar
 from conversations.live import render
 from conversations.log import append
-from conversations.models import ApiResult, Conversation
+from conversations.models import ApiResult, Conversation, ToolCall
 from conversations.transcript import transcript
 from conversations.transcript.shapes import Bookmark, Fallback, Live, Round
+from conversations.transcript.tool_cards import build_tool_card
 from conversations.transcript.words import describe_ending, explain_ending
 from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import parse_recording
@@ -46,6 +47,18 @@ def long_conversation(size: int) -> Conversation:
         append.store_results(lease=lease, content=people_and_turns.results(f"t{at}"), estimate=1)
         people_and_turns.answered(lease)
     return people_and_turns.conversation_of(lease)
+
+
+@pytest.mark.parametrize(
+    ("path", "file"),
+    [("notes/a.md", "notes/a.md"), ("attached/a.docx", ""), ("./attached/a.docx", "")],
+)
+def test_a_card_leads_to_a_file_of_the_workspace_and_to_none_of_the_chat(
+    path: str, file: str
+) -> None:
+    call = ToolCall(name="read_file", state="ok", details={"path": path})
+    use = {"id": "t1", "name": "read_file", "input": {"path": path}}
+    assert build_tool_card(frozenset(), use, call, None).file == file
 
 
 def queries(action: Any) -> int:
