@@ -146,8 +146,11 @@ def test_a_table_around_a_table_is_layout() -> None:
     assert read(markup) == "top right\n\nbefore\n\n| a | b |\n| --- | --- |\n\nafter\n\nside"
 
 
-def test_tags_are_bounded() -> None:
-    assert read("<i>" * 300_000 + "unreached") == ""
+def test_tags_are_bounded_and_it_is_said() -> None:
+    note = "[the page goes on; only its first 300,000 tags and texts are read]"
+    assert read("<i>" * 300_000 + "unreached") == note
+    assert read("reached" + "<i>" * 300_000) == f"reached\n\n{note}"
+    assert read("reached" + "<i>" * 299_999) == "reached"
 
 
 @pytest.mark.parametrize(

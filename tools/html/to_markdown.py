@@ -2,7 +2,7 @@
 
 Scripts, navigation and hidden elements are dropped; everything else is kept in order, since
 guessing "the article" loses exactly the table or the price that was asked for. The number of tokens
-is bounded, so a page costs a second or two at most.
+is bounded, so a page costs a second or two at most; a last line says where that cuts it.
 """
 
 from __future__ import annotations
@@ -37,10 +37,14 @@ LONGEST_DATE = 60
 
 def html_to_markdown(markup: str, url: str) -> str:
     """Return the title and text of a page; links are made absolute from its address."""
-    reader = Reader(Page(url, address=url))
-    for token in islice(scan_html(markup), MOST_TOKENS):
+    reader, tokens = Reader(Page(url, address=url)), scan_html(markup)
+    for token in islice(tokens, MOST_TOKENS):
         reader.take(token)
-    return reader.page.finished()
+    text = reader.page.finished()
+    if next(tokens, None) is None:
+        return text
+    note = f"[the page goes on; only its first {MOST_TOKENS:,} tags and texts are read]"
+    return f"{text}\n\n{note}".lstrip()
 
 
 @dataclass(slots=True)
