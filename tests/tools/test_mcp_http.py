@@ -130,6 +130,27 @@ async def test_a_notification_that_is_not_answered_holds_up_nothing_for_long() -
             assert await look(pool, heard) == "looked"
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        "401 Unauthorized\r\nContent-Type: application/json",
+        "403 Forbidden\r\nContent-Type: text/html",
+        "502 Bad Gateway",
+    ],
+)
+@pytest.mark.asyncio
+async def test_the_status_of_a_server_that_refuses_is_said(head: str) -> None:
+    body = b'{"error":"invalid_token"}'
+
+    async def respond(message: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
+        writer.write(f"HTTP/1.1 {head}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
+        return True
+
+    async with hostile_site(respond) as site, pooled(site.address) as (_pool, heard):
+        found = await heard.until("failed")
+    assert found.error == f"The server refused: 'HTTP status {head[:3]}'."
+
+
 def make_event(message: dict[str, Any] | str) -> str:
     text = message if isinstance(message, str) else json.dumps(message)
     return f"event: message\nid: 7\ndata: {text}\n\n"

@@ -21,6 +21,7 @@ from weakref import WeakValueDictionary
 import httpx2
 from mcp.client import Transport
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import INTERNAL_ERROR
 
 from tools.framework.errors import BodyRefusedError
 from tools.framework.outside_access import WebAccess
@@ -32,6 +33,8 @@ from tools.mcp.traffic import MOST_PARTS, Traffic
 #: Seconds for a message that has no answer but a status: the library sends nothing else meanwhile.
 NOTICE = 3.0
 EVENTS = "text/event-stream"
+#: Statuses for wrong credentials, whose body follows the protocol of these.
+_DENIED = (401, 403)
 
 
 class _Deadline:
@@ -75,6 +78,8 @@ class _WithoutPush(GuardedTransport):
         except TimeoutError:
             # A status fails this request; an error would end the connection with all its calls.
             return httpx2.Response(504, request=request)
+        if _is_plain_refusal(response):
+            return await _name_status(request, response)
         response.stream = _Answer(response, deadline, self._traffic, self._lost)
         return response
 
@@ -88,6 +93,25 @@ class _WithoutPush(GuardedTransport):
             if cancelled is not None:
                 cancelled.pass_now()
         return _Deadline(NOTICE)
+
+
+def _is_plain_refusal(response: httpx2.Response) -> bool:
+    """Return whether the status of an answer alone says what is wrong.
+
+    404 means the end of a session to the library.
+    """
+    if response.status_code < 400 or response.status_code == 404:
+        return False
+    kind = response.headers.get("content-type", "").lower()
+    return response.status_code in _DENIED or not kind.startswith("application/json")
+
+
+async def _name_status(request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+    """Return the error of the protocol that names the status, which the library would not."""
+    await response.aclose()
+    error = {"code": INTERNAL_ERROR, "message": f"HTTP status {response.status_code}"}
+    answer = {"jsonrpc": "2.0", "id": None, "error": error}
+    return httpx2.Response(response.status_code, json=answer, request=request)
 
 
 class _Answer(httpx2.AsyncByteStream):
