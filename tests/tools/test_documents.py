@@ -89,6 +89,11 @@ def test_the_bytes_of_old_spreadsheets_are_understood() -> None:
     assert extract_text("Größe;€\n1;2\n".encode(), "x", "text/csv; charset=utf-8") == expected
 
 
+def test_rows_end_at_line_feeds_alone() -> None:
+    expected = "| a | b |\n| --- | --- |\n| 1 | x y |\n| 2 | z |\n"
+    assert extract_text("a,b\n1,x\u2028y\n2,z\n".encode(), "x.csv") == expected
+
+
 def test_what_is_no_table_stays_as_it_is() -> None:
     assert extract_text(b"one\ntwo\n", "x.csv") == "one\ntwo\n"
     assert extract_text(b"", "x.csv") == ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
+from io import StringIO
 from itertools import islice
 
 from tools.documents.text_files import decode_text_file
@@ -22,19 +23,23 @@ def csv_to_markdown(data: bytes, name: str) -> str:
     """Return the rows as a Markdown table; return malformed or one-column text unchanged."""
     # Old spreadsheets write Windows-1252.
     text = decode_text_file(data, name, other="cp1252")
-    lines = text.splitlines(keepends=True)
     delimiter = _find_delimiter(text)
     if not delimiter:
         return text
     try:
-        rows = [row for row in csv.reader(lines, delimiter=delimiter) if any(row)]
+        rows = [row for row in csv.reader(_split_lines(text), delimiter=delimiter) if any(row)]
     except csv.Error:
         return text
     return "\n".join(format_table(rows)) + "\n"
 
 
+def _split_lines(text: str) -> list[str]:
+    """Split at line feeds and carriage returns; other separators of lines may be in a cell."""
+    return list(StringIO(text, newline=""))
+
+
 def _find_delimiter(text: str) -> str:
-    start = text[:MOST_LOOKED_AT].splitlines(keepends=True)
+    start = _split_lines(text[:MOST_LOOKED_AT])
     best = max(DELIMITERS, key=lambda delimiter: _measure_regularity(start, delimiter))
     return best if _measure_regularity(start, best)[0] > 0 else ""
 
