@@ -8,6 +8,7 @@ import pytest
 
 from tests.tools import samples
 from tools.documents import extract_text, has_parts
+from tools.documents.attached_text import read_attached
 from tools.framework.errors import FileRefusedError, InputError
 
 
@@ -92,6 +93,15 @@ def test_the_bytes_of_old_spreadsheets_are_understood() -> None:
 def test_rows_end_at_line_feeds_alone() -> None:
     expected = "| a | b |\n| --- | --- |\n| 1 | x y |\n| 2 | z |\n"
     assert extract_text("a,b\n1,x\u2028y\n2,z\n".encode(), "x.csv") == expected
+
+
+def test_a_file_in_another_charset_is_read_as_its_message_had_it() -> None:
+    text = "Größe und Länge in den Straßen von Wien\n"
+    for data, expected in (
+        (text.encode("cp1252"), text),
+        (text.encode() + b"\xfc", text + "\ufffd"),
+    ):
+        assert extract_text(data, "x.txt") == read_attached(data, "x.txt", 10_000)[0] == expected
 
 
 def test_what_is_no_table_stays_as_it_is() -> None:

@@ -14,8 +14,7 @@ from tools.documents.text_files import decode_text_file
 def read_attached(data: bytes, name: str, most: int) -> tuple[str, int]:
     """Return at most about so many characters of the text, and how many it has."""
     if detect_kind(data, name, "") == "text":
-        # Programs that write no UTF-8 mostly write Windows-1252.
-        parts = [Part("", decode_text_file(data, name, other="cp1252"))]
+        parts = [Part("", decode_text_file(data, name, takes_any_charset=True))]
     else:
         parts = list_parts(data, name)
     whole = join_parts(parts)

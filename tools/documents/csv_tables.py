@@ -21,8 +21,7 @@ MOST_LOOKED_AT = 65_536
 
 def csv_to_markdown(data: bytes, name: str) -> str:
     """Return the rows as a Markdown table; return malformed or one-column text unchanged."""
-    # Old spreadsheets write Windows-1252.
-    text = decode_text_file(data, name, other="cp1252")
+    text = decode_text_file(data, name, takes_any_charset=True)
     delimiter = _find_delimiter(text)
     if not delimiter:
         return text

@@ -12,24 +12,27 @@ SNIFFED = 8_192
 STRAY = re.compile("\ufffd")
 CONTROLS = re.compile(r"[\x01-\x08\x0e-\x1f]")
 WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+#: A character beyond ASCII that was decoded.
+DECODED = re.compile("[^\x00-\x7f\ufffd]")
 
 
-def decode_text_file(data: bytes, name: str, other: str = "") -> str:
-    """Decode UTF-16 with a byte order mark, or UTF-8, or else the charset `other`.
+def decode_text_file(data: bytes, name: str, *, takes_any_charset: bool = False) -> str:
+    """Decode UTF-16 with a byte order mark, or UTF-8, or else Windows-1252.
 
-    Without `other`, invalid bytes become U+FFFD, and a file with many of them counts as binary.
-    Raises FileRefusedError for a binary file.
+    Raises FileRefusedError for a binary file; one with many bytes that are not UTF-8 counts as such
+    unless `takes_any_charset`.
     """
     if data.startswith(WIDE):
         return _decode_utf16(data, name)
     start = data[:SNIFFED].decode("utf-8-sig", errors="replace")
-    strange = CONTROLS if other else STRAY
+    strange = CONTROLS if takes_any_charset else STRAY
     if "\0" in start or len(strange.findall(start)) * 10 > len(start):
         raise _binary_error(data, name)
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode(other or "utf-8-sig", errors="replace")
+    text = data.decode("utf-8-sig", errors="replace")
+    # Longer sequences of UTF-8 are no accident: of such a text the invalid bytes alone are lost.
+    is_utf8 = "\ufffd" not in text or data.startswith(codecs.BOM_UTF8) or DECODED.search(text)
+    # Programs that write no UTF-8 mostly write Windows-1252.
+    return text if is_utf8 else data.decode("cp1252", errors="replace")
 
 
 def _decode_utf16(data: bytes, name: str) -> str:
