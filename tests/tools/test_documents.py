@@ -39,11 +39,12 @@ def test_what_is_in_a_content_control_or_inserted_is_read_and_what_was_deleted_i
     w = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
     body = (
         f"<w:document {w}><w:body><w:sdt><w:sdtContent><w:p><w:r><w:t>held</w:t></w:r></w:p>"
-        "</w:sdtContent></w:sdt><w:p><w:ins><w:r><w:t>new</w:t></w:r></w:ins>"
+        "</w:sdtContent></w:sdt><w:p><w:ins><w:r><w:t>new</w:t><w:noBreakHyphen/><w:t>er</w:t></w:r>"
+        "</w:ins>"
         "<w:del><w:r><w:delText>old</w:delText></w:r></w:del></w:p></w:body></w:document>"
     )
     data = samples.archive({"word/document.xml": body.encode()}, base=samples.docx())
-    assert extract_text(data, "x.docx") == "held\n\nnew"
+    assert extract_text(data, "x.docx") == "held\n\nnew-er"
 
 
 BOOK = {

@@ -121,6 +121,8 @@ def _text_pieces(parent: Any) -> Iterator[str]:
                 yield "\t"
             case tag if tag in (qn("w:br"), qn("w:cr")):
                 yield "\n"
+            case tag if tag == qn("w:noBreakHyphen"):
+                yield "-"
             case tag if tag in (FALLBACK, qn("w:pPr"), qn("w:rPr"), qn("w:del")):
                 continue
             case tag:
