@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
 from datetime import date
 
 import pytest
@@ -72,6 +74,17 @@ def test_a_sheet_or_a_range_is_read_alone() -> None:
     for part in ("Nothing", "Prices!", "Prices!A", "Nothing!A1:B2"):
         with pytest.raises(InputError, match="Prices, Über, Empty"):
             extract_text(data, "a", part=part)
+
+
+def test_rows_and_columns_beyond_the_limits_are_said_to_be_left_out() -> None:
+    book = samples.xlsx({"A": [["x"], ["y"]]})
+    sheet = zipfile.ZipFile(io.BytesIO(book)).read("xl/worksheets/sheet1.xml")
+    far = sheet.replace(b'r="2"', b'r="50001"').replace(b'r="A2"', b'r="IW50001"')
+    long = samples.archive({"xl/worksheets/sheet1.xml": far}, base=book)
+    rest = "rows below 50000 and columns after IV are left out, read them as a range"
+    assert extract_text(long, "x.xlsx") == f"[sheet A, A1:A1; {rest}]\n| x |\n| --- |"
+    ranged = extract_text(long, "x.xlsx", part="A!IW50000:IW50001")
+    assert ranged == "[sheet A, IW50000:IW50001]\n| y |\n| --- |"
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])

@@ -1,7 +1,8 @@
 """The cells of an XLSX as one Markdown table a sheet: values; a formula where no value is stored.
 
 Programs that write workbooks without computing them store formulas alone.
-The size that a sheet declares is not trusted; rows and columns are counted and bounded.
+The size that a sheet declares is not trusted; rows and columns are counted and bounded, and what is
+left out is said.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ MOST_ROWS = 50_000
 MOST_COLUMNS = 256
 Box = tuple[int, int, int, int]
 FORMULA = re.compile(rb"<(?:\w+:)?f[ >]")
-FULL: Box = (1, 1, MOST_COLUMNS, MOST_ROWS)
+#: As large as a sheet can be.
+FULL: Box = (1, 1, 16_384, 1_048_576)
 
 
 def read_workbook(data: bytes, part: str) -> Iterator[Part]:
@@ -58,17 +60,21 @@ def _parse_part(part: str, titles: list[str]) -> tuple[str, Box]:
         except ValueError:
             box = None
         if box and all(box):
-            left, top, right, bottom = box
-            return name, (left, top, min(right, left + MOST_COLUMNS), min(bottom, top + MOST_ROWS))
+            return name, box
     shown = ", ".join(titles[:50])
     raise UnknownPartError(f"its sheets are {shown}; part is like Sheet1 or Sheet1!A1:D20.")
 
 
 def _iterate_rows(sheet: Any, box: Box) -> Iterator[tuple[object, ...]]:
+    """Yield the rows of a range, at most one row and one column more than are shown."""
     left, top, right, bottom = box
     sheet.reset_dimensions()
     rows: Iterator[tuple[object, ...]] = sheet.iter_rows(
-        min_row=top, max_row=bottom, min_col=left, max_col=right, values_only=True
+        min_row=top,
+        max_row=min(bottom, top + MOST_ROWS),
+        min_col=left,
+        max_col=min(right, left + MOST_COLUMNS),
+        values_only=True,
     )
     return rows
 
@@ -83,15 +89,27 @@ def _read_sheet(sheet: Any, formulas: Any, title: str, box: Box) -> Part:
         while cells and not cells[-1]:
             cells.pop()
         rows.append(cells)
+    rest = _describe_rest(rows, left, top)
+    rows = [cells[:MOST_COLUMNS] for cells in rows[:MOST_ROWS]]
     while rows and not rows[-1]:
         rows.pop()
     width = max(map(len, rows), default=0)
     if not width:
-        return Part(f"sheet {title}", "(no values)")
+        return Part(f"sheet {title}{rest}", "(no values)")
     last = f"{get_column_letter(left + width - 1)}{top + len(rows) - 1}"
     padded = [row + [""] * (width - len(row)) for row in rows if row]
-    note = f"sheet {title}, {get_column_letter(left)}{top}:{last}"
+    note = f"sheet {title}, {get_column_letter(left)}{top}:{last}{rest}"
     return Part(note, "\n".join(format_table(padded)))
+
+
+def _describe_rest(rows: list[list[str]], left: int, top: int) -> str:
+    """Return what is said of rows and columns that are left out, "" for none."""
+    found = []
+    if len(rows) > MOST_ROWS:
+        found.append(f"rows below {top + MOST_ROWS - 1}")
+    if any(len(cells) > MOST_COLUMNS for cells in rows):
+        found.append(f"columns after {get_column_letter(left + MOST_COLUMNS - 1)}")
+    return f"; {' and '.join(found)} are left out, read them as a range" if found else ""
 
 
 def _format_value(value: object) -> str:
