@@ -196,3 +196,6 @@ def _list_destinations(url: str) -> Iterator[str]:
         yield place
         if port in _PORTS:
             yield host
+        if port == "80":
+            # The same site, encrypted.
+            yield f"{host}:443"

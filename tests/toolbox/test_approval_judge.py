@@ -133,6 +133,8 @@ def test_results_that_came_with_an_import_count_as_private(*, has_results: bool)
         ("Read HTTPS://Good.Example.", "good.example", True),
         ("Read http://good.example:8000/x", "good.example:8000", True),
         ("Read http://good.example:8000/x", "good.example:443", False),
+        ("Read http://good.example/x", "good.example:443", True),
+        ("Read https://good.example/x", "good.example:80", False),
         ("Read https://good.example.evil.example", "good.example:443", False),
         ("Read https://good.example@evil.example/", "good.example:443", False),
         ("Read https://bücher.example/", "xn--bcher-kva.example:443", True),

@@ -13,7 +13,9 @@ import pytest
 from tests.tools.certificates import issue
 from tools.framework.errors import AddressRefusedError, FetchError, RedirectRefusedError
 from tools.framework.outside_access import WebAccess
+from tools.http import fetch
 from tools.http.fetch import fetch_page, send_request
+from tools.http.targets import parse_url
 
 pytestmark = pytest.mark.asyncio
 
@@ -219,6 +221,26 @@ async def test_after_private_reading_a_redirect_on_the_host_is_followed(
     site = await serve(respond)
     answer = await fetch_page(f"{site.url}/a", replace(site.access, is_held_to_host=True))
     assert answer.body == b"there"
+
+
+@pytest.mark.parametrize(
+    ("url", "there", "is_same"),
+    [
+        ("http://jobs.example/a", "https://jobs.example/b", True),
+        ("http://jobs.example/a", "https://other.example/b", False),
+        ("http://jobs.example/a", "https://jobs.example:8443/b", False),
+        ("http://jobs.example:8080/a", "https://jobs.example/b", False),
+    ],
+)
+async def test_after_private_reading_encryption_may_be_added(
+    url: str, there: str, *, is_same: bool
+) -> None:
+    refused = None
+    try:
+        fetch._check_redirect(parse_url(url), parse_url(there), WebAccess(is_held_to_host=True))
+    except RedirectRefusedError as error:
+        refused = error
+    assert (refused is None) is is_same
 
 
 async def test_a_redirect_never_takes_the_encryption_away(

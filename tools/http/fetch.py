@@ -101,7 +101,7 @@ async def _follow_redirects(
 
 
 def _check_redirect(url: httpx2.URL, there: httpx2.URL, access: WebAccess) -> None:
-    if access.is_held_to_host and format_host_port(there) != format_host_port(url):
+    if access.is_held_to_host and not _is_same_host(url, there):
         reason = "another host, and something private was read before"
     elif (url.scheme, there.scheme) == ("https", "http"):
         reason = "no longer encrypted"
@@ -111,6 +111,14 @@ def _check_redirect(url: httpx2.URL, there: httpx2.URL, access: WebAccess) -> No
         f"{quote(str(url), 200)} redirects to {quote(str(there), 200)}, which is {reason}; it was"
         " not followed. Fetch that address itself if it is wanted."
     )
+
+
+def _is_same_host(url: httpx2.URL, there: httpx2.URL) -> bool:
+    """Return whether a redirect stays at host and port, or only adds encryption to them."""
+    before, after = format_host_port(url), format_host_port(there)
+    if (url.scheme, there.scheme) == ("http", "https"):
+        before, after = before.removesuffix(":80"), after.removesuffix(":443")
+    return before == after
 
 
 async def _request_once(
