@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -38,8 +38,10 @@ from conversations.toolbox.sources import (
     read_arguments,
 )
 from conversations.toolbox.tool_access import read_access
+from conversations.toolbox.toolset import list_known_tools
 from tools.framework.errors import AddressRefusedError, InputError
 from tools.framework.execute import check_arguments
+from tools.framework.registry import TOOLS
 from tools.framework.tool import Tool
 from tools.framework.toolset import Toolset
 from tools.http.targets import format_host_port, parse_url
@@ -47,6 +49,7 @@ from tools.http.targets import format_host_port, parse_url
 logger = logging.getLogger("agentweb.turns")
 NEVER = "Not run: on this site this tool may not be used."
 LOST = "Not run: this person may not use this tool any more."
+TAKEN_BACK = "an administrator has taken this tool back."
 DENIED = (
     "Not run: the person did not allow this call. Do not repeat it; ask what they want instead."
 )
@@ -72,15 +75,16 @@ def judge_calls(
         for tool in present.values()
     )
     conversation = Turn.objects.select_related("conversation").get(pk=turn_id).conversation
-    access = read_access(conversation)
-    lost = {key for key, tool in present.items() if access.denial(tool.name) == "rule"}
-    found: dict[str, ApprovalQuestion | ToolDone] = {key: _refuse(LOST, "lost") for key in lost}
+    lost = _list_lost(conversation, present.values())
+    found: dict[str, ApprovalQuestion | ToolDone] = {
+        key: _refuse(lost[tool.name], "lost") for key, tool in present.items() if tool.name in lost
+    }
     if calm:
         return found
     decisions, known = _read_decisions(turn_id), _read_known(conversation)
     flow = InformationFlow(conversation)
     for use in uses:
-        if use.id not in present or use.id in lost:
+        if use.id not in present or use.id in found:
             continue
         tool = present[use.id]
         rule = rules.get(tool.name)
@@ -92,6 +96,20 @@ def judge_calls(
             source = name_source(tool.name, tool.origin, given, is_private=True).key
             known = replace(known, private=tuple(dict.fromkeys((*known.private, source))))
     return found
+
+
+def _list_lost(conversation: Conversation, present: Iterable[Tool]) -> dict[str, str]:
+    """Return the tools that may not be used any more, with the text for the model.
+
+    A rule may have been made since the turn began, or the approval of a server's tool taken back.
+    """
+    access, names = read_access(conversation), {tool.name for tool in present}
+    lost = {name: LOST for name in names if access.denial(name) == "rule"}
+    if foreign := names - TOOLS.keys():
+        known = list_known_tools(conversation)
+        for name in foreign - {tool.name for tool in known.tools}:
+            lost[name] = f"Not run: {known.missing.get(name, TAKEN_BACK)}"
+    return lost
 
 
 def must_stay_at_host(conversation: Conversation, use: ToolUse, tool: Tool) -> bool:

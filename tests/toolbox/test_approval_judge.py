@@ -16,8 +16,10 @@ from conversations.agent.ports import Finish, ToolDone
 from conversations.context.view import wire
 from conversations.files.attachments import store_attachment
 from conversations.log import append
-from conversations.models import ApprovalRule, ToolRule, User
-from conversations.toolbox.approval_judge import LOST, NEVER
+from conversations.models import ApprovalRule, McpServer, ToolRule, User
+from conversations.toolbox.approval_judge import LOST, NEVER, judge_calls
+from conversations.toolbox.mcp import servers
+from conversations.toolbox.toolset import build_toolset
 from conversations.toolbox.web_search import has_read_privately
 from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import read_record
@@ -25,6 +27,7 @@ from conversations.turns import forks, tool_calls, turns, versions
 from tests.support import people_and_turns, toy_tools
 from tests.support.approval_turns import DIARY, FIRE, POST, VISIT, calling, done, judge
 from tests.support.stored_turns import MODEL
+from tests.toolbox.test_mcp import approved, server_of
 from tools.framework.registry import TOOLS
 
 pytestmark = pytest.mark.django_db
@@ -67,6 +70,28 @@ def test_a_tool_that_its_person_has_lost_since_the_turn_began_does_not_run(other
     verdicts = judge(lease, found)
     assert verdicts.pop("k") == ToolDone(wire.encode(LOST), "denied", {"code": "lost"})
     assert list(verdicts) == waiting_turn
+
+
+@pytest.mark.parametrize("how", ["withdrawn", "moved", "kept"])
+def test_a_server_s_tool_that_was_taken_back_since_the_turn_began_does_not_run(how: str) -> None:
+    root = people_and_turns.person("root", is_superuser=True)
+    server = server_of(root)
+    tool = approved(server, root)
+    lease = people_and_turns.started_turn()
+    had = build_toolset(people_and_turns.conversation_of(lease))
+    found = calling(lease, ("m", "mcp__demo__look", {}))
+    if how == "withdrawn":
+        servers.withdraw_tool(tool_id=tool.pk, actor=root)
+    if how == "moved":
+        McpServer.objects.update(url="https://evil.example/mcp")
+    verdicts = judge_calls(lease.turn_id, found, had)
+    if how == "kept":
+        assert verdicts == {}
+    else:
+        (verdict,) = verdicts.values()
+        assert isinstance(verdict, ToolDone)
+        assert (verdict.state, verdict.details) == ("denied", {"code": "lost"})
+        assert "administrator" in verdict.content
 
 
 def test_a_private_reading_earlier_in_the_same_answer_counts() -> None:
