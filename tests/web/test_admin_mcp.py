@@ -9,11 +9,16 @@ from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 
+from conversations.agent.ports import ToolDone
+from conversations.context.view import wire
 from conversations.models import McpServer, McpTool, User
 from conversations.toolbox.mcp import servers
 from conversations.toolbox.mcp.approved_tools import list_pool_servers, tool_status
+from conversations.toolbox.mcp.server_health import measure_server
 from conversations.toolbox.secrets import MASK
+from conversations.turns import tool_calls
 from tests.support import people_and_turns
+from tests.support.approval_turns import calling
 from tests.toolbox.test_mcp import definition, kinds, lists
 from tests.web.test_admin_review import staff, superuser
 
@@ -230,6 +235,18 @@ def test_check_now_asks_whoever_is_connected() -> None:
     page = shown(client, "mcp_health")
     assert "Check now" in page
     assert "not started" in page
+
+
+def test_what_a_person_denied_is_no_failure_of_the_server() -> None:
+    server = added(superuser())
+    lease = people_and_turns.started_turn()
+    states: tuple[Any, ...] = ("ok", "error", "unknown", "denied", "cancelled")
+    calling(lease, *((state, "mcp__demo__look", {}) for state in states))
+    for state in states:
+        done = ToolDone(wire.encode("x"), state)
+        tool_calls.finish_tool(lease=lease, tool_use_id=state, done=done)
+    found = measure_server(server)
+    assert (found.calls, found.failures) == (3, 2)
 
 
 def test_a_server_is_switched_off_and_never_deleted() -> None:

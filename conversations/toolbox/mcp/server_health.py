@@ -25,6 +25,8 @@ MOST_MATCHED = 1_000_000
 ORDER: tuple[Status, ...] = ("changed", "moved", "new", "flawed", "offered", "gone", "rejected")
 #: Control characters that are shown as they are.
 _PLAIN = "\n\t"
+#: States of calls that the server did not answer, or with an error.
+_FAILED = ("error", "unknown")
 _UNSEEN = frozenset({"Cc", "Cf", "Co", "Cn", "Cs", "Zl", "Zp"})
 
 
@@ -61,9 +63,11 @@ def measure_server(server: McpServer) -> ServerHealth:
     identity = identify_server(server)
     found = Counter(tool_status(tool, identity) for tool in server.tools.all())
     last = ToolCall.objects.aggregate(last=Max("pk"))["last"] or 0
+    # What a person denied or stopped says nothing about the server.
     rows = ToolCall.objects.filter(
-        pk__gt=last - NEWEST, name__startswith=f"mcp__{server.name}__", ended_at__isnull=False
-    )
+        pk__gt=last - NEWEST, name__startswith=f"mcp__{server.name}__",
+        state__in=("ok", *_FAILED),
+    )  # fmt: skip
     calls = list(rows.order_by("-pk").values_list("started_at", "ended_at", "state")[:SAMPLE])
     times = [(end - start).total_seconds() for start, end, _ in calls if start and end]
     return ServerHealth(
@@ -72,7 +76,7 @@ def measure_server(server: McpServer) -> ServerHealth:
         pending=found["new"] + found["changed"] + found["moved"],
         refused=found["flawed"] + found["rejected"],
         calls=len(calls),
-        failures=sum(state != "ok" for *_, state in calls),
+        failures=sum(state in _FAILED for *_, state in calls),
         middle=round(median(times) * 1000) if times else None,
     )
 
