@@ -1,7 +1,8 @@
 """The form of an MCP server: lists as lines; of secrets only the names are shown.
 
 A secret's value is entered here and never shown again: a line whose value is the mask keeps the
-stored value, and a missing line removes it.
+stored value, and a missing line removes it. Values that no key of the site opens have no lines, and
+stay as long as none is entered.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ class ServerForm(_Form):
             "environment": _stored(server.sealed_environment),
             "headers": _stored(server.sealed_headers),
         }
-        masked = {name: "\n".join(f"{key}{_SIGN[name]}{MASK}" for key in sorted(found))
+        masked = {name: "\n".join(f"{key}{_SIGN[name]}{MASK}" for key in sorted(found or ()))
                   for name, found in self._stored.items()}  # fmt: skip
         initial = {
             "argument_lines": "\n".join(server.arguments),
@@ -132,10 +133,10 @@ class ServerForm(_Form):
             )
         return url
 
-    def clean_environment_lines(self) -> dict[str, str]:
+    def clean_environment_lines(self) -> dict[str, str] | None:
         return self._secrets("environment", _variable)
 
-    def clean_header_lines(self) -> dict[str, str]:
+    def clean_header_lines(self) -> dict[str, str] | None:
         return self._secrets("headers", _header)
 
     def clean_argument_lines(self) -> list[str]:
@@ -171,20 +172,24 @@ class ServerForm(_Form):
         if not conf.mcp_commands:
             self.add_error("transport", _("Commands are switched off: AGENTWEB_MCP_COMMANDS."))
 
-    def _secrets(self, kind: str, read: Callable[[str], tuple[str, str]]) -> dict[str, str]:
-        found: dict[str, str] = {}
+    def _secrets(self, kind: str, read: Callable[[str], tuple[str, str]]) -> dict[str, str] | None:
+        """Return the values; None where those that cannot be opened stay."""
+        stored, found = self._stored[kind], dict[str, str]()
         for line in _split(self.cleaned_data[f"{kind.removesuffix('s')}_lines"]):
             if not line.strip():
                 continue
             name, value = read(line)
             if value == MASK:
-                if name not in self._stored[kind]:
+                if stored is None or name not in stored:
                     raise ValidationError(
                         _("%(name)s has no stored value to keep.") % {"name": name}
                     )
-                value = self._stored[kind][name]
+                value = stored[name]
                 self._keeps_secrets = True
             found[name] = value
+        if stored is None and not found:
+            self._keeps_secrets = True
+            return None
         return found
 
 
@@ -229,9 +234,9 @@ def _header(line: str) -> tuple[str, str]:
     return name, value
 
 
-def _stored(sealed: str) -> dict[str, str]:
+def _stored(sealed: str) -> dict[str, str] | None:
+    """Return the stored values; None where they cannot be opened."""
     try:
         return open_values(sealed)
     except SecretUnreadable:
-        # The values cannot be opened; they must be entered again in this form.
-        return {}
+        return None

@@ -85,6 +85,19 @@ def test_a_masked_line_keeps_its_secret_and_a_missing_one_removes_it() -> None:
     assert b"no stored value" in refused.content
 
 
+def test_values_that_no_key_opens_stay_until_others_are_entered(settings: Any) -> None:
+    client = superuser()
+    server = added(client)
+    sealed, settings.AGENTWEB_SECRETS_KEY = server.sealed_headers, ("another key",)
+    assert saved(client, server, note="later", header_lines="").status_code == 302
+    server.refresh_from_db()
+    assert (server.note, server.sealed_headers) == ("later", sealed)
+    other = {"url": "https://evil.example/mcp", "header_lines": ""}
+    assert b"enter them anew" in saved(client, server, **other).content
+    settings.AGENTWEB_SECRETS_KEY = ()
+    assert headers(server) == {"Authorization": "Bearer canary", "X-Team": "blue"}
+
+
 @pytest.mark.parametrize(
     "url",
     ["https://evil.example/mcp", "http://mcp.example/mcp", "https://mcp.example:8443/mcp"],
