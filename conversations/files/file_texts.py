@@ -11,7 +11,13 @@ from django.utils.translation import gettext_lazy
 from conversations.context.tokens import media
 from conversations.context.tokens.media import MediaError
 from conversations.rendering.numbers import write_number
-from tools.framework.errors import LockedFileError, OldFormatError, PathRefusedError, ToolError
+from tools.framework.errors import (
+    LockedFileError,
+    OldFormatError,
+    PathRefusedError,
+    ToolError,
+    WorkspaceBusyError,
+)
 
 MOST_NAME = 120
 #: What a message takes, for people.
@@ -58,6 +64,8 @@ def explain_refusal(error: ToolError) -> str:
             return _("The file is locked with a password; save it without one first.")
         case OldFormatError():
             return _("This is an Office file of an old kind; save it as DOCX, XLSX or PPTX first.")
+        case WorkspaceBusyError():
+            return _("Too many files are being read now; try again in a moment.")
         case _:
             return _(
                 "The file is not read: it is no DOCX, XLSX or PPTX, it could not be read within the"

@@ -22,6 +22,7 @@ from tests.support.attached_files import kept, started, view_of
 from tests.tools import samples
 from tools.documents.attached_text import read_attached
 from tools.framework.errors import FileMissingError, FileRefusedError
+from tools.isolation import isolated_calls
 
 pytestmark = pytest.mark.django_db
 DECK = (Path(__file__).parents[1] / "data/deck.pptx").read_bytes()
@@ -156,6 +157,14 @@ def test_what_cannot_be_read_is_refused_in_a_sentence_and_leaves_nothing(
     assert caught.value.text.endswith(".")
     assert not Attachment.objects.exists()
     assert not Blob.objects.exists()
+
+
+def test_a_document_that_waits_too_long_to_be_read_is_not_called_damaged(
+    user: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(isolated_calls, "PATIENCE", -1.0)
+    with pytest.raises(AttachmentError, match="Too many files are being read now; try again"):
+        kept(user, BOOK, "rates.xlsx")
 
 
 def test_a_removed_document_leaves_neither_text_nor_file(user: User) -> None:
