@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any
@@ -31,6 +32,7 @@ from conversations.context.view.view import Message as ViewMessage
 from conversations.db import transact
 from conversations.files.document_uploads import Upload, read_upload
 from conversations.files.file_texts import clean_display_name, explain_media_error, explain_refusal
+from conversations.files.workspace.write import find_free_path
 from conversations.log.erase_functions import erase_texts
 from conversations.log.legal_holds import is_owner_held
 from conversations.log.named_texts import expand_attachments
@@ -39,7 +41,7 @@ from conversations.log.tree import build_path_condition
 from conversations.models import ApiModel, Attachment, Conversation, User
 from conversations.rendering.numbers import write_number
 from conversations.rendering.refusal import RefusalError
-from tools.framework.errors import ToolError
+from tools.framework.errors import PathRefusedError, ToolError
 
 #: How long an uploaded file waits for its message.
 UNSENT_FOR = timedelta(days=1)
@@ -152,7 +154,22 @@ def lock_files(*, conversation: Conversation, ids: Sequence[UUID]) -> list[Attac
         raise AttachmentError(
             "gone", _("A file of this message is not there any more; attach it again.")
         )
-    return [found[key] for key in dict.fromkeys(ids)]
+    files = [found[key] for key in dict.fromkeys(ids)]
+    _number_names(conversation, files)
+    return files
+
+
+def _number_names(conversation: Conversation, files: Iterable[Attachment]) -> None:
+    """Number the names of new files that others of the conversation have: tools read by name."""
+    rows = Attachment.objects.filter(conversation=conversation)
+    taken = dict(rows.values_list("name", "data"))
+    for row in files:
+        is_read = row.conversation_id is None and row.media_type not in IMAGES
+        if is_read and taken.get(row.name, row.data_id) != row.data_id:
+            with suppress(PathRefusedError):  # what is no path cannot be read by its name
+                row.name = find_free_path(taken, row.name)
+                row.save(update_fields=["name"])
+        taken[row.name] = row.data_id
 
 
 def write_blocks(files: Iterable[Attachment]) -> list[str]:

@@ -61,7 +61,7 @@ def _make_upload(text: str, size: int, name: str, kind: str) -> Upload:
     if is_cut:
         text = (
             f"[This is the beginning of each part of the file, which has {size:,} characters."
-            f" read_file reads on in {FOLDER}/{name}.]\n\n{text}"
+            f" read_file reads on in the folder {FOLDER}, by the title of this document.]\n\n{text}"
         )
     found = _ENDING.search(name)
     ending = found[1].lower() if found else kind

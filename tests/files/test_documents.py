@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.test import Client
@@ -16,6 +17,7 @@ from conversations.files.workspace import ChatWorkspace, UserWorkspace
 from conversations.library import search
 from conversations.models import Attachment, Blob, Turn, User
 from conversations.toolbox.sources import Source, name_source
+from conversations.turns import turns
 from conversations.turns.forks import fork_conversation
 from tests.support import people_and_turns
 from tests.support.attached_files import kept, started, view_of
@@ -93,7 +95,7 @@ def test_of_a_long_file_the_beginning_is_sent_and_the_rest_is_read_by_tools(
     turn = started(user, kept(user, book, "rates.xlsx"), kept(user, MAIL, "a.eml"))
     text = sent_text(turn)
     assert len(text) < 600
-    assert "read_file reads on in attached/rates.xlsx" in text
+    assert "read_file reads on in the folder attached, by the title of this document" in text
     assert "[sheet Long, A1:B400: the first " in text
     assert "[sheet Short, A1:A1]\n| all of it |" in text
     assert (Attachment.objects.order_by("pk")[0].characters or 0) > 5_000
@@ -105,6 +107,28 @@ def test_of_a_long_file_the_beginning_is_sent_and_the_rest_is_read_by_tools(
     assert [entry.path for entry in files.entries("attached")] == everything[:2]
     assert [entry.path for entry in files.entries("attached/a.eml")] == everything[:1]
     assert [entry.path for entry in UserWorkspace(user.pk).entries()] == ["notes.md"]
+
+
+def test_files_of_one_name_have_titles_by_which_each_is_read(user: User) -> None:
+    books = [samples.xlsx({"A": [[number]]}) for number in range(3)]
+    turn = started(user, *(kept(user, book, "rates.xlsx") for book in books[:2]))
+    people_and_turns.answered(people_and_turns.claimed(turn))
+    ids = [kept(user, book, "rates.xlsx").public_id for book in books[1:]]
+    send = {"conversation": turn.conversation, "text": "And?", "client_id": uuid4()}
+    second = turns.send_prompt(attachments=ids, **send)
+    assert turns.send_prompt(attachments=ids, **send) == second
+    files = ChatWorkspace(user.pk, turn.conversation_id)
+    blocks = [
+        block
+        for message in wire.decode(view_of(turn).body)
+        for block in message["content"]
+        if block["type"] == "document"
+    ]
+    titles = [block["title"] for block in blocks]
+    assert titles == [
+        "rates.xlsx", "rates (2).xlsx", "rates (3).xlsx", "rates (4).xlsx"
+    ]  # fmt: skip
+    assert [files.read(f"attached/{title}") for title in titles] == [*books[:2], *books[1:]]
 
 
 def test_attached_files_are_only_read_and_only_in_their_chat(user: User) -> None:
