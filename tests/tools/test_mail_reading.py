@@ -159,7 +159,9 @@ async def test_only_the_start_of_a_huge_mail_is_read_and_that_is_said(
     assert "Only the first 10,000 of its" in text
 
 
-async def test_what_is_not_there_is_said(own: ToolContext) -> None:
+async def test_what_is_not_there_is_said_and_no_problem_of_the_account(
+    own: ToolContext, mail: Mailboxes
+) -> None:
     missing = await call(own, "read_mail", uid=99)
     assert missing.details["code"] == "mail_missing"
     nowhere = await call(own, "search_mail", folder="Nowhere")
@@ -168,6 +170,7 @@ async def test_what_is_not_there_is_said(own: ToolContext) -> None:
     wrong = await call(own, "search_mail", account="private")
     assert "The accounts are: work." in str(wrong.content)
     assert (await call(own, "read_mail", uid=0)).details["code"] == "bad_input"
+    assert mail.problems == {}
 
 
 async def test_without_an_account_the_tools_say_where_one_is_added(context: ToolContext) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from tools.framework.errors import InputError
-from tools.mail.accounts import Account, Mailboxes, choose_account, describe_problem
+from tools.mail.accounts import Account, Mailboxes, choose_account
+from tools.mail.errors import LoginError, MailError
 from tools.mail.imap import Imap, connect_imap
 from tools.mail.mailbox import Fetched, fetch_message
 from tools.mail.oauth import authorise_account
@@ -21,11 +21,9 @@ async def open_account(mail: Mailboxes, name: str) -> AsyncIterator[Account]:
         if kept != account.secret:
             await mail.renewed(account.name, kept)
         yield ready
-    except InputError:
-        # The arguments were wrong, not the account.
-        raise
-    except Exception as error:
-        await mail.used(account.name, describe_problem(error))
+    except (LoginError, MailError) as error:
+        # Any other error is of the call: a folder that is not there, or an argument.
+        await mail.used(account.name, str(error))
         raise
     await mail.used(account.name, "")
 

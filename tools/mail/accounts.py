@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from tools.framework.errors import ToolError
 from tools.framework.outside_access import WebAccess
 from tools.mail.errors import NoAccountError
 
@@ -134,10 +133,3 @@ async def choose_account(mail: Mailboxes, name: str) -> Account:
     if account is None:
         raise NoAccountError(f"There is no such account. The accounts are: {', '.join(names)}.")
     return account
-
-
-def describe_problem(error: BaseException | None) -> str:
-    """Return what to store as the last problem of an account."""
-    if error is None:
-        return ""
-    return str(error) if isinstance(error, ToolError) else "The call was broken off."
