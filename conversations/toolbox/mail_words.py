@@ -1,4 +1,4 @@
-"""What the trial of a mail account says to a person who enters one.
+"""What the trial of a mail account, and its last use, say to the person whose account it is.
 
 The tools say it in English, to the model, too. `tests/web/test_shown_words.py` holds that each
 sentence of a trial stands here.
@@ -46,6 +46,14 @@ WORDS = (
     gettext_noop("%(name)s gave no access token: %(why)s"),
     gettext_noop("Reading works, but sending does not: %(why)s"),
     gettext_noop("The folder %(name)s could not be opened; list_mail_folders shows what there is."),
+    gettext_noop(
+        "The stored password of this account cannot be opened any more; the user must enter it "
+        "again on the page Settings, Mail."
+    ),
+    gettext_noop(
+        "The server broke off after it was given the mail: it may have been sent. Check before "
+        "repeating."
+    ),
 )
 for _each in WORDS:
     mark_recorded(_each)

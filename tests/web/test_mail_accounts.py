@@ -128,6 +128,16 @@ def test_an_account_is_renamed_and_keeps_its_secret(
     assert read_mail_account_by_name(ada.pk, "office") == account
 
 
+def test_the_last_problem_is_shown_in_the_language_of_the_person(client: Client, ada: User) -> None:
+    row = MailAccount(public_id=uuid4(), owner=ada, name="work", imap_port=993)
+    row.problem = "The server for sending refused the user name or the password."
+    row.save()
+    assert row.problem in client.get(URL).content.decode()
+    html = client.get(URL, headers={"Accept-Language": "de"}).content.decode()
+    assert "Der Server zum Senden hat den Benutzernamen" in html
+    assert row.problem not in html
+
+
 def test_an_account_whose_key_is_gone_is_saved_by_typing_the_password_again(
     client: Client, ada: User, sent: dict[str, Any], settings: Any
 ) -> None:
