@@ -57,9 +57,15 @@ def add_mail_account(*, owner_id: int, account: Account) -> MailAccount:
 
 
 @transact
-def change_mail_account(*, owner_id: int, public_id: UUID, account: Account) -> None:
-    """Change an account's name, usual folder and secret; raises AccountRefused."""
-    row = MailAccount.objects.select_for_update().get(owner_id=owner_id, public_id=public_id)
+def change_mail_account(*, owner_id: int, public_id: UUID, account: Account) -> bool:
+    """Change an account's name, usual folder and secret; return whether it existed.
+
+    Raises AccountRefused.
+    """
+    rows = MailAccount.objects.select_for_update()
+    row = rows.filter(owner_id=owner_id, public_id=public_id).first()
+    if row is None:
+        return False
     row.name, row.folder, row.problem = account.name, account.folder, ""
     row.sealed_secret = seal_mail_secret(row, account.secret)
     try:
@@ -67,6 +73,7 @@ def change_mail_account(*, owner_id: int, public_id: UUID, account: Account) -> 
             row.save(update_fields=["name", "folder", "problem", "sealed_secret"])
     except IntegrityError as error:
         raise AccountRefused(_("You have an account of this name already.")) from error
+    return True
 
 
 @transact

@@ -71,7 +71,8 @@ def change(request: HttpRequest, account_id: UUID) -> HttpResponse:
         wanted = replace(wanted, secret=data["secret"] or present.secret)
         try:
             wanted = _try_account(wanted)
-            change_mail_account(owner_id=owner, public_id=account_id, account=wanted)
+            if not change_mail_account(owner_id=owner, public_id=account_id, account=wanted):
+                raise Http404("no such account")
         except (ToolError, AccountRefused) as error:
             form.add_error(None, translated(str(error)))
         else:

@@ -11,8 +11,10 @@ from django.test import Client
 
 from conversations.models import MailAccount, User
 from conversations.toolbox.mail_accounts import read_mail_account_by_name
+from conversations.web import mail_accounts
 from tests.support import people_and_turns
 from tests.support.mail_servers import PASSWORD, MailServer
+from tools.mail.accounts import Account
 
 pytestmark = pytest.mark.django_db
 URL = "/settings/mail/"
@@ -136,6 +138,20 @@ def test_the_last_problem_is_shown_in_the_language_of_the_person(client: Client,
     html = client.get(URL, headers={"Accept-Language": "de"}).content.decode()
     assert "Der Server zum Senden hat den Benutzernamen" in html
     assert row.problem not in html
+
+
+def test_an_account_that_was_removed_meanwhile_is_not_there(
+    client: Client, sent: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = added(client, sent)
+
+    def try_and_lose(account: Account) -> Account:
+        MailAccount.objects.all().delete()
+        return account
+
+    monkeypatch.setattr(mail_accounts, "_try_account", try_and_lose)
+    answer = client.post(f"{URL}{row.public_id}/", {"name": "office", "folder": ""})
+    assert answer.status_code == 404
 
 
 def test_an_account_whose_key_is_gone_is_saved_by_typing_the_password_again(
