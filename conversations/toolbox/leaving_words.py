@@ -5,7 +5,8 @@ separators between words, so that a number in other groups or a word in a host n
 match in a text that is not private (typed, a page, another server) is *telling*, so that a person
 is asked, only where it is unlikely to be chance: a word with a digit and six characters or more,
 five words in a row, or a longer word in a hidden form. Arguments too long to compare in all forms,
-or with characters that a person cannot read, are telling as well.
+or with characters that a person cannot read, are telling as well, and so is a text with more words
+that may be within theirs than can be looked for.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from conversations.toolbox.encodings import list_forms
 #: Characters of arguments that are compared in all forms, words that are named, characters of a
 #: phrase.
 MOST_ARGUMENTS, MOST_NAMED, MOST_PHRASE = 60_000, 12, 80
+#: Characters in which the words of all texts are looked for: about two seconds.
+MOST_SEARCHED = 10_000_000_000
 _WORD = re.compile(r"[^\W_]+")
 #: Characters of a distinctive word, words of a run, characters of a hidden word and of a word that
 #: may be written in groups in the text; characters between the words of a phrase.
@@ -83,10 +86,12 @@ class Arguments:
         distinctive = {w for w in self._plain | self._hidden if _is_distinctive(w)}
         by_length = sorted(distinctive, key=lambda word: (-len(word), word))
         self._grouped = [w for w in by_length if len(w) >= _GROUPED][:_MOST_GROUPED]
-        grams = [form.squeezed for form in self._forms]
+        self._squeezed = "\n".join(form.squeezed for form in self._forms)
         self._grams = {
-            text[at : at + _GRAM] for text in grams for at in range(len(text) - _GRAM + 1)
+            self._squeezed[at : at + _GRAM] for at in range(len(self._squeezed) - _GRAM + 1)
         }
+        #: How many more words are looked for in these.
+        self._room = MOST_SEARCHED // max(1, len(self._squeezed))
         runs = (form.words for form in self._forms)
         self._runs = {tuple(ws[at : at + _RUN]) for ws in runs for at in range(len(ws) - _RUN + 1)}
 
@@ -96,33 +101,39 @@ class Arguments:
         known = set(words)
         plain = {word for word in known & self._plain if _is_notable(word)}
         hidden = known & self._hidden
-        embedded = self._find_embedded(known) | self._find_grouped("".join(words))
+        candidates = self._list_candidates(known)
+        embedded = {word for word in candidates[: self._room] if word in self._squeezed}
+        is_whole = len(candidates) <= self._room
+        self._room -= min(len(candidates), self._room)
+        embedded |= self._find_grouped("".join(words))
         found = plain | hidden | embedded
-        is_telling = self._is_unclear or (
-            any(map(_is_distinctive, plain | embedded))
-            or bool(hidden - self._plain)
-            or self._has_run(words)
+        is_telling = (
+            self._is_unclear
+            or not is_whole
+            or (
+                any(map(_is_distinctive, plain | embedded))
+                or bool(hidden - self._plain)
+                or self._has_run(words)
+            )
         )
         named = self._name_phrases(found, embedded)
         return LeavingWords(tuple((word, source) for word in named), is_telling)
 
     def repeats(self, text: str) -> bool:
         """Return whether the words of a text are in the arguments, all of them in its order."""
-        squeezed = "".join(_WORD.findall(_fold(text)))
-        return any(squeezed in form.squeezed for form in self._forms)
+        return "".join(_WORD.findall(_fold(text))) in self._squeezed
 
-    def _find_embedded(self, words: Iterable[str]) -> set[str]:
-        """Return the longer words that are in the arguments with others or with separators."""
-        squeezed = [form.squeezed for form in self._forms]
-        return {
+    def _list_candidates(self, words: Iterable[str]) -> list[str]:
+        """Return the longer words that the arguments may have with others or with separators."""
+        found = (
             word
             for word in words
             if len(word) >= _GRAM
             and word[:_GRAM] in self._grams
             and word not in self._spared
-            and any(word in text for text in squeezed)
             and (_is_distinctive(word) or len(word) >= 8)
-        }
+        )
+        return sorted(found, key=lambda word: (-len(word), word))
 
     def _find_grouped(self, squeezed: str) -> set[str]:
         """Return the words of the arguments that the text has in groups: `DE89 3704 0044`."""

@@ -27,7 +27,7 @@ from conversations.agent.ports import ToolDone
 from conversations.context.view import wire
 from conversations.log.leases import Lease
 from conversations.models import ApprovalRule, Conversation, EgressRule
-from conversations.toolbox import sources
+from conversations.toolbox import leaving_words, sources
 from conversations.toolbox.disguises import is_unclear
 from conversations.toolbox.information_flow import InformationFlow
 from conversations.toolbox.leaving_words import MOST_ARGUMENTS, Arguments
@@ -120,6 +120,18 @@ def test_the_words_of_a_row_are_named_as_one_and_the_best_come_first() -> None:
     body = f"Hi, about the merger closes in March: I wanted to say {SECRET}."
     words = [word for word, _ in Arguments({"body": body}).find(TEXT, "mail:").words]
     assert words == ["passport KX4711902 of Halden", "merger closes in March"]
+
+
+def test_a_text_of_more_words_than_can_be_looked_for_is_telling(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = " ".join(f"wordsli{letter}" for letter in "abcdefgh")
+    arguments = {"note": "words like these"}
+    assert not Arguments(arguments).find(text, "page:x").is_telling
+    monkeypatch.setattr(leaving_words, "MOST_SEARCHED", 500)
+    given = Arguments(arguments)
+    assert given.find("nothing of theirs", "page:x").words == ()
+    assert given.find(text, "page:x").is_telling
 
 
 # The path.
