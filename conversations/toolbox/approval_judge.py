@@ -2,8 +2,8 @@
 
 A destination counts as named by the person when a URL of that host is in a message they wrote.
 Pasted text cannot be distinguished from typed text, so a URL in a text that a third party made them
-paste names its host too. Attached files name no host. What is private counts anywhere on the path,
-including earlier calls of the same answer.
+paste names its host too. Attached files and imported messages name no host. What is private counts
+anywhere on the path, including earlier calls of the same answer.
 
 Words of what is not private itself (typed, read on a page, got from another server) need approval
 too when a call carries them by no accident, unless they go back to where they came from, or they
@@ -198,7 +198,7 @@ def _read_known(conversation: Conversation) -> CallFacts:
 
 def _list_named_hosts(conversation: Conversation) -> Iterator[str]:
     """Yield the hosts of the URLs in the person's own messages."""
-    for text in list_typed(conversation):
+    for text in list_typed(conversation, has_run=True):
         for found in _URL.finditer(text):
             yield from _list_destinations(found[0])
 

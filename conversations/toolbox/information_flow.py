@@ -12,7 +12,13 @@ from conversations.models import Conversation
 from conversations.toolbox.disguises import is_unclear
 from conversations.toolbox.given_urls import GivenUrls, name_destination, shorten_destination
 from conversations.toolbox.leaving_words import MOST_NAMED, Arguments, LeavingWords
-from conversations.toolbox.sources import Source, SourceText, iterate_texts, read_host
+from conversations.toolbox.sources import (
+    Source,
+    SourceText,
+    iterate_texts,
+    list_typed,
+    read_host,
+)
 
 
 class InformationFlow:
@@ -31,6 +37,10 @@ class InformationFlow:
         return list(iterate_texts(self._conversation, with_pdfs=True))
 
     @cached_property
+    def _said(self) -> list[str]:
+        return list_typed(self._conversation, has_run=True)
+
+    @cached_property
     def _given(self) -> GivenUrls:
         return GivenUrls(self._conversation, self._watched)
 
@@ -44,8 +54,7 @@ class InformationFlow:
             arguments = {name: value for name, value in arguments.items() if name != "url"}
         given = Arguments(arguments, receiver=shorten_destination(destination))
         name = name_destination(destination)
-        typed = [each.text for each in self._watched if each.source.origin == "typed"]
-        is_mentioned = destination != "" and any(map(_compile_mention(name).search, typed))
+        is_mentioned = destination != "" and any(map(_compile_mention(name).search, self._said))
         found = [
             each.source.key
             for each in self._watched

@@ -227,10 +227,15 @@ def _read_file(conversation: Conversation, block: dict[str, Any], *, is_pdf: boo
         return None
 
 
-def list_typed(conversation: Conversation) -> list[str]:
-    """Return the texts that the person wrote on any path, newest first."""
+def list_typed(conversation: Conversation, *, has_run: bool = False) -> list[str]:
+    """Return the texts that the person wrote on any path, newest first.
+
+    `has_run`: without those that came with an import, which somebody else may have written.
+    """
     # The prompt of a turn that continues a cut answer is generated.
     theirs = Q(turn=None) | Q(turn__continues=None)
+    if has_run:
+        theirs &= Q(turn__lease_generation__gt=0)
     prompts = Message.objects.filter(theirs, conversation=conversation, kind="prompt")
     return [
         str(block["text"])
