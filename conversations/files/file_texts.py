@@ -14,6 +14,7 @@ from conversations.rendering.numbers import write_number
 from tools.framework.errors import (
     LockedFileError,
     OldFormatError,
+    OutlookMailError,
     PathRefusedError,
     ToolError,
     WorkspaceBusyError,
@@ -64,6 +65,8 @@ def explain_refusal(error: ToolError) -> str:
             return _("The file is locked with a password; save it without one first.")
         case OldFormatError():
             return _("This is an Office file of an old kind; save it as DOCX, XLSX or PPTX first.")
+        case OutlookMailError():
+            return _("This is a mail of Outlook; save it as EML first.")
         case WorkspaceBusyError():
             return _("Too many files are being read now; try again in a moment.")
         case _:

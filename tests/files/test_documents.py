@@ -165,6 +165,7 @@ def test_what_is_read_in_the_folder_counts_as_attached() -> None:
     [
         (OLE + LOCKED, "a.xlsx", "a password"),
         (OLE, "a.doc", "an Office file of an old kind"),
+        (OLE, "a.msg", "a mail of Outlook; save it as EML"),
         (DECK[:9_000], "a.pptx", "or it is damaged"),
         (samples.archive({"ppt/media/a": bytes(50_000_000)}, base=DECK), "a.pptx", "the limits"),
         (samples.archive({"a": b"x"}), "a.zip", "no DOCX, XLSX or PPTX"),

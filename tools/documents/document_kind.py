@@ -6,7 +6,7 @@ import re
 from typing import Literal, TypeAlias
 
 from tools.framework.clean_text import quote
-from tools.framework.errors import LockedFileError, OldFormatError
+from tools.framework.errors import LockedFileError, OldFormatError, OutlookMailError
 
 Kind: TypeAlias = Literal["pdf", "office", "csv", "html", "mail", "text"]
 #: Kinds whose bytes are not their text, and which have pages or sheets.
@@ -20,12 +20,13 @@ SEALED = "EncryptedPackage".encode("utf-16-le")
 CSV = re.compile(r"\.(csv|tsv|tab)$", re.IGNORECASE)
 HTML = re.compile(r"\.x?html?$", re.IGNORECASE)
 MAIL = re.compile(r"\.eml$", re.IGNORECASE)
+OUTLOOK = re.compile(r"\.(msg|oft)$", re.IGNORECASE)
 CSV_TYPES = frozenset({"text/csv", "text/tab-separated-values", "application/csv"})
 HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 
 
 def detect_kind(data: bytes, name: str, content_type: str) -> Kind:
-    """Return the kind of a document; raises FileRefusedError for old and locked Office files."""
+    """Return the kind of a document; raises FileRefusedError for what must be saved anew first."""
     type_ = content_type.partition(";")[0].strip().lower()
     # Before the others, because a mail may have a PDF in its first bytes.
     if type_ == "message/rfc822" or MAIL.search(name):
@@ -37,6 +38,8 @@ def detect_kind(data: bytes, name: str, content_type: str) -> Kind:
             raise LockedFileError(
                 f"{quote(name)} is locked with a password; save it without one first."
             )
+        if OUTLOOK.search(name):
+            raise OutlookMailError(f"{quote(name)} is a mail of Outlook; save it as EML first.")
         raise OldFormatError(
             f"{quote(name)} is an Office file of an old kind; save it as DOCX, XLSX or PPTX first."
         )

@@ -61,6 +61,10 @@ class OldFormatError(FileRefusedError):
     """An Office file of before 2007."""
 
 
+class OutlookMailError(FileRefusedError):
+    """A mail in the format of Outlook alone."""
+
+
 class FileChangedError(ToolError):
     code = "file_changed"
 
