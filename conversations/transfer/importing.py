@@ -3,8 +3,9 @@
 The tools and the system prompt of a recording belong to the recorded agent: here the system text
 becomes the conversation's instructions and our agent's tools are offered. The public id is derived
 from the user and the recorded id, so the unique constraint refuses the same record twice, even in
-concurrent imports. A record that the user exported here is refused as long as that conversation
-exists.
+concurrent imports. Once such a conversation was erased, the record may come in again, under another
+id: anchors of the erased chain keep the first one. A record that the user exported here is refused
+as long as that conversation exists.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from conversations.context.view import wire
 from conversations.files.attachments import store_imported_files
 from conversations.log.chain import append_rows
 from conversations.log.search_index import index_messages, index_title
-from conversations.models import Conversation, Message, Turn, User
+from conversations.models import Conversation, Erasure, Message, Turn, User
 from conversations.transfer.recordings import AlreadyImported, Entry, Exchange, Recording
 
 
@@ -27,7 +28,7 @@ def import_recording(*, user: User, recording: Recording, model: str) -> Convers
     """Store a recording in one transaction; raises AlreadyImported when the user has it."""
     if _is_exported(user, recording):
         raise AlreadyImported(f"{recording.id} is the export of a conversation that is there")
-    public_id = uuid5(user.public_id, f"recording:{recording.id}")
+    public_id = _derive_public_id(user, recording)
     opening = f"{recording.id} · {recording.opening}" if recording.opening else recording.id
     try:
         with transaction.atomic():
@@ -47,6 +48,14 @@ def import_recording(*, user: User, recording: Recording, model: str) -> Convers
             raise
         raise AlreadyImported(f"{recording.id} was imported before, as {public_id}") from error
     return conversation
+
+
+def _derive_public_id(user: User, recording: Recording) -> UUID:
+    """Return the id that the record's conversation has, or gets; no erased one had it."""
+    public_id = uuid5(user.public_id, f"recording:{recording.id}")
+    while Erasure.objects.filter(conversation=public_id).exists():
+        public_id = uuid5(public_id, "erased")
+    return public_id
 
 
 def _is_exported(user: User, recording: Recording) -> bool:

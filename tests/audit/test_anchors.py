@@ -25,6 +25,8 @@ from conversations.library.erase import erase_due_conversations
 from conversations.log.chain import OWNED, compute_link
 from conversations.log.triggers import list_guard_verbs, list_guarded_models
 from conversations.models import AnchorMark, Chained, Conversation, Grant, SiteChain
+from conversations.transfer.importing import import_recording
+from conversations.transfer.recordings import AlreadyImported, read_record
 from tests.support import people_and_turns, stored_turns
 
 pytestmark = pytest.mark.django_db
@@ -197,6 +199,23 @@ def test_a_conversation_that_is_gone_without_an_erasure_is_missed(path: Path) ->
     problems = found()
     assert ("conversation", name) in {(problem.table, problem.id) for problem in problems}
     assert any(problem.table == "link" for problem in problems)
+
+
+def test_a_record_that_comes_in_again_after_its_erasure_contradicts_no_anchor(path: Path) -> None:
+    user = people_and_turns.person()
+    record = read_record(b'{"id": "a", "messages": [{"role": "user", "content": "Hi"}]}')
+    names = set()
+    for _ in range(3):
+        copy = import_recording(user=user, recording=record, model=stored_turns.MODEL)
+        with pytest.raises(AlreadyImported):
+            import_recording(user=user, recording=record, model=stored_turns.MODEL)
+        anchor_heads()
+        assert found() == []
+        names.add(copy.public_id)
+        delete_everything(owner_id=user.pk)
+        assert erase_due_conversations(owner_id=user.pk) == 1
+        assert found() == []
+    assert len(names) == 3
 
 
 def test_an_older_database_is_one_fact_until_somebody_says_a_backup_was_put_back(
