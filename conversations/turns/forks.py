@@ -111,6 +111,7 @@ def _create_copy(origin: _Origin, in_full_turn: int) -> Conversation:
         cost_centre_id=row.cost_centre_id,
         in_full_always=row.in_full_always,
         in_full_turn=in_full_turn,
+        web_search=row.web_search,
         asks_before_egress=row.asks_before_egress,
         erase_at=row.erase_at,
         head=origin.end,

@@ -60,6 +60,20 @@ def test_a_fork_gives_the_model_the_same_view_to_the_byte() -> None:
     assert clean()
 
 
+def test_a_fork_keeps_what_was_chosen_for_the_chat() -> None:
+    played = stored_turns.played()
+    chosen = {
+        "instructions": "Be brief.",
+        "effort": "low",
+        "policy": {"preset": "classic"},
+        "web_search": "alone",
+        "asks_before_egress": True,
+    }
+    Conversation.objects.update(**chosen)
+    copy = fork_conversation(turn=played.turn)
+    assert Conversation.objects.filter(pk=copy.pk).values(*chosen).get() == chosen
+
+
 def test_both_go_on_by_themselves() -> None:
     first = talk("one", "two")
     before = view(first).body
