@@ -83,6 +83,8 @@ class Recording:
     ended: datetime | None = None
     #: The level of effort; "": the default.
     effort: str = ""
+    #: The model as the record names it, which need not be one of this site; "": it names none.
+    model: str = ""
 
 
 def read_record(line: bytes) -> Recording:
@@ -134,6 +136,7 @@ def _parse(record: dict[str, Any]) -> Recording:
         parse_time(record.get("created_at")),
         parse_time(record.get("updated_at")),
         clean_effort(record.get("effort")),
+        clean_title(record.get("model")),
     )
 
 

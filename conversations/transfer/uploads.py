@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.utils.translation import gettext as _
 
+from conversations.budgets.prices import find_usable_model
 from conversations.conf import conf
 from conversations.models import User
 from conversations.rendering.numbers import write_number
@@ -20,6 +21,7 @@ from conversations.transfer.record_fields import clean_text
 from conversations.transfer.recordings import (
     AlreadyImported,
     RecordError,
+    Recording,
     parse_recording,
     read_object,
 )
@@ -53,7 +55,10 @@ class Report:
 
 
 def import_upload(*, user: User, file: IO[bytes], size: int, model: str) -> Report:
-    """Import a file's conversations; raises UploadError when none can be read at all."""
+    """Import a file's conversations; raises UploadError when none can be read at all.
+
+    One that names no model, or none that the person may use, gets `model`.
+    """
     with _hold_upload(user.pk):
         return _import_file(user, file, size, model)
 
@@ -104,7 +109,9 @@ def _import(user: User, line: bytes, number: int, model: str, report: Report) ->
         found = read_object(line)
         name = _find_name(found) or name
         recording = parse_recording(convert_to_record(found))
-        conversation = import_recording(user=user, recording=recording, model=model)
+        conversation = import_recording(
+            user=user, recording=recording, model=_choose_model(user, recording, model)
+        )
     except AlreadyImported:
         report.again += 1
     except RecordError as error:
@@ -113,6 +120,12 @@ def _import(user: User, line: bytes, number: int, model: str, report: Report) ->
         report.imported += 1
         if len(report.new) < NAMED:
             report.new.append((conversation.public_id, conversation.title))
+
+
+def _choose_model(user: User, recording: Recording, default: str) -> str:
+    """Return the model that the record names if the person may use it, else the default."""
+    found = find_usable_model(user.pk, recording.model) if recording.model else None
+    return found.pk if found is not None else default
 
 
 def _find_name(found: dict[str, Any]) -> str:

@@ -10,11 +10,12 @@ import zipfile
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
 
 from conversations.audit.verify import Tally, verify_everything
 from conversations.context.view import wire
 from conversations.library.conversations import delete_conversation
-from conversations.models import Conversation, Message, User
+from conversations.models import ApiModel, Conversation, Message, User
 from conversations.transcript.transcript import read_transcript
 from conversations.transfer.exports import write_record
 from conversations.transfer.unpacking import UploadError
@@ -118,6 +119,16 @@ def test_an_export_of_ours_comes_back() -> None:
     archive = zipped(**{"conversations.jsonl": line * 2, "md__a.md": b"#", "html__a_json": b"{}"})
     report = put(archive, people_and_turns.person("bob"))
     assert (report.imported, report.again, report.refused) == (1, 1, 0)
+
+
+def test_a_conversation_keeps_its_model_where_the_person_may_use_it() -> None:
+    ada, other = people_and_turns.person("ada"), "claude-haiku-4-5"
+    for number, name in enumerate((other, "gpt-x", 7, None)):
+        put(json.dumps(ours(f"{number}") | {"model": name}).encode(), ada)
+    ApiModel.objects.get(pk=other).groups.add(Group.objects.create(name="Staff"))
+    put(json.dumps(ours("later") | {"model": other}).encode(), ada)
+    models = Conversation.objects.order_by("pk").values_list("model", flat=True)
+    assert list(models) == [other, *[stored_turns.MODEL] * 4]
 
 
 def test_a_bad_conversation_spoils_no_other() -> None:
