@@ -1,12 +1,14 @@
-"""The log of a conversation in order, read in portions."""
+"""The log of a conversation in order, read in portions, for people."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TypeVar
 
 from django.db.models import QuerySet
 
+from conversations.log.findings import read_leniently
 from conversations.models import Conversation, Message, Transformation
 
 E = TypeVar("E", Message, Transformation)
@@ -57,4 +59,4 @@ def _iterate_portions(rows: QuerySet[E]) -> Iterator[E]:
     """Read the rows in portions, so that no cursor stays open while they are sent."""
     keys = list(rows.values_list("pk", flat=True))
     for at in range(0, len(keys), PORTION):
-        yield from rows.filter(pk__in=keys[at : at + PORTION])
+        yield from read_leniently(partial(list, rows.filter(pk__in=keys[at : at + PORTION])))

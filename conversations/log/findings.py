@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
-from django.db import DatabaseError, OperationalError
+from django.db import DatabaseError, OperationalError, connection
 from django.db.models import Model, QuerySet
 
 from conversations.context.errors import ContextError
@@ -54,6 +55,23 @@ def reraise_outage(error: Exception) -> None:
     """Raise an error that is the database's, not a row's: a lost connection, a timeout, a lock."""
     if isinstance(error, OperationalError) and _UNDECODABLE not in str(error):
         raise error
+
+
+def read_leniently(read: Callable[[], T]) -> T:
+    """Return what is read, for people: of a text that cannot be decoded, what can be.
+
+    SQLite alone keeps such texts. Nothing read so is sent to a model or written back.
+    """
+    try:
+        return read()
+    except OperationalError as error:
+        reraise_outage(error)
+    own = connection.connection
+    own.text_factory = partial(str, encoding="utf-8", errors="replace")
+    try:
+        return read()
+    finally:
+        own.text_factory = str
 
 
 def describe_error(error: Exception) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from django.db import connection
 
+from conversations.log.findings import read_leniently
 from conversations.log.whole_rows import read_rows, shape_of
 from conversations.models import ApiCall, ApiResult, Blob, Message, ToolCall, Turn
 
@@ -38,7 +40,7 @@ def list_messages_between(turn: Turn, first: int, end: int) -> list[Message]:
     statement = f"""
         SELECT {shape.columns()} FROM conversations_message
         WHERE turn_id = %s AND seq >= %s AND seq < %s ORDER BY seq"""  # noqa: S608 - our words
-    return read_rows(shape, statement, [turn.pk, first, end])
+    return read_leniently(partial(read_rows, shape, statement, [turn.pk, first, end]))
 
 
 def list_turn_messages(rows: Sequence[Turn], *, only_prompts: bool) -> list[Message]:
@@ -49,7 +51,7 @@ def list_turn_messages(rows: Sequence[Turn], *, only_prompts: bool) -> list[Mess
     statement = f"""
         SELECT {shape.columns()} FROM conversations_message
         WHERE turn_id IN ({_write_places(rows)}){prompts} ORDER BY seq"""  # noqa: S608 - our words
-    return read_rows(shape, statement, [row.pk for row in rows])
+    return read_leniently(partial(read_rows, shape, statement, [row.pk for row in rows]))
 
 
 def list_turn_results(rows: Sequence[Turn]) -> dict[int, list[ApiResult]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import OperationalError, connection
 from django.test import AsyncClient, Client
 
 from conversations.agent.answer import ToolUse
@@ -18,6 +19,7 @@ from conversations.models import Conversation
 from conversations.runtime.adapters import workspace_for
 from conversations.transcript.paging import Bookmark
 from tests.support import people_and_turns, stored_turns
+from tests.support.damaged_rows import list_messages, unguarded
 from tests.web.test_library import client_of
 
 pytestmark = pytest.mark.django_db
@@ -66,6 +68,24 @@ def test_the_escape_of_a_lone_surrogate_that_is_stored_is_shown_and_exported() -
         assert "half \ufffd" in b"".join(answer).decode(), form
     files = everything(client)
     assert sum("half \ufffd" in data.decode() for data in files.values()) == 2
+
+
+@pytest.mark.only_database("sqlite", "PostgreSQL keeps no such text")
+def test_a_text_that_cannot_be_decoded_spoils_no_page_and_no_export() -> None:
+    played = stored_turns.played()
+    row = list_messages(played.conversation, "answer")[-1]
+    damaged = row.content.replace("4711", "47\ufffd").encode().replace(b"\xef\xbf\xbd", b"\xc3")
+    with unguarded(), connection.cursor() as cursor:
+        sql = "UPDATE conversations_message SET content = CAST(%s AS text) WHERE id = %s"
+        cursor.execute(sql, [damaged, row.pk])
+    client = client_of(played.user)
+    page = client.get(f"/c/{played.conversation.public_id}/")
+    assert page.status_code == 200
+    assert "47\ufffd" in page.content.decode()
+    files = everything(client)
+    assert sum("47\ufffd" in data.decode() for data in files.values()) == 3
+    with pytest.raises(OperationalError, match="decode"):
+        row.refresh_from_db()
 
 
 def test_everything_of_mine_is_one_archive(settings: Any, tmp_path: Any) -> None:
