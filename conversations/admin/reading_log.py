@@ -1,7 +1,8 @@
 """The admin log: readings of other people's content, and changes made in the admin.
 
 An entry names its conversation by number, so the owners are queried for the shown page: one query
-for conversations that exist, one for erased ones.
+for conversations that exist, one for erased ones, and one for people of whom another page was
+looked at.
 """
 
 from __future__ import annotations
@@ -57,13 +58,14 @@ class ReaderFilter(admin.SimpleListFilter):
 
 
 class ReadOwnerFilter(admin.SimpleListFilter):
-    """By the owner of the conversation that was read, including erased ones."""
+    """By whose it was that was read: a conversation, an erased one too, or another page."""
 
     title = _("owner")
     parameter_name = "owner"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
         had = Q(conversations__isnull=False) | Q(erasures__isnull=False)
+        had |= Q(impersonations__isnull=False)
         names = User.objects.filter(had).order_by("username").distinct()
         found = names.values_list("pk", "username")[:MOST_NAMES]
         return [(str(key), name) for key, name in found]
@@ -73,20 +75,31 @@ class ReadOwnerFilter(admin.SimpleListFilter):
         if value is None:
             return rows
         theirs = filter_by_key(Conversation.objects.all(), "owner", value)
-        keys = theirs.annotate(text=Cast("pk", CharField())).values("text")
         erased = filter_by_key(Erasure.objects.all(), "owner", value)
         names = [f"conversation {each}" for each in erased.values_list("conversation", flat=True)]
-        of_theirs = Q(object_id__in=keys) | Q(object_repr__in=names)
-        return rows.filter(of_theirs, content_type=ContentType.objects.get_for_model(Conversation))
+        of_theirs = Q(object_id__in=_write_keys(theirs)) | Q(object_repr__in=names)
+        kinds = ContentType.objects.get_for_models(Conversation, User)
+        themselves = filter_by_key(User.objects.all(), "pk", value)
+        looked = Q(
+            action_flag=READ, content_type=kinds[User], object_id__in=_write_keys(themselves)
+        )
+        return rows.filter(looked | Q(of_theirs, content_type=kinds[Conversation]))
+
+
+def _write_keys(rows: QuerySet[Any]) -> QuerySet[Any]:
+    """Return the keys of rows as entries name them."""
+    return rows.annotate(text=Cast("pk", CharField())).values("text")
 
 
 class Owners(KeyedPage):
-    """A page of entries, each with the owner of its conversation."""
+    """A page of entries, each with the owner of its conversation, or whose page it was."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        kind = ContentType.objects.get_for_model(Conversation)
-        entries = [entry for entry in self.result_list if entry.content_type_id == kind.pk]
+        kinds = ContentType.objects.get_for_models(Conversation, User)
+        entries = [
+            entry for entry in self.result_list if entry.content_type_id == kinds[Conversation].pk
+        ]
         there = Conversation.objects.filter(pk__in={entry.object_id for entry in entries})
         owners = {str(row.pk): row.owner for row in there.select_related("owner").only("owner")}
         names = {entry.object_repr.removeprefix("conversation ") for entry in entries}
@@ -94,6 +107,15 @@ class Owners(KeyedPage):
         erased = {f"conversation {row.conversation}": row.owner for row in gone.defer("usage")}
         for entry in entries:
             entry.whose = owners.get(entry.object_id) or erased.get(entry.object_repr)
+        looks = [
+            entry
+            for entry in self.result_list
+            if (entry.action_flag, entry.content_type_id) == (READ, kinds[User].pk)
+        ]
+        people = User.objects.filter(pk__in={entry.object_id for entry in looks})
+        names_of = {str(row.pk): row for row in people.only("username")}
+        for entry in looks:
+            entry.whose = names_of.get(entry.object_id)
 
 
 @admin.register(LogEntry)

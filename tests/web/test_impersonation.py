@@ -5,6 +5,7 @@ Every address there is by every method; the rows of all tables are compared, bef
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -98,6 +99,23 @@ def test_each_page_is_on_record_with_the_reason_before_it_is_shown(ada: World, r
     # What is not the person's is as little there as for the person.
     other = people_and_turns.queued(people_and_turns.person("eve")).conversation
     assert client.get(f"/c/{other.public_id}/").status_code == 404
+
+
+def test_the_log_of_who_read_what_of_a_person_has_every_page_that_was_looked_at(
+    root: User,
+) -> None:
+    person, other = people_and_turns.person("ada"), people_and_turns.person("eve")
+    for seen in (person, other):
+        client = looking(root, seen)
+        client.get("/files/")
+        client.post(STOP)
+    log = reverse("admin:admin_logentry_changelist")
+    page = text(client, f"{log}?owner={person.pk}")
+    assert "/files/ as ada" in page
+    assert "/files/ as eve" not in page
+    address = reverse("admin:conversations_user_change", args=[person.pk])
+    assert re.search(rf'class="field-whose"[^>]*><a href="{address}">', page)
+    assert f'owner={person.pk}">ada</a>' in text(client, log)
 
 
 def test_it_is_stopped_by_hand_and_the_person_sees_who_looked(ada: World, root: User) -> None:
