@@ -126,6 +126,26 @@ def test_a_backup_made_under_load_comes_back_whole(tmp_path: Path, request: Any)
     assert "chain intact" in said
 
 
+@pytest.mark.only_database("sqlite", "of files, not of the database")
+def test_files_that_are_lost_or_damaged_are_named_and_come_back(tmp_path: Path) -> None:
+    site, path = Site(tmp_path / "site", None, is_new=False), tmp_path / "backup.tar"
+    site.execute(
+        "from conversations.runtime.adapters import workspace_for\n"
+        "from tests.support import people_and_turns\n"
+        "files = workspace_for(people_and_turns.person().pk)\n"
+        "[files.write(name, name.encode()) for name in ('a.txt', 'b.txt', 'c.txt')]"
+    )
+    assert "3 files." in site.manage("backup", str(path))
+    lost, damaged, _ = sorted((site.folder / "workspaces").glob("*/*"))
+    lost.unlink()
+    damaged.write_bytes(b"odd")
+    said = site.manage("backup", str(tmp_path / "later.tar"))
+    assert "2 files." in said
+    assert "Files that are not in it" in said
+    assert "2 files;" in site.manage("restore", str(path), "--force")
+    assert site.execute(COUNT).splitlines()[1] == "[b'a.txt', b'b.txt', b'c.txt']"
+
+
 #: Plays and anchors that many turns, each in a line of its own.
 ANCHORED = """
 from tests.support import stored_turns

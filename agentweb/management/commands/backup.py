@@ -37,4 +37,9 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         left = f" ({made.gone} were deleted meanwhile)" if made.gone else ""
         self.stdout.write(f"{path}: {made.bytes:,} bytes, {made.files} files{left}.")
+        if made.lost:
+            self.stderr.write(
+                "Files that are not in it, since this process does not find their bytes in the"
+                f" storage of workspaces: {made.lost}."
+            )
         self.stdout.write(KEYS)

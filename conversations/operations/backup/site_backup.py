@@ -15,10 +15,12 @@ from django.utils import timezone
 from conversations.audit.anchor_file import AnchorError, find_anchor_path, format_line, read_anchors
 from conversations.audit.anchors import record_restore
 from conversations.files.workspace.objects import find_storage
-from conversations.models import AnchorMark, User
+from conversations.log.findings import split_chunks
+from conversations.models import AnchorMark, FileState, User, WorkspaceFile
 from conversations.operations.backup import archive, databases
 from conversations.operations.backup.archive import BackupError, Manifest
 from conversations.operations.move.half_moved import NOTES
+from tools.framework.errors import ToolError
 
 logger = logging.getLogger("agentweb.audit")
 
@@ -28,6 +30,8 @@ class BackupResult:
     files: int
     #: Number of files that were permanently deleted while the backup was made.
     gone: int
+    #: Number of files whose bytes are not in the storage, as if its folder were another one.
+    lost: int
     bytes: int
 
 
@@ -35,7 +39,7 @@ def make_backup(*, path: Path) -> BackupResult:
     """Write an archive of the database, the workspaces' files and the anchors of one moment."""
     if path.exists():
         raise BackupError(f"{path} is there already; a backup replaces nothing")
-    files = gone = 0
+    files, missing = 0, list[str]()
     with (
         tempfile.TemporaryDirectory(dir=path.parent, prefix=".backup-") as folder,
         databases.copy_database(Path(folder)) as (copy, objects, anchor, migrations),
@@ -50,10 +54,17 @@ def make_backup(*, path: Path) -> BackupResult:
                     with find_storage().open(name) as file:
                         writer.add_bytes(archive.FILES + name, file.read())
                     files += 1
-                except FileNotFoundError:
-                    gone += 1
+                except (FileNotFoundError, ToolError):
+                    missing.append(name)
+    lost = _count_kept(missing)
     logger.info("backup with %d files made at %s", files, at)
-    return BackupResult(files, gone, path.stat().st_size)
+    return BackupResult(files, len(missing) - lost, lost, path.stat().st_size)
+
+
+def _count_kept(names: list[str]) -> int:
+    """Count those of the objects that a file of a person still has."""
+    kept = WorkspaceFile.objects.filter(state__in=(FileState.LIVE, FileState.TRASH))
+    return sum(kept.filter(object__in=some).count() for some in split_chunks(names))
 
 
 def _read_anchor_lines(last: int) -> bytes:
@@ -102,14 +113,25 @@ def restore_database(*, manifest: Manifest, folder: Path) -> Path | None:
 
 
 def restore_workspace_files(*, folder: Path) -> int:
-    """Restore the workspaces' files that are missing; return how many."""
+    """Restore the workspaces' files that are missing or damaged; return how many."""
     root, count = folder / archive.FILES, 0
     for path in sorted(root.rglob("*")) if root.is_dir() else ():
         name = path.relative_to(root).as_posix()
-        if path.is_file() and not find_storage().exists(name):
+        if path.is_file() and not _is_stored(name, path):
+            # An object is never changed, so another one of its name is damaged.
+            find_storage().delete(name)
             find_storage().save(name, ContentFile(path.read_bytes()))
             count += 1
     return count
+
+
+def _is_stored(name: str, path: Path) -> bool:
+    """Return whether the storage has an object with the bytes of a file."""
+    try:
+        with find_storage().open(name) as file:
+            return bool(file.read() == path.read_bytes())
+    except (FileNotFoundError, ToolError):
+        return False
 
 
 def restore_anchors(*, manifest: Manifest, folder: Path) -> str:
