@@ -8,6 +8,7 @@ import zipfile
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError, connection
 from django.test import AsyncClient, Client
@@ -70,6 +71,18 @@ def test_the_escape_of_a_lone_surrogate_that_is_stored_is_shown_and_exported() -
     assert sum("half \ufffd" in data.decode() for data in files.values()) == 2
 
 
+@pytest.mark.asyncio
+@pytest.mark.django_db(transaction=True)
+async def test_a_page_names_the_language_that_its_words_are_in() -> None:
+    played = await sync_to_async(stored_turns.played)()
+    client, path = AsyncClient(), f"/c/{played.conversation.public_id}/export.html"
+    await client.aforce_login(played.user)
+    answer = await client.get(path, headers={"Accept-Language": "de"})
+    page = b"".join([piece async for piece in answer]).decode()
+    assert '<html lang="de">' in page
+    assert "<h2>Sie</h2>" in page
+
+
 @pytest.mark.only_database("sqlite", "PostgreSQL keeps no such text")
 def test_a_text_that_cannot_be_decoded_spoils_no_page_and_no_export() -> None:
     played = stored_turns.played()
@@ -125,8 +138,6 @@ def test_an_archive_of_nothing_is_one_too(settings: Any, tmp_path: Any) -> None:
 @pytest.mark.asyncio
 @pytest.mark.django_db(transaction=True)
 async def test_the_server_sends_the_pieces_as_they_are_made(settings: Any, tmp_path: Any) -> None:
-    from asgiref.sync import sync_to_async
-
     settings.DATA_DIR = tmp_path
     played = await sync_to_async(stored_turns.played)(result="x" * 300_000)
     client = AsyncClient()

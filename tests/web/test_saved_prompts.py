@@ -87,6 +87,13 @@ def test_what_does_not_fit_is_refused_in_words(
     assert not SavedPrompt.objects.exists()
 
 
+def test_numbers_of_a_refusal_are_written_as_the_reader_writes_them(client: Client) -> None:
+    given = {"title": "a", "command": "a", "text": "x" * 20_001}
+    page = client.post(f"{URL}new/", given, headers={"Accept-Language": "de"}).content.decode()
+    assert "20.000" in page
+    assert "20.001" in page
+
+
 def test_a_command_is_one_prompt_of_a_person(
     client: Client, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from conversations.models.saved_prompts import COMMAND, MOST_COMMAND, MOST_TITLE
+from conversations.rendering.numbers import write_number
 from conversations.saved_prompts.saved_prompts import MOST_PROMPTS, MOST_TEXT, Wording
 from conversations.saved_prompts.variables import (
     MOST_CHOICES,
@@ -41,7 +42,7 @@ def word_import_problem(reason: str | VariableError) -> str:
         "full": _("more than %d prompts do not fit.") % MOST_PROMPTS,
         "no_prompt": _("this is no prompt."),
         "no_text": _("it has no text."),
-        "too_long": _("its text is longer than %s characters.") % f"{MOST_TEXT:,}",
+        "too_long": _("its text is longer than %s characters.") % write_number(MOST_TEXT),
     }[reason]
 
 
@@ -88,7 +89,7 @@ class PromptTextField(forms.CharField):
         if len(value) > MOST_TEXT:
             raise forms.ValidationError(
                 _("At most %(most)s characters fit; these are %(count)s.")
-                % {"most": f"{MOST_TEXT:,}", "count": f"{len(value):,}"}
+                % {"most": write_number(MOST_TEXT), "count": write_number(len(value))}
             )
         try:
             parse_prompt(value)
