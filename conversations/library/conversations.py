@@ -26,6 +26,7 @@ from conversations.log.texts import make_storable
 from conversations.models import IS_LIVE, Conversation, Turn
 from conversations.rendering.numbers import write_number
 from conversations.rendering.refusal import RefusalError
+from conversations.templatetags.recorded import translated
 from conversations.turns.turns import request_stop
 
 MOST_TITLE_CHARS = 200
@@ -101,9 +102,8 @@ def restore_conversation(*, conversation: Conversation) -> None:
     """
     row = lock_conversation(conversation.pk)
     if rule := find_rule_against(row):
-        raise LibraryError(
-            "rule", _("A rule of this site removes this chat, so it cannot come back: %s.") % rule
-        )
+        words = _("A rule of this site removes this chat, so it cannot come back: %s.")
+        raise LibraryError("rule", words % translated(rule))
     now = timezone.now()
     _update(row, deleted_at=None, erase_at=None, removed_by_rule="", restored_at=now)
 

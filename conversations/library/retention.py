@@ -33,6 +33,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from conversations.conf import conf
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.log.chain import lock_conversation
 from conversations.log.legal_holds import is_held
 from conversations.models import IS_LIVE, Attachment, Conversation, RetentionRule, Turn, User
@@ -42,6 +43,11 @@ logger = logging.getLogger("agentweb.erase")
 #: Chats that one sweep moves at most.
 MOST = 500
 ERASE = RetentionRule.Then.ERASE
+_IDLE = mark_recorded(gettext_noop("no message for %(count)s days (%(members)s)"))
+_WITH_FILE = mark_recorded(gettext_noop("a file older than %(count)s days (%(members)s)"))
+_EITHER = mark_recorded(
+    gettext_noop("no message for %(count)s days or a file older than %(number)s days (%(members)s)")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,12 +214,12 @@ def find_rule_against(conversation: Conversation) -> str:
 
 def describe_rule(rule: RetentionRule) -> str:
     """Return a rule in words that stand in a record, such as "no message for 30 days (Staff)"."""
-    parts = []
-    if rule.idle_days is not None:
-        parts.append(f"no message for {rule.idle_days} days")
-    if rule.file_days is not None:
-        parts.append(f"a file older than {rule.file_days} days")
-    return f"{' or '.join(parts)} ({rule.group if rule.group_id else 'everybody'})"
+    members = str(rule.group) if rule.group_id else "everybody"
+    if rule.file_days is None:
+        return _IDLE % {"count": rule.idle_days, "members": members}
+    if rule.idle_days is None:
+        return _WITH_FILE % {"count": rule.file_days, "members": members}
+    return _EITHER % {"count": rule.idle_days, "number": rule.file_days, "members": members}
 
 
 def _list_rules() -> Iterator[RetentionRule]:

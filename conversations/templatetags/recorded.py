@@ -151,6 +151,11 @@ def _show_whose(value: str) -> str:
     return shown if shown != value or not comma else f"{model}, {budget_source(source)}"
 
 
+def _show_members(value: str) -> str:
+    """Return of whom a rule is: of everybody, or of the members of a group."""
+    return _("everybody") if value == "everybody" else value
+
+
 def _show_budget(value: str) -> str | None:
     names = {
         "The hourly budget": _("The hourly budget"),
@@ -201,6 +206,7 @@ SHOWN: dict[str, Callable[[str], str | None]] = {
     "before": _show_limit,
     "after": _show_limit,
     "whose": _show_whose,
+    "members": _show_members,
     "date": show_moment,
     "kind": _show_kind,
     "wait": _show_wait,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import zipfile
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.core.files.storage import storages
 
 from conversations.library.erase import erase_due_conversations
+from conversations.library.retention import apply_retention
 from conversations.log.legal_holds import place_hold
 from conversations.models import Conversation, RetentionRule, User, WorkspaceFile
 from conversations.runtime.adapters import workspace_for
@@ -98,6 +100,19 @@ def test_what_is_erased_in_between_is_not_found(what: str, monkeypatch: pytest.M
     monkeypatch.setattr(menu, name, erased)
     place = f"/trash/{public_id}/back/" if what == "back" else f"/c/{public_id}/menu/{what}/"
     assert client.post(place, {"title": "New", "on": "1"}).status_code == 404
+
+
+def test_the_rule_that_removed_a_chat_is_named_in_the_readers_language() -> None:
+    conversation = stored_turns.played().conversation
+    RetentionRule.objects.create(idle_days=30, file_days=7)
+    apply_retention(now=conversation.updated_at + timedelta(days=31))
+    client, german = client_of(conversation.owner), {"Accept-Language": "de"}
+    shown = "seit 30 Tagen keine Nachricht oder eine Datei, die älter als 7 Tage ist"
+    page = client.get("/trash/", headers=german).content.decode()
+    assert f"{shown} (alle)" in page
+    Conversation.objects.update(removed_by_rule="a file older than 7 days (Staff (EU))")
+    page = client.get("/trash/", headers=german).content.decode()
+    assert "eine Datei, die älter als 7 Tage ist (Staff (EU))" in page
 
 
 def test_what_is_held_is_said_wherever_its_owner_tries_to_delete_it() -> None:

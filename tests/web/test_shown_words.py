@@ -36,6 +36,7 @@ VALUES = {
     "used": "2 turns",
     "amount": "12,345 tokens",
     "whose": "from group Research",
+    "members": "everybody",
     "date": "1 December 2026 at 00:00 (Europe/Vienna)",
     "model": "claude-haiku-4-5",
     "kind": "cache read",
