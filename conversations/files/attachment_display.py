@@ -22,6 +22,7 @@ from conversations.context.tokens.images import TYPES as IMAGES
 from conversations.context.tokens.media import TEXT
 from conversations.context.view import attachment_refs
 from conversations.context.view.stored_blocks import read_blocks
+from conversations.files.attached_bytes import decode_data
 from conversations.log.named_texts import read_named_texts
 from conversations.models import Attachment, Conversation, User
 from conversations.models.cursor import Cursor, format_cursor
@@ -157,6 +158,17 @@ def load_owned_attachment(user: User, public_id: UUID) -> Attachment:
     """Return one of the user's files; raises Http404 for others and for chats in the trash."""
     rows = Attachment.objects.filter(_VISIBLE, owner=user)
     return get_object_or_404(rows, public_id=public_id)
+
+
+def list_file_names(user: User) -> list[tuple[UUID, str]]:
+    """Return the ids and names of all the user's files, in the order they were uploaded."""
+    rows = Attachment.objects.filter(_VISIBLE, owner=user).order_by("pk")
+    return list(rows.values_list("public_id", "name"))
+
+
+def read_owned_bytes(user: User, public_id: UUID) -> bytes:
+    """Return one of the user's files as it was uploaded; raises Http404 as for its row."""
+    return decode_data(load_owned_attachment(user, public_id))
 
 
 def load_sent_text(user: User, public_id: UUID) -> tuple[Attached, str]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from django.core.files.storage import storages
 
+from conversations.library.conversations import delete_conversation
 from conversations.library.erase import erase_due_conversations
 from conversations.library.retention import apply_retention
 from conversations.log.legal_holds import place_hold
@@ -17,6 +18,8 @@ from conversations.models import Conversation, RetentionRule, User, WorkspaceFil
 from conversations.runtime.adapters import workspace_for
 from conversations.turns import turns
 from tests.support import people_and_turns, stored_turns
+from tests.support.attached_files import PNG, kept, started
+from tests.tools import samples
 from tests.web.pages import client_of
 
 pytestmark = pytest.mark.django_db
@@ -46,6 +49,21 @@ def test_a_file_that_cannot_be_read_is_a_note_in_a_whole_archive() -> None:
     assert archive.testzip() is None
     assert archive.read("workspace/a.txt") == archive.read("workspace/c.txt") == b"content"
     assert b"could not be read" in archive.read("workspace/b.txt")
+
+
+def test_attached_files_are_in_an_archive_as_they_were_uploaded() -> None:
+    user, data = people_and_turns.person(), samples.docx()
+    sent = [kept(user, data, "a.docx"), kept(user, PNG, "b.png"), kept(user, data, "a.docx")]
+    people_and_turns.answered(people_and_turns.claimed(started(user, *sent[:2])))
+    kept(people_and_turns.person("bob"), PNG, "theirs.png")
+    archive = archive_of(user)
+    found = {name: archive.read(name) for name in archive.namelist() if "attached/" in name}
+    assert found == {
+        f"attached/{str(file.public_id)[:8]}-{file.name}": bytes_
+        for file, bytes_ in zip(sent, (data, PNG, data), strict=True)
+    }
+    delete_conversation(conversation=Conversation.objects.get())
+    assert sum("attached/" in name for name in archive_of(user).namelist()) == 1
 
 
 def test_erasing_is_said_when_it_is_done_and_not_before() -> None:

@@ -1,12 +1,17 @@
-"""Downloads of conversations: one in a format, or all with the user's files in one archive."""
+"""Downloads of conversations: one in a format, or all with the user's files in one archive.
+
+In a record is what the model was sent of a file. The archive has every attached file as well, as it
+was uploaded: of a document, the record has its text alone.
+"""
 
 from __future__ import annotations
 
 import io
 import logging
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -17,6 +22,7 @@ from django.views.decorators.http import require_safe
 
 from conversations.accounts.preferences import read_preferences
 from conversations.context.view import wire
+from conversations.files.attachment_display import list_file_names, read_owned_bytes
 from conversations.library.access import load_owned_conversation
 from conversations.runtime.adapters import workspace_for
 from conversations.saved_prompts.saved_prompts import export_prompts
@@ -24,7 +30,6 @@ from conversations.transfer.exports import EXPORT_FORMATS, list_exported, name_f
 from conversations.web.responses import require_user
 from conversations.web.streamed_downloads import stream_download
 from tools.framework.errors import ToolError
-from tools.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from conversations.models import User
@@ -74,9 +79,12 @@ def _list_members(user: User, with_events: bool) -> Iterator[tuple[str, Content]
             pieces = EXPORT_FORMATS[form].write(found, with_events=with_events)
             yield f"{form}/{name_file(found, form)}", (piece.encode() for piece in pieces)
     yield "prompts.json", [wire.encode(export_prompts(user.pk)).encode() + b"\n"]
+    for key, name in list_file_names(user):
+        # The key keeps files of one name apart.
+        yield f"attached/{str(key)[:8]}-{name}", _read_file(partial(read_owned_bytes, user, key))
     workspace = workspace_for(user.pk)
     for entry in workspace.entries():
-        yield f"workspace/{entry.path}", _read_file(workspace, entry.path)
+        yield f"workspace/{entry.path}", _read_file(partial(workspace.read, entry.path))
 
 
 def _write_account(user: User) -> bytes:
@@ -91,12 +99,12 @@ def _write_account(user: User) -> bytes:
     return wire.encode(facts).encode() + b"\n"
 
 
-def _read_file(workspace: Workspace, path: str) -> Content:
+def _read_file(read: Callable[[], bytes]) -> Content:
     """Yield a file; one that was deleted or changed since it was listed becomes a note."""
     try:
-        yield workspace.read(path)
-    except (ToolError, OSError) as error:
-        logger.warning("a file of a workspace is missing in an export", exc_info=error)
+        yield read()
+    except (ToolError, OSError, Http404, ValueError) as error:
+        logger.warning("a file is missing in an export", exc_info=error)
         yield b"This file could not be read when the archive was made.\n"
 
 
