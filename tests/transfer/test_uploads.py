@@ -97,6 +97,13 @@ def test_foreign_exports_become_conversations(foreign: dict[str, Any], packing: 
     assert list(verify_everything(Tally())) == []
 
 
+@pytest.mark.parametrize("name", ["", " ", None, 7])
+@pytest.mark.parametrize("made", [claude, chatgpt])
+def test_what_has_no_title_elsewhere_is_titled_with_its_first_words(made: Any, name: Any) -> None:
+    put(json.dumps(made() | {"name": name, "title": name}).encode())
+    assert Conversation.objects.get().title == "Hi"
+
+
 def test_the_same_file_twice_changes_nothing() -> None:
     raw = json.dumps([claude(), chatgpt(), ours()]).encode()
     assert put(raw).imported == 3

@@ -8,7 +8,12 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from conversations.transfer.formats.text_messages import build_messages, build_record_id, join_texts
+from conversations.transfer.formats.text_messages import (
+    build_messages,
+    build_record_id,
+    choose_title,
+    join_texts,
+)
 from conversations.transfer.recordings import RecordError
 
 ROLES = ("user", "assistant")
@@ -16,12 +21,13 @@ ROLES = ("user", "assistant")
 
 def convert_chatgpt(found: dict[str, Any]) -> dict[str, Any]:
     """Convert a conversation to a record; raises RecordError."""
+    messages = build_messages(_list_texts(found))
     return {
         "id": build_record_id("chatgpt", found, "conversation_id", "id"),
-        "title": found.get("title"),
+        "title": choose_title(found.get("title"), messages),
         "created_at": _time(found.get("create_time")),
         "updated_at": _time(found.get("update_time")),
-        "messages": build_messages(_list_texts(found)),
+        "messages": messages,
     }
 
 

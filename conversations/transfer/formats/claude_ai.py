@@ -8,6 +8,7 @@ from typing import Any
 from conversations.transfer.formats.text_messages import (
     build_messages,
     build_record_id,
+    choose_title,
     join_texts,
     list_objects,
 )
@@ -17,12 +18,13 @@ ROLES = {"human": "user", "assistant": "assistant"}
 
 def convert_claude_ai(found: dict[str, Any]) -> dict[str, Any]:
     """Convert a conversation to a record; raises RecordError."""
+    messages = build_messages(_list_texts(found))
     return {
         "id": build_record_id("claude", found, "uuid"),
-        "title": found.get("name"),
+        "title": choose_title(found.get("name"), messages),
         "created_at": found.get("created_at"),
         "updated_at": found.get("updated_at"),
-        "messages": build_messages(_list_texts(found)),
+        "messages": messages,
     }
 
 

@@ -8,9 +8,12 @@ from typing import Any
 from django.utils.translation import gettext as _
 
 from conversations.context.view import wire
+from conversations.transfer.record_fields import clean_title
 from conversations.transfer.recordings import RecordError
 
 BEGINS = "(The conversation begins with an answer.)"
+#: Characters of a title that is made of words, as of a conversation that begins here.
+MOST_WORDS = 80
 
 
 def build_messages(pairs: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
@@ -21,6 +24,11 @@ def build_messages(pairs: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
     if found[0]["role"] != "user":
         found.insert(0, {"role": "user", "content": BEGINS})
     return found
+
+
+def choose_title(name: object, messages: list[dict[str, Any]]) -> str:
+    """Return the title of the original, or the first words where it has none."""
+    return clean_title(name) or clean_title(messages[0]["content"])[:MOST_WORDS]
 
 
 def build_record_id(program: str, found: dict[str, Any], *names: str) -> str:
