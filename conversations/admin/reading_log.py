@@ -88,7 +88,8 @@ class ReadOwnerFilter(admin.SimpleListFilter):
 
 def _write_keys(rows: QuerySet[Any]) -> QuerySet[Any]:
     """Return the keys of rows as entries name them."""
-    return rows.annotate(text=Cast("pk", CharField())).values("text")
+    found: QuerySet[Any] = rows.annotate(text=Cast("pk", CharField())).values("text")
+    return found
 
 
 class Owners(KeyedPage):
