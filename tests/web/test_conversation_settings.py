@@ -57,6 +57,18 @@ def test_the_page_shows_what_counts_where_nothing_is_set(client: Client, played:
     assert "open" not in numbers
 
 
+def test_instructions_that_were_imported_longer_are_kept_and_do_not_grow(
+    client: Client, played: Played
+) -> None:
+    long = "x" * 19_999 + "\nyy"
+    Conversation.objects.update(instructions=long)
+    kept = {"instructions": long.replace("\n", "\r\n")}
+    assert save(client, played, effort="low", **kept).status_code == 302
+    assert (stored(played).effort, stored(played).instructions) == ("low", long)
+    grown = save(client, played, instructions=f"{long}y")
+    assert (grown.status_code, stored(played).instructions) == (400, long)
+
+
 def test_the_effort_is_chosen_in_words_and_the_default_says_what_it_is(
     client: Client, played: Played, settings: Any
 ) -> None:

@@ -97,7 +97,9 @@ class ConversationForm(forms.Form):
         )
         self.fields["model"] = models
         self.fields["effort"].choices = list_effort_choices(conversation)  # type: ignore[attr-defined]
-        self.fields["instructions"].most = conf.max_instructions_chars  # type: ignore[attr-defined]
+        # What was imported may be longer; with it every other setting can still be changed.
+        most = max(conf.max_instructions_chars, len(conversation.instructions))
+        self.fields["instructions"].most = most  # type: ignore[attr-defined]
         self.fields[PRESET].choices = presets  # type: ignore[attr-defined]
         self._offer_cost_centres()
         for name in POLICY_FIELDS:
