@@ -57,6 +57,10 @@ class Job:
     #: The job for the fallback model if this model declines; None: the turn ends.
     fallback: Job | None = None
 
+    def limit_searches(self, most: int) -> Job:
+        """Return the same job with at most so many web searches in each reply."""
+        return replace(self, envelope=self.envelope.with_searches(most))
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedConversation:

@@ -24,7 +24,15 @@ from conversations.agent.finish import (
     finish_wrong_calls,
 )
 from conversations.agent.job import Job, LoadedConversation, list_call_ids
-from conversations.agent.ports import Finish, ModelFailed, Ports, Refused, Sending, Sent
+from conversations.agent.ports import (
+    Finish,
+    ModelFailed,
+    Ports,
+    Refused,
+    SearchesLimited,
+    Sending,
+    Sent,
+)
 from conversations.agent.prepare import RequestPreparation, build_report, warn_of_mismatch
 from conversations.agent.refused_requests import REFUSED_FOR_GOOD, RefusedRequests
 from conversations.agent.resume import OpenRound, TurnProgress
@@ -197,6 +205,9 @@ class Runner:
             if overflow is None or sent != overflow[1]:
                 try:
                     return await self._ask_for_reply(prepared, state)
+                except SearchesLimited as limited:
+                    self._limit_searches(limited.searches)
+                    continue
                 except ModelFailed as error:
                     if error.code == "signature" and state.bound_to != REFUSED:
                         # No envelope makes the refused signatures valid: drop all thinking.
@@ -212,6 +223,13 @@ class Runner:
                 raise overflow[0]
             self.overflows += 1
             harder += 1
+
+    def _limit_searches(self, most: int) -> None:
+        """Offer fewer searches for the rest of the turn."""
+        is_chosen = self.job is self.chosen
+        self.job = self.refusals.job = self.job.limit_searches(most)
+        if is_chosen:
+            self.chosen = self.job
 
     async def _ask_for_reply(self, prepared: Prepared, state: LoadedConversation) -> ReceivedAnswer:
         """Open a call, read it, close it; retry while nothing was shown and a retry may help."""

@@ -102,6 +102,16 @@ class RateLimitReached(Refused):
 
 
 @dataclass(eq=False)
+class SearchesLimited(Refused):
+    """A call is admitted with fewer web searches than it offers: with so many.
+
+    Its tools would be others than those that its thinking was signed over, so it is prepared anew.
+    """
+
+    searches: int
+
+
+@dataclass(eq=False)
 class ModelFailed(Exception):
     """A call failed at the API or on the way; `code` is from a closed set.
 
@@ -213,7 +223,7 @@ class Calls(Protocol):
     """Opens and closes calls, money included (law 5 in conversations/README.md)."""
 
     async def open(self, sending: Sending) -> Sent:
-        """Hold the money and record the call; raises Refused."""
+        """Hold the money and record the call; raises Refused or one of its kinds."""
         ...
 
     async def demand(self, sent: Sent) -> None:

@@ -2,8 +2,9 @@
 
 It locks the windows of the applicable budgets and has the call judged (`judgement.py`). If an
 answer of full length does not fit in a budget or in the cap of the turn, it is shortened, down to
-LEAST_OUTPUT, and fewer web searches are offered, down to LEAST_SEARCHES, before the call is
-refused. What is left of a limit a minute shortens the answer, too, but not below SHORTEST: the call
+LEAST_OUTPUT, and one web search is offered instead of several, before the call is refused: for the
+rest of the turn, because other tools void the thinking that was signed over them, and the prompt
+cache. What is left of a limit a minute shortens the answer, too, but not below SHORTEST: the call
 waits for the next minute instead.
 """
 
@@ -15,8 +16,8 @@ from datetime import datetime
 from django.db.models import Sum
 from django.utils import timezone
 
-from conversations.agent.ports import Refused, ReplyAhead, Sending
-from conversations.agent.prices import LEAST_OUTPUT, PriceMissing
+from conversations.agent.ports import Refused, ReplyAhead, SearchesLimited, Sending
+from conversations.agent.prices import LEAST_OUTPUT, PriceList, PriceMissing
 from conversations.budgets.caps import resolve_turn_caps
 from conversations.budgets.holds import find_room
 from conversations.budgets.judgement import TurnRoom, is_of_calls, judge_call, size_call
@@ -49,7 +50,9 @@ class Admission:
 
 
 def admit_call(*, lease: Lease, sending: Sending) -> Admission:
-    """Return what to hold for a call, its windows locked; raises Refused if it does not fit."""
+    """Return what to hold for a call, its windows locked; raises Refused if it does not fit, and
+    SearchesLimited if it does with fewer searches.
+    """
     model, at = str(dict(sending.envelope.parameters)["model"]), timezone.now()
     prices = load_price_list(model, at)
     envelope = sending.envelope
@@ -64,17 +67,19 @@ def admit_call(*, lease: Lease, sending: Sending) -> Admission:
     _demand_price(replace(size, output_tokens=LEAST_OUTPUT))
     ahead = None if sending.ahead is None else _size_reply(sending.ahead)
     slots = lock_slots(lease.user_id, at, [one.prices.model for one in (size, ahead) if one])
-    size = fit_call(size, slots, turn, ahead)
+    full, size = size, fit_call(size, slots, turn, ahead)
     if ahead is not None:
         # The reply comes first: what is left must pay for it after this call.
         statuses = (slot.status for slot in slots if not _is_of_turns(slot))
         judge_call(size, statuses, turn, ahead=ahead).demand()
     # `hold_amounts` judges by the budgets, once it is known which of them count the turn already.
     judge_call(size, (), turn).demand()
+    if size.searches < full.searches:
+        _refuse_searches(replace(size, searches=full.searches), slots, turn, ahead)
     size = fit_minute(size, slots, at)
     slots = tuple(slot for slot in slots if is_of_calls(slot.budget.rule, size))
     envelope = envelope.with_lifetime(size.lifetime).with_limit(size.output_tokens)
-    return Admission(model, envelope.with_searches(size.searches), slots, size, at)
+    return Admission(model, envelope, slots, size, at)
 
 
 def demand_next_call(*, lease: Lease, call_id: int) -> None:
@@ -91,6 +96,29 @@ def demand_next_call(*, lease: Lease, call_id: int) -> None:
     # The turn was counted with its first call.
     counted = {one.rule.id for one in statuses if UNITS[one.rule.unit].is_once_per_turn}
     judge_call(size, statuses, _read_turn_room(lease), counted).demand()
+
+
+def choose_searches(*, user_id: int, prices: PriceList, tokens: int, wanted: int) -> int:
+    """Return how many searches the replies of a turn begin to offer: one where what is left does
+    not pay for its first call with those that are wanted.
+    """
+    turn = TurnRoom(resolve_turn_caps(user_id).micros)
+    try:
+        verdict = judge_call(size_call(prices, tokens, wanted), list_statuses(user_id), turn)
+    except PriceMissing:
+        return wanted  # the call is refused
+    return wanted if verdict.is_allowed else LEAST_SEARCHES
+
+
+def _refuse_searches(
+    size: CallSize, slots: tuple[Slot, ...], turn: TurnRoom, ahead: CallSize | None
+) -> None:
+    """Raise SearchesLimited, with the words of what does not allow the searches of a call."""
+    statuses = (slot.status for slot in slots if not _is_of_turns(slot))
+    try:
+        judge_call(size, statuses, turn, ahead=ahead).demand()
+    except Refused as error:
+        raise SearchesLimited(error.code, error.text, LEAST_SEARCHES) from error
 
 
 def _size_reply(ahead: ReplyAhead) -> CallSize:
@@ -129,18 +157,19 @@ def fit_call(
     size: CallSize, slots: tuple[Slot, ...], turn: TurnRoom, ahead: CallSize | None = None
 ) -> CallSize:
     """Fit the answer; before a call is refused, a one-hour cache is replaced by a short one, and
-    fewer searches are offered.
+    several searches by one.
 
     What the reply `ahead` needs is left for it.
     """
-    fitted = _fit_answer(size, slots, turn, ahead)
-    if fitted.lifetime == "1h" and fitted.output_tokens == LEAST_OUTPUT:
+    least = min(size.output_tokens, LEAST_OUTPUT)
+    most = _find_longest(size, slots, turn, ahead)
+    if most < least and size.lifetime == "1h":
         size = replace(size, lifetime="5m")
-        fitted = _fit_answer(size, slots, turn, ahead)
-    while fitted.searches > LEAST_SEARCHES and fitted.output_tokens == LEAST_OUTPUT:
-        size = replace(size, searches=size.searches - 1)
-        fitted = _fit_answer(size, slots, turn, ahead)
-    return fitted
+        most = _find_longest(size, slots, turn, ahead)
+    if most < least and size.searches > LEAST_SEARCHES:
+        size = replace(size, searches=LEAST_SEARCHES)
+        most = _find_longest(size, slots, turn, ahead)
+    return replace(size, output_tokens=max(least, most))
 
 
 def fit_minute(size: CallSize, slots: tuple[Slot, ...], now: datetime) -> CallSize:
@@ -160,14 +189,13 @@ def fit_minute(size: CallSize, slots: tuple[Slot, ...], now: datetime) -> CallSi
     return size
 
 
-def _fit_answer(
+def _find_longest(
     size: CallSize, slots: tuple[Slot, ...], turn: TurnRoom, ahead: CallSize | None
-) -> CallSize:
-    """Shorten the answer to the room in every budget, but not below LEAST_OUTPUT."""
+) -> int:
+    """Return the longest answer, in tokens, with which a call fits in every budget."""
     rooms = {name: find_room(slots, name, size, ahead) for name in UNITS}
     if turn.limit:
         left, room = turn.limit - turn.spent - (ahead.cost if ahead else 0), rooms[MONEY.name]
         rooms[MONEY.name] = left if room is None else min(left, room)
     fits = [UNITS[name].fit_output(size, room) for name, room in rooms.items() if room is not None]
-    most = max(LEAST_OUTPUT, min(fits, default=size.output_tokens))
-    return replace(size, output_tokens=min(size.output_tokens, most))
+    return min((size.output_tokens, *fits))

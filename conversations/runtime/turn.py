@@ -18,18 +18,22 @@ from django.db import InterfaceError, OperationalError
 
 from conversations.agent.events import Event, TurnChanged, TurnClosed, TurnOpened
 from conversations.agent.finish import INTERNAL, NO_DATABASE
+from conversations.agent.job import Job
 from conversations.agent.loop import Runner
 from conversations.agent.ports import Finish, Ports
 from conversations.agent.resume import TurnProgress
 from conversations.agent.stop import Stopped, Switch
+from conversations.budgets.admission import choose_searches
+from conversations.budgets.search_rounds import LEAST_SEARCHES
 from conversations.conf import conf
 from conversations.context.errors import ContextError
+from conversations.context.policy.gauge import measure_context
 from conversations.db import run_db, run_db_heartbeat
 from conversations.live.turn_stream import TurnStage
 from conversations.log import leases
 from conversations.log.page_version import keep_own_steps
 from conversations.runtime.adapters import TurnCalls, TurnLog, TurnTools
-from conversations.runtime.begin import ClaimedTurn
+from conversations.runtime.begin import BegunTurn, ClaimedTurn
 from conversations.runtime.job import build_job
 from conversations.turns import turns
 from conversations.turns.resume import load_progress
@@ -107,7 +111,7 @@ class TurnRun:
         try:
             begun = self._claimed.demand_begun()
             facts = begun.facts
-            work = build_job(facts)
+            work = await self._build_job(begun)
             calls = self._calls = TurnCalls(lease, self._claude, facts.tools, stage)
             ports = Ports(
                 log=TurnLog(lease, begun),
@@ -138,6 +142,25 @@ class TurnRun:
         except Exception:
             logger.exception("turn %s failed", lease.turn_id)
             return Finish("failed", "", "internal", INTERNAL)
+
+    async def _build_job(self, begun: BegunTurn) -> Job:
+        """Build the job, with as many searches as the budgets allow.
+
+        Where no call was made before, no thinking depends on their number.
+        """
+        job, state = build_job(begun.facts), begun.state
+        wanted = job.envelope.searches
+        if wanted <= LEAST_SEARCHES or not state.bound_to:
+            return job
+        known = state.view, job.envelope.overhead, state.report, job.window
+        most = await run_db(
+            choose_searches,
+            user_id=self._lease.user_id,
+            prices=begun.facts.prices,
+            tokens=measure_context(*known).tokens,
+            wanted=wanted,
+        )
+        return job.limit_searches(most)
 
     async def _load_progress(self) -> TurnProgress:
         """Read what the turn has done so far; request a stop if one was requested meanwhile."""

@@ -11,6 +11,7 @@ import pytest
 from conversations.agent.events import RoundChanged, RoundOpened
 from conversations.agent.finish import build_refusal_trim
 from conversations.agent.loop import Runner
+from conversations.agent.ports import SearchesLimited
 from conversations.agent.resume import TurnProgress
 from conversations.context.policy.gauge import Report
 from tests.agent import laws
@@ -148,3 +149,11 @@ async def test_a_worker_that_takes_the_turn_over_goes_on_with_the_other_model(sa
     assert models(w) == [OTHER]
     assert len(w.log.recorded) == bool(said)
     laws.check_log(w)
+
+
+async def test_the_other_model_offers_fewer_searches_and_is_still_the_other_one() -> None:
+    w = world()
+    w.calls.refuses[2] = SearchesLimited("budget", "Used up.", searches=1)
+    assert (await w.run(NOTHING, says("With pleasure."))).reason == "end_turn"
+    opened = [event.is_plain for event in w.stage.told if isinstance(event, RoundOpened)]
+    assert opened == [True, False]

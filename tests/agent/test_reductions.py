@@ -1,18 +1,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from conversations.agent.ports import ModelFailed, Refused, ToolDone
+from conversations.agent.events import RoundOpened
+from conversations.agent.ports import ModelFailed, Refused, SearchesLimited, ToolDone
 from conversations.agent.stop import Stopped
 from conversations.context.policy.policy import Policy, build_policy
 from conversations.context.view import wire
 from conversations.context.view.edits import Transformation
+from conversations.context.view.envelope import build_envelope
 from tests.agent.laws import check_log, check_usable
 from tests.agent.streams import calls, ended, says, start, text, thought, use
-from tests.agent.twins import Script, TwinLog, World, blocks, job
+from tests.agent.twins import REPLY, Script, TwinLog, World, blocks, job
 
 pytestmark = pytest.mark.asyncio
 OVERFLOW = ModelFailed("overflow", "prompt is too long", 400)
@@ -304,4 +307,22 @@ async def test_a_signature_refused_again_ends_the_turn() -> None:
     finish = await w.run([refused], [refused], says("Never."))
     assert (finish.state, finish.code) == ("failed", "signature")
     assert len(w.calls.bodies) == 2
+    await check_usable(w)
+
+
+async def test_fewer_searches_are_offered_for_the_rest_of_a_turn_and_nothing_is_refused() -> None:
+    search = {"type": "web_search_20250305", "name": "web_search", "max_uses": 5}
+    plain = job()
+    tools = build_envelope(model=REPLY, max_tokens=1_000, system="Be brief.", tools=[search])
+    w = World(replace(plain, envelope=tools))
+    w.calls.refuses[2] = SearchesLimited("budget", "Used up.", searches=1)
+    round_one = [start(), *thought(0), *use(1, "toolu_1"), *ended("tool_use")]
+    finish = await w.run(round_one, calls("toolu_2"), says("Done."))
+    assert finish.reason == "end_turn"
+    assert [row.envelope.searches for row in w.calls.sendings] == [5, 1, 1]
+    # What was signed over the tools of before is left out, on record, before the API sees it.
+    assert kinds(w) == [("rebind", "applied")]
+    assert '"thinking"' not in w.calls.bodies[1]
+    opened = [event.is_plain for event in w.stage.told if isinstance(event, RoundOpened)]
+    assert opened == [True] * 3
     await check_usable(w)

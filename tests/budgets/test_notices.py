@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from conversations.accounts.preferences import read_preferences
-from conversations.agent.ports import Refused, Sending
+from conversations.agent.ports import Refused, SearchesLimited, Sending
 from conversations.agent.prices import LEAST_OUTPUT
 from conversations.budgets.crossings import record_crossings
 from conversations.budgets.grants import grant_more
@@ -307,6 +307,8 @@ def is_admitted(lease: Lease, tokens: int, searches: int = 0) -> bool:
                     "[]", tokens, None, 1)  # fmt: skip
     try:
         calls.open_call(lease=lease, sending=asked)
+    except SearchesLimited as limited:
+        return is_admitted(lease, tokens, limited.searches)
     except Refused:
         return False
     return True

@@ -8,17 +8,20 @@ from datetime import UTC, datetime
 from random import Random
 
 import pytest
+from django.utils import timezone
 
-from conversations.agent.ports import Refused, ReplyAhead, Sending
+from conversations.agent.ports import Refused, ReplyAhead, SearchesLimited, Sending
 from conversations.agent.prices import LEAST_OUTPUT, PriceList
-from conversations.budgets.admission import fit_call
+from conversations.budgets.admission import choose_searches, fit_call
 from conversations.budgets.effective import BudgetStatus, Rule
 from conversations.budgets.judgement import TurnRoom, judge_call, size_call
+from conversations.budgets.prices import load_price_list
 from conversations.budgets.status import EffectiveBudget
 from conversations.budgets.units import MONEY, TOKENS, UNITS, CallSize
 from conversations.budgets.windows import Slot
 from conversations.context.view import wire
-from conversations.models import BudgetWindow
+from conversations.context.view.envelope import Envelope, build_envelope
+from conversations.models import Budget, BudgetWindow, ModelPrice
 from conversations.turns import calls
 from tests.support import people_and_turns, stored_turns
 from tests.support.budget_rows import padded, worst
@@ -134,3 +137,46 @@ def test_a_summary_is_refused_where_the_models_reply_has_no_price() -> None:
     sending = replace(people_and_turns.sending(lease), ahead=ahead)
     with pytest.raises(Refused, match="no price"):
         calls.open_call(lease=lease, sending=sending)
+
+
+@pytest.mark.parametrize("output", [600, LEAST_OUTPUT])
+def test_a_short_answer_keeps_its_searches_and_its_cache_unless_they_do_not_fit(
+    output: int,
+) -> None:
+    rates = {**RATES, "web_search": 10_000_000_000}
+    full = size_call(PriceList("m", ((0, rates),)), 5_000, 5, output, "1h")
+    assert fit_call(full, (), TurnRoom()) == fit_call(full, (), TurnRoom(full.cost)) == full
+    assert fit_call(full, (), TurnRoom(full.cost - 1)) == replace(full, lifetime="5m")
+    least = replace(full, lifetime="5m", searches=1)
+    for room in (replace(full, lifetime="5m").cost - 1, least.cost):
+        assert fit_call(full, (), TurnRoom(room)) == least
+
+
+def search_tools(most: int) -> Envelope:
+    search = {"type": "web_search_20250305", "name": "web_search", "max_uses": most}
+    return build_envelope(model=stored_turns.MODEL, max_tokens=2_000, system="s", tools=[search])
+
+
+@pytest.mark.django_db
+def test_a_call_is_prepared_anew_where_only_fewer_searches_fit() -> None:
+    user = people_and_turns.person()
+    lease = people_and_turns.started_turn(user)
+    prices = load_price_list(stored_turns.MODEL, timezone.now())
+    tokens = people_and_turns.sending(lease).estimated_tokens
+    all_of_them = size_call(prices, tokens, 5).cost
+    budget = people_and_turns.limited(user, all_of_them - 1)
+    before = people_and_turns.everything()
+    with pytest.raises(SearchesLimited, match="monthly budget") as limited:
+        people_and_turns.opened(lease, search_tools(5))
+    assert (limited.value.code, limited.value.searches) == ("budget", 1)
+    assert people_and_turns.everything() == before
+    wanted = {"user_id": user.pk, "prices": prices, "tokens": tokens, "wanted": 5}
+    assert choose_searches(**wanted) == 1
+    people_and_turns.opened(lease, search_tools(5).with_searches(1))
+    Budget.objects.filter(pk=budget.pk).update(limit=3 * all_of_them)
+    assert choose_searches(**wanted) == 5
+    people_and_turns.opened(lease, search_tools(5))
+    # Without a price no call is made at all.
+    ModelPrice.objects.filter(kind="output").delete()
+    bare = load_price_list(stored_turns.MODEL, timezone.now())
+    assert choose_searches(**wanted | {"prices": bare}) == 5

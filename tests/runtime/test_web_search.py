@@ -10,14 +10,24 @@ import pytest
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations.context.view import wire
+from conversations.context.view.envelope import count_searches
 from conversations.db import run_db
 from conversations.inspector.call_index import read_call_index
 from conversations.live.hub import hub
-from conversations.models import ApiCall, ApiResult, BudgetWindow, Message, Turn, WebSearch
+from conversations.models import (
+    ApiCall,
+    ApiResult,
+    BudgetWindow,
+    Message,
+    Transformation,
+    Turn,
+    WebSearch,
+)
 from conversations.toolbox.tool_access import choose_web_search
 from conversations.transcript import transcript
 from conversations.transcript.meter import read_meter
 from conversations.transcript.shapes import Round
+from tests.support import people_and_turns
 from tests.support.running_turns import ended, is_valid, queue, run, supervising, unrecorded
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
@@ -154,3 +164,25 @@ async def test_an_answer_that_is_cut_behind_its_searches_is_never_billed_below_t
     assert bill > 3 * 10_000 + 5_000
     assert bill <= row.cost_micros <= bill * 5 // 4
     await run_db(is_valid, turn.conversation)
+
+
+async def test_a_nearly_used_up_budget_offers_one_search_and_no_request_is_refused(
+    emulator: EmulatorServer, settings: Any
+) -> None:
+    settings.AGENTWEB_TITLE_MODEL = "off"
+    async with supervising() as supervisor:
+        turn = await search(supervisor, "What time is it in Tokyo?")
+        await run_db(lambda: people_and_turns.limited(turn.conversation.owner, 260_000))
+        for place in ("London", "Paris", "Rome"):
+            later = await run(supervisor, f"What time is it in {place}?", turn.conversation)
+            assert (later.state, later.error_code) == ("done", "")
+    statuses = await run_db(lambda: set(ApiResult.objects.values_list("http_status", flat=True)))
+    assert statuses == {200}
+    sent = [row.body for row in emulator.emulator.log if row.path == "/v1/messages"]
+    offered = [count_searches(wire.decode(body.decode())) for body in sent]
+    assert offered == sorted(offered, reverse=True)
+    assert set(offered) == {5, 1}
+    # The thinking that was signed over the tools of before is left out once, and on record.
+    changed = await run_db(lambda: list(Transformation.objects.values_list("kind", flat=True)))
+    assert changed == ["rebind"]
+    await accounted(emulator)

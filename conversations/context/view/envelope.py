@@ -90,11 +90,12 @@ class Envelope:
         return replace(self, betas=tuple(sorted(betas)))
 
     def with_searches(self, most: int) -> Envelope:
-        """Return the same envelope with at most so many web searches."""
+        """Return the envelope with at most so many web searches; other tools bind otherwise."""
         if self.searches <= most:
             return self
         changed = ((n, _put_uses(v, most) if n == "tools" else v) for n, v in self.parameters)
-        return replace(self, parameters=tuple(changed))
+        binding = wire.digest(f"{self.binding} {most}")
+        return replace(self, parameters=tuple(changed), binding=binding)
 
     def with_limit(self, max_tokens: int) -> Envelope:
         """Return the same envelope with a lower limit for the answer."""
