@@ -28,7 +28,8 @@ from conversations.budgets.status import list_statuses
 from conversations.budgets.units import MONEY, UNITS, CallSize
 from conversations.budgets.windows import Slot, lock_slots
 from conversations.context.translation import gettext_noop, mark_recorded
-from conversations.context.view.envelope import Envelope
+from conversations.context.view import wire
+from conversations.context.view.envelope import Envelope, count_searches
 from conversations.log.leases import Lease
 from conversations.models import ApiCall, ApiResult, User
 
@@ -89,8 +90,11 @@ def demand_next_call(*, lease: Lease, call_id: int) -> None:
     """
     if not User.objects.filter(pk=lease.user_id, is_active=True).exists():
         raise build_inactive_refusal()
-    call = ApiCall.objects.only("model", "estimated_tokens").get(pk=call_id)
-    size = size_call(load_price_list(call.model, timezone.now()), call.estimated_tokens)
+    names = ("model", "estimated_tokens", "envelope__text")
+    call = ApiCall.objects.select_related("envelope").only(*names).get(pk=call_id)
+    searches = min(count_searches(wire.decode(call.envelope.text)), LEAST_SEARCHES)
+    prices = load_price_list(call.model, timezone.now())
+    size = size_call(prices, call.estimated_tokens, searches)
     _demand_price(size)
     statuses = list_statuses(lease.user_id)
     # The turn was counted with its first call.

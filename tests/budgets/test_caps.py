@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.utils import timezone
 
 from conversations.agent.ports import Refused
 from conversations.agent.prices import LEAST_OUTPUT
 from conversations.budgets.admission import demand_next_call
 from conversations.budgets.caps import resolve_turn_caps
+from conversations.budgets.judgement import size_call
+from conversations.budgets.prices import load_price_list
+from conversations.context.view.envelope import build_envelope
 from conversations.models import ApiCall, Budget, ModelPrice, TurnCap, User
 from tests.support import people_and_turns, stored_turns
 from tests.support.budget_rows import PLENTY, member, play, worst
@@ -88,4 +92,22 @@ def test_no_tool_needs_to_run_where_no_call_could_follow() -> None:
     User.objects.update(is_active=True)
     ModelPrice.objects.filter(kind="output").delete()
     with pytest.raises(Refused, match="no price"):
+        demand_next_call(lease=lease, call_id=call)
+
+
+def test_no_tool_runs_where_the_next_call_with_its_search_could_not_be_paid() -> None:
+    user = people_and_turns.person()
+    search = {"type": "web_search_20250305", "name": "web_search", "max_uses": 5}
+    envelope = build_envelope(
+        model=stored_turns.MODEL, max_tokens=2_000, system="s", tools=[search]
+    )
+    lease = people_and_turns.started_turn(user)
+    call = people_and_turns.opened(lease, envelope).call
+    stored_turns.close(lease, call, people_and_turns.complete())
+    prices = load_price_list(stored_turns.MODEL, timezone.now())
+    tokens = ApiCall.objects.get(pk=call).estimated_tokens
+    budget = people_and_turns.limited(user, size_call(prices, tokens, 1).cost)
+    demand_next_call(lease=lease, call_id=call)
+    Budget.objects.filter(pk=budget.pk).update(limit=budget.limit - 1)
+    with pytest.raises(Refused, match="monthly budget"):
         demand_next_call(lease=lease, call_id=call)
