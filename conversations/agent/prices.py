@@ -113,7 +113,8 @@ class PriceList:
         except PriceMissing:
             return None
         cliff = min((above for above, _ in self.tiers if above), default=0)
-        return Rates(fresh, output, write, read, cliff, self.tiers[0][1].get("cache_write_1h", 0))
+        hour = next(rates.get("cache_write_1h", 0) for above, rates in self.tiers if not above)
+        return Rates(fresh, output, write, read, cliff, hour)
 
     def worst(
         self,

@@ -130,3 +130,14 @@ def test_every_factor_says_where_it_is_from() -> None:
 def test_what_was_not_asked_for_and_has_no_price_is_billed_as_the_dearest_input() -> None:
     prices = PriceList("m", ((0, PLAIN),))
     assert prices.cost(Usage(0, 0, 0, 0, 1_000_000)) == 2_500_000
+
+
+@given(lists)
+def test_the_engine_decides_by_the_prices_of_small_prompts_whatever_row_is_the_newest(
+    prices: PriceList,
+) -> None:
+    found = prices.rates
+    assert found is not None
+    kinds = ("input", "output", "cache_write_5m", "cache_read", "cache_write_1h")
+    named = (found.input, found.output, found.cache_write, found.cache_read, found.cache_write_1h)
+    assert named == tuple(in_force(prices, kind, 0) for kind in kinds)
