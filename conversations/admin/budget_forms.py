@@ -80,9 +80,11 @@ class BudgetFormSet(_FormSet):
             raise ValidationError(_("Only one active budget for each unit, period and model."))
 
     def save_existing_objects(self, commit: bool = True) -> list[Budget]:
-        """Save those that end before those that begin: the database takes no two active ones."""
-        count = self.initial_form_count()
-        self.forms[:count] = sorted(self.initial_forms, key=lambda form: form.instance.is_active)
+        """Save what has changed, all of it switched off first: in whatever order they take each
+        other's places, the database never has two active ones alike.
+        """
+        changed = [form.instance.pk for form in self.initial_forms if form.has_changed()]
+        Budget.objects.filter(pk__in=changed).update(is_active=False)
         return super().save_existing_objects(commit)
 
 

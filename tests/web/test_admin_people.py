@@ -98,6 +98,18 @@ def test_the_active_one_of_two_budgets_is_another(root: Client) -> None:
         assert [row.is_active for row in user.budgets.order_by("pk")] == [bool(first), bool(second)]
 
 
+def test_two_budgets_exchange_their_periods_at_once(root: Client) -> None:
+    user = User.objects.create(username="ada")
+    rows = [Budget.objects.create(user=user, period=one, limit=1) for one in ("day", "month")]
+    both = tuple(
+        {"id": row.pk, "period": period, "limit": 5, "is_active": "on"}
+        for row, period in zip(rows, ("month", "day"), strict=True)
+    )
+    assert root.post(url(user), form(user, both)).status_code == 302
+    found = user.budgets.order_by("pk").values_list("period", "is_active")
+    assert list(found) == [("month", True), ("day", True)]
+
+
 def test_a_model_of_a_budget_is_the_same_in_other_letters(root: Client) -> None:
     user = User.objects.create(username="ada")
     one = {"period": "month", "limit": 5, "model": "opus", "is_active": "on"}
