@@ -22,7 +22,7 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext, gettext_noop
 from django.utils.translation import gettext_lazy as _
 
-from conversations.budgets.crossings import record_staff_crossings
+from conversations.budgets.crossings import record_changed_allowances
 from conversations.budgets.current_use import filter_running_grants
 from conversations.budgets.effective import choose_effective
 from conversations.budgets.grants import COUNTED, EXEMPT, BudgetError, FormUsed
@@ -277,7 +277,12 @@ def _set_limits(plan: BulkPlan, limit: int | None) -> None:
     ]  # fmt: skip
     Budget.objects.bulk_create(new)
     record_rows(Budget, [*present, *(one.pk for one in new)])
-    record_staff_crossings(budget__in=present)
+    record_changed_allowances(
+        unit=plan.kind.unit,
+        period=plan.kind.period,
+        model="",
+        people=[step.user_id for step in plan.done],
+    )
 
 
 def _give_grants(plan: BulkPlan, change: BulkChange, actor: User) -> None:

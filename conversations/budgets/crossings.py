@@ -1,17 +1,17 @@
 """Crossings: the percents of its limit that a window has passed, each recorded once.
 
-Notices and alerts are made of them. A settlement, a correction and a change of a budget can make a
-window pass one. A limit a minute is there to be reached: nobody is told.
+Notices and alerts are made of them. A settlement, a correction, and a change of a budget or of who
+is in a group can make a window pass one. A limit a minute is there to be reached: nobody is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from django.db.models import Q
-from django.db.models.signals import post_save
+from django.db.models import Model, Q
+from django.db.models.signals import m2m_changed, post_save
 from django.utils import timezone
 
 from conversations.budgets.effective import BudgetStatus
@@ -22,9 +22,10 @@ from conversations.budgets.status import (
     find_effective_budgets,
     rule_of,
 )
+from conversations.budgets.windows import make_windows_of_use
 from conversations.db import transact
 from conversations.log.chain import append_rows, lock_site_chain
-from conversations.models import Budget, Crossing
+from conversations.models import Budget, Crossing, User
 
 #: The percent at which all of a limit is spent; recorded whatever the budget names.
 _WHOLE = 100
@@ -33,15 +34,19 @@ _Passed = dict[tuple[int, int], BudgetStatus]
 
 
 def record_crossings(*, user_id: int, windows: AbstractSet[int]) -> None:
-    """Record the soft percents, and the limit, that windows locked by the caller have passed."""
+    """Record the soft percents, and the limits, that were passed by use in these windows, which the
+    caller has locked.
+
+    An allowance that was set meanwhile counts it, too, in a window of its own.
+    """
     effective = find_effective_budgets(user_id, timezone.now())
     found = [budget for budget in effective if not budget.rule.is_rate]
     present = list(filter_windows(found)) if found else []
     passed: _Passed = {}
     for budget in found:
-        one = compute_status(budget, present)
-        for window in present:
-            if budget.is_of(window) and window.pk in windows:
+        if any(window.pk in windows and budget.counts(window) for window in present):
+            one = compute_status(budget, present)
+            for window in filter(budget.is_of, present):
                 passed |= _find_passed(window.pk, one)
     _append_crossings(passed)
 
@@ -61,15 +66,62 @@ def record_staff_crossings(**where: Any) -> None:
     _append_crossings(passed)
 
 
+@transact
+def record_changed_allowances(
+    *, unit: str, period: str, model: str, people: Collection[int] | None
+) -> None:
+    """Record what has been passed after allowances of a unit, period and model were changed.
+
+    `people` are those whose allowance may be another one now; None: everybody.
+    """
+    slot = {"unit": unit, "period": period, "model": model}
+    if period == Budget.Period.MINUTE:
+        return
+    make_windows_of_use(slot=slot, people=people)
+    alike = {f"budget__{name}": value for name, value in slot.items()}
+    whose = {} if people is None else {"user__in": people}
+    record_staff_crossings(budget__kind=Budget.Kind.PER_MEMBER, **alike, **whose)
+
+
 def watch_limits() -> None:
-    """Record what windows have passed whenever a budget is saved from now on."""
+    """Record what windows have passed whenever a budget, or who is in a group, is changed."""
     name = "agentweb-crossings"
     post_save.connect(_record_saved, sender=Budget, dispatch_uid=name)
+    m2m_changed.connect(_record_moved, sender=User.groups.through, dispatch_uid=name)
 
 
 def _record_saved(instance: Budget, *, raw: bool, created: bool, **_: Any) -> None:
-    if not raw and not created:
+    if raw:
+        return
+    if instance.kind == Budget.Kind.PER_MEMBER:
+        record_changed_allowances(
+            unit=instance.unit,
+            period=instance.period,
+            model=instance.model,
+            people=_list_people(instance),
+        )
+    elif not created:
         record_staff_crossings(budget=instance.pk)
+
+
+def _record_moved(
+    instance: Model, *, action: str, pk_set: Collection[int] | None, **_: Any
+) -> None:
+    if action not in ("post_add", "post_remove", "post_clear"):
+        return
+    people = [instance.pk] if isinstance(instance, User) else [*(pk_set or ())]
+    slots = Budget.objects.filter(is_active=True, kind=Budget.Kind.PER_MEMBER).order_by()
+    for unit, period, model in slots.values_list("unit", "period", "model").distinct():
+        record_changed_allowances(unit=unit, period=period, model=model, people=people)
+
+
+def _list_people(budget: Budget) -> list[int] | None:
+    """Return whom an allowance is for; None: everybody."""
+    if budget.user_id is not None:
+        return [budget.user_id]
+    if budget.group_id is None:
+        return None
+    return list(User.objects.filter(groups=budget.group_id).values_list("pk", flat=True))
 
 
 def _find_passed(window: int, one: BudgetStatus) -> _Passed:

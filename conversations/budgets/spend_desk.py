@@ -209,16 +209,20 @@ def _or_nothing(rows: QuerySet[Any]) -> Coalesce:
 
 
 def _is_outranked() -> Q:
-    """Tell whether another allowance applies to the person instead of the window's."""
+    """Tell whether the window's allowance does not apply to the person: another one does instead,
+    or they have left its group.
+    """
     alike = {name: OuterRef(f"budget__{name}") for name in ("unit", "period", "model")}
     others = Budget.objects.filter(is_active=True, kind=Budget.Kind.PER_MEMBER, **alike)
     theirs = others.filter(user=OuterRef("user"))
     of_groups = others.filter(group__user=OuterRef("user"))
     is_same = Q(limit=OuterRef("budget__limit"), pk__lt=OuterRef("budget"))
     larger = of_groups.filter(Q(limit__gt=OuterRef("budget__limit")) | is_same)
+    members = User.groups.through.objects.filter(user=OuterRef("user"))
+    is_member = Exists(members.filter(group=OuterRef("budget__group")))
     is_beaten = (
         (Q(Exists(theirs)) & ~Q(budget__scope="user"))
         | (Q(budget__scope="site") & Q(Exists(of_groups)))
-        | (Q(budget__scope="group") & Q(Exists(larger)))
+        | (Q(budget__scope="group") & (Q(Exists(larger)) | ~Q(is_member)))
     )
     return Q(user__isnull=False, budget__kind=Budget.Kind.PER_MEMBER) & is_beaten

@@ -2,25 +2,33 @@
 
 They are the last rows that a transaction locks (turn, conversation, windows), and a missing one is
 created before any is locked, so no two transactions deadlock.
+
+What counts in an allowance may have been used under another one: who changes allowances makes the
+windows of those that apply from then on, so that they are seen before the next call.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import connection
 from django.utils import timezone
 
-from conversations.budgets.effective import BudgetStatus
+from conversations.budgets.current_use import filter_open_windows
+from conversations.budgets.effective import BudgetStatus, choose_effective
 from conversations.budgets.status import (
     EffectiveBudget,
     compute_status,
     filter_windows,
     find_effective_budgets,
+    rule_of,
 )
-from conversations.models import BudgetWindow
+from conversations.models import Budget, BudgetWindow, User
+from conversations.models.periods import compute_bounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,51 @@ def _create_windows(missing: Iterable[EffectiveBudget]) -> None:
     ]
     if windows:
         BudgetWindow.objects.bulk_create(windows, ignore_conflicts=True)
+
+
+def make_windows_of_use(*, slot: dict[str, str], people: Collection[int] | None) -> None:
+    """Make the missing windows of the allowances in which people's present use counts.
+
+    `slot` is the unit, period and model of the allowances; `people` None: everybody.
+    """
+    used: defaultdict[int, set[tuple[Any, ...]]] = defaultdict(set)
+    there = set[tuple[int, int]]()
+    now, whose = timezone.now(), {"user__isnull": False} if people is None else {"user__in": people}
+    alike = {f"budget__{name}": value for name, value in slot.items()}
+    rows = filter_open_windows(now).filter(budget__kind=Budget.Kind.PER_MEMBER, **alike, **whose)
+    for row in rows:
+        there.add((row.user_id or 0, row.budget_id))
+        if row.spent or row.held or row.overrun:
+            used[row.user_id or 0].add((row.starts_at, row.ends_at))
+    missing = []
+    for user, budget in _choose_allowances(slot, used):
+        times = compute_bounds(budget.period, budget.time_zone, now)
+        if times in used[user] and (user, budget.pk) not in there:
+            missing.append(
+                BudgetWindow(budget=budget, user_id=user, starts_at=times[0], ends_at=times[1])
+            )
+    BudgetWindow.objects.bulk_create(missing, ignore_conflicts=True)
+
+
+def _choose_allowances(
+    slot: dict[str, str], people: Collection[int]
+) -> Iterable[tuple[int, Budget]]:
+    """Yield the allowance of each person that has one; two queries."""
+    if not people:
+        return
+    rows = Budget.objects.filter(is_active=True, kind=Budget.Kind.PER_MEMBER, **slot)
+    budgets = {row.pk: row for row in rows.select_related("group")}
+    by_subject = defaultdict[tuple[str, int | None], list[Budget]](list)
+    for row in budgets.values():
+        by_subject[row.scope, row.user_id or row.group_id].append(row)
+    groups = defaultdict[int, list[int]](list)
+    members = User.groups.through.objects.filter(user__in=people)
+    for user, group in members.values_list("user", "group"):
+        groups[user].append(group)
+    for user in people:
+        subjects = (("site", None), ("user", user), *(("group", key) for key in groups[user]))
+        found = [rule_of(row) for one in subjects for row in by_subject[one]]
+        yield from ((user, budgets[rule.id]) for rule in choose_effective(found))
 
 
 def update_windows(windows: Iterable[BudgetWindow], *names: str) -> None:

@@ -213,6 +213,19 @@ def test_a_limit_that_is_lowered_below_what_is_spent_is_told_of() -> None:
     assert crossed() == [(100, 1)]
 
 
+def test_a_limit_that_was_set_during_a_call_is_told_of_with_its_end() -> None:
+    user = people_and_turns.person()
+    budget_rows.site(PLENTY)
+    lease = people_and_turns.started_turn(user)
+    sent = people_and_turns.opened(lease)
+    own = people_and_turns.limited(user, 1)
+    assert not Crossing.objects.exists()
+    stored_turns.close(lease, sent.call, people_and_turns.complete())
+    passed = Crossing.objects.filter(window__budget=own).values_list("percent", flat=True)
+    assert sorted(passed) == [50, 80, 95, 100]
+    assert clean()
+
+
 def test_limits_that_are_lowered_together_are_told_of() -> None:
     user, root = people_and_turns.person(), people_and_turns.person("root")
     people_and_turns.limited(user, PLENTY, soft_percents="")

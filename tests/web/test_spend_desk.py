@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -14,8 +15,15 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone, translation
 
+from conversations.budgets.bulk_changes import (
+    BulkChange,
+    BulkKind,
+    perform_change,
+    plan_change,
+)
 from conversations.budgets.grants import BudgetError, grant_more
 from conversations.budgets.import_budgets import import_budgets
+from conversations.budgets.notices import list_notices
 from conversations.budgets.spend_desk import (
     filter_desk,
     filter_people,
@@ -23,7 +31,7 @@ from conversations.budgets.spend_desk import (
     read_desk,
 )
 from conversations.budgets.status import list_statuses
-from conversations.models import Budget, BudgetWindow, CostCentre, MoneyRecord, User
+from conversations.models import Budget, BudgetWindow, CostCentre, Crossing, MoneyRecord, User
 from conversations.models.periods import compute_bounds, load_zone
 from tests.support import people_and_turns
 from tests.web.test_admin_review import staff, superuser
@@ -40,8 +48,12 @@ def root() -> Client:
 
 def used(budget: Budget, spent: int, user: User | None = None, **more: int) -> BudgetWindow:
     starts, ends = compute_bounds(budget.period, budget.time_zone, timezone.now())
-    values = {"limit": budget.limit, "starts_at": starts, "ends_at": ends} | more
-    return BudgetWindow.objects.create(budget=budget, user=user, spent=spent, **values)
+    values = {"limit": budget.limit, "ends_at": ends, "spent": spent} | more
+    # A limit of a person who has spent something has its window at once.
+    window, _ = BudgetWindow.objects.update_or_create(
+        budget=budget, user=user, starts_at=starts, defaults=values
+    )
+    return window
 
 
 def person(name: str, limit: int, spent: int) -> User:
@@ -248,3 +260,45 @@ def test_the_page_asks_the_same_number_of_times_for_one_row_and_for_many(root: C
     text = root.get(reverse(PAGE)).content.decode()
     assert "?p=2" in text
     assert "?q=2" in text
+
+
+def test_who_is_above_a_new_limit_is_on_the_desk_and_told_of_before_the_next_call() -> None:
+    group = Group.objects.create(name="Research")
+    ada, bea, cid = (people_and_turns.person(name) for name in ("ada", "bea", "cid"))
+    for one in (ada, bea):
+        one.groups.add(group)
+    everybody = Budget.objects.create(scope="site", limit=1_000)
+    for one, spent in ((ada, 90), (bea, 10), (cid, 70)):
+        used(everybody, spent, one)
+    own = Budget.objects.create(user=ada, limit=50)
+    assert shares() == [("ada", 90, 50), ("cid", 70, 1_000), ("bea", 10, 1_000)]
+    passed = Crossing.objects.filter(window__budget=own).values_list("percent", flat=True)
+    assert sorted(passed) == [50, 80, 95, 100]
+    assert [one.is_over for one in list_notices(ada.pk)] == [True]
+    # The same where a group gets one, and where one's own ends.
+    Budget.objects.create(scope="group", group=group, limit=40)
+    own.is_active = False
+    own.save()
+    assert shares() == [("ada", 90, 40), ("bea", 10, 40), ("cid", 70, 1_000)]
+    # And for who leaves a group or comes to one.
+    ada.groups.clear()
+    group.user_set.add(cid)
+    assert shares() == [("cid", 70, 40), ("bea", 10, 40), ("ada", 90, 1_000)]
+    # A window without use is made by the first call, and none of another calendar.
+    Budget.objects.create(user=people_and_turns.person("dan"), limit=5)
+    Budget.objects.create(user=cid, limit=60, time_zone="Pacific/Kiritimati")
+    assert BudgetWindow.objects.count() == 7
+
+
+def test_a_limit_that_many_get_at_once_is_told_of_too(root: Client) -> None:
+    everybody = Budget.objects.create(scope="site", limit=1_000_000_000)
+    people = [people_and_turns.person(name) for name in ("ada", "bea")]
+    for one in people:
+        used(everybody, 9_000_000, one)
+    change = BulkChange(BulkKind.LIMIT, 5_000_000, None, "less", uuid4())
+    chosen = User.objects.filter(pk__in=[one.pk for one in people])
+    boss = User.objects.get(is_superuser=True)
+    digest = plan_change(chosen, change).digest
+    perform_change(people=chosen, change=change, digest=digest, actor=boss)
+    assert shares() == [("ada", 9_000_000, 5_000_000), ("bea", 9_000_000, 5_000_000)]
+    assert Crossing.objects.filter(percent=100).count() == 2
