@@ -2,8 +2,9 @@
 
 A row is a budget of the site, of a group or of one member. What counts is what counts at admission:
 a person's allowance that another one outranks is left out, and what was used under another
-allowance of the same unit and period is included. The forecast goes on as since the beginning of
-the window.
+allowance of the same unit and period is included. Windows that are over stay as they were, whatever
+was changed since: of a person's windows alike, that of the latest allowance is shown. The forecast
+goes on as since the beginning of the window.
 """
 
 from __future__ import annotations
@@ -77,7 +78,11 @@ def filter_desk(
     rows = filter_open_windows(now) if day is None else _filter_windows_of(day, now)
     # A limit a minute is there to be reached, and over before it is read.
     rows = rows.exclude(budget__period=Budget.Period.MINUTE)
-    rows = rows.filter(~_is_outranked(), budget__is_active=True)
+    counts = Q(budget__is_active=True) & ~_is_outranked()
+    if day is not None:
+        is_past = Q(ends_at__lte=now)
+        counts = (counts & ~is_past) | (is_past & ~Q(Exists(_find_later())))
+    rows = rows.filter(counts)
     if scope == "user":
         rows = rows.exclude(user=None)
     elif scope:
@@ -193,14 +198,19 @@ def _sum_grants(now: datetime) -> Coalesce:
     return _or_nothing(rows.order_by().values("budget").annotate(sum=Sum("amount")).values("sum"))
 
 
+def _is_alike() -> Q:
+    """Tell the windows of the same person, unit and period from the others."""
+    names = ("budget__kind", "budget__unit", "budget__period", "budget__model", "starts_at", "user")
+    return Q(**{name: OuterRef(name) for name in names})
+
+
+def _find_later() -> QuerySet[BudgetWindow]:
+    return BudgetWindow.objects.filter(_is_alike(), pk__gt=OuterRef("pk"))
+
+
 def _sum_use(amount: Combinable) -> Coalesce:
     """Add up a pool's window, or a person's windows of the same unit and period."""
-    names = ("budget__kind", "budget__unit", "budget__period", "budget__model")
-    alike = {name: OuterRef(name) for name in names}
-    is_same = Q(pk=OuterRef("pk")) | Q(
-        user=OuterRef("user"), starts_at=OuterRef("starts_at"), **alike
-    )
-    rows = BudgetWindow.objects.filter(is_same).order_by()
+    rows = BudgetWindow.objects.filter(Q(pk=OuterRef("pk")) | _is_alike()).order_by()
     return _or_nothing(rows.values("user").annotate(sum=Sum(amount)).values("sum"))
 
 

@@ -302,3 +302,25 @@ def test_a_limit_that_many_get_at_once_is_told_of_too(root: Client) -> None:
     perform_change(people=chosen, change=change, digest=digest, actor=boss)
     assert shares() == [("ada", 9_000_000, 5_000_000), ("bea", 9_000_000, 5_000_000)]
     assert Crossing.objects.filter(percent=100).count() == 2
+
+
+def test_a_day_that_is_over_is_as_it_was_whatever_was_switched_off_since() -> None:
+    now, day = datetime(2026, 11, 20, 12, tzinfo=UTC), date(2026, 11, 18)
+    user = people_and_turns.person("ada")
+    pool = Budget.objects.create(scope="site", kind="pool", limit=100, period="day")
+    everybody = Budget.objects.create(scope="site", limit=100, period="day")
+    own = people_and_turns.limited(user, 70, "day")
+    starts, ends = compute_bounds("day", "UTC", now - timedelta(days=2))
+    for budget, spent, of in ((pool, 90, None), (everybody, 20, user), (own, 30, user)):
+        BudgetWindow.objects.create(
+            budget=budget, user=of, spent=spent, limit=budget.limit, starts_at=starts, ends_at=ends
+        )
+    seen = [("site", 90, 100), ("ada", 50, 70)]
+
+    def shown() -> list[tuple[str, int, int]]:
+        rows = [read_desk(row, now) for row in filter_desk(day=day, now=now)]
+        return [(str(row.user or "site"), row.spent, row.limit) for row in rows]
+
+    assert shown() == seen
+    Budget.objects.update(is_active=False)
+    assert shown() == seen
