@@ -163,6 +163,21 @@ def test_what_was_spent_before_in_the_month_is_named_as_not_counted() -> None:
     assert list_allowances(user.pk)[0].spent_before == total
 
 
+def test_what_counts_from_an_earlier_limit_of_the_month_is_not_named_as_not_counted() -> None:
+    user = people_and_turns.person()
+    uncounted = play(people_and_turns.started_turn(user))
+    set_own_limit(user=user, text="0.30")
+    counted = play(people_and_turns.started_turn(user, "More"))
+    set_own_limit(user=user, text="")
+    uncounted += play(people_and_turns.started_turn(user, "Without any"))
+    set_own_limit(user=user, text="0.40")
+    (own,) = list_allowances(user.pk)
+    assert (own.spent, own.counted_before, own.spent_before) == (counted, counted, uncounted)
+    page = client_of(user).get(reverse("usage")).content.decode()
+    assert f"{dollars(uncounted)} was spent this month before that and does not count." in page
+    assert f"{dollars(counted)} was spent under an earlier limit this month and counts." in page
+
+
 def test_staff_see_it_and_cannot_change_it() -> None:
     user = people_and_turns.person()
     boss = people_and_turns.person("boss", is_staff=True, is_superuser=True)
@@ -172,6 +187,8 @@ def test_staff_see_it_and_cannot_change_it() -> None:
     assert "set by this person" in page.content.decode()
     address = reverse("admin:conversations_budget_change", args=[own.pk])
     assert "set by the person" in client.get(address).content.decode()
+    grant = reverse("admin:budget_grant", args=[own.pk])
+    assert grant not in page.content.decode() + client.get(address).content.decode()
     client.post(address, {"limit": "99"})
     own.refresh_from_db()
     assert own.limit == 12_500_000

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from django.db.models import Sum
+from django.db.models import F, Sum
 
 from conversations.budgets.current_use import filter_grants_for
 from conversations.budgets.effective import BudgetStatus, Rule, list_outranked
@@ -14,7 +14,7 @@ from conversations.budgets.status import list_rules, list_statuses
 from conversations.budgets.units import MONEY
 from conversations.budgets.usage.days import ONE, Span
 from conversations.budgets.usage.erased import list_erased_within
-from conversations.models import ApiCall, Budget
+from conversations.models import ApiCall, Budget, BudgetWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,10 @@ class Allowance:
     is_rate: bool = False
     #: When it was set, if that was after its window began: it counts from then.
     counts_from: datetime | None = None
-    #: Micro-dollars spent before that in its window, where a person limits themselves.
+    #: Micro-dollars spent before that in its window, where a person limits themselves: what does
+    #: not count, and what counts because it was spent under an earlier limit of theirs.
     spent_before: int = 0
+    counted_before: int = 0
 
     @property
     def used(self) -> int:
@@ -86,14 +88,16 @@ def list_allowances(user_id: int) -> tuple[Allowance, ...]:
     rules = list_rules(user_id)
     granted = _list_grants(user_id, [one.rule for one in found])
     set_at = _list_beginnings(found)
-    return tuple(
-        replace(
-            _build_allowance(one, rules, granted.get(one.rule.id, [])),
-            counts_from=(at := set_at.get(one.rule.id)),
-            spent_before=_sum_earlier(user_id, one, at) if at and one.rule.is_own else 0,
-        )
-        for one in found
-    )
+    rows = []
+    for one in found:
+        row = _build_allowance(one, rules, granted.get(one.rule.id, []))
+        row = replace(row, counts_from=(at := set_at.get(one.rule.id)))
+        if at and one.rule.is_own:
+            counted = _sum_counted(user_id, one)
+            before = max(0, _sum_earlier(user_id, one, at) - counted)
+            row = replace(row, spent_before=before, counted_before=counted)
+        rows.append(row)
+    return tuple(rows)
 
 
 def _list_beginnings(found: Iterable[BudgetStatus]) -> dict[int, datetime]:
@@ -116,6 +120,13 @@ def _sum_earlier(user_id: int, one: BudgetStatus, at: datetime) -> int:
     days = Span(one.starts_at.astimezone(UTC).date(), at.astimezone(UTC).date() - ONE)
     erased = sum(row.figures.micros for row in list_erased_within(days, user_id))
     return (kept["micros"] or 0) + erased
+
+
+def _sum_counted(user_id: int, one: BudgetStatus) -> int:
+    """Return what counts in a person's limit though it was spent under an earlier one."""
+    windows = BudgetWindow.objects.filter(user=user_id, budget__kind=Budget.Kind.OWN)
+    earlier = windows.filter(starts_at=one.starts_at).exclude(budget=one.rule.id)
+    return earlier.aggregate(sum=Sum(F("spent") + F("overrun")))["sum"] or 0
 
 
 def _build_allowance(
