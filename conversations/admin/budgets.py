@@ -130,13 +130,11 @@ class BudgetAdmin(SentAsFiles, Choosing):
         drawn = bar(one.spent, one.held, one.limit, row.unit)
         if one.members is None:
             return drawn
-        most = (
-            "by the only one who used it"
-            if one.members == 1
-            else (f"by the one of {write_number(one.members)} who used most")
-        )
-        words = f"{most}; {show_amount(one.total, row.unit)} in all"
-        return format_html('{}<span class="budget-note">{}</span>', drawn, words)
+        words = _("by the one of %(count)s who used most; %(total)s in all")
+        if one.members == 1:
+            words = _("by the only one who used it; %(total)s in all")
+        values = {"count": write_number(one.members), "total": show_amount(one.total, row.unit)}
+        return format_html('{}<span class="budget-note">{}</span>', drawn, words % values)
 
     @admin.display(description=_("starts anew"))
     def starts_anew(self, row: Any) -> str:
@@ -194,7 +192,7 @@ def build_status(request: HttpRequest, budget: Budget | None) -> dict[str, Any]:
         "members": list_members(budget),
         "grants": grants[:50],
         "corrections": list_corrections(window__budget=budget)[:20],
-        "may_grant": request.user.has_perm(GRANT),
+        "may_grant": request.user.has_perm(GRANT) and budget.kind != Budget.Kind.OWN,
         "may_correct": request.user.has_perms((CORRECT, "conversations.view_budgetwindow")),
         "windows": link_list(BudgetWindow, str(_("All its windows")), budget__id__exact=budget.pk),
         "entries": link_list(LedgerEntry, str(_("Its ledger")), budget=budget.pk),

@@ -98,6 +98,8 @@ def test_the_one_who_used_most_stands_for_all_members(root: Client) -> None:
     detail = words(root.get(change(budget)))
     assert f"{dollars(max(spent))} spent of $10.00" in detail
     assert f"{dollars(min(spent))} spent of $9.00" in detail
+    root.defaults["HTTP_ACCEPT_LANGUAGE"] = "de"
+    assert "von der Person mit dem höchsten Verbrauch unter 2; zusammen" in listed(root, Budget)
     assert detail.index("bea") < detail.index("ada")
 
 
