@@ -59,6 +59,9 @@ class Request(_WebRequest):  # type: ignore[misc]
         self.body: Any = None
         self._size = self._held = self._parts = 0
 
+    #: Twisted's own names the URL, which may contain a secret; Daphne logs it of a late request.
+    __repr__ = object.__repr__
+
     def gotLength(self, length: int | None) -> None:  # noqa: N802 - Twisted's names
         folder = settings.FILE_UPLOAD_TEMP_DIR
         self.content = BytesIO() if length == 0 else SpooledTemporaryFile(SMALL, dir=folder)  # noqa: SIM115

@@ -10,13 +10,31 @@ import logging
 import re
 from datetime import UTC, datetime
 
+from django.http import HttpRequest
+
 from conversations.telemetry.ids import list_log_ids
 
 #: Characters that would begin another line or control a terminal.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
+def name_route(request: HttpRequest) -> str:
+    """Return the name of the route that a request took; its path may contain a secret."""
+    match = request.resolver_match
+    return (match.view_name or "unnamed") if match is not None else "none"
+
+
 class _Formatter(logging.Formatter):
+    def format_message(self, record: logging.LogRecord) -> str:
+        """Return the message; Django's lines about a request name its route instead of its path."""
+        request = getattr(record, "request", None)
+        if isinstance(request, HttpRequest) and isinstance(record.args, tuple):
+            # As Django writes it into its lines.
+            path = request.path.encode("unicode_escape").decode("ascii")
+            shown = tuple(name_route(request) if one == path else one for one in record.args)
+            return str(record.msg) % shown
+        return record.getMessage()
+
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: N802
         return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
 
@@ -33,7 +51,7 @@ class LineFormatter(_Formatter):
     def format(self, record: logging.LogRecord) -> str:
         ids = [f"{name}={value}" for name, value in list_log_ids().items()]
         more = [f"{name}={value}" for name, value in _read_fields(record).items()]
-        message = _plain(" ".join([record.getMessage(), *more]))
+        message = _plain(" ".join([self.format_message(record), *more]))
         words = self.formatTime(record), record.levelname, record.name, *ids, message
         # Indented: the text of an error may look like one of our lines.
         trace = [f"  {_plain(line)}" for line in self.trace(record).split("\n") if line]
@@ -58,7 +76,7 @@ class JsonFormatter(_Formatter):
             "time": self.formatTime(record),
             "level": record.levelname,
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": self.format_message(record),
             **_read_fields(record),
             **list_log_ids(),
         }

@@ -21,6 +21,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils.decorators import sync_and_async_middleware
 from django.utils.deprecation import MiddlewareMixin
 
+from agentweb.observability.logs import name_route
 from conversations.telemetry import spans
 from conversations.telemetry.ids import add_log_ids, use_log_ids
 from conversations.telemetry.metrics import REQUESTS
@@ -81,8 +82,7 @@ class _Request:
 
     def answered(self, response: Answer) -> Answer:
         response.headers[HEADER] = self.id
-        seconds, match = time.monotonic() - self._began, self._request.resolver_match
-        route = (match.view_name or "unnamed") if match is not None else "none"
+        seconds, route = time.monotonic() - self._began, name_route(self._request)
         method = self._request.method if self._request.method in _METHODS else "other"
         status = response.status_code
         REQUESTS.observe(seconds, route=route, method=method, status=status)

@@ -7,6 +7,7 @@ import json
 import logging
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +16,12 @@ from django.conf import settings as site
 from django.db import OperationalError
 from django.test import AsyncClient, Client
 
+from agentweb.edge.request import Request
 from agentweb.observability.logs import JsonFormatter, LineFormatter
+from agentweb.serving import heartbeat
 from conversations.telemetry import event_loop_lag
 from conversations.telemetry.ids import add_log_ids, list_log_ids, use_log_ids
+from conversations.web.setup import read_setup_token
 from tests.support import people_and_turns
 
 ID = r"[0-9a-f]{16}"
@@ -187,6 +191,34 @@ def test_the_page_of_an_error_names_the_request_and_its_line_does(
     assert f"request={answer['X-Request-ID']} user={person.pk}" in caplog.text
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize("formatter", [LineFormatter, JsonFormatter])
+def test_django_s_lines_about_a_request_name_its_route_and_not_its_path(
+    formatter: type[logging.Formatter],
+    settings: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A path may be a secret: who reads the log would make the first administrator."""
+    settings.DATA_DIR = tmp_path
+    caplog.handler.setFormatter(formatter())
+    client = Client(raise_request_exception=False, enforce_csrf_checks=True)
+    token = read_setup_token()
+    assert client.post(f"/setup/{token}/").status_code == 403
+    monkeypatch.setattr("conversations.web.setup.has_administrator", broken(RuntimeError("gone")))
+    assert client.get(f"/setup/{token}/").status_code == 500
+    assert "Forbidden (CSRF cookie not set.): setup" in caplog.text
+    assert "Internal Server Error: setup" in caplog.text
+    assert str(token) not in caplog.text
+
+
+def test_the_server_s_lines_about_a_request_do_not_name_its_url() -> None:
+    late: Any = Request.__new__(Request)
+    late.method, late.uri, late.clientproto = b"GET", b"/setup/a-secret-token/", b"HTTP/1.1"
+    assert "secret" not in repr(late)
+
+
 def test_the_formats_are_those_of_the_settings() -> None:
     formatters = site.LOGGING["formatters"]
     assert set(formatters) == {"line", "json"}
@@ -212,3 +244,18 @@ async def test_a_loop_that_comes_round_is_told_from_one_that_hangs(
     pulse.stop()
     assert pulse.is_beating
     assert not pulse.is_busy
+
+
+def test_that_no_sign_can_be_written_is_logged_once_beside_a_redis_that_answers(
+    settings: Any, redis_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.ALIVE_DIR, settings.REDIS_URL = str(tmp_path / "nowhere"), redis_url
+    signs = heartbeat.Signs("worker")
+    for _ in range(3):
+        signs.give()
+    assert [record.getMessage() for record in caplog.records] == [
+        "no sign of life could be given: FileNotFoundError"
+    ]
+    (tmp_path / "nowhere").write_text("a file")
+    signs.end()
+    assert heartbeat.list_signs() == []
