@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -80,7 +80,8 @@ class Signs:
     def end(self) -> None:
         self._ended.set()
         if self._file is not None:
-            self._file.unlink(missing_ok=True)
+            with suppress(OSError):
+                self._file.unlink(missing_ok=True)
         self._use_redis(lambda server: server.delete(self._key))
 
     def _go_on(self) -> None:
@@ -90,34 +91,38 @@ class Signs:
             self._ended.wait(self._every)
 
     def give(self) -> None:
-        """Send one heartbeat."""
-        if self._file is not None:
-            try:
-                self._file.write_text(str(time.time()), encoding="ascii")
-            except OSError as error:
-                # A full disk must not end the heartbeats: the next one may have room.
-                self._fail(error)
+        """Send one heartbeat; that it failed is logged once, until one succeeds whole."""
         text = json.dumps(asdict(self._sign))
-        self._use_redis(lambda server: server.set(self._key, text, ex=LASTS))
+        found = (
+            self._write_file(),
+            self._use_redis(lambda server: server.set(self._key, text, ex=LASTS)),
+        )
+        errors = [type(error).__name__ for error in found if error is not None]
+        if errors and self._is_good:
+            logger.warning("no sign of life could be given: %s", ", ".join(errors))
+        self._is_good = not errors
 
     @property
     def _key(self) -> str:
         return f"{_KEY}{self._sign.kind}:{self._sign.host}:{self._sign.pid}"
 
-    def _use_redis(self, what: Any) -> None:
-        if not settings.REDIS_URL:
-            return
-        try:
-            with connect_redis(settings.REDIS_URL, PATIENCE) as server:
-                what(server)
-            self._is_good = True
-        except redis.RedisError as error:
-            self._fail(error)
+    def _write_file(self) -> OSError | None:
+        """Write the file; return the error, since a full disk may have room the next time."""
+        if self._file is not None:
+            try:
+                self._file.write_text(str(time.time()), encoding="ascii")
+            except OSError as error:
+                return error
+        return None
 
-    def _fail(self, error: Exception) -> None:
-        if self._is_good:
-            logger.warning("no sign of life could be given: %s", type(error).__name__)
-        self._is_good = False
+    def _use_redis(self, what: Any) -> redis.RedisError | None:
+        if settings.REDIS_URL:
+            try:
+                with connect_redis(settings.REDIS_URL, PATIENCE) as server:
+                    what(server)
+            except redis.RedisError as error:
+                return error
+        return None
 
 
 @contextmanager
