@@ -1,6 +1,6 @@
 """Addresses of Redis: of one server, or of the sentinels that know which server it is now.
 
-    redis://[user:password@]host[:6379][/0]    rediss:// for TLS, unix:///path
+    redis://[user:password@]host[:6379][/0]    rediss:// for TLS, unix:///path[?db=0]
     redis+sentinel://[user:password@]host[:26379][,host ...]/name[/0][?sentinel_password=...]
 
 User and password are the server's; sentinels seldom have one, and then it is named. redis-py,
@@ -110,7 +110,13 @@ def make_channel_host(url: str, seconds: float) -> dict[str, Any]:
 def make_broker(url: str) -> tuple[str, dict[str, Any]]:
     """Return the broker's URL and transport options of Celery for an address."""
     limits = {"socket_timeout": 5, "socket_connect_timeout": 2}
-    if urlsplit(url).scheme != SENTINEL:
+    parts = urlsplit(url)
+    if parts.scheme == "unix":
+        return url.replace("unix:", "redis+socket:", 1).replace("db=", "virtual_host=", 1), limits
+    if parts.scheme == "rediss" and not parts.query:
+        # Else Celery would take any certificate, unlike redis-py.
+        return f"{url}?ssl_cert_reqs=required", limits
+    if parts.scheme != SENTINEL:
         return url, limits
     one = parse_sentinels(url)
     user, password = (quote(one.login.get(key, ""), "") for key in ("username", "password"))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import ssl
 import stat
 import subprocess
 import tomllib
@@ -15,6 +17,8 @@ import pytest
 import yaml
 from django.conf import settings
 from django.core.management import get_commands
+from kombu import Connection
+from kombu.utils.imports import symbol_by_name
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -22,7 +26,9 @@ from agentweb.doctor.lock_files import read_pins
 from agentweb.management.readme_tables import read_settings
 from agentweb.serving.heartbeat import LASTS
 from conversations.conf import Conf
+from conversations.operations.redis_address import connect_redis, make_broker
 from conversations.runtime.process import GRACE
+from tests.support import servers
 from tests.support.compose_file import filled, read
 from tests.test_project import ROOT
 
@@ -278,6 +284,26 @@ def test_the_celery_app_reads_djangos_settings() -> None:
 
     assert app.conf.broker_url == settings.CELERY_BROKER_URL
     assert app.conf.task_ignore_result is True
+
+
+def test_tasks_go_through_a_socket_of_this_machine_too() -> None:
+    server = servers.start_redis("--unixsocket", "redis.sock", "--unixsocketperm", "777")
+    address = f"unix://{server.folder}/redis.sock?db=3"
+    url, options = make_broker(address)
+    with Connection(url, transport_options=options) as broker:
+        broker.SimpleQueue("tried").put("task")
+        with connect_redis(address, 5) as redis:
+            assert redis.llen("tried") == 1
+    server.discard()
+
+
+def test_a_broker_with_tls_is_known_by_its_certificate() -> None:
+    url, options = make_broker("rediss://:pw@cache.example:6380/2")
+    broker = Connection(url, transport_options=options)
+    assert broker.ssl == {"ssl_cert_reqs": ssl.CERT_REQUIRED}
+    assert broker.virtual_host == "2"
+    chosen = make_broker("rediss://cache.example/0?ssl_ca_certs=/etc/ca.pem")[0]
+    assert Connection(chosen).ssl == {"ssl_ca_certs": "/etc/ca.pem"}
 
 
 def test_every_scheduled_task_exists() -> None:
