@@ -270,12 +270,19 @@ CELERY_TASK_DEFAULT_QUEUE = "agentweb"
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BEAT_SCHEDULER = "agentweb.serving.beat_scheduler:Scheduler"
+# What no worker took in time is not kept for the next one, which would do all of it at once; a
+# minute is more than clocks may differ.
 CELERY_BEAT_SCHEDULE = {
-    "reap": {"task": "conversations.reap", "schedule": 15.0},
-    "alert": {"task": "conversations.alert", "schedule": 15.0},
-    "maintain": {"task": "conversations.maintain", "schedule": 600.0},
-    "verify": {"task": "conversations.verify", "schedule": 86_400.0},
-}
+    name: {
+        "task": f"conversations.{name}",
+        "schedule": seconds,
+        "options": {"expires": max(seconds, 60.0)},
+    }
+    for name, seconds in (
+        ("reap", 15.0), ("alert", 15.0), ("maintain", 600.0), ("verify", 86_400.0)
+    )
+}  # fmt: skip
 
 # Every AGENTWEB_ setting of the environment; conf.py and policy.py hold the defaults.
 for _name, _default in list_defaults().items():
