@@ -6,6 +6,7 @@ The `#:` comments above settings are the table in this package's README: their l
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 from pathlib import Path
@@ -34,14 +35,18 @@ def _read_or_make_secret() -> str:
     path = DATA_DIR / "secret_key"
     try:
         DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text(encoding="ascii")
+        if path.is_file() and (key := path.read_text(encoding="ascii")):
+            return key
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        with os.fdopen(handle, "r+", encoding="ascii") as file:
+            # Another process may start at this moment; one whose disk was full left it empty.
+            fcntl.flock(file, fcntl.LOCK_EX)
+            key = file.read() or secrets.token_urlsafe(50)
+            file.seek(0)
+            file.write(key)
+            return key
     except OSError as error:
         raise ImproperlyConfigured(env.describe_unwritable(DATA_DIR, error)) from error
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(secrets.token_urlsafe(50))
-    return path.read_text(encoding="ascii")
 
 
 #: Django's debug mode; never on a public address.

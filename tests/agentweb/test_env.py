@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from agentweb import env
+from agentweb import settings as site
 from conversations.conf import PREFIX, list_defaults
 
 NAME = "AGENTWEB_TRIED"
@@ -64,6 +67,31 @@ def test_a_secret_is_read_from_its_file(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setenv(NAME, "in the environment")
     monkeypatch.setenv(f"{NAME}_FILE", str(tmp_path / "key"))
     assert env.text(NAME) == "sk-secret"
+
+
+def test_the_site_s_secret_is_made_once_and_anew_where_a_full_disk_left_none(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(site, "DATA_DIR", tmp_path / "data")
+    path = tmp_path / "data" / "secret_key"
+    with ThreadPoolExecutor(8) as starts:
+        going = [starts.submit(site._read_or_make_secret) for _ in range(8)]
+    [made] = {each.result() for each in going}
+    assert len(made) > 40
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.write_text("")
+    anew = site._read_or_make_secret()
+    assert len(anew) > 40
+    assert path.read_text() == site._read_or_make_secret() == anew != made
+
+
+def test_a_data_folder_that_is_a_file_is_refused_in_words(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "agentweb.env").touch()
+    monkeypatch.setattr(site, "DATA_DIR", tmp_path / "agentweb.env")
+    with pytest.raises(ImproperlyConfigured, match=r"agentweb\.env: .*; set AGENTWEB_DATA_DIR"):
+        site._read_or_make_secret()
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe\xff"])
