@@ -91,32 +91,30 @@ def threshold(name: str, default: int) -> int | str:
     return value if parse_share(value) else number(name, default)
 
 
-def database(url: str, *, pool: int = 16) -> dict[str, Any]:
-    """Convert DATABASE_URL to Django's form; SQLite with WAL and IMMEDIATE, PostgreSQL pooled."""
+def database(url: str, *, pool: int = 16, name: str = "DATABASE_URL") -> dict[str, Any]:
+    """Convert a URL to Django's form; SQLite with WAL and IMMEDIATE, PostgreSQL pooled."""
     try:
         parts = urlsplit(url)
         host, _, path = parts.hostname or "", parts.port, unquote(parts.path)
     except ValueError:
         # Neither Python's message nor its cause: they may quote the password.
         raise ImproperlyConfigured(
-            "DATABASE_URL: it is no URL; in user and password write / as %2F, : as %3A, @ as %40"
+            f"{name}: it is no URL; in user and password write / as %2F, : as %3A, @ as %40"
         ) from None
     if parts.scheme == "sqlite" and not host and path.strip("/"):
         return sqlite(Path("/" + path.lstrip("/")))
     if parts.scheme not in {"postgres", "postgresql"} or not path.strip("/"):
-        raise ImproperlyConfigured(
-            "DATABASE_URL: use sqlite:///path or postgresql://user@host/name"
-        )
+        raise ImproperlyConfigured(f"{name}: use sqlite:///path or postgresql://user@host/name")
     if pool < 1:
         raise ImproperlyConfigured(f"AGENTWEB_DATABASE_POOL: {pool} is fewer than 1 connection")
     return _postgresql(parts, path.lstrip("/"), pool)
 
 
-def owner_database(url: str) -> dict[str, Any]:
+def owner_database(url: str, *, name: str = "AGENTWEB_MIGRATE_DATABASE_URL") -> dict[str, Any]:
     """Return the connection of the tables' owner: PostgreSQL without a pool, for one command."""
-    found = database(url)
+    found = database(url, name=name)
     if found["ENGINE"] != "django.db.backends.postgresql":
-        raise ImproperlyConfigured("AGENTWEB_MIGRATE_DATABASE_URL: it is for PostgreSQL alone")
+        raise ImproperlyConfigured(f"{name}: it is for PostgreSQL alone")
     del found["OPTIONS"]["pool"]
     return found
 

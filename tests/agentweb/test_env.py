@@ -161,6 +161,12 @@ def test_a_database_url_of_another_form_is_refused_by_name(url: str) -> None:
         env.database(url)
 
 
+@pytest.mark.parametrize("url", ["owner@host/site", "sqlite:///site", "postgresql://u:a/b@host/x"])
+def test_the_owner_s_url_is_refused_by_its_own_name(url: str) -> None:
+    with refused("AGENTWEB_MIGRATE_DATABASE_URL"):
+        env.owner_database(url)
+
+
 def test_a_refusal_does_not_repeat_a_password() -> None:
     for url in ("mysql://root:hunter2@host/site", "postgresql://root:hunter2/x@host/site"):
         with pytest.raises(ImproperlyConfigured) as error:

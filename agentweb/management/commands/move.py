@@ -39,9 +39,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            target = env.database(options["to"])
+            target = env.database(options["to"], name="--to")
         except ImproperlyConfigured as error:
-            raise CommandError(str(error).replace("DATABASE_URL", "--to", 1)) from None
+            raise CommandError(str(error)) from None
         with lock_data_folder():
             try:
                 databases.demand_alone()

@@ -96,6 +96,6 @@ class Command(BaseCommand):
 
 def read_beside(url: str) -> dict[str, Any]:
     try:
-        return env.owner_database(url)
+        return env.owner_database(url, name="--beside")
     except ImproperlyConfigured as error:
-        raise CommandError(f"--beside: {str(error).partition(': ')[2]}") from None
+        raise CommandError(str(error)) from None
