@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable
 from typing import cast
 from urllib.parse import urlsplit
@@ -11,6 +12,7 @@ from django.conf import settings
 from django.contrib.auth import SESSION_KEY, logout
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.middleware.clickjacking import XFrameOptionsMiddleware
+from django.middleware.common import CommonMiddleware
 from django.middleware.security import SecurityMiddleware
 from django.shortcuts import redirect, resolve_url
 from django.urls import reverse
@@ -53,6 +55,20 @@ class Security(_WithoutThread, SecurityMiddleware):
 
 class NoFrames(_WithoutThread, XFrameOptionsMiddleware):
     """The header against being framed."""
+
+
+class HostNames(CommonMiddleware):
+    """Django's check of the host, but for what calls the process itself, by whatever address.
+
+    Load balancers and collectors of figures ask each process at an address of its own, which is no
+    name of the site, and many of them cannot send another.
+    """
+
+    def process_request(self, request: HttpRequest) -> HttpResponseBase | None:
+        path = request.path_info.removeprefix("/")
+        if any(re.match(pattern, path) for pattern in settings.SECURE_REDIRECT_EXEMPT):
+            return None
+        return super().process_request(request)
 
 
 class TokensAlone(_WithoutThread, MiddlewareMixin):

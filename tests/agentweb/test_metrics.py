@@ -85,6 +85,17 @@ def test_without_a_token_only_this_machine_sees_them(
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("counted")
+def test_a_collector_with_the_token_asks_a_process_by_whatever_address(settings: Any) -> None:
+    settings.METRICS_TOKEN = TOKEN
+    header = {"authorization": f"Bearer {TOKEN}", "host": "10.42.0.7:8000"}
+    assert Client().get("/metrics", headers=header).status_code == 200
+    assert Client().get("/accounts/login/", headers=header).status_code == 400
+    settings.METRICS_TOKEN = ""
+    assert Client().get("/metrics", headers=header).status_code == 400
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("counted")
 def test_a_request_counts_under_the_name_of_its_route() -> None:
     client = Client()
     client.force_login(people_and_turns.person())

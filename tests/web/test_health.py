@@ -89,6 +89,13 @@ def test_a_probe_is_not_sent_on_to_https(path: str, settings: Any) -> None:
     assert Client().get("/").status_code == 301
 
 
+@pytest.mark.parametrize("path", ["/healthz/live", "/healthz/ready"])
+def test_a_load_balancer_asks_a_process_by_whatever_address(path: str) -> None:
+    header = {"host": "10.42.0.7:8000"}
+    assert Client().get(path, headers=header).status_code == 200
+    assert Client().get("/", headers=header).status_code == 400
+
+
 @contextmanager
 def stopped(server: servers.Server) -> Iterator[None]:
     """Pause every process of the server, as if it hung: the kernel still accepts connections."""
