@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from django.conf import settings
+from django.core.management import CommandError
 from django.db import DatabaseError, InterfaceError, connection, connections
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.request import split_domain_port
@@ -110,10 +111,19 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def serve_figures() -> ThreadingHTTPServer | None:
-    """Serve a worker's figures on its port, if one is set; without a token on loopback only."""
+    """Serve a worker's figures on its port, if one is set; without a token on loopback only.
+
+    Raises CommandError where it cannot listen there.
+    """
     if not metrics.is_on() or not settings.METRICS_PORT:
         return None
     host = "0.0.0.0" if settings.METRICS_TOKEN else "127.0.0.1"  # noqa: S104
-    server = ThreadingHTTPServer((host, settings.METRICS_PORT), _Handler)
+    try:
+        server = ThreadingHTTPServer((host, settings.METRICS_PORT), _Handler)
+    except (OSError, OverflowError) as error:
+        raise CommandError(
+            f"AGENTWEB_METRICS_PORT: cannot listen on port {settings.METRICS_PORT}:"
+            f" {getattr(error, 'strerror', None) or error}; each worker of a machine needs its own"
+        ) from error
     threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
     return server

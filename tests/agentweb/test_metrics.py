@@ -11,6 +11,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+from django.core.management import CommandError
 from django.db import OperationalError, transaction
 from django.test import Client
 
@@ -165,6 +166,22 @@ def test_a_worker_serves_its_own_on_a_port(settings: Any) -> None:
         for path, header in (("/metrics", ""), ("/metrics", "Bearer x"), ("/", f"Bearer {TOKEN}")):
             with pytest.raises(HTTPError, match="404"):
                 urlopen(Request(where + path, headers={"Authorization": header}), timeout=60)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.usefixtures("counted")
+def test_a_port_that_cannot_be_had_is_refused_by_its_setting(settings: Any) -> None:
+    settings.METRICS_PORT, settings.METRICS_TOKEN = servers.free_port(), ""
+    server = serve_figures()
+    assert server is not None
+    try:
+        # A second worker of the machine, with the same settings.
+        for port in (settings.METRICS_PORT, 70_000, -1):
+            settings.METRICS_PORT = port
+            with pytest.raises(CommandError, match=f"AGENTWEB_METRICS_PORT: .* port {port}: "):
+                serve_figures()
     finally:
         server.shutdown()
         server.server_close()
