@@ -39,9 +39,6 @@ def check_redis() -> Iterator[Line]:
     if facts.get("maxmemory") and policy != "noeviction":
         text = f"it forgets keys when it is full ({policy}): tasks could be among them"
         yield warn("redis memory", text, "Set maxmemory-policy to noeviction.")
-    is_kept = facts.get("aof_enabled") or facts.get("rdb_last_save_time", 0) > 0
-    text = "written to disk, which is not needed" if is_kept else "kept in memory alone, as it may"
-    yield ok("redis data", f"{text}: the database is the truth")
 
 
 def check_processes() -> Iterator[Line]:
