@@ -21,11 +21,14 @@ from conversations.operations import redis_address
 _MOST_DIGITS = 18
 #: Executions of a statement on a connection after which it is prepared there.
 _PREPARED_AFTER = 3
+#: Every variable that was asked for: the names of all settings, once they are read.
+asked: set[str] = set()
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
 
 def text(name: str, default: str = "") -> str:
     """Read a text; `<name>_FILE` names a file to read it from instead."""
+    asked.add(name)
     path = os.environ.get(f"{name}_FILE")
     if path:
         try:
@@ -65,6 +68,11 @@ def words(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Read a list separated by commas."""
     value = text(name)
     return tuple(part.strip() for part in value.split(",") if part.strip()) if value else default
+
+
+def origins(name: str) -> list[str]:
+    """Read a list of origins as browsers send them: in small letters, with no slash at the end."""
+    return [word.lower().rstrip("/") for word in words(name)]
 
 
 def list_languages(folder: Path) -> list[tuple[str, str]]:

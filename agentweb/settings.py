@@ -59,7 +59,7 @@ SECRET_KEY_FALLBACKS = list(env.words("SECRET_KEY_FALLBACKS"))
 #: Host names the site is reached by, besides the local ones.
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", *env.words("AGENTWEB_HOSTS")]
 #: Origins whose forms are accepted behind a proxy, such as `https://chat.example.org`.
-CSRF_TRUSTED_ORIGINS = list(env.words("AGENTWEB_ORIGINS"))
+CSRF_TRUSTED_ORIGINS = env.origins("AGENTWEB_ORIGINS")
 #: The site is reached by HTTPS only: secure cookies, HSTS, redirects.
 HTTPS = env.flag("AGENTWEB_HTTPS")
 #: HTTPS for every host below the site's, too, and in the preload lists of browsers; hard to undo.

@@ -6,6 +6,7 @@ the address or the database are in startup.py.
 
 from __future__ import annotations
 
+import difflib
 import logging
 import os
 from importlib import metadata, util
@@ -15,10 +16,13 @@ from typing import Any
 from django.conf import settings
 from django.core import checks
 from django.core.checks import CheckMessage, Error, Tags, register
+from django.core.mail.message import sanitize_address
+from django.http.request import split_domain_port
 
+from agentweb import env
 from agentweb.observability import tracing
 from agentweb.serving.host import find_file_system, is_on_network
-from conversations.conf import conf
+from conversations.conf import PREFIX, conf
 
 #: What is checked at a start: how the site is installed and set. What depends on its code alone,
 #: models, admin and commands, is checked with the code, and would cost a start a tenth of a second.
@@ -55,6 +59,48 @@ def check_hosts(**_: Any) -> list[CheckMessage]:
         return []
     hint = "Name the hosts in AGENTWEB_HOSTS, such as chat.example.org."
     return [Error("AGENTWEB_HOSTS allows every host.", hint=hint, id="agentweb.E011")]
+
+
+@register(Tags.security)
+def check_host_names(**_: Any) -> list[CheckMessage]:
+    """Refuse what is in no request's Host header, so that every page would be refused silently."""
+    names = [name.removeprefix(".") for name in settings.ALLOWED_HOSTS if name != "*"]
+    hint = "Name hosts alone, such as chat.example.org, or .example.org for it and all below it."
+    return [
+        Error(f"AGENTWEB_HOSTS names {name}, which is no host.", hint=hint, id="agentweb.E019")
+        for name in names
+        if split_domain_port(name) != (name.lower(), "")
+    ]
+
+
+@register(Tags.security)
+def check_names(**_: Any) -> list[CheckMessage]:
+    """Warn of a variable whose name is nearly that of a setting, and which is ignored."""
+    found: list[CheckMessage] = []
+    for name in sorted(each for each in os.environ if each.startswith(PREFIX)):
+        if not {name, name.removesuffix("_FILE")} & env.asked and (meant := _find_meant(name)):
+            hint = f"Rename it to {meant}, or remove it."
+            text = f"{name} is no setting, and is ignored."
+            found.append(checks.Warning(text, hint=hint, id="agentweb.W020"))
+    return found
+
+
+def _find_meant(name: str) -> str:
+    """Return the setting that a wrong name is like; "" for none."""
+    bare = name.removeprefix(PREFIX)
+    like = difflib.get_close_matches(name, sorted(env.asked), n=1, cutoff=0.9)
+    return bare if bare in env.asked else "".join(like)
+
+
+@register(Tags.security)
+def check_mail_sender(**_: Any) -> list[CheckMessage]:
+    """Refuse a sender with which no mail can be written."""
+    try:
+        sanitize_address(settings.DEFAULT_FROM_EMAIL, "utf-8")
+    except ValueError:
+        hint = "Use an address such as chat@example.org, or Chat <chat@example.org>."
+        return [Error("AGENTWEB_MAIL_FROM is no e-mail address.", hint=hint, id="agentweb.E021")]
+    return []
 
 
 @register(Tags.security)

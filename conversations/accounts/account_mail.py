@@ -36,6 +36,6 @@ def send_mail_now(*, to: str, subject: str, text: str) -> None:
 def _send(to: str, subject: str, text: str) -> None:
     try:
         send_mail_now(to=to, subject=subject, text=text)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         # Not the address: the log is read by more people than the mail.
         logger.warning("a mail to an account was not sent: %s", type(error).__name__)

@@ -62,6 +62,11 @@ def test_words_are_read(text: str, value: tuple[str, ...], monkeypatch: pytest.M
     assert env.words(NAME, ("x",)) == value
 
 
+def test_origins_are_read_as_browsers_send_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, "https://Chat.Example.org/, https://chat.lan:8443")
+    assert env.origins(NAME) == ["https://chat.example.org", "https://chat.lan:8443"]
+
+
 def test_a_secret_is_read_from_its_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "key").write_text("sk-secret\n", encoding="utf-8")
     monkeypatch.setenv(NAME, "in the environment")

@@ -105,6 +105,44 @@ def test_every_host_is_refused(settings: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    "name", ["https://chat.example.org", "chat.example.org/", "chat.example.org:8443",
+             "*.example.org", "::1", "chat example.org", "münchen.example"],
+)  # fmt: skip
+def test_a_host_that_no_request_can_name_is_refused(name: str, settings: Any) -> None:
+    settings.ALLOWED_HOSTS = ["chat.example.org", ".example.org", "[::1]", "10.0.0.1", "Chat.lan"]
+    assert found("E019") == []
+    settings.ALLOWED_HOSTS = [name]
+    assert_refused_with("E019", "AGENTWEB_HOSTS", name, ".example.org")
+
+
+@pytest.mark.parametrize("sender", ["Chat, Inc. <chat@example.org>", "chat@", "a@b.org, c@d.org"])
+def test_a_sender_that_is_no_address_is_refused(sender: str, settings: Any) -> None:
+    for sound in ("agentweb@localhost", "Chat <chat@example.org>", "Büro <büro@example.org>"):
+        settings.DEFAULT_FROM_EMAIL = sound
+        assert found("E021") == []
+    settings.DEFAULT_FROM_EMAIL = sender
+    assert_refused_with("E021", "AGENTWEB_MAIL_FROM", "Chat <chat@example.org>")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("AGENTWEB_TRUSTED_PROXY", "AGENTWEB_TRUSTED_PROXIES"),
+     ("AGENTWEB_MAX_TURN_SECOND", "AGENTWEB_MAX_TURN_SECONDS"),
+     ("AGENTWEB_DATABASE_URL", "DATABASE_URL"), ("AGENTWEB_SECRET_KEY", "SECRET_KEY"),
+     ("AGENTWEB_PORT", ""), ("AGENTWEB_PORT_8000_TCP_ADDR", ""), ("AGENTWEB_HOSTS_FILE", "")],
+)  # fmt: skip
+def test_a_misspelt_setting_is_warned_of(
+    name: str, meant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert found("W020") == []
+    monkeypatch.setenv(name, "hunter2")
+    if meant:
+        assert_refused_with("W020", f"{name} is no setting", f"Rename it to {meant},")
+    assert len(found("W020")) == bool(meant)
+    assert "hunter2" not in str(found("W020"))
+
+
+@pytest.mark.parametrize(
     ("path", "kind"),
     [("/home/x", "ext4"), ("/srv/shared", "nfs4"), ("/srv/shared/a/b", "nfs4"),
      ("/srv/shared/local/x", "xfs"), ("/srv/a b/x", "cifs"), ("/srv/shared/twice", "fuse.sshfs"),

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from conversations.accounts.account_mail import send_account_mail
 from conversations.alerts import outbox
 from conversations.alerts.alert_settings import save_alert
 from conversations.alerts.webhook import check_webhook_url, sign
@@ -316,3 +317,13 @@ def test_what_was_sent_long_ago_is_forgotten(hook: Receiver) -> None:
     AlertDelivery.objects.update(created_at=timezone.now() - outbox.KEPT_FOR)
     assert outbox.forget_deliveries() == 1
     Crossing.objects.get()
+
+
+def test_a_mail_to_an_account_that_cannot_be_written_is_in_the_log(
+    sink: SmtpSink, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.DEFAULT_FROM_EMAIL = "Chat, Inc. <chat@example.org>"
+    sending = send_account_mail(to="ada@corp.example", subject="A link", text="It is secret.")
+    assert sending is not None
+    assert sending.exception(60) is None
+    assert (sink.taken, caplog.messages) == ([], ["a mail to an account was not sent: ValueError"])
