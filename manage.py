@@ -56,9 +56,16 @@ def main() -> None:
 
 def run() -> NoReturn:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "agentweb.settings")
+    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except ImproperlyConfigured as error:
+        # Its text names the setting; where in the code it was read helps nobody who set it.
+        if "--traceback" in sys.argv:
+            raise
+        sys.exit(str(error))
     sys.exit()
 
 

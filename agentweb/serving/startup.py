@@ -57,9 +57,8 @@ def is_loopback(host: str) -> bool:
 
 def demand_ready_database() -> None:
     """Refuse a database that does not match this version; for processes that do not migrate it."""
-    missing = list_unapplied_migrations()
     demand_whole_site()
-    if missing:
+    if missing := list_unapplied_migrations():
         raise CommandError(
             f"the database lacks {len(missing)} migrations, the first is {missing[0]}; start"
             " `manage.py serve` of this version first, or run `manage.py migrate`"
@@ -75,7 +74,16 @@ def demand_sound() -> None:
     demand_whole_site()
 
 
+def demand_reachable() -> None:
+    """Refuse a database that cannot be connected to; the log has the driver's reasons."""
+    try:
+        connection.ensure_connection()
+    except OperationalError as error:
+        raise CommandError(f"the database cannot be reached: {error}") from error
+
+
 def demand_whole_site() -> None:
+    demand_reachable()
     if is_half_moved():
         raise CommandError(
             "a move of the site into this database was interrupted: set DATABASE_URL to the old"
@@ -114,9 +122,7 @@ def list_unapplied_migrations() -> list[str]:
     """Return the names of unapplied migrations in order; raises CommandError if unreachable."""
     from django.db.migrations.executor import MigrationExecutor
 
-    try:
-        executor = MigrationExecutor(connection)
-    except OperationalError as error:
-        raise CommandError(f"the database cannot be reached: {error}") from error
+    demand_reachable()
+    executor = MigrationExecutor(connection)
     plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
     return [f"{migration.app_label}.{migration.name}" for migration, _ in plan]

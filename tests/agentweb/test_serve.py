@@ -236,7 +236,23 @@ def test_a_port_that_is_none_is_refused_in_words(port: str) -> None:
 def test_a_setting_that_means_nothing_is_named(tmp_path: Path) -> None:
     done = command(tmp_path, AGENTWEB_MAX_ROUNDS="many")
     assert done.returncode != 0
-    assert "AGENTWEB_MAX_ROUNDS: 'many' is not a whole number" in done.stdout
+    assert done.stdout == "AGENTWEB_MAX_ROUNDS: 'many' is not a whole number\n"
+
+
+@embedded
+@pytest.mark.parametrize(
+    ("name", "url", "said"),
+    [("DATABASE_URL", "sqlite:///nowhere/of/all/site.sqlite3", "unable to open database file"),
+     ("AGENTWEB_MIGRATE_DATABASE_URL", "postgresql://own:hunter2@127.0.0.1:1/site", ".*port 1 ")],
+)  # fmt: skip
+def test_a_database_that_cannot_be_reached_is_said_in_words(
+    name: str, url: str, said: str, tmp_path: Path
+) -> None:
+    done = command(tmp_path, **{name: url})
+    assert done.returncode != 0
+    assert re.match(f"CommandError: the database cannot be reached: {said}", done.stdout)
+    assert "Traceback" not in done.stdout
+    assert "hunter2" not in done.stdout
 
 
 @embedded

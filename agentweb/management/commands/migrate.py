@@ -19,6 +19,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.recorder import MigrationRecorder
 
 from agentweb.postgres_timeouts import lift_timeouts
+from agentweb.serving.startup import demand_reachable
 from conversations.operations.db_role import RoleMissing, connect_as_owner
 
 _LOCK = 0x61_67_77_6D
@@ -65,6 +66,7 @@ class Command(migrate.Command):
     def execute(self, *args: Any, **options: Any) -> Any:
         # The checks before the migration use the database too.
         with connect_as_owner():
+            demand_reachable()
             return super().execute(*args, **options)
 
     def handle(self, *args: Any, **options: Any) -> None:
