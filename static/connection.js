@@ -4,6 +4,7 @@
  * extension's own timer cannot be brought forward, so it is set to never fire. A handshake carries the bookmark of
  * the page (where it ends now), and the server sends what follows it, or the whole page if it does not know that
  * history. The first handshake also carries the version of the page: if it is still the newest, nothing is sent.
+ * So does the one after a restart, whose server said which version the page shows: then the budgets alone are sent.
  * Where pages come and no socket opens, a PolledSocket takes its place until one does.
  */
 "use strict";
@@ -57,7 +58,9 @@
   htmx.createWebSocket = (address) => {
     const url = new URL(address);
     const { token, pageVersion: version } = transcript.dataset;
-    url.search = new URLSearchParams({ ...bookmark(), ...(token && { token }), ...(version && { version }) });
+    const { version: left } = one("#restarting").dataset;
+    const shown = version ? { version } : left && { left };
+    url.search = new URLSearchParams({ ...bookmark(), ...(token && { token }), ...shown });
     delete transcript.dataset.pageVersion;
     const fresh = isPolled ? poll(url) : new WebSocket(url);
     // A socket that was given up may still deliver events, which are outdated.
@@ -119,7 +122,9 @@
     extension = detail.socketWrapper;
     opened = Date.now();
     isAway = false;
-    delete one("#restarting").dataset.within;
+    const { dataset } = one("#restarting");
+    delete dataset.within;
+    delete dataset.version;
     show(isPolled ? [words.polled] : []);
   });
   document.addEventListener("htmx:wsClose", ({ detail }) => {

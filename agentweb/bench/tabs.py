@@ -27,7 +27,11 @@ BEAT = "<!-- alive -->"
 FOR_GOOD = (4401, 4404, 4429)
 TOO_SLOW = (4008, 4408)
 _SNAPSHOT = '<div id="live" hx-swap-oob="outerHTML">'
-_LEAVES = re.compile(r'<div id="restarting" hidden data-within="(\d+)"')
+#: What a page that had the newest version when its server left is sent when it comes back.
+_BUDGETS = 'id="composer-state"'
+_LEAVES = re.compile(
+    r'<div\s+id="restarting"\s+hidden\s+data-within="(\d+)"(?:\s+data-version="(\d+)")?'
+)
 
 
 class Tab:
@@ -47,6 +51,8 @@ class Tab:
         self.failed: Counter[str] = Counter()
         self._url, self._handle_message = url.replace("http", "ws", 1), handle_message
         self._heard = self._within = 0.0
+        #: The version that the page showed when its server left; "" once it has come back.
+        self._left = ""
 
     async def follow(self) -> None:
         tries = 0
@@ -77,7 +83,8 @@ class Tab:
 
     async def _connect(self) -> Socket:
         after, mark = self.shown.bookmark
-        query = urlencode({"after": after, "mark": mark, "token": self.chat["token"]})
+        left = {"left": self._left} if self._left else {}
+        query = urlencode({"after": after, "mark": mark, "token": self.chat["token"]} | left)
         address = f"{self._url}/ws/c/{self.chat['chat']}/?{query}"
         cookies = {"sessionid": self.chat["session"]}
         self._within = 0.0
@@ -103,11 +110,12 @@ class Tab:
         self.messages += 1
         if message == BEAT:
             return
-        if leaves := _LEAVES.search(message):
-            self._within = float(leaves[1])
-        if not self.is_here.is_set() and _SNAPSHOT in message:
-            self.came = time.time()
+        is_whole = _SNAPSHOT in message or (self._left and _BUDGETS in message)
+        if not self.is_here.is_set() and is_whole:
+            self.came, self._left = time.time(), ""
             self.is_here.set()
+        if leaves := _LEAVES.search(message):
+            self._within, self._left = float(leaves[1]), leaves[2] or ""
         self.shown.take_message(message)
         if self._handle_message is not None:
             self._handle_message(message)

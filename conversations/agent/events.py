@@ -202,6 +202,10 @@ class PathChanged(Event):
 
 @dataclass(frozen=True, slots=True)
 class ServerLeaves(Event):
-    """This server is about to stop: the page reconnects after a moment, to it or to another."""
+    """This server is about to stop: the page reconnects after a moment, to it or to another.
+
+    `version` is the one that the page shows; it names it when it comes back. 0: unknown.
+    """
 
     shows = frozenset({Shows.OWN})
+    version: int = 0

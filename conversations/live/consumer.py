@@ -23,9 +23,10 @@ from django.utils.translation import get_language_from_request
 
 from conversations.accounts.second_factors import must_add_factor
 from conversations.accounts.sessions import find_session_user
+from conversations.agent.events import BudgetMoved
 from conversations.conf import conf
 from conversations.db import find_page_slots, run_db_handshake, run_db_page_read
-from conversations.library.access import load_owned_conversation
+from conversations.library.access import find_live_turn, load_owned_conversation
 from conversations.library.impersonations import IMPERSONATION
 from conversations.live import render
 from conversations.live.hub import Reader, Topic, hub
@@ -34,7 +35,7 @@ from conversations.live.watch import watch
 from conversations.log.page_version import read_versions
 from conversations.telemetry.ids import add_log_ids
 from conversations.telemetry.metrics import FRAMES, RESYNCS, SOCKETS
-from conversations.transcript.paging import parse_bookmark
+from conversations.transcript.paging import is_same_history, parse_bookmark
 
 if TYPE_CHECKING:
     from conversations.models import Conversation, User
@@ -75,7 +76,8 @@ class ChatConsumer(AsyncWebsocketConsumer):
         add_log_ids(user=user.pk, conversation=self.conversation.pk)
         self.session_key = self.scope["session"].session_key or ""
         self.bookmark = parse_bookmark(self.scope["query_string"])
-        self.version = _read_version(self.scope["query_string"])
+        query = self.scope["query_string"]
+        self.version, self.left = _read_version(query), _read_version(query, "left")
         await self.accept()
         if watch.count(user.pk) >= conf.max_sockets_per_user:
             await self.close(CROWDED)
@@ -105,6 +107,11 @@ class ChatConsumer(AsyncWebsocketConsumer):
         # Channels' own dispatch first closes old database connections on its single thread, which
         # holds none here.
         await getattr(self, get_handler_name(message))(message)
+
+    @property
+    def shown(self) -> int:
+        """The version that the page shows; 0 before its first snapshot."""
+        return (self.reader.version if self.reader else None) or 0
 
     def _enter_topic(self) -> Topic:
         topic = hub.enter(self.conversation.pk)
@@ -168,16 +175,33 @@ class ChatConsumer(AsyncWebsocketConsumer):
 
     async def _is_new(self, topic: Topic, reader: Reader) -> bool:
         """Start the reader without a snapshot when the page already shows the newest version."""
-        if self.version is None:
+        version = self.left if self.version is None else self.version
+        if version is None:
             return False
-        key = self.conversation.pk
         async with topic.lock:
-            found = await run_db_page_read(read_versions, [key])
-            if found.get(key) != self.version:
+            html = await run_db_page_read(self._read_missed, version, topic.language)
+            if html is None:
                 return False
-            topic.follow_snapshot(self.version, 0, has_text=False)
-            reader.begin(self.version)
+            topic.follow_snapshot(version, 0, has_text=False)
+            reader.begin(version)
+        if html:
+            await self.send(text_data=html)
         return True
+
+    def _read_missed(self, version: int, language: str) -> str | None:
+        """Return what a page of this version lacks; None: a snapshot.
+
+        A page that comes back to a server which had left it lacks the budgets, which have no
+        version; the text of an answer has none either.
+        """
+        conversation, key = self.conversation, self.conversation.pk
+        if read_versions([key]).get(key) != version:
+            return None
+        if self.version is not None:
+            return ""
+        if find_live_turn(conversation) or not is_same_history(conversation, self.bookmark):
+            return None
+        return render.render_events(key, BudgetMoved(), language=language)
 
     async def _send_frames(self, topic: Topic, reader: Reader) -> None:
         """Send the frames that the page lacks, or a snapshot where frames are missing."""
@@ -208,9 +232,9 @@ class ChatConsumer(AsyncWebsocketConsumer):
         await self.send(text_data=html)
 
 
-def _read_version(query: bytes) -> int | None:
-    """Read the version the page was rendered at; None when the query names none."""
-    named = parse_qs(query.decode("ascii", "replace")).get("version", [])
+def _read_version(query: bytes, name: str = "version") -> int | None:
+    """Read the version that the page shows; None when the query names none."""
+    named = parse_qs(query.decode("ascii", "replace")).get(name, [])
     is_number = len(named) == 1 and named[0].isdecimal() and len(named[0]) < 19
     return int(named[0]) if is_number else None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from conversations.agent.events import ServerLeaves
@@ -59,8 +60,8 @@ class Watch:
         return sum(socket.conversation.owner_id == owner_id for socket in self._sockets)
 
     async def announce_stop(self) -> None:
-        """Tell every page that the server is about to stop."""
-        await self._send(render.render_own(ServerLeaves()))
+        """Tell every page that the server is about to stop, and which version it shows."""
+        await self._send(lambda socket: render.render_own(ServerLeaves(socket.shown)))
 
     async def _check_regularly(self) -> None:
         while True:
@@ -86,12 +87,12 @@ class Watch:
         self._due = versions
         self._checks += 1
         if self._checks % BEAT == 0:
-            await self._send(ALIVE)
+            await self._send(lambda _: ALIVE)
 
-    async def _send(self, frame: str) -> None:
+    async def _send(self, make_frame: Callable[[ChatConsumer], str]) -> None:
         for number, socket in enumerate(list(self._sockets)):
             if not socket.is_ended:
-                await socket.send_if_free(frame)
+                await socket.send_if_free(make_frame(socket))
             if number % AT_ONCE == AT_ONCE - 1:
                 await asyncio.sleep(0)
 

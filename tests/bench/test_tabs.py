@@ -87,7 +87,7 @@ async def test_a_sign_of_life_may_come_before_the_snapshot_of_a_page() -> None:
     async with topic.lock:
         opening = connected(conversation)
         found = await opening.__aenter__()
-        await watch.watch._send(watch.ALIVE)
+        await watch.watch._send(lambda _: watch.ALIVE)
         assert await found.receive_from(timeout=60) == watch.ALIVE
     assert 'id="turn-1"' in await found.receive_from(timeout=60)
     await opening.__aexit__(None, None, None)
@@ -140,6 +140,21 @@ async def test_a_tab_comes_back_with_its_place_and_is_here_with_its_snapshot() -
     assert (tab.opened, tab.messages) == (2, 4)
     # What counts words hears nothing of signs of life.
     assert heard == ["\n".join(first), *again[1:]]
+
+
+async def test_a_tab_that_was_left_unchanged_says_so_and_is_here_with_its_budgets() -> None:
+    told = LEAVES.replace(" hx-", ' data-version="5" hx-')
+    budgets = '<div id="composer-state" hx-swap-oob="outerHTML"></div>'
+    async with saying([f"{live(A)}\n{told}"], [tabs.BEAT, budgets]) as (url, asked):
+        tab = Tab(url, {"chat": "x", "token": "t", "session": "s"})
+        following = asyncio.create_task(tab.follow())
+        async with asyncio.timeout(60):
+            while not (tab.lost and tab.is_here.is_set()):
+                await asyncio.sleep(0.01)
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+    assert ["&left=5" in head for head in asked] == [False, True]
+    assert (tab.messages, tab.shown.stamps) == (3, [A])
 
 
 @pytest.mark.django_db(transaction=True)

@@ -26,7 +26,9 @@ from tests.e2e.talks import SCRIPT, answer_begun, shown, stored
 
 pytestmark = [pytest.mark.e2e, pytest.mark.asyncio(loop_scope="session")]
 PHONE = {"width": 390, "height": 844}
-LEAVES = '<div id="restarting" hidden data-within="10" hx-swap-oob="outerHTML"></div>'
+LEAVES = (
+    '<div id="restarting" hidden data-within="10" data-version="1" hx-swap-oob="outerHTML"></div>'
+)
 #: How often the page was told something; the beat of the server is not told on.
 COUNT = """() => {
   window.told = 0;
@@ -175,7 +177,9 @@ async def test_every_way_to_lose_a_connection_has_words_and_a_way_on(
     await lose(1012, "The server restarts. Reconnecting…")
     await look()
     await expect(pill(tab)).to_be_hidden()
-    assert await tab.evaluate("document.querySelector('#restarting').dataset.within") is None
+    assert "&left=1" in sockets[-1].url
+    assert "left=" not in sockets[-2].url
+    assert await tab.evaluate("({...document.querySelector('#restarting').dataset})") == {}
     # Too many tabs: nothing is tried until somebody looks.
     count = len(sockets)
     await lose(4429, "You have too many tabs open. Close some, then come back to this one.")

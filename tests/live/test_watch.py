@@ -13,12 +13,15 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from conversations.accounts.sessions import find_valid_sessions
+from conversations.agent.events import TitleChanged
 from conversations.db import run_db
-from conversations.library.conversations import delete_conversation
+from conversations.library.conversations import delete_conversation, rename_conversation
 from conversations.live import watch as watching
 from conversations.live.hub import Frame, hub
+from conversations.live.publish import announce
 from conversations.log.page_version import read_versions
-from conversations.models import Session, User
+from conversations.models import Conversation, Session, User
+from conversations.transcript.paging import read_bookmark
 from tests.support import people_and_turns
 from tests.web.fold import Page
 from tests.web.tabs import (
@@ -171,3 +174,44 @@ def _statements_of_a_check() -> int:
         find_valid_sessions(keys, {})
         read_versions({each.conversation.pk for each in watching.watch._sockets})
     return len(captured)
+
+
+# Pages that come back to a server which has restarted.
+
+
+async def left_at(conversation: Conversation) -> int:
+    """Open a page, and return the version that it is told when its server leaves."""
+    page = Page()
+    async with connected(conversation) as found:
+        page.take(await frame_of(found))
+        await watching.watch.announce_stop()
+        page.take(await frame_of(found))
+    told = page.find("restarting")
+    assert told is not None
+    return int(told.attributes["data-version"])
+
+
+async def test_a_page_that_comes_back_unchanged_is_sent_budgets_and_no_snapshot() -> None:
+    _, conversation = await ada_and_her_conversation()
+    left = await left_at(conversation)
+    mark = (await run_db(read_bookmark, conversation, 1)).mark
+    query = f"after=1&mark={mark}&left={left}"
+    async with connected(conversation, query=query) as found:
+        frame = await frame_of(found)
+        assert 'id="budget"' in frame
+        assert 'id="live"' not in frame
+        await run_db(rename_conversation, conversation=conversation, title="Another name")
+        await announce(conversation.pk, TitleChanged())
+        assert "Another name" in await frame_of(found)
+    # It is older now; or of the same number in another history, as after a restore.
+    for other in (query, f"after=1&mark=another&left={left + 1}"):
+        async with connected(conversation, query=other) as found:
+            assert 'id="live"' in await frame_of(found)
+
+
+async def test_a_page_that_comes_back_to_a_running_answer_is_sent_a_snapshot() -> None:
+    lease = await run_db(lambda: people_and_turns.started_turn(people_and_turns.person()))
+    conversation = await run_db(Conversation.objects.get, pk=lease.conversation_id)
+    left = await left_at(conversation)
+    async with connected(conversation, query=f"left={left}") as found:
+        assert 'id="live"' in await frame_of(found)
