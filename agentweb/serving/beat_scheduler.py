@@ -10,8 +10,10 @@ from typing import Any
 
 from celery.beat import PersistentScheduler
 
+_PersistentScheduler: Any = PersistentScheduler
 
-class Scheduler(PersistentScheduler):  # type: ignore[misc]  # it has no types
+
+class Scheduler(_PersistentScheduler):  # type: ignore[misc]
     """Counts an interval from now where the last run is in the future."""
 
     def tick(self, *args: Any, **kwargs: Any) -> float:

@@ -10,7 +10,12 @@ from urllib.parse import urlsplit
 from csp.middleware import CSPMiddleware
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY, logout
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponsePermanentRedirect,
+)
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.common import CommonMiddleware
 from django.middleware.security import SecurityMiddleware
@@ -64,7 +69,7 @@ class HostNames(CommonMiddleware):
     name of the site, and many of them cannot send another.
     """
 
-    def process_request(self, request: HttpRequest) -> HttpResponseBase | None:
+    def process_request(self, request: HttpRequest) -> HttpResponsePermanentRedirect | None:
         path = request.path_info.removeprefix("/")
         if any(re.match(pattern, path) for pattern in settings.SECURE_REDIRECT_EXEMPT):
             return None
