@@ -82,6 +82,8 @@ FROM (
 _ESTIMATE = """
 SELECT
   (SELECT SUM(m.estimate) FROM conversations_message m WHERE m.turn_id {way}),
+  (SELECT SUM(x.tokens_before - x.tokens_after) FROM conversations_transformation x
+   WHERE x.turn_id {way} AND x.outcome = 'applied'),
   (SELECT c.overhead_tokens FROM conversations_apicall c
    WHERE c.conversation_id = %(key)s AND c.purpose = 'reply' ORDER BY c.id DESC LIMIT 1)
 """
@@ -205,8 +207,8 @@ def count_context_tokens(conversation: Conversation) -> int:
 
 def estimate_tokens(conversation: Conversation) -> int:
     """Estimate the tokens of a conversation without a call."""
-    messages, overhead = _fetch_row(_ESTIMATE, conversation, ALL_TURNS)
-    return int(messages or 0) + (overhead or 0)
+    messages, freed, overhead = _fetch_row(_ESTIMATE, conversation, ALL_TURNS)
+    return max(0, int(messages or 0) - int(freed or 0)) + (overhead or 0)
 
 
 def _fetch_row(statement: str, conversation: Conversation, most: int) -> tuple[Any, ...]:

@@ -18,6 +18,8 @@ from conversations.models import Conversation, Proposal, Transformation
 from conversations.reductions import manual_changes, proposals
 from conversations.reductions.preview import build_offer
 from conversations.reductions.record_change import ManualChangeError
+from conversations.transfer.importing import import_recording
+from conversations.transfer.recordings import parse_recording
 from conversations.turns import side_calls
 from conversations.turns.billed_usage import Timing
 from tests.support import people_and_turns, stored_turns
@@ -39,6 +41,23 @@ def talk(played: Played, turns: int = 4, seed: int = 0) -> Played:
             append.store_results(lease=lease, content=wire.encode(long), estimate=900)
         people_and_turns.answered(lease)
     return played
+
+
+def import_talk(*before: dict[str, Any]) -> Conversation:
+    """Import a recording with two long tool results, which has called no model here."""
+    said = list(before)
+    for number in range(2):
+        use = {"type": "tool_use", "id": f"toolu_{number}", "name": "look", "input": {}}
+        result = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": LONG * 9}
+        said += [
+            {"role": "user", "content": f"Look at {number}"},
+            {"role": "assistant", "content": [use]},
+            {"role": "user", "content": [result]},
+            {"role": "assistant", "content": f"It says {number}."},
+        ]
+    recording = parse_recording({"id": "a", "messages": said})
+    user = people_and_turns.person()
+    return import_recording(user=user, recording=recording, model=stored_turns.MODEL)
 
 
 def now(played: Played) -> Conversation:

@@ -13,11 +13,13 @@ from conversations.context.policy.policy import PRESETS, Policy
 from conversations.context.view import edits
 from conversations.context.view.edits import SpliceBlocks, Trigger
 from conversations.log import append
-from conversations.log.turn_state import MOST_REPLIES
+from conversations.log.turn_state import MOST_REPLIES, load_state
 from conversations.models import ApiModel, Conversation
+from conversations.reductions import manual_changes
 from conversations.transcript import meter as meters
 from conversations.turns import turns
 from tests.support import people_and_turns, stored_turns
+from tests.support.reduced_conversations import import_talk
 
 pytestmark = pytest.mark.django_db
 
@@ -44,6 +46,23 @@ def test_the_figure_is_that_of_the_last_answer() -> None:
     found = meter(lease)
     assert (found.tokens, found.source, found.cached_percent) == (10_500, "reported", 80)
     assert found.percent == 10_500 * 100 // found.window
+
+
+def test_what_was_reduced_before_the_first_call_does_not_fill_the_context() -> None:
+    conversation = import_talk()
+    before = meters.read_meter(conversation)
+    who = {"conversation_id": conversation.pk, "actor_id": conversation.owner_id}
+    row = manual_changes.compact_now(**who, wanted="results", digest=None)
+    conversation.refresh_from_db()
+    left = load_state(conversation, conversation.model).view.tokens
+    found = meters.read_meter(conversation, has_next=True)
+    assert (found.tokens, found.source) == (left, "estimated")
+    assert found.tokens == before.tokens - (row.tokens_before - row.tokens_after)
+    assert found.next is not None
+    assert left < found.next.now.tokens < left + 100
+    manual_changes.undo_change(**who, seq=row.seq)
+    conversation.refresh_from_db()
+    assert meters.read_meter(conversation).tokens == before.tokens
 
 
 def test_an_answer_that_reported_nothing_is_no_empty_context() -> None:
