@@ -82,6 +82,8 @@ class LoadedConversation:
     #: What the API keeps of that call's request; seconds between the last turns.
     cached: CachedPrefix = field(default_factory=CachedPrefix)
     pauses: tuple[int, ...] = ()
+    #: The number of the first message that was changed since that call; None: none was.
+    edited_from: int | None = None
     #: The model that made the compaction block in view; "" when there is none or it is unknown.
     compacted_by: str = ""
     #: Decisions of people on tool calls, as (call id, verdict), oldest first.

@@ -333,7 +333,7 @@ def _note_call(state: LoadedConversation, now: float, sent: Prepared) -> LoadedC
         sent.gauge.tokens,
         is_changed=is_edited(sent.view, state.report),
     )
-    return replace(state, called_at=now, cached=cached)
+    return replace(state, called_at=now, cached=cached, edited_from=None)
 
 
 def _find_end(waited: bool, answer: Answer) -> Finish | None:

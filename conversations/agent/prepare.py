@@ -118,6 +118,7 @@ class RequestPreparation:
             cache_age=max(0, int(self.ports.now() - state.called_at)),
             cache_lifetime=state.cached.seconds,
             hour_tokens=state.cached.tokens,
+            edited_from=state.edited_from,
             pauses=state.pauses,
             calls=state.calls,
             continuation=job.continuation,

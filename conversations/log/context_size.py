@@ -107,6 +107,8 @@ class ContextFigures:
     context: int = 0
     cached: int = 0
     moved: int = 0
+    #: What transformations have removed since that call; negative where they restored.
+    freed: int = 0
     #: Output tokens of that reply.
     written: int = 0
     #: What the API cleared of that reply's request, which its size is without.
@@ -149,7 +151,7 @@ def read_figures(conversation: Conversation) -> ContextFigures:
         return ContextFigures(int(cost or 0), calls, window, None, **cached)
     read, written, from_cache, to_cache = (int(value or 0) for value in last[:4])
     usage, request, served, added, freed, counts = last[4:]
-    context, moved = read + from_cache + to_cache, int(added or 0) - int(freed or 0)
+    context, gone = read + from_cache + to_cache, int(freed or 0)
     size = _estimate_size(usage, served, request) if served else None
     return ContextFigures(
         int(cost or 0),
@@ -158,7 +160,8 @@ def read_figures(conversation: Conversation) -> ContextFigures:
         context + written if size is None else size,
         context,
         from_cache,
-        moved,
+        int(added or 0) - gone,
+        gone,
         written,
         _read_cleared(usage),
         bool(counts),

@@ -127,6 +127,18 @@ def load_path_from(conversation: Conversation, start: Start, chain: str) -> Load
     return LoadedPath(start, found) if found is not None and found_chain == chain else None
 
 
+def find_edited(conversation: Conversation, after: int) -> int | None:
+    """Return the number of the first message that the path's changes after an entry touched.
+
+    None if they touched none; 0 if the entry is not on the path.
+    """
+    found = _walk(read_entries_after(conversation, after), conversation.tip, after)
+    if found is None:
+        return 0
+    changes = (one for one in found if isinstance(one, Change) and one.outcome == "applied")
+    return min((seq for one in changes for seq in _list_touched(one)), default=None)
+
+
 def _load_from(conversation: Conversation, row: ViewCheckpoint) -> LoadedPath | None:
     found = _walk(read_entries_after(conversation, row.seq), conversation.tip, row.seq)
     if found is None:
@@ -180,6 +192,15 @@ def _read_originals(conversation: Conversation, view: View) -> Mapping[int, Mess
 
 def _is_answer(entry: Message | Change) -> bool:
     return isinstance(entry, Message) and entry.kind == "answer"
+
+
+def _list_touched(change: Change) -> list[int]:
+    """Return the number of the first message that each edit of a change touches."""
+    try:
+        found = edits.load_edits(change.edits)
+    except DAMAGE:
+        return []
+    return [one.seq if isinstance(one, edits.SpliceBlocks) else one.first for one in found]
 
 
 def _puts_block(change: Change) -> bool:

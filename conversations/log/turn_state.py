@@ -23,6 +23,7 @@ from conversations.log.kept_starts import KeptStart, kept_starts
 from conversations.log.loaded_path import (
     LoadedPath,
     Summary,
+    find_edited,
     load_path,
     load_path_from,
     save_checkpoint_if_due,
@@ -121,7 +122,13 @@ def build_state(conversation: Conversation, path: LoadedPath, model: str) -> Loa
         report=_build_report(last, usage, path),
         called_at=last.sent_at.timestamp(),
         cached=_read_cached(replies, model),
+        edited_from=_find_edited(conversation, view, last),
     )
+
+
+def _find_edited(conversation: Conversation, view: View, last: Reply) -> int | None:
+    """Return the first message that was changed since the last reply; None if none was."""
+    return None if view.edits == last.view_edits else find_edited(conversation, last.seq)
 
 
 def _list_decisions(conversation: Conversation) -> tuple[tuple[str, str], ...]:

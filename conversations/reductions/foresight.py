@@ -59,7 +59,7 @@ def foresee_calls(
     own = read_known_numbers(known.found)
     numbers = apply_wish(effective_numbers(conversation, own), conversation, turn)
     if _is_quiet(numbers, known):
-        return [NextCall((), tokens, tokens, tokens) for _ in ages]
+        return [NextCall((), tokens, tokens, tokens, whole_kept=tokens) for _ in ages]
     policy = apply_wish(effective_policy(conversation, model=own), conversation, turn)
     model = ApiModel.objects.get(pk=conversation.model)
     rates, pins = choose_rates(known.prices), list_pins(conversation)
@@ -97,6 +97,7 @@ def _prepare_calls(
         summary_rates=rates[1],
         cache_lifetime=state.cached.seconds,
         hour_tokens=state.cached.tokens,
+        edited_from=state.edited_from,
         pauses=state.pauses,
         calls=state.calls,
         continuation=current_continuation(),
@@ -157,9 +158,10 @@ def _is_quiet(policy: Policy, known: Known) -> bool:
 
     Without a report of the model that is called now, the call is measured by an estimate. The
     thresholds are on all that is stored, also on what the API clears (`steps/api_clearing.py`).
+    After a change since the last call the messages tell how much of that is still in the cache.
     """
     found = known.found
-    if not found.has_report or found.window is None or found.moved > _UNSENT:
+    if not found.has_report or found.window is None or found.freed or found.moved > _UNSENT:
         return False
     stored = known.tokens + found.cleared
     return stored <= find_quiet_limit(policy, found.window, choose_rates(known.prices))

@@ -41,6 +41,7 @@ def build_desk(conversation: Conversation, policy: Policy) -> WorkingView:
         cache_age=max(0, int(now.timestamp() - loaded.called_at)),
         cache_lifetime=loaded.cached.seconds,
         hour_tokens=loaded.cached.tokens,
+        edited_from=loaded.edited_from,
         pins=list_pins(conversation),
         decisions=loaded.decisions,
     )

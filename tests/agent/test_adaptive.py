@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from conversations.context.policy.policy import build_policy
+from conversations.context.policy.policy import PRESETS, build_policy
 from conversations.context.view.cost_decision import Rates
-from tests.agent.streams import says
+from tests.agent.streams import calls, says
 from tests.agent.test_reductions import remembered
 from tests.agent.twins import TwinLog, World, job
 
@@ -48,6 +48,16 @@ async def test_a_warm_prompt_cache_is_kept_where_rewriting_would_not_pay() -> No
         assert [change.decision.why for change, _ in w.log.recorded if change.decision] == (
             ["pays"] if acts else []
         )
+
+
+async def test_what_a_person_changed_is_written_for_five_minutes_and_only_once() -> None:
+    rates = replace(RATES, cache_write_1h=4_000_000)
+    for edited, lifetimes in ((None, ["1h", "5m"]), (0, ["5m", "1h"])):
+        w = world(remembered(10, 150), 1_000.0, rates)
+        w.job = replace(w.job, policy=PRESETS["off"])
+        w.log.called_at, w.log.edited_from = 990.0, edited
+        await w.run(calls("t1"), says("Done."))
+        assert [one.envelope.lifetime for one in w.calls.sendings] == lifetimes
 
 
 async def test_what_is_pinned_is_left_alone() -> None:

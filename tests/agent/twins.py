@@ -76,6 +76,7 @@ class TwinLog:
     report: Report | None = None
     bound_to: str = ""
     called_at: float = 0.0
+    edited_from: int | None = None
     pinned: frozenset[str | int] = frozenset()
     veto: Callable[[Transformation], str] = lambda _: ""
     fails: BaseException | None = None
@@ -121,6 +122,7 @@ class TwinLog:
             self.rejected,
             calls=calls,
             called_at=self.called_at,
+            edited_from=self.edited_from,
         )
 
     async def pins(self) -> frozenset[str | int]:

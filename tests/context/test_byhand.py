@@ -181,6 +181,17 @@ def test_the_questions_of_a_summary_are_known_before_any_is_asked() -> None:
 
 def test_what_a_change_costs_is_what_the_cache_writes_anew() -> None:
     warm = compact_by_hand(desk_of(rates=RATES, overhead=3_000))
+def test_a_second_change_costs_only_what_the_first_one_left_in_the_cache() -> None:
+    def cost(edited_from: int | None) -> int:
+        change = compact_by_hand(desk_of(rates=RATES, edited_from=edited_from))
+        assert change is not None
+        assert change.decision is not None
+        return change.decision.cost
+
+    # The first result is in message 3.
+    assert cost(None) > cost(9) > cost(5) > cost(3) == cost(0) == 0
+
+
     cold = compact_by_hand(desk_of(rates=RATES, cache_age=400))
     assert warm is not None
     assert cold is not None

@@ -102,6 +102,16 @@ def test_a_request_pays_for_the_hour_only_until_that_is_paid() -> None:
     assert shell.prepare(view, cold, PRESETS["off"]).lifetime == "5m"
 
 
+def test_a_context_that_a_person_changed_is_not_written_for_an_hour() -> None:
+    view = view_of(*(m for n in range(9) for m in (prompt("Word " * 4_000), answer("So."))))
+    view = view.append(Message.parse(99, "prompt", content(["And?"])))
+    told = situation(rates=SONNET, window=1_000_000, cache_age=60)
+    told = replace(told, report=Report(view.tokens, view.tokens, 0, view.edits + 1))
+    for edited, lifetime in ((None, "1h"), (99, "1h"), (18, "1h"), (3, "5m"), (0, "5m")):
+        found = Shell().prepare(view, replace(told, edited_from=edited), PRESETS["off"])
+        assert found.lifetime == lifetime, edited
+
+
 @pytest.mark.parametrize("rates", [None, replace(SONNET, cache_write_1h=0)])
 def test_without_a_price_it_is_never_an_hour(rates: Rates | None) -> None:
     assert choose_lifetime(talk(40), 10, 100_000, rates, (900,) * 9) == "5m"

@@ -20,11 +20,12 @@ from conversations.context.view import wire
 from conversations.context.view.envelope import build_envelope
 from conversations.log.turn_state import load_state
 from conversations.models import ApiModel, Conversation, ModelPrice, Turn
+from conversations.reductions import manual_changes
 from conversations.transcript.meter import read_meter
 from conversations.transcript.next_message import NextMessage, price_summary
 from conversations.turns import turns
 from conversations.turns.versions import edit_prompt, show_version
-from tests.support import people_and_turns, stored_turns
+from tests.support import people_and_turns, reduced_conversations, stored_turns
 
 pytestmark = pytest.mark.django_db
 OTHER = "claude-opus-5-5"
@@ -118,6 +119,29 @@ def test_what_an_earlier_call_paid_an_hour_for_is_kept_after_the_rest(monkeypatc
     assert between.later.full == at_price(0, 35_500, 500)
     monkeypatch.setattr(timezone, "now", lambda: start + timedelta(hours=2))
     assert foreseen(fresh(conversation)).until is None
+
+
+def test_what_a_change_by_hand_broke_is_written_anew() -> None:
+    played = reduced_conversations.talk(stored_turns.played())
+    lease = people_and_turns.next_turn(reduced_conversations.now(played))
+    usage = Usage(0, 500, 29_000, 1_000, 0)
+    stored_turns.close(lease, people_and_turns.opened(lease).call, said(usage))
+    turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
+    before = foreseen(reduced_conversations.now(played))
+    assert before.now.full == at_price(30_000, 500, 500)
+    row = reduced_conversations.compact(played)
+    after = foreseen(reduced_conversations.now(played))
+    state = load_state(reduced_conversations.now(played), stored_turns.MODEL)
+    kept = [one for one in state.view.messages if one.seq < (state.edited_from or 0)]
+    assert len(kept) < len(state.view.messages) // 2
+    assert after.now.full == after.now.reduced
+    behind = sum(one.tokens for one in state.view.messages[len(kept) :])
+    assert (after.now.full or 0) >= at_price(after.now.tokens - behind, behind, 500)
+    assert after.later is not None
+    assert (after.now.full or 0) < (after.later.full or 0)
+    manual_changes.undo_change(**reduced_conversations.who(played), seq=row.seq)
+    again = foreseen(reduced_conversations.now(played))
+    assert (again.now, again.later) == (before.now, before.later)
 
 
 def talked_before(minutes: int, hour: int) -> Conversation:

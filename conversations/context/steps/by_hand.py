@@ -26,6 +26,7 @@ from conversations.context.tokens.estimate import estimate_text
 from conversations.context.translation import gettext_noop, mark_recorded, write_count
 from conversations.context.view.cost_decision import weigh_reduction
 from conversations.context.view.edits import Transformation, Trigger, build_transformation
+from conversations.context.view.prefix import count_unedited
 from conversations.context.view.rules import find_cuts
 from conversations.context.view.view import View
 
@@ -141,7 +142,11 @@ def add_decision(working: WorkingView, change: Transformation) -> Transformation
 
 
 def count_rewritten(working: WorkingView, after: View) -> int:
-    """Estimate the tokens after the first difference, which the prompt cache must write again."""
+    """Estimate the tokens after the first difference, which the prompt cache must write again.
+
+    What is behind an earlier change since the last request must be written in any case.
+    """
     pairs = zip(working.view.messages, after.messages, strict=False)
     same = sum(1 for _ in takewhile(lambda pair: pair[0].content == pair[1].content, pairs))
-    return sum(message.tokens for message in after.messages[same:])
+    end = count_unedited(after.messages, working.situation.edited_from)
+    return sum(message.tokens for message in after.messages[same:end])

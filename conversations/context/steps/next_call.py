@@ -16,6 +16,7 @@ from conversations.context.errors import WindowError
 from conversations.context.pipeline import prepare
 from conversations.context.policy.gauge import measure_context
 from conversations.context.policy.policy import Policy
+from conversations.context.steps import open_calls
 from conversations.context.steps.kinds import ASKS_MODEL, KINDS, TransformationKind
 from conversations.context.steps.protocol import (
     CompactionReply,
@@ -31,6 +32,7 @@ from conversations.context.view import wire
 from conversations.context.view.cache_breakpoints import Lifetime
 from conversations.context.view.cost_decision import Rates
 from conversations.context.view.edits import Transformation
+from conversations.context.view.prefix import count_unedited
 from conversations.context.view.view import Message, View
 
 #: `compact`: old results are shortened or cleared; `trim`: messages are left out; `rebuild`: the
@@ -53,7 +55,8 @@ _WRITTEN = 3_000
 class NextCall:
     """What is done before a call, in order, and the sizes of its request in tokens.
 
-    `kept` of `tokens_after` are unchanged at the beginning, so the cache can return them.
+    `kept` of `tokens_after` are unchanged at the beginning, so the cache can return them, and
+    `whole_kept` of `tokens`, if the request were sent whole.
     `summary_input` is what a summary reads on a prompt of its own, `summary_cached` what the cache
     returns where it goes on from the conversation, and `compaction_input` what the API compacts.
     Up to a summary `kinds` is certain; what follows depends on its text.
@@ -68,6 +71,7 @@ class NextCall:
     compaction_input: int = 0
     is_refused: bool = False
     is_certain: bool = True
+    whole_kept: int = 0
     #: How long the API will keep what the request adds to its cache.
     lifetime: Lifetime = "5m"
 
@@ -94,7 +98,8 @@ def foresee_call(view: View, situation: Situation, policy: Policy) -> NextCall:
     except StopIteration as stop:
         return run.describe(view, situation, stop.value)
     except WindowError as error:
-        return replace(_NOTHING, tokens=error.tokens, tokens_after=error.tokens, is_refused=True)
+        size = error.tokens
+        return NextCall((), size, size, 0, is_refused=True, whole_kept=size)
 
 
 def foresee_message(view: View, situation: Situation, policy: Policy) -> NextCall:
@@ -133,9 +138,6 @@ def _stand_in(view: View, size: int) -> Message:
     return Message.parse(seq, "prompt", wire.encode([block]))
 
 
-_NOTHING = NextCall((), 0, 0, 0)
-
-
 class _DryRun:
     """Answers the requests of `prepare` as far as possible, and keeps its proposals."""
 
@@ -167,8 +169,12 @@ class _DryRun:
         permille, sent = done.gauge.permille, done.view.messages
         pairs = zip(view.messages, sent, strict=False)
         same = sum(1 for _ in takewhile(lambda pair: pair[0].content == pair[1].content, pairs))
+        # What was changed since the last request was never sent like this.
+        known = count_unedited(view.messages, situation.edited_from)
+        same = min(same, known)
         behind = sum(message.tokens for message in sent[same:]) * permille // 1000
         before = measure_context(view, situation.overhead, situation.report, situation.window)
+        changed = sum(message.tokens for message in view.messages[known:]) * before.permille // 1000
         return NextCall(
             tuple(self.kinds),
             before.tokens,
@@ -178,13 +184,16 @@ class _DryRun:
             self.summary_cached,
             self.compaction_input,
             is_certain=self.is_certain,
+            whole_kept=max(0, before.tokens - changed),
             lifetime=done.lifetime,
         )
 
 
 def _is_reduction(change: Transformation) -> bool:
     is_clearing = change.kind == "clearing" and bool(change.reason)
-    return is_clearing or KINDS[change.kind].phase in _REDUCING
+    # Calls that were cut off are left out by a rule of the API, whatever the size.
+    is_reducing = KINDS[change.kind].phase in _REDUCING and change.note != open_calls.NOTE
+    return is_clearing or is_reducing
 
 
 _BLOCK = wire.encode({"type": "compaction", "content": "summary " * 300, "signature": "c3RhbmQ="})

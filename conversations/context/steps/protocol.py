@@ -44,6 +44,8 @@ class Situation:
     cache_lifetime: int = SECONDS["5m"]
     #: Tokens at the beginning of the last request that are kept for an hour; 0: none.
     hour_tokens: int = 0
+    #: The number of the first message that was changed since the last request; None: none was.
+    edited_from: int | None = None
     #: Seconds between the last turns of this conversation.
     pauses: tuple[int, ...] = ()
     #: Calls that this conversation has made for its answers, and how long conversations continue.

@@ -98,7 +98,8 @@ class WorkingView:
         gauge, known = self.gauge, self.situation
         if known.is_cold:
             return gauge.tokens, gauge.tokens
-        added = min(gauge.tokens, count_added(self.stored, self.view) * gauge.permille // 1000)
+        added = count_added(self.stored, self.view, known.edited_from) * gauge.permille // 1000
+        added = min(gauge.tokens, added)
         is_changed = is_edited(self.view, known.report)
         return added, max(added, gauge.tokens - (0 if is_changed else known.hour_tokens))
 

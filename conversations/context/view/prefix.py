@@ -6,6 +6,8 @@ the system prompt or the tools differ (the `binding` of an envelope).
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -34,18 +36,26 @@ def compare_prefix(before: View, after: View) -> CommonPrefix:
     return CommonPrefix(blocks, tokens)
 
 
-def count_added(before: View, after: View) -> int:
+def count_added(before: View, after: View, edited_from: int | None = None) -> int:
     """Count the estimated tokens that a request with `after` adds to the request before it.
 
     `before` is the view with what was appended to that request; all but that is added that differs.
+    From the message numbered `edited_from` on it was changed since; None: nowhere.
     """
     messages = after.messages
-    kept = find_settled(messages) + 1
+    kept = min(find_settled(messages) + 1, count_unedited(messages, edited_from))
     if after is not before:
         pairs = zip(before.messages, messages, strict=False)
         same = takewhile(lambda pair: pair[0].content == pair[1].content, pairs)
         kept = min(kept, sum(1 for _ in same))
     return sum(message.tokens for message in messages[kept:])
+
+
+def count_unedited(messages: Sequence[Message], edited_from: int | None) -> int:
+    """Count the messages before the first changed one; all of them if that is None."""
+    if edited_from is None:
+        return len(messages)
+    return bisect_left(messages, edited_from, key=lambda message: message.seq)
 
 
 def _list_sent(view: View) -> list[Message]:
