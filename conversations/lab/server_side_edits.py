@@ -34,7 +34,8 @@ class ContextEditing:
         for message in view.trail.messages[self._of.length : view.length]:
             self._seen = self._seen.append(_clear_results(message, known))
         self._of = view
-        return self._seen
+        # The texts say that they are cleared; the ids say which originals are not shown any more.
+        return self._seen.with_cleared(ids)
 
 
 def _clear_results(message: Message, ids: frozenset[str]) -> Message:

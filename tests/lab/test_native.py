@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from conversations.context.policy.policy import PRESETS
+from conversations.context.view.searched_originals import list_shown_ids
 from conversations.lab.legality import LegalityCheck
 from conversations.lab.replayer import Replayer, Step
 from conversations.lab.report import simulate_record
@@ -39,6 +40,15 @@ def test_a_request_is_billed_after_the_clearing_and_gauged_before_it() -> None:
     assert all(step.usage and step.usage.cache_read > 0 for step in kept)
     assert last.messages != last.seen.body
     assert "Old tool result cleared" in last.seen.body
+
+
+def test_what_was_cleared_is_no_original_that_the_request_shows() -> None:
+    steps = [step for step in played(24) if step.prepared and step.prepared.cleared]
+    assert len(steps) > 5
+    for step in steps:
+        shown, gone = list_shown_ids(step.seen), step.prepared and step.prepared.cleared
+        assert shown
+        assert shown.isdisjoint(gone or ())
 
 
 def test_what_was_cleared_is_not_in_view_and_can_be_recalled() -> None:
