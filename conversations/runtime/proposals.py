@@ -13,6 +13,7 @@ from conversations.agent.ports import Refused, Sending, Sent
 from conversations.agent.stop import Stopped, Switch
 from conversations.context.errors import ContextError
 from conversations.context.steps.protocol import SummaryReply
+from conversations.context.steps.summary_versions import read_written
 from conversations.db import run_db
 from conversations.live.publish import announce
 from conversations.reductions import proposals
@@ -80,7 +81,7 @@ async def write_proposal(proposal_id: int, claude: Claude, switch: Switch) -> No
 async def _ask_model(
     request: SummaryRequest, work: Job, calls: ProposalCalls, switch: Switch
 ) -> None:
-    """Run the steps of the summary; the last accepted text becomes the proposal."""
+    """Run the steps of the summary; the text that they would put in place is the proposal."""
     line = SideCallLine(calls, calls, switch)
     reply: SummaryReply | None = None
     wanted = next(request.steps)
@@ -91,9 +92,10 @@ async def _ask_model(
         except StopIteration as stop:
             change = stop.value
             break
-    if reply is not None and change is not None and change.outcome == "applied":
+    if change is not None and change.outcome == "applied":
+        text = read_written(change)
         await run_db(
-            proposals.store_answer, proposal_id=request.proposal_id, text=reply.text, change=None
+            proposals.store_answer, proposal_id=request.proposal_id, text=text, change=None
         )
         return
     reason = calls.refused or (change.reason if change is not None else INTERNAL)

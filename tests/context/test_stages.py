@@ -11,10 +11,12 @@ from conversations.context.policy.policy import build_policy
 from conversations.context.steps.by_hand import (
     build_working_view,
     list_summary_requests,
+    replace_by_hand,
     summarise_by_hand,
 )
 from conversations.context.steps.protocol import SummaryReply, SummaryWanted
 from conversations.context.steps.summary import END, START
+from conversations.context.steps.summary_versions import read_written
 from conversations.context.tokens.estimate import estimate_text
 from conversations.context.view.view import View
 from tests.context.independent import found_in
@@ -174,6 +176,30 @@ def test_parts_that_were_paid_for_survive_one_that_failed() -> None:
     assert gone == set(range(2, 2 + len(gone)))
     assert after[-1] == view.messages[-1].seq
     assert found_in([json_of(message) for message in first.made.messages]) == []
+
+
+def test_by_hand_a_failed_part_rejects_the_summary_and_a_failed_merge_does_not() -> None:
+    view = long_talk()
+    desk = build_working_view(view, situation(window=32_000), build_policy(*STAGED))
+
+    def summed(write: Any) -> Any:
+        steps, reply = summarise_by_hand(desk), None
+        try:
+            while True:
+                reply = write(steps.send(reply))
+        except StopIteration as stop:
+            return stop.value
+
+    rejected = summed(failing(4))
+    assert (rejected.outcome, rejected.made) == ("rejected", view)
+    assert rejected.reason == "Summary failed: part 4 of 5: the call gave no answer"
+    for reply in (None, SummaryReply("", "end_turn")):
+        joined = summed(failing(0, reply=reply))
+        words = read_written(joined)
+        assert words.split("\n\n") == ["what this part says"] * 5
+        # The words alone make the same change when a person has accepted them.
+        again = replace_by_hand(desk, words)
+        assert again.made.body == joined.made.body  # type: ignore[union-attr]
 
 
 def json_of(message: Any) -> dict[str, Any]:

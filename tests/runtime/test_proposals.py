@@ -11,9 +11,17 @@ import pytest
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations.audit import verify
+from conversations.context.steps.by_hand import list_summary_requests
 from conversations.db import run_db
 from conversations.live.hub import hub
-from conversations.models import ApiCall, ApiModel, ApiResult, ModelPrice, Proposal
+from conversations.models import (
+    ApiCall,
+    ApiModel,
+    ApiResult,
+    Conversation,
+    ModelPrice,
+    Proposal,
+)
 from conversations.reductions import proposals
 from tests.support import people_and_turns, stored_turns
 from tests.support.reduced_conversations import digest, now, talk, who
@@ -106,6 +114,34 @@ async def test_a_call_that_fails_is_a_refusal_on_record(
     assert "gave no answer" in made.reason
     assert await run_db(rejected, played) == [made.reason]
     assert await run_db(problems) == []
+
+
+@pytest.mark.parametrize("is_merge", [True, False], ids=["the merge", "a part"])
+async def test_in_parts_a_failed_merge_is_no_refusal_and_a_failed_part_is(
+    emulator: EmulatorServer, is_merge: bool
+) -> None:
+    def begin_in_parts() -> tuple[int, int]:
+        played = talk(stored_turns.played(), 8)
+        ApiModel.objects.filter(pk=stored_turns.MODEL).update(window=3_000)
+        policy = {"preset": "staged", "summary_max_tokens": 256, "window_reserve_tokens": 1_024}
+        Conversation.objects.filter(pk=played.conversation.pk).update(policy=policy)
+        key, _ = proposals.request_summary(**who(played))
+        request = proposals.read_request(proposal_id=key)
+        assert request is not None
+        return key, len(list_summary_requests(request.steps))
+
+    async with supervising() as supervisor:
+        key, calls = await run_db(begin_in_parts)
+        assert calls > 2
+        failed = calls if is_merge else calls - 1
+        emulator.emulator.ordered_faults[:] = ["none"] * (failed - 1) + ["overloaded"] * 2
+        supervisor.propose(key)
+        await until(is_over)
+    made = await run_db(Proposal.objects.get)
+    if is_merge:
+        assert (bool(made.text), made.reason) == (True, "")
+    else:
+        assert made.reason.startswith(f"Summary failed: part {failed} of {calls - 1}: ")
 
 
 async def test_what_the_budget_does_not_allow_is_said_and_not_asked(

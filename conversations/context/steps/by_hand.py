@@ -85,10 +85,14 @@ def drop_turns_by_hand(working: WorkingView) -> Transformation | None:
 
 
 def summarise_by_hand(working: WorkingView) -> Summarising:
-    """Request a summary of all but the protected tail; None if that is not worth a call."""
+    """Request a summary of all but the protected tail; None if that is not worth a call.
+
+    Of all or nothing: what is applied later is the text alone (`replace_by_hand`).
+    """
     zone = find_zone(working.view, working.policy) if working.view.length else None
+    trigger, policy = build_trigger(working), working.policy
     change = yield from replace_zone(
-        working.view, zone, build_trigger(working), working.gauge, working.policy
+        working.view, zone, trigger, working.gauge, policy, is_whole=True
     )
     return add_decision(working, change) if change is not None and change.edits else change
 

@@ -81,11 +81,15 @@ def replace_zone(
     *,
     kind: Kind = "summary",
     decision: Decision | None = None,
+    is_whole: bool = False,
 ) -> Summarising:
-    """Request a summary of this zone, whatever the thresholds."""
+    """Request a summary of this zone, whatever the thresholds.
+
+    With `is_whole` a failed part is a rejection, whatever the parts before it say.
+    """
     if zone is None or _count_tokens(zone) * _LEAST_PART < policy.summary_max_tokens:
         return None
-    draft = _Draft(view, zone, trigger, _find_names(zone), policy, kind, decision)
+    draft = _Draft(view, zone, trigger, _find_names(zone), policy, kind, decision, is_whole)
     rendered, window = render_messages(zone.messages), _find_window(gauge, policy)
     # Without `summary_staged` one request reads the zone cut to `summary_input_chars`, if the
     # window has room for that.
@@ -169,6 +173,7 @@ class _Draft:
     policy: Policy
     kind: Kind = "summary"
     decision: Decision | None = None
+    is_whole: bool = False
 
     @property
     def behind(self) -> int | None:
@@ -199,7 +204,7 @@ class _Draft:
         """
         if done.flaw is None:
             return self
-        if not done.texts or self.kind != "summary":
+        if not done.texts or self.kind != "summary" or self.is_whole:
             return None
         said = [at for at in self.zone.indexes if not self.view.messages[at].is_empty]
         last = said[done.messages - 1] + 1

@@ -32,7 +32,7 @@ from conversations.context.view.edits import (
     build_transformation,
 )
 from conversations.context.view.edits import Transformation as Change
-from conversations.context.view.view import View
+from conversations.context.view.view import Block, View
 
 _OF_PERSON = mark_recorded(gettext_noop("A person's words took the place of the summary's"))
 _OF_MODEL = mark_recorded(gettext_noop("New words of the model took the place of the summary's"))
@@ -68,13 +68,20 @@ def find_covered_zone(view: View, edits: Sequence[Edit]) -> Zone | None:
 def request_again(view: View, zone: Zone, gauge: Gauge, policy: Policy) -> Summarising:
     """Request the summary of the zone again, in the view it was first made from."""
     trigger = Trigger(gauge.tokens, 0, gauge.source, REBUILD)
-    return (yield from replace_zone(view, zone, trigger, gauge, policy))
+    return (yield from replace_zone(view, zone, trigger, gauge, policy, is_whole=True))
 
 
 def strip_markers(text: str) -> str:
     """Return a summary's own text, without its markers and the lists."""
     words = strip_lists(text)
     return words.strip().removeprefix(START).removesuffix(END).strip()
+
+
+def read_written(change: Change) -> str:
+    """Return the text of the summary that a change puts in place of messages."""
+    put = change.edits[0]
+    blocks = put.blocks if isinstance(put, SpliceBlocks) else ()
+    return strip_markers("".join(str(Block(text).value["text"]) for text in blocks))
 
 
 def read_summary(view: View) -> str:
