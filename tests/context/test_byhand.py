@@ -43,8 +43,10 @@ from tests.context.independent import violations
 from tests.context.samples import (
     IMAGE,
     THOUGHT,
+    Shell,
     answer,
     blocks,
+    content,
     keeping,
     prompt,
     result,
@@ -179,8 +181,6 @@ def test_the_questions_of_a_summary_are_known_before_any_is_asked() -> None:
     assert list_summary_requests(summarise_by_hand(desk_of(view_of(prompt("Hello"))))) == []
 
 
-def test_what_a_change_costs_is_what_the_cache_writes_anew() -> None:
-    warm = compact_by_hand(desk_of(rates=RATES, overhead=3_000))
 def test_a_second_change_costs_only_what_the_first_one_left_in_the_cache() -> None:
     def cost(edited_from: int | None) -> int:
         change = compact_by_hand(desk_of(rates=RATES, edited_from=edited_from))
@@ -192,6 +192,8 @@ def test_a_second_change_costs_only_what_the_first_one_left_in_the_cache() -> No
     assert cost(None) > cost(9) > cost(5) > cost(3) == cost(0) == 0
 
 
+def test_what_a_change_costs_is_what_the_cache_writes_anew() -> None:
+    warm = compact_by_hand(desk_of(rates=RATES, overhead=3_000))
     cold = compact_by_hand(desk_of(rates=RATES, cache_age=400))
     assert warm is not None
     assert cold is not None
@@ -236,10 +238,15 @@ def test_only_words_leave_an_answer_and_the_first_message_stays() -> None:
     assert exclude_targets(desk_of(view), {1, 4, "a", "gone"}) is None
 
 
-def test_a_view_that_is_not_legal_is_not_changed() -> None:
+def test_a_view_that_the_next_request_repairs_can_be_changed_before() -> None:
     broken = view_of(prompt("x"), *round_of("a", LONG), *round_of("b", "ok"), answer(use("c")))
-    with pytest.raises(RuleError):
-        compact_by_hand(desk_of(broken))
+    change = compact_by_hand(desk_of(broken))
+    assert change is not None
+    done = Shell().prepare(
+        change.made.append(Message.parse(9, "prompt", content(["y"]))), situation(), PRESETS["off"]
+    )
+    assert violations(done.view.body) == []
+    assert len(str(blocks(done.view, 2)[0]["content"])) < 700
 
 
 def summarised(view: View = TALK) -> Transformation:
@@ -311,9 +318,16 @@ def test_only_a_summary_of_ours_has_messages_it_stands_for() -> None:
     assert find_covered_zone(TALK, (put, SpliceMessages(2, 3))) is not None
 
 
+def test_a_change_must_keep_the_rules_that_held_before_it() -> None:
+    broken = view_of(prompt("a"), answer(use("t")), prompt("b"))
+    with pytest.raises(RuleError):
+        demand_legal(TALK, broken)
+    demand_legal(broken, broken)
+
+
 def legal(view: View) -> bool:
     try:
-        demand_legal(view)
+        demand_legal(TALK, view)
     except RuleError:
         return False
     return True

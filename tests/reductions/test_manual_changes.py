@@ -12,7 +12,9 @@ from django.utils import timezone
 from conversations.agent.ports import Finish
 from conversations.agent.usage import read_usage
 from conversations.context.view import wire
+from conversations.context.view.edits import SpliceBlocks, load_edits
 from conversations.log.leases import Lease
+from conversations.log.turn_state import load_state
 from conversations.models import ApiCall, Conversation
 from conversations.reductions import manual_changes, proposals
 from conversations.reductions.in_full import choose_in_full
@@ -31,6 +33,7 @@ from tests.support.reduced_conversations import (
     clean,
     compact,
     digest,
+    import_talk,
     now,
     refused,
     summarise,
@@ -119,6 +122,39 @@ def test_the_preview_knows_what_is_kept_for_an_hour(
     assert made is not None
     assert "cached tokens are written anew" in dict(made.costs)["Prompt cache"]
     assert json.loads(compact(played).decision)["cost"] > 0
+
+
+def test_what_the_next_request_repairs_anyway_is_no_hindrance() -> None:
+    conversation = import_talk({"role": "assistant", "content": "Hello, how can I help?"})
+    who = {"conversation_id": conversation.pk, "actor_id": conversation.owner_id}
+    for wanted in ("results", "turns", "summary"):
+        assert build_offer(conversation, wanted).wanted == wanted
+    made = build_offer(conversation, "results").preview
+    assert made is not None
+    row = manual_changes.compact_now(**who, wanted="results", digest=made.digest)
+    manual_changes.exclude_originals(**who, ids=["toolu_1"])
+    assert pin_originals(**who, ids=["toolu_0"]) is not None
+    assert row.tokens_after < row.tokens_before
+    assert clean()
+
+
+def test_what_was_changed_first_is_known_until_the_next_call(played: Played) -> None:
+    def find_edited() -> int | None:
+        return load_state(now(played), stored_turns.MODEL).edited_from
+
+    assert find_edited() is None
+    late = manual_changes.exclude_originals(**who(played), ids=["toolu_3"])
+    (edit,) = load_edits(late.edits)
+    assert isinstance(edit, SpliceBlocks)
+    assert find_edited() == edit.seq
+    early = manual_changes.exclude_originals(**who(played), ids=["toolu_2"])
+    first = find_edited()
+    assert first is not None
+    assert first < edit.seq
+    manual_changes.undo_change(**who(played), seq=early.seq)
+    assert find_edited() == edit.seq
+    people_and_turns.answered(people_and_turns.next_turn(now(played)))
+    assert find_edited() is None
 
 
 def test_what_changes_no_byte_leaves_the_last_request_in_the_cache(played: Played) -> None:

@@ -8,6 +8,7 @@ restored: its signature covers a prefix that no longer exists.
 
 from __future__ import annotations
 
+from conversations.context.errors import ContextError
 from conversations.context.steps.kinds import OURS
 from conversations.context.steps.open_calls import leave_out_open_calls
 from conversations.context.translation import gettext_noop, mark_recorded, write_count
@@ -48,7 +49,7 @@ def build_restore(view: View, *originals: Message) -> Transformation | None:
     note = write_count(_ONE, _MANY, count)
     trigger = Trigger(count, 0, "counted")
     change = edits.build_transformation(view, "restore", trigger, changes, note)
-    demand_legal(change.made)
+    demand_legal(view, change.made)
     return change
 
 
@@ -66,8 +67,19 @@ def _put_back(now: Message, blocks: tuple[str, ...]) -> list[Edit]:
     ]
 
 
-def demand_legal(view: View) -> None:
-    """Check the view as the beginning of the next request; raises RuleError."""
+def demand_legal(before: View, after: View) -> None:
+    """Check `after` as the beginning of the next request; raises RuleError.
+
+    Where `before` breaks a rule already, the repair of the next request mends both.
+    """
+    try:
+        _check_beginning(before)
+    except ContextError:
+        return
+    _check_beginning(after)
+
+
+def _check_beginning(view: View) -> None:
     last = view.messages[-1]
     if last.kind == "answer":
         view = view.append(Message.parse(last.seq + 1, "prompt", _NEXT))
