@@ -12,7 +12,8 @@ from conversations.inspector.sent_messages import catch_damage, trace_present
 from conversations.log.path import Change, read_path
 from conversations.models import ApiCall, Conversation
 from conversations.reductions.forecast import Forecast, build_forecast
-from conversations.reductions.policy import effective_policy
+from conversations.reductions.in_full import apply_wish_ahead
+from conversations.reductions.policy import effective_policy, read_api_edits
 from conversations.transcript.meter import read_meter
 
 
@@ -54,7 +55,9 @@ def read_current_context(conversation: Conversation) -> CurrentContext:
 def read_forecast(conversation: Conversation) -> Forecast | None:
     """Return what the policy in force will do; None when it is invalid."""
     try:
-        return build_forecast(effective_policy(conversation), read_window(conversation.model))
+        policy = apply_wish_ahead(effective_policy(conversation), conversation)
+        api = read_api_edits(conversation.model)
+        return build_forecast(policy, read_window(conversation.model), api)
     except ContextError:
         return None
 

@@ -10,8 +10,11 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from conversations.context.policy.policy import Policy
+from conversations.reductions.policy import ApiEdits
 from conversations.reductions.words import name_preset
 from conversations.rendering.numbers import write_number
+
+_NO_EDITS = ApiEdits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +39,16 @@ class Forecast:
     first: int | None
 
 
-def build_forecast(policy: Policy, window: int) -> Forecast:
+def build_forecast(policy: Policy, window: int, api: ApiEdits = _NO_EDITS) -> Forecast:
     """Return what the policy will do to a context of a model with this window."""
-    return _build_forecast(policy, window, get_language())
+    return _build_forecast(policy, window, api, get_language())
 
 
 @lru_cache(maxsize=512)
-def _build_forecast(policy: Policy, window: int, language: str | None) -> Forecast:
+def _build_forecast(policy: Policy, window: int, api: ApiEdits, language: str | None) -> Forecast:
     # Each frame of a turn has it, for the same few policies. Its words are the language's.
     steps = tuple(
-        step for step in _steps(policy, window) if step.tokens is None or step.tokens < window
+        step for step in _steps(policy, window, api) if step.tokens is None or step.tokens < window
     )
     limits = [step for step in steps if step.tokens]
     return Forecast(
@@ -55,7 +58,7 @@ def _build_forecast(policy: Policy, window: int, language: str | None) -> Foreca
     )
 
 
-def _steps(policy: Policy, window: int) -> Iterator[ForecastStep]:
+def _steps(policy: Policy, window: int, api: ApiEdits) -> Iterator[ForecastStep]:
     if policy.name == "off":
         yield ForecastStep(
             _("Nothing is reduced. What does not fit the model ends the turn with an error.")
@@ -66,17 +69,17 @@ def _steps(policy: Policy, window: int) -> Iterator[ForecastStep]:
             _("A tool result of more than %(n)s characters is shortened before it is first sent.")
             % {"n": write_number(policy.max_tool_result_chars)}
         )
-    if policy.compact_above_percent:
+    if policy.compact_above_percent and not policy.is_in_full:
         yield _one_go(policy, window)
     if policy.input_token_budget:
-        yield _tool_results(policy)
+        yield _tool_results(policy, by_api=policy.server_side and api.clears)
     if policy.round_summary_every:
         yield ForecastStep(
             _("After %(n)s tool rounds of one turn, finished rounds become a working memory.")
             % {"n": policy.round_summary_every}
         )
     if policy.compaction_enabled:
-        yield _summary(policy)
+        yield _summary(policy, by_api=policy.server_side and api.compacts)
     yield from _trims(policy, window)
     yield ForecastStep(
         _("What would not leave room for an answer is reduced, whatever the other numbers say."),
@@ -101,8 +104,8 @@ def _write_share(policy: Policy, name: str) -> str:
     return str(share) if share else ""
 
 
-def _tool_results(policy: Policy) -> ForecastStep:
-    if policy.server_side:
+def _tool_results(policy: Policy, *, by_api: bool) -> ForecastStep:
+    if by_api:
         words = _("The API clears old tool results, all but the newest %(n)s.")
         return ForecastStep(
             words % {"n": policy.clear_keep_results},
@@ -119,9 +122,9 @@ def _tool_results(policy: Policy) -> ForecastStep:
     )
 
 
-def _summary(policy: Policy) -> ForecastStep:
+def _summary(policy: Policy, *, by_api: bool) -> ForecastStep:
     words = _("A summary takes the place of the middle; the last %(n)s messages stay.")
-    if policy.server_side:
+    if by_api:
         words = _("The API compacts the beginning; the last %(n)s messages stay.")
     return ForecastStep(
         words % {"n": policy.protected_tail_messages},

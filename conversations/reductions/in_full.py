@@ -50,6 +50,14 @@ def apply_wish(policy: Policy, conversation: Conversation, turn: int) -> Policy:
     return keep_whole(policy) if is_in_full(conversation, turn) else policy
 
 
+def apply_wish_ahead(policy: Policy, conversation: Conversation) -> Policy:
+    """Return the policy of the next turn, with the person's choice to send in full applied."""
+    is_chosen = conversation.in_full_always or conversation.in_full_turn > 0
+    # The number of the next turn may cost a query, so it is read only where it decides.
+    turn = find_next_turn(conversation) if is_chosen else 0
+    return apply_wish(policy, conversation, turn)
+
+
 @transact
 def choose_in_full(
     *, conversation_id: int, actor_id: int, choice: FullChoice

@@ -96,6 +96,21 @@ def read_model_numbers(model: str) -> ModelNumbers:
     return found or (USUAL_WINDOW, {})
 
 
+@dataclass(frozen=True, slots=True)
+class ApiEdits:
+    """Whether the API clears tool results, and compacts on demand, for a model."""
+
+    clears: bool = False
+    compacts: bool = False
+
+
+@kept_by_settings
+def read_api_edits(model: str) -> ApiEdits:
+    """Return what the API can do itself for a model; nothing for one that is not there."""
+    found = ApiModel.objects.filter(pk=model).values_list("clears", "compacts").first()
+    return ApiEdits(*found) if found else ApiEdits()
+
+
 def read_known_numbers(found: ContextFigures) -> ModelNumbers:
     """Return the numbers of a model from figures that were read with the conversation's."""
     return found.window or USUAL_WINDOW, json.loads(found.thresholds)

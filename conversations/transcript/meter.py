@@ -9,7 +9,12 @@ from conversations.context.errors import ContextError
 from conversations.log.context_size import ContextFigures, estimate_tokens, read_figures
 from conversations.models import Conversation
 from conversations.reductions.forecast import build_forecast
-from conversations.reductions.policy import effective_numbers, read_known_numbers
+from conversations.reductions.in_full import apply_wish_ahead
+from conversations.reductions.policy import (
+    effective_numbers,
+    read_api_edits,
+    read_known_numbers,
+)
 from conversations.rendering.numbers import write_number
 from conversations.transcript.next_message import foresee_next
 from conversations.transcript.shapes import Meter, Tick
@@ -48,7 +53,8 @@ def _list_ticks(
     """Return the thresholds on the context, lowest first, the same as in the inspector."""
     try:
         own = read_known_numbers(figures)
-        ahead = build_forecast(effective_numbers(conversation, own), window)
+        policy = apply_wish_ahead(effective_numbers(conversation, own), conversation)
+        ahead = build_forecast(policy, window, read_api_edits(conversation.model))
     except ContextError:
         return ()
     found = [

@@ -220,6 +220,25 @@ def test_every_policy_says_what_it_will_do(name: str, window: int) -> None:
     assert all(step.short for step in found.steps if step.tokens)
 
 
+def test_what_the_api_does_not_do_for_a_model_is_not_said_of_it() -> None:
+    conversation = stored_turns.played().conversation
+    Conversation.objects.filter(pk=conversation.pk).update(policy={"preset": "native"})
+
+    def said(model: str) -> list[str]:
+        Conversation.objects.filter(pk=conversation.pk).update(model=model)
+        found = read_forecast(Conversation.objects.get(pk=conversation.pk))
+        assert found is not None
+        return [step.words for step in found.steps if step.words.startswith(("The API", "A summ"))]
+
+    clears = "The API clears old tool results, all but the newest 3."
+    assert said("claude-sonnet-5-5") == [
+        clears, "The API compacts the beginning; the last 6 messages stay."
+    ]  # fmt: skip
+    assert said("claude-haiku-4-5") == [
+        clears, "A summary takes the place of the middle; the last 6 messages stay."
+    ]  # fmt: skip
+
+
 def test_the_parts_of_a_bar_fill_it_without_gap() -> None:
     parts = {part: 100 * (at + 1) for at, part in enumerate(PARTS)}
     for total in (None, 1, 999, 5_000):

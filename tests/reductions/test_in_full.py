@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from conversations.context.policy.policy import PRESETS
 from conversations.context.view import wire
+from conversations.inspector.current_context import read_forecast
 from conversations.models import Conversation
 from conversations.reductions.conversation_settings import read_job_facts
 from conversations.reductions.in_full import (
@@ -15,6 +17,7 @@ from conversations.reductions.in_full import (
 )
 from conversations.reductions.manual_changes import compact_now
 from conversations.reductions.record_change import ManualChangeError
+from conversations.transcript.meter import read_meter
 from conversations.turns.forks import fork_conversation
 from tests.support import people_and_turns, stored_turns
 from tests.support.reduced_conversations import clean, digest, now, talk, who
@@ -72,6 +75,26 @@ def test_once_goes_with_a_fork_that_it_is_the_next_turn_of(played: Played) -> No
     assert fork_conversation(turn=last).in_full_turn == 0
     people_and_turns.answered(people_and_turns.next_turn(now(played)))
     assert fork_conversation(turn=now(played).turns.latest("number")).in_full_turn == 0
+
+
+def test_what_comes_next_is_foretold_by_the_choice(played: Played) -> None:
+    def marks() -> list[tuple[int, ...]]:
+        found = read_forecast(now(played))
+        assert found is not None
+        ahead = tuple(step.tokens for step in found.steps if step.tokens)
+        return [ahead, tuple(tick.tokens for tick in read_meter(now(played)).ticks)]
+
+    usual = marks()
+    room = (PRESETS["adaptive"].room(1_000_000),)
+    assert usual[0][0] == 100_000
+    assert choose(played, "full_always")
+    assert marks() == [room, room]
+    assert choose(played, "full_never")
+    assert marks() == usual
+    assert choose(played, "full_once")
+    assert marks() == [room, room]
+    people_and_turns.answered(people_and_turns.next_turn(now(played)))
+    assert marks() == usual
 
 
 def test_each_choice_is_an_entry_of_the_log_with_its_actor(played: Played) -> None:
