@@ -217,7 +217,10 @@ def _estimate_price(
 def show_proposal(conversation: Conversation, desk: WorkingView, known: Proposal) -> Proposed:
     """Return the requested summary for the page; one that came too late says so."""
     spent = ApiCall.objects.filter(
-        conversation=conversation, purpose="summary", sent_at__gte=known.created_at
+        conversation=conversation,
+        purpose="summary",
+        tip=known.tip,
+        sent_at__gte=known.created_at,
     )
     micros = sum(spent.values_list("result__cost_micros", flat=True).exclude(result=None))
     preview, pieces, reason = None, None, known.reason

@@ -76,6 +76,22 @@ def test_words_that_come_too_late_are_not_applied(played: Played) -> None:
     assert build_offer(now(played), "summary").price is not None
 
 
+def test_what_it_cost_is_the_price_of_its_own_calls(played: Played) -> None:
+    proposed(played)
+
+    def spent() -> int:
+        made = build_offer(now(played), "summary").proposed
+        assert made is not None
+        return made.spent_micros
+
+    before = spent()
+    assert before > 0
+    lease = people_and_turns.next_turn(now(played))
+    stored_turns.summarise(lease)
+    people_and_turns.answered(lease)
+    assert spent() == before
+
+
 def test_discarded_words_are_on_record_and_say_nothing_against_the_next(played: Played) -> None:
     before = digest(played)
     refusals = load_state(now(played), stored_turns.MODEL).rejected
