@@ -21,8 +21,9 @@ from conversations.agent.ports import ToolDone
 from conversations.agent.usage import Usage
 from conversations.budgets.usage.cells import format_dollars
 from conversations.context.view import wire
-from conversations.context.view.edits import SpliceMessages
+from conversations.context.view.edits import SpliceBlocks, SpliceMessages
 from conversations.context.view.view import Message, View
+from conversations.log.path import fold_path, read_path
 from conversations.models import ApiCall, Conversation, Transformation, Turn, User
 from conversations.reductions.explanation import explain_change
 from conversations.reductions.manual_changes import undo_change
@@ -177,6 +178,19 @@ def test_what_was_needed_again_is_counted_by_the_originals_that_were_taken() -> 
         {"id": "msg_1"}, {"id": "toolu_9"}, {"query": "the order"},
     )  # fmt: skip
     assert read_reduction(place.conversation, row.seq).recalls == 3
+
+
+def test_a_search_or_the_first_message_is_nothing_that_a_summary_took() -> None:
+    place = played()
+    taken = place.conversation.messages.order_by("seq")[1].seq
+    notice = SpliceBlocks(1, 1, 0, (wire.encode({"type": "text", "text": "They asked."}),))
+    edits = (notice, SpliceMessages(taken, taken))
+    view = fold_path(read_path(place.conversation))
+    read_again(place, {"query": "order"}, {"id": "msg_1"}, {"id": f"msg_{taken}"}, {"id": ""})
+    row = compaction(place)
+    for kind, count in (("summary", 1), ("trim", 1), ("shrink", 2)):
+        row.kind = kind
+        assert count_recalls(place.conversation, row, view, edits) == count
 
 
 def test_calls_that_were_read_from_the_cache_as_a_whole_count() -> None:
