@@ -173,6 +173,18 @@ def test_only_what_the_site_offers_can_be_chosen(
     assert save(client, played, preset="classic").status_code == 302
 
 
+def test_a_preset_that_is_not_offered_any_more_stays_until_another_is_chosen(
+    client: Client, played: Played, settings: Any
+) -> None:
+    Conversation.objects.update(policy={"preset": "off"})
+    settings.AGENTWEB_OFFERED_POLICIES = ("adaptive", "classic")
+    assert '<option value="off" selected>' in page(client, played)
+    assert save(client, played, preset="off", instructions="x").status_code == 302
+    assert (stored(played).policy, stored(played).instructions) == ({"preset": "off"}, "x")
+    assert save(client, played, preset="classic").status_code == 302
+    assert save(client, played, preset="off").status_code == 400
+
+
 def test_a_model_too_small_for_the_pins_is_refused(
     client: Client, played: Played, settings: Any
 ) -> None:

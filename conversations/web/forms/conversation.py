@@ -92,8 +92,10 @@ class ConversationForm(forms.Form):
             choices=[(one, name_model(one)) for one in list_usable_models(self.owner.pk)],
         )
         site = first_valid_policy((self.owner.policy,), ()).name
+        # A preset that is not offered any more stays until the person chooses another one.
+        offered = [*list_offered_presets(), own.get(PRESET)]
         presets = list_preset_choices(
-            _("as everywhere (%(name)s)") % {"name": name_preset(site)}, list_offered_presets()
+            _("as everywhere (%(name)s)") % {"name": name_preset(site)}, offered
         )
         self.fields["model"] = models
         self.fields["effort"].choices = list_effort_choices(conversation)  # type: ignore[attr-defined]

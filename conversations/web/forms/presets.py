@@ -11,7 +11,7 @@ from conversations.context.policy.preset_words import PRESET_WORDS
 Choices = list[tuple[str, str]]
 
 
-def list_preset_choices(usual: str, offered: Collection[str]) -> list[tuple[str, str | Choices]]:
+def list_preset_choices(usual: str, offered: Collection[object]) -> list[tuple[str, str | Choices]]:
     """Return the choices of a field: first "none", labelled `usual`, then the offered presets."""
     own, classic = Choices(), Choices()
     for name, words in PRESET_WORDS.items():
