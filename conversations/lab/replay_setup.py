@@ -37,6 +37,10 @@ class World:
     compacts: bool = False
     #: Whether facts the agent made are scored too, and recalling those out of view is billed.
     bills_recalls: bool = False
+    #: Prices of another model that writes summaries on a prompt of their own, and what the policy
+    #: weighs these by; None where the same model does.
+    writer: PriceList | None = None
+    writer_rates: Rates | None = None
 
     def envelope(self, record: Record) -> Envelope:
         """Return the envelope of the record's replies."""

@@ -65,6 +65,8 @@ class Step:
     usage: Usage | None
     changes: tuple[Transformation, ...]
     summaries: tuple[Usage, ...]
+    #: Those that another model wrote (`World.writer`); `summaries` has the others.
+    apart: tuple[Usage, ...]
     violations: tuple[str, ...]
     overruns: int
     keeps_prefix: bool
@@ -80,6 +82,7 @@ class _Work:
 
     changes: list[Transformation] = field(default_factory=list)
     summaries: list[Usage] = field(default_factory=list)
+    apart: list[Usage] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
     overruns: int = 0
     decide_ns: int = 0
@@ -172,7 +175,9 @@ class Replayer:
                 if isinstance(wish, SummaryWanted):
                     reply = self._world.summarizer(wish)
                     if reply is not None:
-                        work.summaries.append(self._summary_bill(wish, reply.text))
+                        is_apart = self._world.writer is not None and wish.continued is None
+                        bills = work.apart if is_apart else work.summaries
+                        bills.append(self._summary_bill(wish, reply.text))
                 elif isinstance(wish, CompactionWanted):
                     reply = self._compaction(wish, work)
                 elif isinstance(wish, CountWanted):
@@ -199,6 +204,7 @@ class Replayer:
             binding=self._envelope.binding,
             rejected=self._rejected,
             rates=self._rates,
+            summary_rates=self._world.writer_rates,
             cache_age=None if self._called is None else int(self._now - self._called),
             cache_lifetime=self._cached.seconds,
             hour_tokens=self._cached.tokens,
@@ -280,5 +286,6 @@ class Replayer:
 def _step(at: int, work: _Work, envelope: Envelope) -> Step:
     return Step(
         at, None, View(), envelope, "", None, tuple(work.changes), tuple(work.summaries),
-        tuple(work.violations), work.overruns, True, work.decide_ns, work.join_ns,
+        tuple(work.apart), tuple(work.violations), work.overruns, True, work.decide_ns,
+        work.join_ns,
     )  # fmt: skip

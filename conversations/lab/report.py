@@ -88,7 +88,8 @@ class Report:
     decide: list[int] = field(default_factory=list)
     join: list[int] = field(default_factory=list)
 
-    def add_step(self, step: Step, prices: PriceList) -> None:
+    def add_step(self, step: Step, prices: PriceList, writer: PriceList | None = None) -> None:
+        """Add one call; `writer` are the prices of another model that writes summaries."""
         self.overruns += step.overruns
         self.violations += step.violations
         for change in step.changes:
@@ -100,10 +101,9 @@ class Report:
             else:
                 self.others[change.outcome] += 1
         for usage in step.summaries:
-            self.summary_calls += 1
-            self.summaries.add(usage)
-            self.summary_cost += prices.cost(usage)
-            self.cost_uncached += prices.cost(strip_cache(usage))
+            self._add_summary(usage, prices)
+        for usage in step.apart:
+            self._add_summary(usage, writer or prices)
         self.decide.append(step.decide_ns)
         if step.usage is None:
             self.ended += not step.violations
@@ -115,6 +115,12 @@ class Report:
         self.cost_uncached += prices.cost(strip_cache(step.usage))
         self.prefix_breaks += not step.keeps_prefix
         self.join.append(step.join_ns)
+
+    def _add_summary(self, usage: Usage, prices: PriceList) -> None:
+        self.summary_calls += 1
+        self.summaries.add(usage)
+        self.summary_cost += prices.cost(usage)
+        self.cost_uncached += prices.cost(strip_cache(usage))
 
     def add_fact(self, found: FactOutcome) -> None:
         (self.own if found.is_own else self.facts).add(found)
@@ -169,7 +175,7 @@ def simulate_record(
     scorer = FactScorer(record, search, with_own=bills)
     recalls = Recalls(world.tokenizer) if bills else None
     for step in Replayer(record, world).steps():
-        report.add_step(step, world.prices)
+        report.add_step(step, world.prices, world.writer)
         outcomes = scorer.score(step)
         for found in outcomes:
             report.add_fact(found)

@@ -81,9 +81,15 @@ def choose_rates(prices: PriceList) -> Rates | None:
     return rates if rates is None or conf.long_cache else replace(rates, cache_write_1h=0)
 
 
-def load_summary_rates(when: datetime) -> Rates | None:
+def load_summary_prices(when: datetime) -> PriceList | None:
     """Return the prices of the model that writes all summaries; None where each model does."""
-    return load_price_list(conf.summary_model, when).rates if conf.summary_model else None
+    return load_price_list(conf.summary_model, when) if conf.summary_model else None
+
+
+def load_summary_rates(when: datetime) -> Rates | None:
+    """Return what the engine weighs summaries by; None where each model writes its own."""
+    prices = load_summary_prices(when)
+    return None if prices is None else prices.rates
 
 
 def read_job_facts(conversation_id: int, turn: int = 0) -> JobFacts:

@@ -35,7 +35,11 @@ from conversations.log.path import read_path
 from conversations.log.tree import build_path_condition
 from conversations.models import ApiCall, ApiModel, ApiResult, Conversation
 from conversations.models import Message as MessageRow
-from conversations.reductions.conversation_settings import choose_rates, write_instructions
+from conversations.reductions.conversation_settings import (
+    choose_rates,
+    load_summary_prices,
+    write_instructions,
+)
 from conversations.reductions.policy import effective_policy, list_tool_rules
 from conversations.templatetags.recorded import translated
 from conversations.toolbox.toolset import build_toolset
@@ -86,9 +90,8 @@ def build_record(conversation: Conversation) -> Record:
     try:
         rules.check_rules(view)
     except ContextError as error:
-        raise TrialError(
-            f"The messages alone make no request that the API takes: {error}"
-        ) from error
+        words = _("The messages alone make no request that the API takes: %(why)s")
+        raise TrialError(words % {"why": error}) from error
     results = _results(conversation)
     by_seq = {result.answer.seq: result for result in results if result.answer is not None}
     system, tools = _head(results[-1].call if results else None, conversation)
@@ -114,6 +117,7 @@ def build_subject(conversation: Conversation) -> Subject:
     except ContextError as error:
         raise TrialError(translated(str(error))) from error
     prices = load_price_list(model.pk, timezone.now())
+    writer = load_summary_prices(timezone.now())
     results = _results(conversation)
     worlds = tuple(
         World(
@@ -128,17 +132,26 @@ def build_subject(conversation: Conversation) -> Subject:
             remembered=REMEMBERED,
             clears=model.clears,
             compacts=model.compacts,
+            writer=writer,
+            writer_rates=writer.rates if writer else None,
         )
         for policy in _policies(own)
     )
-    try:
-        for kind in ("input", "output", "cache_write_5m", "cache_read"):
-            prices.rate(kind, 0)
-    except PriceMissing as error:
-        raise TrialError(translated(str(error))) from error
+    _demand_prices(prices, writer)
     actual = _actual(conversation, prices) if results else None
     size = sum(message.size for message in record.messages)
     return Subject(record, worlds, actual, size, own.name)
+
+
+def _demand_prices(prices: PriceList, writer: PriceList | None) -> None:
+    """Raise TrialError where a price is missing by which a replay is billed."""
+    needed = [(prices, kind) for kind in ("input", "output", "cache_write_5m", "cache_read")]
+    needed += [(writer, kind) for kind in ("input", "output")] if writer else []
+    try:
+        for one, kind in needed:
+            one.rate(kind, 0)
+    except PriceMissing as error:
+        raise TrialError(translated(str(error))) from error
 
 
 def _policies(own: Policy) -> list[Policy]:

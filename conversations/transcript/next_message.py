@@ -14,7 +14,6 @@ from django.utils import timezone
 from conversations.agent.prices import PriceList, PriceMissing
 from conversations.agent.usage import Usage, read_usage
 from conversations.budgets.prices import load_price_list
-from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.context.steps.next_call import Action, NextCall
 from conversations.context.steps.summary_call import INSTRUCTION, THOUGHT, WRITTEN
@@ -22,6 +21,7 @@ from conversations.context.view import wire
 from conversations.context.view.cache_breakpoints import SECONDS, Lifetime
 from conversations.log.context_size import ContextFigures
 from conversations.models import ApiModel, Conversation
+from conversations.reductions.conversation_settings import load_summary_prices
 from conversations.reductions.foresight import Known, foresee_calls
 from conversations.reductions.in_full import find_next_turn
 
@@ -142,9 +142,7 @@ def price_summary(call: NextCall, prices: PriceList) -> int:
     """Return the price of the text that the model writes before the call."""
     cost = 0
     if call.summary_input:
-        writer = (
-            load_price_list(conf.summary_model, timezone.now()) if conf.summary_model else prices
-        )
+        writer = load_summary_prices(timezone.now()) or prices
         cost += writer.cost(Usage(call.summary_input, WRITTEN, 0, 0, 0))
     if call.summary_cached:
         written = WRITTEN + THOUGHT

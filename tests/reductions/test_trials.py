@@ -70,6 +70,30 @@ def test_a_trial_tells_of_every_policy_that_can_be_replayed() -> None:
     assert all(report.cost_uncached >= report.cost > 0 for report in trial.reports)
 
 
+def test_a_trial_bills_summaries_at_the_price_of_the_model_that_writes_them(
+    settings: Any,
+) -> None:
+    conversation = played()
+    for at in range(6):
+        lease = people_and_turns.next_turn(conversation, f"Part {at}: {'words ' * 3_000}")
+        people_and_turns.answered(lease)
+    ApiModel.objects.filter(pk=conversation.model).update(window=16_000)
+
+    def summarised() -> Report:
+        trial = ran(Conversation.objects.get(pk=conversation.pk))
+        return trial.reports[trial.names.index("rebuild")]
+
+    own = summarised()
+    settings.AGENTWEB_SUMMARY_MODEL = "claude-haiku-5-5"
+    other = summarised()
+    assert own.summary_calls == other.summary_calls > 0
+    assert 0 < other.summary_cost * 5 < own.summary_cost
+    assert (other.cost, other.summaries) == (own.cost, own.summaries)
+    ModelPrice.objects.filter(model="claude-haiku-5-5").delete()
+    with pytest.raises(TrialError, match="has no price"):
+        build_subject(conversation)
+
+
 def test_what_happened_stands_beside_what_would_have() -> None:
     actual = ran(played()).actual
     assert actual is not None

@@ -44,7 +44,7 @@ from conversations.lab.summarizer import Summarizer, extract_summary, fail_summa
 from conversations.log.loaded_path import REMEMBERED
 from conversations.models import ApiModel, Conversation
 from conversations.operations.scratch_database import use_empty_database
-from conversations.reductions.conversation_settings import choose_rates
+from conversations.reductions.conversation_settings import choose_rates, load_summary_prices
 from conversations.reductions.policy import list_tool_actions
 from conversations.reductions.trial_subject import RECALL, TrialError, build_record
 
@@ -241,6 +241,7 @@ def _build_worlds(options: dict[str, Any]) -> Iterator[World]:
     names = dict.fromkeys(options["policy"] or [conf.policy])
     tokenizer = _choose_tokenizer(options["tokenizer"], options["scale"])
     prices = load_price_list(model.pk, datetime.now(UTC))
+    writer = load_summary_prices(datetime.now(UTC))
     for window, name in product(windows, names):
         yield World(
             model=model.pk,
@@ -256,6 +257,8 @@ def _build_worlds(options: dict[str, Any]) -> Iterator[World]:
             clears=model.clears,
             compacts=model.compacts,
             bills_recalls=True,
+            writer=writer,
+            writer_rates=writer.rates if writer else None,
         )
 
 
