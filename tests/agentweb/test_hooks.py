@@ -39,6 +39,16 @@ def test_a_module_that_is_named_can_veto(folder: Path) -> None:
         assert signals.collect_vetoes(1, change) == reason
 
 
+def test_a_check_that_fails_is_a_veto_and_ends_no_turn(folder: Path) -> None:
+    failing = SOURCE.replace('"never on Fridays"', "1 / 0")
+    (folder / "failing_hooks.py").write_text(failing)
+    _import_hooks("failing_hooks")
+    view, trigger = view_of(prompt("a", "b")), Trigger(2, 1, "counted")
+    for kind, reason in (("trim", "the site's own check of it failed"), ("compaction", "")):
+        change = build_transformation(view, kind, trigger, [SpliceBlocks(1, 1, 1)], "x")
+        assert signals.collect_vetoes(1, change).partition(";")[0] == reason
+
+
 @pytest.mark.parametrize(("name", "source"), [("no_such_hooks", None), ("bad_hooks", "1 / 0")])
 def test_one_that_cannot_be_imported_ends_the_start_and_is_named(
     folder: Path, name: str, source: str | None
