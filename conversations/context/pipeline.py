@@ -145,7 +145,7 @@ class _Pipeline(WorkingView):
 
     def repair(self) -> Generator[EngineRequest, Reply, None]:
         """Repair what the API would refuse."""
-        yield from self.propose(repair_view(self.view))
+        yield from self.propose(repair_view(self.view, self.policy))
 
     def replace_unaccepted_block(self) -> Generator[EngineRequest, Reply, None]:
         """Replace a compaction block that the model would not accept by its text."""

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conversations.context.errors import RuleError
 from conversations.context.policy.policy import Policy, build_policy, dump_policy
 from conversations.context.steps.action_list import (
     HEADER,
@@ -28,7 +29,9 @@ from conversations.context.steps.removed_lists import (
     strip_lists,
     write_left_out,
     write_lists,
+    write_record,
 )
+from conversations.context.steps.repair import repair_view
 from conversations.context.view import wire
 from conversations.context.view.edits import (
     SpliceBlocks,
@@ -38,9 +41,11 @@ from conversations.context.view.edits import (
     load_edits,
 )
 from conversations.context.view.view import Block, Message, View
+from tests.context.independent import violations
 from tests.context.samples import (
     Shell,
     answer,
+    blocks,
     content,
     prompt,
     result,
@@ -51,6 +56,8 @@ from tests.context.samples import (
     use,
     view_of,
 )
+from tests.context.strategies import view_from
+from tests.context.test_repair import obeying
 
 ACTIONS = (
     "write_file=wrote {path}",
@@ -319,3 +326,28 @@ def test_neither_list_takes_room_from_the_other() -> None:
         assert len(listed) > limit * 2 // 3
         silent = replace(POLICY, actions=("send_mail=", "read_file="))
         assert write_lists(view, view.messages[1:], [], silent, limit) == listed
+
+
+def test_what_was_done_in_an_exchange_that_is_left_out_stays_on_record(monkeypatch: Any) -> None:
+    policy = Policy(actions=("send_mail=sent mail to {to}",))
+
+    def find(view: View) -> RuleError | None:
+        is_odd = '"odd"' in view.body
+        return RuleError("odd", "messages.1", "no such words") if is_odd else None
+
+    mailed = round_of("t1", "odd", name="send_mail", to="bo@e.org")
+    view = view_of(prompt("Mail Bo"), *mailed, answer("Done."), prompt("And now?"))
+    made = obeying(view, monkeypatch, find, policy)
+    (record,) = blocks(made, 0)
+    assert '"msg_2/input": sent mail to bo@e.org' in record["text"]
+    assert [message.by for message in made.messages] == [("repair",), ()]
+    assert violations(made.body) == []
+    assert repair_view(made, policy) is None
+
+
+def test_a_damaged_answer_before_a_prompt_does_not_keep_the_record_from_being_written() -> None:
+    said = [prompt("a"), *round_of("t1", "x"), answer("Well?"), prompt("yes"), prompt("b")]
+    messages = list(view_of(*said).messages)
+    messages[3] = Message(4, "answer", "[7", 5)
+    view = view_from(messages)
+    assert write_record(view, view.messages[4:5], (), Policy(), 4_000) == ""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from conversations.audit.verify import Tally, verify_everything
+from conversations.context.policy.policy import Policy
 from conversations.context.steps.repair import repair_view
 from conversations.context.view import rules, wire
 from conversations.context.view.view import Message as ViewMessage
@@ -331,7 +332,7 @@ def goes_on_repaired(conversation: Conversation) -> str:
     """Give the messages array of the next request, which one repair makes legal."""
     view = load_state(conversation, MODEL).view
     view = view.append(ViewMessage.parse(10**6, "prompt", '[{"type":"text","text":"Go on"}]'))
-    change = repair_view(view)
+    change = repair_view(view, Policy())
     assert change is not None
     rules.check_rules(change.made)
     return change.made.body

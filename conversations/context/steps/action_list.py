@@ -130,8 +130,13 @@ def _find_questions(view: View) -> dict[int, Message]:
     return {
         message.seq: messages[at - 1]
         for at, message in enumerate(messages)
-        if at and message.kind == "prompt" and messages[at - 1].kind == "answer"
+        if at and message.kind == "prompt" and _is_read(messages[at - 1])
     }
+
+
+def _is_read(message: Message) -> bool:
+    """Return whether a message is an answer that is not damaged."""
+    return message.kind == "answer" and message.shape.flaw is None
 
 
 def read_actions(blocks: Iterable[Block]) -> ActionList:

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from conversations.context.errors import ContextError, RuleError
+from conversations.context.policy.policy import Policy
+from conversations.context.steps.removed_lists import write_left_out
 from conversations.context.steps.repair_blocks import (
     BY,
     NO_MESSAGE,
@@ -186,14 +188,19 @@ class Repair:
         self.done.add("order")
 
 
-def repair_view(view: View) -> Transformation | None:
-    """Build the change after which the view can be sent; None if it can be sent as it is."""
+def repair_view(view: View, policy: Policy) -> Transformation | None:
+    """Build the change after which the view can be sent; None if it can be sent as it is.
+
+    The record of what was done in messages that it leaves out stays in view.
+    """
     broken = find_broken_rule(view)
-    return None if broken is None else _repair(view, broken)
+    if broken is None:
+        return None
+    repair = Repair(Drafts(view))
+    return _add_record(repair, _repair(repair, str(broken)), policy)
 
 
-def _repair(view: View, broken: ContextError) -> Transformation:
-    repair, reason = Repair(Drafts(view)), str(broken)
+def _repair(repair: Repair, reason: str) -> Transformation:
     repair.mend()
     change = repair.build(reason)
     for attempt in range(MOST_ATTEMPTS + MOST_EXCHANGES):
@@ -208,6 +215,20 @@ def _repair(view: View, broken: ContextError) -> Transformation:
         change = repair.build(reason)
     repair.keep_last_prompt()
     return repair.build(reason)
+
+
+def _add_record(repair: Repair, change: Transformation, policy: Policy) -> Transformation:
+    """Return the repair with the record of the messages that it leaves out, if they can be read."""
+    left = {message.seq for message in change.made.messages}
+    messages = repair.drafts.view.messages
+    gone = [one for one in messages if one.seq not in left and one.shape.flaw is None]
+    record = write_left_out(repair.drafts.view, gone, policy)
+    if not record:
+        return change
+    repair.drafts.follow(change.made)
+    repair.drafts.insert(Draft(gone[0].seq, "prompt", [Block(record, BY)]))
+    found = repair.build(change.reason)
+    return change if find_broken_rule(found.made) else found
 
 
 def find_broken_rule(view: View) -> ContextError | None:
