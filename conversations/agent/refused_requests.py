@@ -16,6 +16,7 @@ from conversations.agent.call import request_count
 from conversations.agent.job import Job, LoadedConversation
 from conversations.agent.ports import ModelFailed, Ports
 from conversations.context.steps import repair_refused
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import View
 
@@ -23,9 +24,11 @@ from conversations.context.view.view import View
 REFUSED_FOR_GOOD = ("invalid_request", "signature")
 #: Repairs after a refusal in one turn.
 MOST_REPAIRS = 8
-NOT_TAKEN = (
-    "The API does not take this message. It is kept here and not sent again: change it and try"
-    " again, or ask an administrator, who can read what the API said."
+NOT_TAKEN = mark_recorded(
+    gettext_noop(
+        "The API does not take this message. It is kept here and not sent again: change it and try"
+        " again, or ask an administrator, who can read what the API said."
+    )
 )
 
 

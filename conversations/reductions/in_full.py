@@ -12,6 +12,7 @@ from django.db.models import Max
 
 from conversations.context.policy.policy import Policy
 from conversations.context.policy.whole_context import keep_whole
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view.edits import Transformation as Change
 from conversations.context.view.edits import Trigger
 from conversations.db import transact
@@ -23,12 +24,14 @@ from conversations.reductions.record_change import demand_idle, record_change
 
 #: The name of the choice, also stored as the setting of its log entry.
 FullChoice = Literal["full_once", "full_always", "full_never"]
-_NOTES: dict[FullChoice, str] = {
-    "full_once": "The next message is sent in full",
-    "full_always": "From here on every message is sent in full",
-    "full_never": "From here on the context is reduced as the policy says",
+NOTES: dict[FullChoice, str] = {
+    "full_once": mark_recorded(gettext_noop("The next message is sent in full")),
+    "full_always": mark_recorded(gettext_noop("From here on every message is sent in full")),
+    "full_never": mark_recorded(
+        gettext_noop("From here on the context is reduced as the policy says")
+    ),
 }
-CHOICES: tuple[FullChoice, ...] = tuple(_NOTES)
+CHOICES: tuple[FullChoice, ...] = tuple(NOTES)
 
 
 def find_next_turn(conversation: Conversation) -> int:
@@ -73,7 +76,7 @@ def choose_in_full(
         return None
     view = load_state(conversation, conversation.model).view
     size = (view.tokens, view.tokens, view.size, view.size)
-    change = Change("restore", Trigger(1, 0, "counted", choice), (), *size, _NOTES[choice])
+    change = Change("restore", Trigger(1, 0, "counted", choice), (), *size, NOTES[choice])
     row = record_change(conversation, change, actor_id)
     Conversation.objects.filter(pk=conversation.pk).update(
         in_full_always=after[0], in_full_turn=after[1]

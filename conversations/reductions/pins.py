@@ -54,9 +54,8 @@ def restore_originals(
     try:
         change = build_restore(view, *find_originals(view, log, wanted))
     except RuleError as error:
-        raise ManualChangeError(
-            "illegal", f"The model cannot be given this part without the rest: {error}"
-        ) from error
+        words = _("The model cannot be given this part without the rest: %(why)s")
+        raise ManualChangeError("illegal", words % {"why": error}) from error
     return record_change(conversation, change, actor_id) if change is not None else None
 
 

@@ -18,6 +18,7 @@ from threading import Lock
 
 from django.utils.translation import gettext as _
 
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.lab.replayer import Step
 from conversations.lab.report import Report, simulate_record
 from conversations.reductions.trial_subject import Subject, TrialError
@@ -27,6 +28,13 @@ logger = logging.getLogger("agentweb.trials")
 
 #: Limits: bytes and seconds of one trial, number of waiting trials, number of kept trials.
 MOST_BYTES, MOST_SECONDS, MOST_WAITING, MOST_KEPT = 8_000_000, 120.0, 10, 200
+
+_OVERDUE = mark_recorded(
+    gettext_noop(
+        "The trial was ended after %(number)s seconds; the command below has no such limit."
+    )
+)
+_FAILED = mark_recorded(gettext_noop("The replay failed on the server; it was logged."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +126,10 @@ class Trials:
                 trial = replace(trial, reports=(*trial.reports, report))
                 self.put(user_id, trial)
         except _OverdueError:
-            problem = (
-                f"The trial was ended after {MOST_SECONDS:.0f} seconds; the command below has no"
-                " such limit."
-            )
+            problem = _OVERDUE % {"number": f"{MOST_SECONDS:.0f}"}
         except Exception:
             logger.exception("a trial failed")
-            problem = "The replay failed on the server; it was logged."
+            problem = _FAILED
         self.put(user_id, replace(trial, is_running=False, problem=problem))
 
     def _keep(self, user_id: int, trial: Trial) -> None:

@@ -289,7 +289,7 @@ def _build_markers(conversation: Conversation, rows: list[Transformation]) -> li
             row.seq,
             row.kind,
             row.outcome,
-            _(row.note) if row.kind == "repair" else row.note,
+            row.note,
             row.tokens_before,
             row.tokens_after,
             reverse("reduction", args=[conversation.public_id, row.seq]),

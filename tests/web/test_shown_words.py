@@ -22,8 +22,12 @@ from conversations.budgets.refusals import (
 )
 from conversations.budgets.units import UNITS
 from conversations.context.steps.kinds import KINDS
+from conversations.context.steps.open_calls import NOTE
+from conversations.context.steps.repair import NOTES
+from conversations.context.steps.repair_refused import TURN_LEFT_OUT
 from conversations.context.translation import RECORDED
 from conversations.models import Budget
+from conversations.reductions import in_full
 from conversations.rendering.numbers import budget_source
 from conversations.templatetags.recorded import SHOWN, translated
 from tests.budgets.test_effective import rule
@@ -185,6 +189,18 @@ def test_whatever_the_trial_of_a_mail_account_says_is_in_the_readers_language(
     assert len(said) > 25
     with translation.override(language):
         assert [text for text in said if translated(text) == text] == []
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_note_of_a_change_that_no_threshold_made_is_in_the_readers_language(
+    language: str,
+) -> None:
+    dropped = "Dropped the 12 oldest messages: asked for by hand"
+    notes = (NOTE, TURN_LEFT_OUT, *NOTES.values(), *in_full.NOTES.values(), dropped)
+    with translation.override(language):
+        assert [text for text in notes if translated(text) != _(text) and text != dropped] == []
+        assert [text for text in notes if translated(text) == text] == []
+        assert _("asked for by hand") in translated(dropped)
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

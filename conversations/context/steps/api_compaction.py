@@ -56,6 +56,11 @@ _SETTING = "compaction_threshold_tokens"
 _LOW = 50
 _FAILED = mark_recorded(gettext_noop("The API gave no compaction: %(why)s"))
 _NOT_SHORTER = mark_recorded(gettext_noop("it is not shorter than what it replaces"))
+_REPLACED = mark_recorded(
+    gettext_noop(
+        "Put the words of the API's compaction in its place: this model does not take its block"
+    )
+)
 _EMPTY = mark_recorded(gettext_noop("its block is empty or not signed"))
 
 Compacting = Generator[CompactionWanted, CompactionReply | None, Transformation | None]
@@ -213,5 +218,5 @@ def _build_text_change(view: View, kept: list[str], text: str) -> Transformation
             SpliceMessages(NUMBER, first.seq, tuple(messages)),
             SpliceBlocks(NUMBER, 0, 0, (wire.encode({"type": "text", "text": text}),)),
         ],
-        "Put the words of the API's compaction in its place: this model does not take its block",
+        _REPLACED,
     )

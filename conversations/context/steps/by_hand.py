@@ -34,6 +34,7 @@ from conversations.context.view.view import View
 BY_HAND = "by_hand"
 Wanted = Literal["results", "turns", "summary"]
 _COMPACTED = mark_recorded(gettext_noop("Compacted %(what)s by hand"))
+_ASKED = mark_recorded(gettext_noop("asked for by hand"))
 _NOTHING = mark_recorded(gettext_noop("there is nothing to summarise any more"))
 #: Percent of the messages' tokens to reach, if possible, by dropping the oldest turns.
 _HALF = 50
@@ -80,7 +81,7 @@ def drop_turns_by_hand(working: WorkingView) -> Transformation | None:
         return None
     policy, trigger = working.policy, build_trigger(working)
     words = policy.lists_chars
-    change = drop_messages(view, policy, dropped, trigger, "asked for by hand", words)
+    change = drop_messages(view, policy, dropped, trigger, _ASKED, words)
     return add_decision(working, change) if is_smaller(change) else None
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
-from conversations.context.translation import gettext_noop
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view.blocks import SERVER_CALLS
 from conversations.context.view.edits import (
     SpliceBlocks,
@@ -23,7 +23,9 @@ from conversations.context.view.message_shape import read_caller
 from conversations.context.view.server_calls import read_server_calls
 from conversations.context.view.view import THINKING, Block, Message, View
 
-NOTE = gettext_noop("Left out what the model had begun to look up when its answer ended")
+NOTE = mark_recorded(
+    gettext_noop("Left out what the model had begun to look up when its answer ended")
+)
 
 
 def leave_out_open_calls(view: View) -> Transformation | None:

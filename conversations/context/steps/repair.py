@@ -32,7 +32,7 @@ from conversations.context.steps.repair_pairs import (
     is_served,
     leave_out_unpaired,
 )
-from conversations.context.translation import gettext_noop
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view import edits, rules
 from conversations.context.view.edits import Transformation, Trigger
 from conversations.context.view.view import Block, View
@@ -69,6 +69,8 @@ NOTES = {
         " out."
     ),
 }
+for _note in NOTES.values():
+    mark_recorded(_note)
 _PLACE = re.compile(r"messages\.(\d+)(?:\.content\.(\d+))?")
 
 

@@ -23,14 +23,16 @@ from conversations.context.steps.repair_blocks import (
     write_text,
 )
 from conversations.context.steps.repair_drafts import Draft, Drafts
-from conversations.context.translation import gettext_noop
+from conversations.context.translation import gettext_noop, mark_recorded
 from conversations.context.view import edits, wire
 from conversations.context.view.edits import Transformation, Trigger
 from conversations.context.view.view import THINKING, Block, View
 
-TURN_LEFT_OUT = gettext_noop(
-    "This message and what followed it could not be sent. You can still read them here; they are"
-    " not sent to the model again."
+TURN_LEFT_OUT = mark_recorded(
+    gettext_noop(
+        "This message and what followed it could not be sent. You can still read them here; they"
+        " are not sent to the model again."
+    )
 )
 #: Beginnings of messages about the request's parameters, which no change of the history can fix.
 _PARAMETER = re.compile(
