@@ -135,7 +135,7 @@ def test_a_contract_catches_a_module_that_is_new(report: str, name: str) -> None
 
 
 @pytest.mark.parametrize("package", ["agentweb", "conversations"])
-def test_a_new_room_must_choose_its_line(report: str, package: str) -> None:
+def test_a_new_package_must_choose_its_line(report: str, package: str) -> None:
     assert f"{package}.novelty" in report
 
 

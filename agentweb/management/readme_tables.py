@@ -1,7 +1,7 @@
 """The generated tables of READMEs: packages, roles, settings, commands.
 
 `manage.py docs` writes them between their markers; `manage.py docs --check` and a test compare.
-Rooms are the layers of the import contract with the first sentence of each package's docstring,
+Packages are the layers of the import contract with the first sentence of each docstring,
 settings are the `#:` comments above the lines that read them, commands come from their parsers.
 """
 
