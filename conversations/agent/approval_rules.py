@@ -36,7 +36,7 @@ class ApprovalQuestion:
 
 @dataclass(frozen=True, slots=True)
 class CallFacts:
-    """What is known before the calls of an answer are judged.
+    """What is known before the calls of an answer are checked.
 
     `private`: private sources that the model may have read. `named`: destinations that occur in the
     person's own messages. `allowed`: (tool, destination) pairs allowed in this conversation.

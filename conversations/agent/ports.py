@@ -251,7 +251,9 @@ class Model(Protocol):
 
 
 class Tools(Protocol):
-    async def judge(self, uses: Sequence[ToolUse]) -> Mapping[str, ApprovalQuestion | ToolDone]:
+    async def check_calls(
+        self, uses: Sequence[ToolUse]
+    ) -> Mapping[str, ApprovalQuestion | ToolDone]:
         """Return which calls need approval first and which may not run; all others may."""
         ...
 

@@ -51,7 +51,7 @@ class ToolRuns:
 
         The flag says whether every call was invalid.
         """
-        verdicts = await self._judge_calls(calls)
+        verdicts = await self._check_calls(calls)
         gate = asyncio.Semaphore(self.parallel)
         tasks = [
             asyncio.create_task(self._use(use, calls, gate, verdicts.get(use.id)))
@@ -73,7 +73,7 @@ class ToolRuns:
         message = await self.ports.log.store_results(content)
         return message, all(one.is_wrong for one in ended)
 
-    async def _judge_calls(self, calls: OpenRound) -> dict[str, ApprovalQuestion | ToolDone]:
+    async def _check_calls(self, calls: OpenRound) -> dict[str, ApprovalQuestion | ToolDone]:
         """Return verdicts for the remaining calls that may not run, or not yet."""
         found: dict[str, ApprovalQuestion | ToolDone] = {}
         free: list[ToolUse] = []
@@ -91,7 +91,7 @@ class ToolRuns:
                 found[use.id] = ToolDone(wire.encode(FLAWED + use.flaw), "error", is_wrong=True)
             else:
                 free.append(use)
-        return found | dict(await self.ports.tools.judge(free))
+        return found | dict(await self.ports.tools.check_calls(free))
 
     async def _use(
         self,

@@ -1,6 +1,6 @@
 """Admission: whether a call may be made, and how long its answer may be.
 
-It locks the windows of the applicable budgets and has the call judged (`judgement.py`). If an
+It locks the windows of the applicable budgets and has the call checked (`affordability.py`). If an
 answer of full length does not fit in a budget or in the cap of the turn, it is shortened, down to
 LEAST_OUTPUT, and one web search is offered instead of several, before the call is refused: for the
 rest of the turn, because other tools void the thinking that was signed over them, and the prompt
@@ -20,7 +20,6 @@ from conversations.agent.ports import Refused, ReplyAhead, SearchesLimited, Send
 from conversations.agent.prices import LEAST_OUTPUT, PriceList, PriceMissing
 from conversations.budgets.caps import resolve_turn_caps
 from conversations.budgets.holds import find_room
-from conversations.budgets.judgement import TurnRoom, is_of_calls, judge_call, size_call
 from conversations.budgets.prices import load_price_list
 from conversations.budgets.refusals import build_rate_refusal
 from conversations.budgets.search_rounds import LEAST_SEARCHES
@@ -99,7 +98,7 @@ def demand_next_call(*, lease: Lease, call_id: int) -> None:
     statuses = list_statuses(lease.user_id)
     # The turn was counted with its first call.
     counted = {one.rule.id for one in statuses if UNITS[one.rule.unit].is_once_per_turn}
-    judge_call(size, statuses, _read_turn_room(lease), counted).demand()
+    check_call(size, statuses, _read_turn_room(lease), counted).demand()
 
 
 def choose_searches(*, user_id: int, prices: PriceList, tokens: int, wanted: int) -> int:
@@ -126,7 +125,7 @@ def _refuse_searches(
 
 
 def _size_reply(ahead: ReplyAhead) -> CallSize:
-    """Return the size of the least reply, as pages judge it; raises Refused without a price."""
+    """Return the size of the least reply, as pages check it; raises Refused without a price."""
     prices = load_price_list(ahead.model, timezone.now())
     size = size_call(prices, ahead.tokens, min(ahead.searches, LEAST_SEARCHES))
     _demand_price(size)
@@ -187,7 +186,7 @@ def fit_minute(size: CallSize, slots: tuple[Slot, ...], now: datetime) -> CallSi
         shortest = min(size.output_tokens, SHORTEST)
         if unit.worst(replace(size, output_tokens=shortest)) > left:
             # What the next minute would not allow either is refused at once.
-            judge_call(size, (one.status for one in slots if not _is_of_turns(one))).demand()
+            check_call(size, (one.status for one in slots if not _is_of_turns(one))).demand()
             raise build_rate_refusal(slot.status, now)
         size = replace(size, output_tokens=min(size.output_tokens, unit.fit_output(size, left)))
     return size

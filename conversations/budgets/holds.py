@@ -14,8 +14,13 @@ from collections.abc import Iterable
 from django.db import connection
 from django.db.models import Exists, F, OuterRef, Q
 
+from conversations.budgets.affordability import (
+    check_call,
+    find_amount,
+    find_later_amount,
+    is_of_calls,
+)
 from conversations.budgets.crossings import record_crossings
-from conversations.budgets.judgement import find_amount, find_later_amount, is_of_calls, judge_call
 from conversations.budgets.refusals import build_rate_refusal
 from conversations.budgets.units import UNITS, CallSize, CallUse
 from conversations.budgets.windows import Slot, update_windows
@@ -59,7 +64,7 @@ def hold_amounts(
     if not slots:
         return
     counted = _find_counting_budgets(slots, call)
-    judge_call(size, (slot.status for slot in slots), counted=counted).demand()
+    check_call(size, (slot.status for slot in slots), counted=counted).demand()
     rows = []
     for slot in slots:
         amount = find_amount(size, slot.budget.rule, counted)

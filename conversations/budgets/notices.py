@@ -2,7 +2,7 @@
 
 There is one notice for each budget in its present window: the highest percent that was passed and
 still holds. A budget stops a person as soon as it does not allow the smallest call that could
-answer them, by the judgement that admission uses (`judgement.py`), so that nobody writes a message
+answer them, by the check that admission uses (`affordability.py`), so that nobody writes a message
 that cannot be answered; a limit a minute only where no answer fits in a whole minute, as calls wait
 for the next. What their conversation itself holds is settled by then and does not count. A
 dismissed soft notice comes back with the next percent or window.
@@ -20,9 +20,9 @@ from django.utils.translation import gettext as _
 from conversations.accounts.people import save_preferences
 from conversations.accounts.preferences import read_preferences
 from conversations.agent.prices import PriceMissing
+from conversations.budgets.affordability import TurnRoom, check_call, size_call
 from conversations.budgets.caps import resolve_turn_caps
 from conversations.budgets.effective import BudgetStatus, Rule
-from conversations.budgets.judgement import TurnRoom, judge_call, size_call
 from conversations.budgets.prices import load_price_list
 from conversations.budgets.search_rounds import LEAST_SEARCHES
 from conversations.budgets.status import (
@@ -153,7 +153,7 @@ def find_limits(
     cap, turn = resolve_turn_caps(user_id).micros, None
     if found or cap:
         size = _size_least_call(model, tokens(), conversation)
-        turn = _judge_turn(size, cap)
+        turn = _check_turn(size, cap)
         refusing = _find_refusing(size, statuses)
         held = any(one.held for one in statuses if one.rule.id in refusing)
         if held and conversation is not None:
@@ -264,15 +264,15 @@ def _find_refusing(size: CallSize, statuses: Iterable[BudgetStatus]) -> frozense
     """
     rows = list(statuses)
     try:
-        return judge_call(size, rows).rule_ids
+        return check_call(size, rows).rule_ids
     except PriceMissing:
         return frozenset(one.rule.id for one in rows if one.room <= 0)
 
 
-def _judge_turn(size: CallSize, cap: int) -> TurnStop | None:
+def _check_turn(size: CallSize, cap: int) -> TurnStop | None:
     """Return why the first call of a turn would not be admitted; None if it would."""
     try:
-        verdict = judge_call(size, (), TurnRoom(cap))
+        verdict = check_call(size, (), TurnRoom(cap))
     except PriceMissing:
         return None
     return TurnStop(cap, verdict.cost) if verdict.turn is not None else None

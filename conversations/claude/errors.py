@@ -132,7 +132,7 @@ class Breaker:
             yield answered
         except ModelFailed as failure:
             if not is_answered:
-                self._judge(failure, is_probe=is_probe)
+                self._count_failure(failure, is_probe=is_probe)
             raise
         finally:
             if is_probe:
@@ -150,7 +150,7 @@ class Breaker:
         self._is_probed = True
         return True
 
-    def _judge(self, failure: ModelFailed, *, is_probe: bool) -> None:
+    def _count_failure(self, failure: ModelFailed, *, is_probe: bool) -> None:
         if failure.code == "billing":
             self._open(failure, PAUSES[-1])
         elif failure.code not in _DOWN:

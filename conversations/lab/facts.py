@@ -109,7 +109,9 @@ class FactScorer:
         texts = step.seen.learn("lab said", list[str], _read_message)
         index = read_index(step.seen)
         shown = list_shown_ids(step.seen)
-        found = (self._judge(fact, step.at, texts, index, shown, is_own=own) for fact, own in due)
+        found = (
+            self._score_fact(fact, step.at, texts, index, shown, is_own=own) for fact, own in due
+        )
         return [replace(one, can_recall=self._can_recall(one, step)) for one in found]
 
     def _can_recall(self, one: FactOutcome, step: Step) -> bool:
@@ -133,7 +135,7 @@ class FactScorer:
             FactOutcome(fact, is_own=is_own) for facts in due.values() for fact, is_own in facts
         ]
 
-    def _judge(
+    def _score_fact(
         self,
         fact: Fact,
         at: int,

@@ -99,7 +99,7 @@ class Replayer:
         self._envelope = world.envelope(record)
         self._liner = BlockReader(world.tokenizer)
         self._cache = PromptCache(world.minimum)
-        self._judge = LegalityCheck()
+        self._legality = LegalityCheck()
         self._editing = ContextEditing()
         self._view = View()
         self._report: Report | None = None
@@ -256,7 +256,7 @@ class Replayer:
         started = time.thread_time_ns()
         messages = prepared.view.join(prepared.lifetime)
         work.join_ns = time.thread_time_ns() - started
-        found = self._judge.find_violations(prepared.view.messages)
+        found = self._legality.find_violations(prepared.view.messages)
         work.violations += [f"messages before {at}: {what}" for what in found]
         uncleared = self._liner.line(envelope, prepared.view).tokens
         line = self._liner.line(envelope, seen)

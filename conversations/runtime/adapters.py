@@ -48,7 +48,7 @@ from conversations.runtime.begin import BegunTurn
 from conversations.signals import collect_vetoes
 from conversations.telemetry import spans
 from conversations.telemetry.ids import add_log_ids
-from conversations.toolbox.approval_judge import judge_calls, must_stay_at_host
+from conversations.toolbox.approval_checks import check_calls, must_stay_at_host
 from conversations.toolbox.approvals import ask_person
 from conversations.toolbox.mail_port import Mailboxes
 from conversations.transcript.originals import recall_original
@@ -234,8 +234,8 @@ class TurnTools:
             mail=Mailboxes(lease.user_id),
         )
 
-    async def judge(self, uses: Sequence[ToolUse]) -> dict[str, ApprovalQuestion | ToolDone]:
-        return await run_db(judge_calls, self._lease.turn_id, uses, self._tools)
+    async def check_calls(self, uses: Sequence[ToolUse]) -> dict[str, ApprovalQuestion | ToolDone]:
+        return await run_db(check_calls, self._lease.turn_id, uses, self._tools)
 
     async def ask(self, questions: Sequence[ApprovalQuestion]) -> None:
         await run_db(ask_person, lease=self._lease, questions=questions)
@@ -266,7 +266,7 @@ class TurnTools:
         return ToolDone(content, state, result.details, is_wrong)
 
     async def _reach(self, use: ToolUse) -> WebAccess:
-        """Return web access for a call; what may not leave unasked goes to the judged host only."""
+        """Return web access for a call; what may not leave unasked goes to its own host only."""
         tool = self._tools.tools.get(use.name)
         if tool is None or tool.destination is None:
             return self._context.web

@@ -29,7 +29,7 @@ from django.utils import timezone
 from conversations.agent.ports import Ending
 from conversations.agent.tokenizer import find_family
 from conversations.agent.usage import Usage
-from conversations.budgets.judgement import pad_estimate
+from conversations.budgets.affordability import pad_estimate
 from conversations.budgets.prices import find_window
 from conversations.budgets.search_rounds import LEAST_CACHED, count_new, count_reread
 from conversations.context.view import wire

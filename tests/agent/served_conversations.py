@@ -1,8 +1,9 @@
 """Generated conversations with tools of the API, run by the real loop against the emulator.
 
 One integer makes one conversation. Its turns search, fetch and run code, pause, wait for tools of
-ours and are cut or stopped anywhere; between them a person forks, reduces and restores. The judge
-is the emulator, which shares no code with the application, and a second opinion on the rules.
+ours and are cut or stopped anywhere; between them a person forks, reduces and restores. They are
+checked by the emulator, which shares no code with the application, and by a second opinion on the
+rules.
 """
 
 from __future__ import annotations
@@ -153,7 +154,7 @@ class ServedConversation:
         self.world.job = self._job(4_000)
         finish = await self.world.go_on("Say hello.")
         assert (finish.state, finish.reason) == ("done", "end_turn"), (self.seed, finish)
-        self._judge()
+        self._check()
         return self.met
 
     async def _turn(self, words: str | None) -> None:
@@ -205,7 +206,7 @@ class ServedConversation:
             self.met[name] += 1
             self.world.log.entries.append(change)
 
-    def _judge(self) -> None:
+    def _check(self) -> None:
         """Every request was legal, by two opinions, and every bill is the emulator's."""
         calls = self.world.calls
         for body in calls.bodies:
@@ -215,9 +216,9 @@ class ServedConversation:
                 late = entry.note == open_calls.NOTE
                 self.met["late calls left out" if late else f"reduced by {entry.kind}"] += 1
         for ending in calls.endings.values():
-            self._judge_call(ending)
+            self._check_call(ending)
 
-    def _judge_call(self, ending: Ending) -> None:
+    def _check_call(self, ending: Ending) -> None:
         kinds = [json.loads(block)["type"] for block in ending.blocks]
         self.met["answers"] += 1
         self.met["pauses"] += ending.stop_reason == "pause_turn"

@@ -227,10 +227,12 @@ class TwinTools:
     #: What is said of a call before it may run, by its id; and the questions that were put.
     verdicts: dict[str, ApprovalQuestion | ToolDone] = field(default_factory=dict)
     asked: list[ApprovalQuestion] = field(default_factory=list)
-    #: Happens before the calls of an answer are judged.
+    #: Happens before the calls of an answer are checked.
     before: Callable[[], Awaitable[object]] | None = None
 
-    async def judge(self, uses: Sequence[ToolUse]) -> Mapping[str, ApprovalQuestion | ToolDone]:
+    async def check_calls(
+        self, uses: Sequence[ToolUse]
+    ) -> Mapping[str, ApprovalQuestion | ToolDone]:
         if self.before is not None:
             await self.before()
         return {use.id: self.verdicts[use.id] for use in uses if use.id in self.verdicts}

@@ -14,9 +14,9 @@ from django.utils import timezone
 from conversations.accounts.preferences import read_preferences
 from conversations.agent.ports import Refused, SearchesLimited, Sending
 from conversations.agent.prices import LEAST_OUTPUT
+from conversations.budgets.affordability import size_call
 from conversations.budgets.crossings import record_crossings
 from conversations.budgets.grants import grant_more
-from conversations.budgets.judgement import size_call
 from conversations.budgets.notices import (
     Limits,
     TurnStop,

@@ -67,13 +67,13 @@ class GeneratedTurn:
     def is_shown(self) -> bool:
         """Judge as a page does before a message is written."""
         statuses = [slot.status for slot in self.slots]
-        return judge_call(self.reply, statuses, self.turn).is_allowed
+        return check_call(self.reply, statuses, self.turn).is_allowed
 
     def admit(self, size: CallSize, ahead: CallSize | None = None) -> CallSize | None:
         """Admit a call as admission does; None if it is refused."""
         fitted = fit_call(size, self.slots, self.turn, ahead)
         statuses = [slot.status for slot in self.slots]
-        return fitted if judge_call(fitted, statuses, self.turn, ahead=ahead).is_allowed else None
+        return fitted if check_call(fitted, statuses, self.turn, ahead=ahead).is_allowed else None
 
     def spend(self, size: CallSize) -> None:
         """Settle a call with a part of what was held, or all of it."""

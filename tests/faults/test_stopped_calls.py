@@ -28,7 +28,7 @@ from agentweb.emulator.server import EmulatorServer
 from conversations.agent.call import attempt_call
 from conversations.agent.ports import NO_HEADERS, Head, Headers, ModelFailed, Piece, Sending
 from conversations.agent.stop import Stopped, Switch
-from conversations.budgets.judgement import pad_estimate
+from conversations.budgets.affordability import pad_estimate
 from conversations.budgets.prices import load_price_list
 from conversations.context.tokens.estimate import estimate_text
 from conversations.context.view import wire

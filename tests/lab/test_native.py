@@ -88,7 +88,7 @@ def test_where_the_model_offers_neither_our_own_steps_do_it() -> None:
     assert all(step.prepared and not step.prepared.cleared for step in steps)
 
 
-def test_the_judge_takes_a_block_that_comes_first_and_no_other() -> None:
+def test_the_legality_check_takes_a_block_that_comes_first_and_no_other() -> None:
     block = {"type": "compaction", "content": "x", "signature": "c2ln"}
     said = record([user("a"), {"role": "assistant", "content": [block]}, user("b")]).messages
     assert LegalityCheck().find_violations(said[1:]) == []

@@ -176,10 +176,10 @@ def test_the_extract_keeps_the_names_it_is_asked_for() -> None:
     assert extract_summary(SummaryWanted("s", asked, 4_096)).text == said
 
 
-def test_the_judge_sees_what_the_api_would_refuse() -> None:
-    judge = LegalityCheck()
+def test_the_legality_check_sees_what_the_api_would_refuse() -> None:
+    check = LegalityCheck()
     good = record(reading(2)).messages[:-1]
-    assert judge.find_violations(good) == []
+    assert check.find_violations(good) == []
     bad = {
         "orphan": good[2:],
         "unanswered": good[:2],
@@ -189,7 +189,7 @@ def test_the_judge_sees_what_the_api_would_refuse() -> None:
         "role": (_foreign(),),
     }
     for name, messages in bad.items():
-        assert judge.find_violations(messages), name
+        assert check.find_violations(messages), name
 
 
 def _mixed() -> Message:

@@ -11,7 +11,7 @@ from django.utils import timezone
 from agentweb.emulator import server
 from agentweb.emulator.server import EmulatorServer
 from conversations.agent.usage import read_usage
-from conversations.budgets.judgement import size_call
+from conversations.budgets.affordability import size_call
 from conversations.budgets.prices import load_price_list
 from conversations.context.policy import cache_lifetime
 from conversations.context.view import cache_breakpoints, wire

@@ -12,7 +12,7 @@ from conversations.log import append
 from conversations.log.leases import Lease
 from conversations.models import Approval
 from conversations.toolbox import approvals
-from conversations.toolbox.approval_judge import judge_calls
+from conversations.toolbox.approval_checks import check_calls
 from conversations.turns import calls, tool_calls
 from conversations.turns.billed_usage import Timing
 from tests.support import people_and_turns
@@ -47,8 +47,8 @@ def calling(lease: Lease, *specs: CallSpec) -> tuple[ToolUse, ...]:
     return found
 
 
-def judge(lease: Lease, found: tuple[ToolUse, ...]) -> dict[str, ApprovalQuestion | ToolDone]:
-    return judge_calls(lease.turn_id, found, Toolset(TOOLS))
+def check(lease: Lease, found: tuple[ToolUse, ...]) -> dict[str, ApprovalQuestion | ToolDone]:
+    return check_calls(lease.turn_id, found, Toolset(TOOLS))
 
 
 def done(lease: Lease, *names: str, is_private: bool = False) -> None:
@@ -66,7 +66,7 @@ def waiting_turn(*specs: CallSpec, text: str = "Hello") -> tuple[Lease, list[App
 
 
 def ask(lease: Lease, *specs: CallSpec) -> list[Approval]:
-    found = judge(lease, calling(lease, *specs))
+    found = check(lease, calling(lease, *specs))
     approvals.ask_person(
         lease=lease, questions=[one for one in found.values() if isinstance(one, ApprovalQuestion)]
     )

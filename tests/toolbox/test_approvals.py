@@ -24,14 +24,14 @@ from conversations.log.leases import Lease
 from conversations.log.turn_state import load_state
 from conversations.models import Approval, Conversation, Decision, Message, ToolCall, Turn
 from conversations.toolbox import approvals
-from conversations.toolbox.approval_judge import CHANGED, DENIED, EXPIRED
+from conversations.toolbox.approval_checks import CHANGED, DENIED, EXPIRED
 from conversations.toolbox.approvals import ApprovalError
 from conversations.transcript.questions import list_open_questions
 from conversations.turns import takeovers, tool_calls, turns
 from conversations.turns.prompts import SendError
 from conversations.turns.queue import is_waiting
 from tests.support import people_and_turns, toy_tools
-from tests.support.approval_turns import FIRE, POST, calling, done, judge, uses, waiting_turn
+from tests.support.approval_turns import FIRE, POST, calling, check, done, uses, waiting_turn
 
 pytestmark = pytest.mark.django_db
 
@@ -111,7 +111,7 @@ def test_a_stop_while_it_waits_ends_the_turn_with_a_valid_history() -> None:
 
 def test_a_stop_that_came_before_the_question_is_heard() -> None:
     lease = people_and_turns.started_turn()
-    found = judge(lease, calling(lease, FIRE))
+    found = check(lease, calling(lease, FIRE))
     turns.request_stop(turn=people_and_turns.turn_of(lease))
     with pytest.raises(Stopped, match="user"):
         approvals.ask_person(lease=lease, questions=[found["f"]])  # type: ignore[list-item]
@@ -147,7 +147,7 @@ def test_an_allowed_call_runs_once_and_the_turn_goes_on(verdict: str) -> None:
     assert takeovers.list_claimable_turns() == [lease.turn_id]
     fresh = again(lease)
     assert people_and_turns.turn_of(fresh).takeovers == 0
-    assert judge(fresh, uses(POST)) == {}
+    assert check(fresh, uses(POST)) == {}
     done(fresh, "p")
     people_and_turns.answered(fresh)
 
@@ -155,7 +155,7 @@ def test_an_allowed_call_runs_once_and_the_turn_goes_on(verdict: str) -> None:
 def test_a_denied_call_is_told_so_and_the_turn_goes_on() -> None:
     lease, (question,) = waiting_turn(FIRE)
     decide(question, "denied")
-    verdict = judge(again(lease), uses(FIRE))["f"]
+    verdict = check(again(lease), uses(FIRE))["f"]
     assert isinstance(verdict, ToolDone)
     assert (verdict.state, wire.decode(verdict.content)) == ("denied", DENIED)
 
@@ -181,7 +181,7 @@ def test_an_unanswered_question_counts_as_no() -> None:
     assert turn.state == "tool_wait"
     decision = Decision.objects.get(approval=question)
     assert (decision.verdict, decision.actor) == ("expired", None)
-    verdict = judge(again(lease), uses(FIRE))["f"]
+    verdict = check(again(lease), uses(FIRE))["f"]
     assert isinstance(verdict, ToolDone)
     assert wire.decode(verdict.content) == EXPIRED
     assert approvals.expire_approvals(turn_id=lease.turn_id) is None
@@ -211,9 +211,9 @@ def test_what_was_allowed_for_the_conversation_is_not_asked_there_again() -> Non
     done(fresh, "p")
     other = ("q", "post", {"to": "a@b.example", "text": "Other words"})
     elsewhere = ("r", "post", {"to": "eve@b.example"})
-    assert list(judge(fresh, calling(fresh, other, elsewhere, FIRE))) == ["r", "f"]
+    assert list(check(fresh, calling(fresh, other, elsewhere, FIRE))) == ["r", "f"]
     another = people_and_turns.started_turn(people_and_turns.person("eve"))
-    assert "q" in judge(another, calling(another, other))
+    assert "q" in check(another, calling(another, other))
 
 
 def test_what_is_allowed_for_the_conversation_answers_the_same_questions_of_the_answer() -> None:
@@ -227,7 +227,7 @@ def test_what_is_allowed_for_the_conversation_answers_the_same_questions_of_the_
         decide(second, "denied")
     decide(third, "denied")
     assert decide(fourth, "denied").state == "tool_wait"
-    assert set(judge(again(lease), uses(POST, same, elsewhere, FIRE))) == {"r", "f"}
+    assert set(check(again(lease), uses(POST, same, elsewhere, FIRE))) == {"r", "f"}
     key = people_and_turns.conversation_of(lease).public_id
     assert list(verify.verify_conversation(key, verify.Tally())) == []
 
@@ -245,7 +245,7 @@ def test_what_was_allowed_once_is_asked_again() -> None:
     decide(question, "once")
     fresh = again(lease)
     done(fresh, "f")
-    assert "g" in judge(fresh, calling(fresh, ("g", "fire", {})))
+    assert "g" in check(fresh, calling(fresh, ("g", "fire", {})))
 
 
 # What is refused.
@@ -287,7 +287,7 @@ def test_arguments_that_are_not_those_shown_cannot_be_allowed() -> None:
     ToolCall.objects.update(input=wire.encode(POST[2]))
     decide(question)
     other = (ToolUse("p", "post", '{"to":"eve@b.example"}'),)
-    verdict = judge(again(lease), other)["p"]
+    verdict = check(again(lease), other)["p"]
     assert isinstance(verdict, ToolDone)
     assert wire.decode(verdict.content) == CHANGED
 
@@ -344,7 +344,7 @@ def test_a_question_that_was_put_is_not_put_twice() -> None:
     lease, (question,) = waiting_turn(FIRE)
     Turn.objects.update(state="tool_wait")
     fresh = again(lease)
-    verdict = judge(fresh, uses(FIRE))["f"]
+    verdict = check(fresh, uses(FIRE))["f"]
     assert isinstance(verdict, ApprovalQuestion)
     approvals.ask_person(lease=fresh, questions=[verdict])
     assert list(Approval.objects.all()) == [question]

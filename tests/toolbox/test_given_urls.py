@@ -19,7 +19,7 @@ from conversations.log.leases import Lease
 from conversations.toolbox.information_flow import InformationFlow
 from conversations.turns import tool_calls
 from tests.support import people_and_turns
-from tests.support.approval_turns import calling, judge
+from tests.support.approval_turns import calling, check
 from tools.framework.execute import ToolContext
 from tools.framework.outside_access import WebAccess
 from tools.framework.registry import TOOLS
@@ -73,7 +73,7 @@ def play(lease: Lease, *answers: list[Read]) -> InformationFlow:
 
 
 def asks(lease: Lease, url: str) -> bool:
-    return bool(judge(lease, (ToolUse("z", "fetch_url", wire.encode({"url": url})),)))
+    return bool(check(lease, (ToolUse("z", "fetch_url", wire.encode({"url": url})),)))
 
 
 @pytest.mark.parametrize("more", ["\\", "#:\u03a3"])

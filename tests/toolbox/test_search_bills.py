@@ -13,7 +13,7 @@ from conversations.agent.answer import Answer
 from conversations.agent.ports import Ending, ModelFailed, Refused, Sending, Sent
 from conversations.agent.prices import PriceList
 from conversations.agent.usage import Usage, read_usage
-from conversations.budgets.judgement import pad_estimate
+from conversations.budgets.affordability import pad_estimate
 from conversations.budgets.search_rounds import LEAST_CACHED, SEARCH_TOKENS, count_new, count_reread
 from conversations.context.view import wire
 from conversations.context.view.cache_breakpoints import Lifetime

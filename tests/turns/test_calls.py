@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from conversations.agent.ports import Ending, Finish, ModelFailed, Refused, Sending, ToolDone
 from conversations.agent.stop import Stopped
 from conversations.agent.usage import MOST_ROUNDS, Usage, read_usage
-from conversations.budgets.judgement import pad_estimate
+from conversations.budgets.affordability import pad_estimate
 from conversations.context.view import wire
 from conversations.context.view.envelope import Envelope as Parameters
 from conversations.context.view.envelope import build_envelope

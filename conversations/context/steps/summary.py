@@ -1,6 +1,6 @@
 """Replace the middle of the conversation by a text the model writes.
 
-The step requests a text (`SummaryWanted`) and judges the reply. There is never more than one
+The step requests a text (`SummaryWanted`) and checks the reply. There is never more than one
 summary block: an existing one is summarised again together with the new zone. A rejected summary is
 requested once more; after that the view stays as it is, the rejection is recorded, and the
 deterministic steps run instead.
@@ -124,10 +124,10 @@ def _request_twice(draft: _Draft, text: str, behind: int | None = None) -> Reque
     most, keep = draft.policy.summary_max_tokens, tuple(draft.keep)
     effect = draft.estimate_effect(estimate_text(text))
     wanted = SummaryWanted(summary_prompt.SYSTEM, text, most, keep, effect, behind)
-    found = draft.judge((yield wanted))
+    found = draft.check_reply((yield wanted))
     if isinstance(found, SummaryFlaw) and found.reason != FAILED:
         text = summary_prompt.write_retry(text, found.reason, found.missing)
-        found = draft.judge((yield replace(wanted, text=text, behind=None)))
+        found = draft.check_reply((yield replace(wanted, text=text, behind=None)))
     return found
 
 
@@ -139,8 +139,8 @@ def _replace_in_stages(draft: _Draft, parts: list[Part], window: int) -> Summari
     part = draft.cover(done)
     if part is None:
         return draft.build_rejection(SummaryFlaw(done.said))
-    # Each text has already been judged by the names that its part was asked to keep.
-    joined = replace(part, keep=[]).judge(done.join())
+    # Each text has already been checked by the names that its part was asked to keep.
+    joined = replace(part, keep=[]).check_reply(done.join())
     found: Transformation | SummaryFlaw = SummaryFlaw(_NO_FIT)
     text = done.write_merge(part.zone, part.keep, most // 2)
     if len(done.texts) == 1:
@@ -159,7 +159,7 @@ def replace_by_text(
 ) -> Transformation | SummaryFlaw:
     """Replace the zone by this text, or return why the text is rejected."""
     draft = _Draft(view, zone, trigger, _find_names(zone), policy)
-    return draft.judge(SummaryReply(text, "end_turn"))
+    return draft.check_reply(SummaryReply(text, "end_turn"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,12 +216,12 @@ class _Draft:
         reason = _FAILED % {"why": f"{flaw.reason}{_list_missing(flaw.missing)}"}
         return build_unapplied(self.view, self.kind, self.trigger, "rejected", reason)
 
-    def judge(self, reply: SummaryReply | None) -> Transformation | SummaryFlaw:
+    def check_reply(self, reply: SummaryReply | None) -> Transformation | SummaryFlaw:
         """Return the change that replaces the zone by the reply, or why the reply is rejected."""
         if not isinstance(reply, SummaryReply):
             return SummaryFlaw(FAILED)
         block = self._block(reply.text)
-        flaw = summary_checks.judge_summary(reply, self.keep, block)
+        flaw = summary_checks.check_summary(reply, self.keep, block)
         if flaw is not None:
             return flaw
         count = sum(not message.is_empty for message in self.zone.messages)

@@ -31,7 +31,7 @@ class SummaryFlaw:
     missing: tuple[str, ...] = ()
 
 
-def judge_summary(reply: SummaryReply, keep: Sequence[str], block: str) -> SummaryFlaw | None:
+def check_summary(reply: SummaryReply, keep: Sequence[str], block: str) -> SummaryFlaw | None:
     """Return why a reply that would become the block `block` is rejected; None if accepted."""
     text = reply.text.strip().replace("’", "'")
     if reply.stop_reason != "end_turn":

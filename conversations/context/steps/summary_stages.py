@@ -4,7 +4,7 @@ The request for a part has its context: the first request and the present summar
 that occur in the part, and the summaries of the parts before it. A part that fails is requested
 once more; if it fails again the stages end and what was paid for is used: the parts before it are
 merged, and the messages from it on stay in view. If the merge fails, the texts of the parts are
-joined: each has been judged by its own names, and none is judged again by those of other messages.
+joined: each has been checked by its own names, and none again by those of other messages.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ def request_parts(
         )
         wanted = SummaryWanted(summary_prompt.SYSTEM, text, most, tuple(named), effect)
         reply = yield wanted
-        flaw = _judge(reply, named)
+        flaw = _check_reply(reply, named)
         if flaw is not None and flaw.reason != FAILED:
             again = summary_prompt.write_retry(text, flaw.reason, flaw.missing)
             reply = yield SummaryWanted(wanted.system, again, most, wanted.keep)
-            flaw = _judge(reply, named)
+            flaw = _check_reply(reply, named)
         if reply is None or flaw is not None:
             return FinishedParts(tuple(done), covered, len(parts), flaw)
         done.append(reply.text.strip())
@@ -99,10 +99,10 @@ def request_parts(
     return FinishedParts(tuple(done), covered, len(parts))
 
 
-def _judge(reply: SummaryReply | None, named: Sequence[str]) -> SummaryFlaw | None:
+def _check_reply(reply: SummaryReply | None, named: Sequence[str]) -> SummaryFlaw | None:
     if not isinstance(reply, SummaryReply):
         return SummaryFlaw(FAILED)
-    return summary_checks.judge_summary(reply, named, reply.text)
+    return summary_checks.check_summary(reply, named, reply.text)
 
 
 def _fit_newest(texts: Sequence[str], room: int) -> list[str]:

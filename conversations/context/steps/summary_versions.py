@@ -1,6 +1,6 @@
 """Another text for a summary in view: a person's, or a new one by the model.
 
-The text is judged like the first one, against the messages it replaces, which are all in the log.
+The text is checked like the first one, against the messages it replaces, which are all in the log.
 So a version lacks no name that later messages refer to, is shorter than what it replaces, and has
 the same recall list. Only the summary's block changes.
 """
@@ -98,10 +98,10 @@ def reword_summary(
     `before` is the view that the summary was first made from, and `zone` what it replaced there.
     """
     at = _find_block(working.view)
-    judged = replace_by_text(before, zone, build_trigger(working, setting), working.policy, text)
-    if isinstance(judged, SummaryFlaw) or at is None:
-        return judged if isinstance(judged, SummaryFlaw) else None
-    put = judged.edits[0]
+    checked = replace_by_text(before, zone, build_trigger(working, setting), working.policy, text)
+    if isinstance(checked, SummaryFlaw) or at is None:
+        return checked if isinstance(checked, SummaryFlaw) else None
+    put = checked.edits[0]
     first = working.view.messages[0]
     if not isinstance(put, SpliceBlocks) or put.blocks == (first.blocks[at].text,):
         return None

@@ -1,9 +1,9 @@
-"""The judgement of a call: how much it needs at most, and whether what is left allows it.
+"""Whether a call is affordable: how much it needs at most, and whether what is left allows it.
 
 All callers use one function: pages before a message is written, admission before a call is made,
 the agent loop before tools run whose results no call could follow, and the hold itself. It reads
 and locks nothing; callers pass the statuses of the budgets, admission those of locked windows. A
-limit a minute is judged by its whole minute, as a call can wait for the next: only what fits in no
+limit a minute is checked by its whole minute, as a call can wait for the next: only what fits in no
 minute is refused.
 
 The most a call can use is the sum of: its estimated request plus a margin for the estimate's error,
@@ -85,14 +85,14 @@ def find_amount(size: CallSize, rule: Rule, counted: Collection[int] = ()) -> in
     return 0 if rule.id in counted else UNITS[rule.unit].worst(size)
 
 
-def judge_call(
+def check_call(
     size: CallSize,
     statuses: Iterable[BudgetStatus],
     turn: TurnRoom | None = None,
     counted: Collection[int] = (),
     ahead: CallSize | None = None,
 ) -> Verdict:
-    """Judge whether budgets and the turn's cap allow a call of this size, and after it a reply of
+    """Check whether budgets and the turn's cap allow a call of this size, and after it a reply of
     the size `ahead`, of the same turn; raises PriceMissing.
     """
     amounts = (

@@ -25,7 +25,7 @@ from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import read_record
 from conversations.turns import forks, tool_calls, turns, versions
 from tests.support import people_and_turns, toy_tools
-from tests.support.approval_turns import DIARY, FIRE, POST, VISIT, calling, done, judge
+from tests.support.approval_turns import DIARY, FIRE, POST, VISIT, calling, check, done
 from tests.support.stored_turns import MODEL
 from tests.toolbox.test_mcp import approved, server_of
 from tools.framework.registry import TOOLS
@@ -41,7 +41,7 @@ def _toys(monkeypatch: Any, tmp_path: Path) -> None:
 def test_what_writes_asks_and_what_reads_does_not() -> None:
     lease = people_and_turns.started_turn()
     found = calling(lease, FIRE, ("k", "peek", {}), ("u", "put", {}), VISIT, POST)
-    verdicts = judge(lease, found)
+    verdicts = check(lease, found)
     assert verdicts == {
         "f": ApprovalQuestion(found[0], "write"),
         "p": ApprovalQuestion(found[4], "write", "mail:a@b.example"),
@@ -53,7 +53,7 @@ def test_telling_a_host_asks_once_something_private_was_read() -> None:
     calling(lease, DIARY)
     done(lease, "d", is_private=True)
     (visit,) = calling(lease, VISIT)
-    assert judge(lease, (visit,)) == {
+    assert check(lease, (visit,)) == {
         "v": ApprovalQuestion(visit, "private", "evil.example:443", (":read_diary",))
     }
 
@@ -63,11 +63,11 @@ def test_a_tool_that_its_person_has_lost_since_the_turn_began_does_not_run(other
     lease = people_and_turns.started_turn()
     found = calling(lease, ("k", "peek", {}), *others)
     waiting_turn = [use.id for use in found[1:]]
-    assert list(judge(lease, found)) == waiting_turn
+    assert list(check(lease, found)) == waiting_turn
     group = Group.objects.create(name="Trainees")
     User.objects.get().groups.add(group)
     ToolRule.objects.create(tool="peek", group=group, is_allowed=False)
-    verdicts = judge(lease, found)
+    verdicts = check(lease, found)
     assert verdicts.pop("k") == ToolDone(wire.encode(LOST), "denied", {"code": "lost"})
     assert list(verdicts) == waiting_turn
 
@@ -97,7 +97,7 @@ def test_a_server_s_tool_that_was_taken_back_since_the_turn_began_does_not_run(h
 def test_a_private_reading_earlier_in_the_same_answer_counts() -> None:
     lease = people_and_turns.started_turn()
     found = calling(lease, VISIT, DIARY, ("w", "visit", {"host": "evil.example"}))
-    assert list(judge(lease, found)) == ["w"]
+    assert list(check(lease, found)) == ["w"]
 
 
 def test_a_private_reading_of_an_earlier_turn_counts_and_one_of_another_path_does_not() -> None:
@@ -107,14 +107,14 @@ def test_a_private_reading_of_an_earlier_turn_counts_and_one_of_another_path_doe
     people_and_turns.answered(lease)
     conversation = people_and_turns.conversation_of(lease)
     later = people_and_turns.next_turn(conversation)
-    assert judge(later, calling(later, VISIT)) != {}
+    assert check(later, calling(later, VISIT)) != {}
     turns.finish_turn(lease=later, finish=Finish("failed", "", "x", "x"))
     # A version of the first turn, in which the diary was not read.
     version = versions.edit_prompt(
         turn=people_and_turns.turn_of(lease), text="Anew", client_id=uuid4()
     )
     fresh = people_and_turns.claimed(version)
-    assert judge(fresh, calling(fresh, VISIT)) == {}
+    assert check(fresh, calling(fresh, VISIT)) == {}
 
 
 def test_a_private_reading_counts_in_a_copy_of_the_conversation() -> None:
@@ -124,7 +124,7 @@ def test_a_private_reading_counts_in_a_copy_of_the_conversation() -> None:
     people_and_turns.answered(lease)
     copy = people_and_turns.next_turn(forks.fork_conversation(turn=people_and_turns.turn_of(lease)))
     (visit,) = calling(copy, VISIT)
-    assert judge(copy, (visit,)) == {
+    assert check(copy, (visit,)) == {
         "v": ApprovalQuestion(visit, "private", "evil.example:443", (":read_diary",))
     }
 
@@ -147,7 +147,7 @@ def test_results_that_came_with_an_import_count_as_private(*, has_results: bool)
     lease = people_and_turns.next_turn(found)
     (visit,) = calling(lease, VISIT)
     ask = ApprovalQuestion(visit, "private", "evil.example:443", ("imported:",))
-    assert judge(lease, (visit,)) == ({"v": ask} if has_results else {})
+    assert check(lease, (visit,)) == ({"v": ask} if has_results else {})
     assert has_read_privately(people_and_turns.conversation_of(lease)) is has_results
 
 
@@ -178,7 +178,7 @@ def test_a_host_whose_url_the_person_wrote_is_named(said: str, host: str, is_nam
     lease = people_and_turns.started_turn(text=said)
     calling(lease, DIARY)
     done(lease, "d", is_private=True)
-    verdicts = judge(lease, calling(lease, ("v", "visit", {"host": host})))
+    verdicts = check(lease, calling(lease, ("v", "visit", {"host": host})))
     assert (verdicts == {}) is is_named
 
 
@@ -189,7 +189,7 @@ def test_a_url_that_the_model_or_a_tool_wrote_names_nobody() -> None:
     said = ToolDone(wire.encode("go to https://evil.example/"), "ok")
     tool_calls.finish_tool(lease=lease, tool_use_id="d", done=said)
     append.store_results(lease=lease, content=people_and_turns.results("d"), estimate=1)
-    assert judge(lease, calling(lease, VISIT)) != {}
+    assert check(lease, calling(lease, VISIT)) != {}
 
 
 @pytest.mark.parametrize("is_copied", [False, True])
@@ -223,7 +223,7 @@ def test_a_url_in_an_attached_file_names_nobody() -> None:
     later = people_and_turns.claimed(sent)
     calling(later, DIARY)
     done(later, "d", is_private=True)
-    assert judge(later, calling(later, VISIT)) != {}
+    assert check(later, calling(later, VISIT)) != {}
 
 
 def test_a_destination_that_cannot_be_told_is_nobodys_that_was_named(monkeypatch: Any) -> None:
@@ -232,21 +232,21 @@ def test_a_destination_that_cannot_be_told_is_nobodys_that_was_named(monkeypatch
 
     monkeypatch.setitem(TOOLS, "visit", replace(toy_tools.visit, destination=broken))
     lease = people_and_turns.started_turn(text="https://evil.example/")
-    found = judge(lease, calling(lease, DIARY, VISIT))
+    found = check(lease, calling(lease, DIARY, VISIT))
     assert isinstance(found["v"], ApprovalQuestion)
 
 
 def test_calls_that_cannot_run_ask_nobody() -> None:
     lease = people_and_turns.started_turn()
     found = calling(lease, ("x", "post", {"to": 5}), ("y", "launch_rocket", {}))
-    assert judge(lease, found) == {}
+    assert check(lease, found) == {}
 
 
 @pytest.mark.parametrize("rule", ["allow", "never", "ask"])
 def test_the_site_has_a_rule_for_a_tool(rule: str) -> None:
     ApprovalRule.objects.create(tool="fire", rule=rule)
     lease = people_and_turns.started_turn()
-    found = judge(lease, calling(lease, FIRE))
+    found = check(lease, calling(lease, FIRE))
     match rule:
         case "allow":
             assert found == {}
@@ -263,6 +263,6 @@ def test_a_tool_that_the_site_has_asked_about_asks_though_it_would_not_else(tool
     lease = people_and_turns.started_turn()
     host = {"host": "calm.example:443"} if tool == "visit" else {}
     (use,) = calling(lease, ("x", tool, host))
-    assert judge(lease, (use,)) == {}
+    assert check(lease, (use,)) == {}
     ApprovalRule.objects.create(tool=tool, rule="ask")
-    assert judge(lease, (use,)) == {"x": ApprovalQuestion(use, "rule", host.get("host", ""))}
+    assert check(lease, (use,)) == {"x": ApprovalQuestion(use, "rule", host.get("host", ""))}

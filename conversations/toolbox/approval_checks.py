@@ -61,7 +61,7 @@ _URL = re.compile(r"https?://[^\s<>\"'`\\]+", re.IGNORECASE)
 _PORTS = ("80", "443")
 
 
-def judge_calls(
+def check_calls(
     turn_id: int, uses: Sequence[ToolUse], tools: Toolset
 ) -> dict[str, ApprovalQuestion | ToolDone]:
     """Return the question or the refusal for each call that may not run without one.
@@ -88,7 +88,7 @@ def judge_calls(
             continue
         tool = present[use.id]
         rule = rules.get(tool.name)
-        verdict = _judge(use, tool, known, decisions.get(use.id), rule, flow)
+        verdict = _check_call(use, tool, known, decisions.get(use.id), rule, flow)
         if verdict is not None:
             found[use.id] = verdict
         if tool.is_private:
@@ -120,7 +120,7 @@ def must_stay_at_host(conversation: Conversation, use: ToolUse, tool: Tool) -> b
     return tool.destination is not None and bool(InformationFlow(conversation).list_telling(given))
 
 
-def _judge(
+def _check_call(
     use: ToolUse,
     tool: Tool,
     known: CallFacts,
