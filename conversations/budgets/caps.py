@@ -12,7 +12,7 @@ from django.contrib.auth.models import Group
 from django.db.models import Q
 
 from conversations.conf import conf
-from conversations.log.settings_version import kept_by_settings, may_have_rows
+from conversations.log.settings_version import cached_by_settings_version, may_have_rows
 from conversations.models import TurnCap
 
 _NAMES = ("micros", "rounds", "tool_calls", "seconds")
@@ -51,7 +51,7 @@ def list_turn_caps(user_id: int) -> tuple[Cap, ...]:
     )
 
 
-@kept_by_settings
+@cached_by_settings_version
 def _list_rows(user_id: int) -> tuple[TurnCap, ...]:
     if not may_have_rows(TurnCap):
         return ()

@@ -7,7 +7,7 @@ their call; a correction of a window has none.
 
 from __future__ import annotations
 
-from conversations.log.settings_version import kept_by_settings
+from conversations.log.settings_version import cached_by_settings_version
 from conversations.models import Conversation, CostCentre
 
 
@@ -20,7 +20,7 @@ def find_cost_centre(conversation: Conversation) -> int | None:
     return next((key for key in wanted if key in active), None)
 
 
-@kept_by_settings
+@cached_by_settings_version
 def _list_active() -> frozenset[int]:
     return frozenset(CostCentre.objects.filter(is_active=True).values_list("pk", flat=True))
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from conversations.agent.prices import PriceList
 from conversations.log.columns import read_columns
-from conversations.log.settings_version import kept_by_settings, may_have_rows
+from conversations.log.settings_version import cached_by_settings_version, may_have_rows
 from conversations.models import ApiModel, ModelPrice
 
 
@@ -36,7 +36,7 @@ def build_price_list(model: str, rows: Iterable[tuple[int, int, str, int]]) -> P
     return PriceList(model, tuple(tiers.items()), tuple(ids))
 
 
-@kept_by_settings
+@cached_by_settings_version
 def _list_prices(model: str) -> tuple[tuple[int, int, str, int, datetime, datetime | None], ...]:
     """Return every price that a model has had."""
     rows = ModelPrice.objects.filter(model_id=model)
@@ -50,13 +50,13 @@ def filter_models_of(owner_id: int) -> QuerySet[ApiModel]:
     return ApiModel.objects.filter(is_theirs, is_enabled=True).distinct().order_by("pk")
 
 
-@kept_by_settings
+@cached_by_settings_version
 def find_enabled_model(model: str) -> ApiModel | None:
     """Return a model of the catalogue that the site may use."""
     return ApiModel.objects.filter(pk=model, is_enabled=True).first()
 
 
-@kept_by_settings
+@cached_by_settings_version
 def find_window(model: str) -> int | None:
     """Return the context window of a model of the catalogue, in tokens."""
     return ApiModel.objects.filter(pk=model).values_list("window", flat=True).first()
@@ -69,7 +69,7 @@ def find_usable_model(owner_id: int, model: str) -> ApiModel | None:
     return _find_model_of(owner_id, model)
 
 
-@kept_by_settings
+@cached_by_settings_version
 def _find_model_of(owner_id: int, model: str) -> ApiModel | None:
     return filter_models_of(owner_id).filter(pk=model).first()
 

@@ -15,7 +15,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from conversations.budgets.effective import BudgetStatus, Rule, choose_effective
-from conversations.log.settings_version import is_reading, kept_by_settings
+from conversations.log.settings_version import cached_by_settings_version, is_reading
 from conversations.models import Budget, BudgetWindow
 from conversations.models.periods import compute_bounds
 
@@ -110,7 +110,7 @@ def _query_budgets(user_id: int, now: datetime) -> list[tuple[Any, ...]]:
         return list(cursor.fetchall())
 
 
-@kept_by_settings
+@cached_by_settings_version
 def _has_budgets() -> bool:
     return Budget.objects.filter(is_active=True).exists()
 

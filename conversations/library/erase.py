@@ -27,7 +27,7 @@ from conversations.budgets.usage.closed_days import reopen_days
 from conversations.library.erased_texts import digest_texts
 from conversations.log.chain import append_row, append_rows, lock_site_chain
 from conversations.log.erase_functions import erase_log, erase_texts
-from conversations.log.kept_starts import kept_starts
+from conversations.log.fold_cache import fold_cache
 from conversations.log.legal_holds import is_held
 from conversations.log.texts import lock_texts_exclusively
 from conversations.models import (
@@ -132,7 +132,7 @@ def erase_conversation(*, conversation_id: int, now: datetime | None = None) -> 
         for rows in around:
             _drop(rows)
         erase_texts(digests=texts)
-        kept_starts.take(locked.public_id)
+        fold_cache.take(locked.public_id)
         return record
 
 

@@ -46,7 +46,7 @@ _MODELS = (
     ApiModel, Budget, CostCentre, EffortRule, EgressRule, Group, McpServer, McpTool, ModelPrice,
     ToolRule, TurnCap, User.groups.through, ApiModel.groups.through,
 )  # fmt: skip
-#: Columns that are no settings, by table: what is kept may have them of an earlier moment.
+#: Columns that are no settings, by table: what is cached may have them of an earlier moment.
 _STATUS = {
     McpServer._meta.db_table: (
         "state", "state_since", "last_seen_at", "last_error", "last_error_at", "says",
@@ -66,7 +66,7 @@ CREATE OR REPLACE FUNCTION "{_TABLE}_change"() RETURNS trigger LANGUAGE plpgsql
 AS $$ BEGIN {_BUMP["postgresql"]}; RETURN NULL; END $$"""
 
 
-class _Kept:
+class _Cache:
     """What this process has read of one version of the settings."""
 
     def __init__(self, version: int) -> None:
@@ -81,17 +81,17 @@ class _Reading(threading.local):
 
     is_on = False
     #: None: the version is not known yet.
-    kept: _Kept | None = None
+    cache: _Cache | None = None
 
 
 #: The version as a column of any statement, for `note_settings_version`.
 VERSION = f'(SELECT version FROM "{_TABLE}")'
-_kept, _reading = _Kept(0), _Reading()
+_cache, _reading = _Cache(0), _Reading()
 
 
 @contextmanager
 def reading_settings() -> Iterator[None]:
-    """Use within the block what is kept of the present settings; one statement at most.
+    """Use within the block what is cached of the present settings; one statement at most.
 
     Within another one it goes on with the settings of that.
     """
@@ -102,17 +102,17 @@ def reading_settings() -> Iterator[None]:
     try:
         yield
     finally:
-        _reading.is_on, _reading.kept = False, None
+        _reading.is_on, _reading.cache = False, None
 
 
 def note_settings_version(version: int) -> None:
     """Take the version that a statement has read as VERSION, if this frame has none yet."""
-    global _kept  # noqa: PLW0603 - one for all threads; replaced, never changed to another version
-    if not _reading.is_on or _reading.kept is not None:
+    global _cache  # noqa: PLW0603 - one for all threads; replaced, never changed to another version
+    if not _reading.is_on or _reading.cache is not None:
         return
-    if _kept.version != version or len(_kept.results) > _MOST:
-        _kept = _Kept(version)
-    _reading.kept = _kept if _kept.version == version else _Kept(version)
+    if _cache.version != version or len(_cache.results) > _MOST:
+        _cache = _Cache(version)
+    _reading.cache = _cache if _cache.version == version else _Cache(version)
 
 
 def is_reading() -> bool:
@@ -120,27 +120,27 @@ def is_reading() -> bool:
     return _reading.is_on
 
 
-def _find_kept() -> _Kept | None:
-    if _reading.is_on and _reading.kept is None:
+def _find_cache() -> _Cache | None:
+    if _reading.is_on and _reading.cache is None:
         note_settings_version(_read_version())
-    return _reading.kept
+    return _reading.cache
 
 
-def kept_by_settings(function: Callable[P, T]) -> Callable[P, T]:
-    """Keep the results of a function of the settings, by its arguments, within `reading_settings`.
+def cached_by_settings_version(function: Callable[P, T]) -> Callable[P, T]:
+    """Cache the results of a function of the settings, by its arguments, within `reading_settings`.
 
     A result must not be changed, and must not depend on anything that is no setting.
     """
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
-        kept = _find_kept()
-        if kept is None:
+        cache = _find_cache()
+        if cache is None:
             return function(*args, **kwargs)
         key = function, args, tuple(kwargs.items())
-        if key not in kept.results:
-            kept.results[key] = function(*args, **kwargs)
-        found: T = kept.results[key]  # type: ignore[assignment]
+        if key not in cache.results:
+            cache.results[key] = function(*args, **kwargs)
+        found: T = cache.results[key]  # type: ignore[assignment]
         return found
 
     return call
@@ -154,7 +154,7 @@ def may_have_rows(model: type[Model]) -> bool:
     return not _reading.is_on or _has_rows(model)
 
 
-@kept_by_settings
+@cached_by_settings_version
 def _has_rows(model: type[Model]) -> bool:
     return model._default_manager.exists()
 

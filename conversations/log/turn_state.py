@@ -19,7 +19,7 @@ from conversations.context.steps import api_clearing
 from conversations.context.view import wire
 from conversations.context.view.view import Message, View
 from conversations.log.contents import read_contents
-from conversations.log.kept_starts import KeptStart, kept_starts
+from conversations.log.fold_cache import CachedFold, fold_cache
 from conversations.log.loaded_path import (
     LoadedPath,
     Summary,
@@ -72,21 +72,21 @@ class Reply(NamedTuple):
 
 def load_turn_state(
     conversation: Conversation, model: str
-) -> tuple[LoadedConversation, KeptStart | None]:
+) -> tuple[LoadedConversation, CachedFold | None]:
     """Return the state at the start of a turn, and save a checkpoint if one is due.
 
-    With it what is to be kept for the next turn, once this one has ended.
+    With it what is to be cached for the next turn, once this one has ended.
     """
-    kept = kept_starts.take(conversation.public_id)
-    path = kept and load_path_from(conversation, kept.start, kept.chain)
-    unsaved = kept.unsaved if kept is not None and path is not None else 0
+    cached = fold_cache.take(conversation.public_id)
+    path = cached and load_path_from(conversation, cached.start, cached.chain)
+    unsaved = cached.unsaved if cached is not None and path is not None else 0
     path = path or load_path(conversation)
     is_saved = save_checkpoint_if_due(conversation, path, unsaved)
     left = 0 if is_saved else unsaved + len(path.entries)
     start = path.continue_from()
     # A turn begins with its prompt; what else the path may end with is rare.
     is_message = bool(path.entries) and isinstance(path.entries[-1], Message)
-    following = KeptStart(start, conversation.chain, left) if is_message else None
+    following = CachedFold(start, conversation.chain, left) if is_message else None
     return build_state(conversation, path, model), following
 
 

@@ -28,7 +28,7 @@ from conversations.db import transact
 from conversations.log.chain import lock_conversation
 from conversations.log.page_version import raise_locked
 from conversations.log.path import read_path
-from conversations.log.settings_version import kept_by_settings, may_have_rows
+from conversations.log.settings_version import cached_by_settings_version, may_have_rows
 from conversations.log.texts import make_storable
 from conversations.models import ApiModel, Conversation, EffortRule
 from conversations.reductions.in_full import apply_wish
@@ -150,7 +150,7 @@ def find_default_effort(owner_id: int) -> str:
     return max(_list_group_efforts(owner_id), key=EFFORTS.index, default=conf.effort)
 
 
-@kept_by_settings
+@cached_by_settings_version
 def _list_group_efforts(owner_id: int) -> tuple[str, ...]:
     if not may_have_rows(EffortRule):
         return ()

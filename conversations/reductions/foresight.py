@@ -35,8 +35,8 @@ from conversations.turns.call_counts import current_continuation
 _OVERHEADS = (0, 20_000)
 #: More tokens than this after the last call may be tool results that were never sent.
 _UNSENT = 2_000
-#: Forecasts that a process keeps.
-_MOST_KEPT = 500
+#: Forecasts that a process caches.
+_MOST_CACHED = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,10 @@ def foresee_calls(
     sizes = (model.pk, model.window, model.clears, model.compacts)
     writer = load_summary_rates(timezone.now())
     key = (log, sizes, policy, rates, writer, pins, current_continuation(), tuple(ages))
-    found = _kept.find(key)
+    found = _cache.find(key)
     if found is None:
         found = _prepare_calls(conversation, model, policy, (rates, writer), pins, ages)
-        _kept.keep(key, found)
+        _cache.put(key, found)
     return list(found)
 
 
@@ -131,7 +131,7 @@ def _foresee(
     return replace(first, is_certain=first.is_certain and all(same))
 
 
-class _Kept:
+class _Cache:
     """The latest forecasts of this process."""
 
     def __init__(self, most: int) -> None:
@@ -142,14 +142,14 @@ class _Kept:
         with self._lock:
             return self._found.get(key)
 
-    def keep(self, key: Hashable, calls: tuple[NextCall, ...]) -> None:
+    def put(self, key: Hashable, calls: tuple[NextCall, ...]) -> None:
         with self._lock:
             self._found[key] = calls
             while len(self._found) > self._most:
                 self._found.popitem(last=False)
 
 
-_kept = _Kept(_MOST_KEPT)
+_cache = _Cache(_MOST_CACHED)
 
 
 def _is_quiet(policy: Policy, known: Known) -> bool:

@@ -32,7 +32,7 @@ from conversations.context.policy.policy import (
     name_choices,
 )
 from conversations.log.context_size import ContextFigures
-from conversations.log.settings_version import kept_by_settings
+from conversations.log.settings_version import cached_by_settings_version
 from conversations.models import ApiModel, Conversation, User
 from conversations.reductions.words import name_number, name_preset
 from conversations.templatetags.recorded import translated
@@ -89,7 +89,7 @@ def allowed_of(owner: User) -> Allowed:
     return read_allowed(owner.policy_limits)
 
 
-@kept_by_settings
+@cached_by_settings_version
 def read_model_numbers(model: str) -> ModelNumbers:
     """Return the window of a model of the catalogue, and the thresholds set for it."""
     found = ApiModel.objects.filter(pk=model).values_list("window", "thresholds").first()

@@ -13,7 +13,7 @@ from uuid import UUID
 from conversations.agent.job import LoadedConversation
 from conversations.log import leases
 from conversations.log.contents import note_contents
-from conversations.log.kept_starts import KeptStart, kept_starts
+from conversations.log.fold_cache import CachedFold, fold_cache
 from conversations.log.leases import Lease
 from conversations.log.settings_version import reading_settings
 from conversations.log.turn_state import load_turn_state
@@ -35,7 +35,7 @@ class BegunTurn:
     is_named: bool
     conversation: UUID
     #: What the next turn can go on with.
-    kept: KeptStart | None
+    fold: CachedFold | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class ClaimedTurn:
         """Return whether the conversation may still get a title."""
         return isinstance(self.begun, Exception) or not self.begun.is_named
 
-    def keep_start(self) -> None:
-        """Keep for the next turn what this one, which has ended, began with."""
+    def cache_fold(self) -> None:
+        """Cache for the next turn what this one, which has ended, began with."""
         begun = self.begun
-        if isinstance(begun, BegunTurn) and begun.kept is not None:
-            kept_starts.keep(begun.conversation, begun.kept)
+        if isinstance(begun, BegunTurn) and begun.fold is not None:
+            fold_cache.put(begun.conversation, begun.fold)
 
     def demand_begun(self) -> BegunTurn:
         """Return what it begins with, or raise the error."""
@@ -80,9 +80,9 @@ def claim_turn(*, turn_id: int, owner: str) -> ClaimedTurn | None:
 def begin_turn(lease: Lease, conversation: Conversation) -> BegunTurn:
     """Read what a claimed turn begins with; raises ContextError and errors of the database."""
     note_contents(conversation)
-    state, kept = load_turn_state(conversation, conversation.model)
+    state, fold = load_turn_state(conversation, conversation.model)
     pins = list_pins(conversation)
     # Last, because it leaves the conversation with the model that continues after a refusal.
     is_named = conversation.titled_by != "words"
     facts = read_facts_of(conversation, lease.number)
-    return BegunTurn(facts, state, pins, is_named, conversation.public_id, kept)
+    return BegunTurn(facts, state, pins, is_named, conversation.public_id, fold)

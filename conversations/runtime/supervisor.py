@@ -183,7 +183,7 @@ class Supervisor:
         finally:
             self._runs.pop(turn_id, None)
         if outcome.is_done:
-            claimed.keep_start()
+            claimed.cache_fold()
         if outcome.following is not None:
             self.launch(outcome.following)
         if outcome.is_done and has_titles() and claimed.may_be_named and not self._is_draining:

@@ -13,7 +13,7 @@ from conversations.conf import conf
 from conversations.db import transact
 from conversations.log.chain import lock_conversation
 from conversations.log.page_version import raise_version
-from conversations.log.settings_version import kept_by_settings, may_have_rows
+from conversations.log.settings_version import cached_by_settings_version, may_have_rows
 from conversations.models import Conversation, EgressRule
 
 #: Who has it on: the site and groups take precedence, because a person cannot switch those off.
@@ -38,7 +38,7 @@ def find_egress_rule(owner_id: int, *, asks: bool = False) -> By:
     return "chat" if asks else ""
 
 
-@kept_by_settings
+@cached_by_settings_version
 def _is_asked_by_group(owner_id: int) -> bool:
     rules = EgressRule.objects.filter(group__user=owner_id)
     return may_have_rows(EgressRule) and rules.exists()

@@ -18,7 +18,7 @@ from conversations.conf import conf
 from conversations.db import transact
 from conversations.log.chain import lock_conversation
 from conversations.log.contents import read_contents
-from conversations.log.settings_version import kept_by_settings, may_have_rows
+from conversations.log.settings_version import cached_by_settings_version, may_have_rows
 from conversations.models import Conversation, ToolRule, ToolSwitch, WebSearch
 
 #: site: disabled for all; rule: not for this person; need: a requirement is not set up; chat:
@@ -73,7 +73,7 @@ def read_access(conversation: Conversation) -> Access:
     return Access(frozenset(conf.disabled_tools), site | of_groups, off)
 
 
-@kept_by_settings
+@cached_by_settings_version
 def _list_rules(owner_id: int) -> tuple[ToolRule, ...]:
     if not may_have_rows(ToolRule):
         return ()

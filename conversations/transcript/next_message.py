@@ -80,9 +80,9 @@ def foresee_next(
 ) -> NextMessage | None:
     """Return the outlook of a conversation of `tokens` tokens; None without a basis for one."""
     prices = load_price_list(conversation.model, timezone.now())
-    kept = _list_kept(found)
-    until = kept[0].until if kept else None
-    stages = [*kept, _COLD][:2]
+    cached = _list_cached(found)
+    until = cached[0].until if cached else None
+    stages = [*cached, _COLD][:2]
     ages = [stage.age for stage in stages]
     try:
         calls = foresee_calls(conversation, Known(found, tokens, prices), ages)
@@ -102,29 +102,29 @@ def foresee_next(
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
-    """The tokens that the API keeps until a time, and the age of the cache to foresee a call by."""
+class _CacheStage:
+    """The tokens that the API caches until a time, and the cache age to foresee a call by."""
 
     tokens: int
     age: int | None
     until: datetime | None
 
 
-#: Nothing is kept.
-_COLD = _Kept(0, None, None)
+#: Nothing is cached.
+_COLD = _CacheStage(0, None, None)
 
 
-def _list_kept(found: ContextFigures) -> list[_Kept]:
-    """Return what the API keeps: the last request, and then what an hour was paid for before."""
+def _list_cached(found: ContextFigures) -> list[_CacheStage]:
+    """Return what the API caches: the last request, and then what an hour was paid for before."""
     if found.cached_at is None:
         return []
     is_long = read_usage(wire.decode(found.cached_usage)).cache_write_1h > 0
     own = found.cached_at + timedelta(seconds=SECONDS["1h" if is_long else "5m"])
-    kept = [_Kept(found.context, 0, own)]
+    cached = [_CacheStage(found.context, 0, own)]
     if found.hour_at is not None:
         until = found.hour_at + timedelta(seconds=SECONDS["1h"])
-        kept += [_Kept(found.hour_tokens, SECONDS["5m"], until)] if until > own else []
-    return [one for one in kept if one.until is not None and one.until > timezone.now()]
+        cached += [_CacheStage(found.hour_tokens, SECONDS["5m"], until)] if until > own else []
+    return [one for one in cached if one.until is not None and one.until > timezone.now()]
 
 
 def _build_outlook(call: NextCall, cached: int, prices: PriceList, written: int) -> Outlook:

@@ -44,16 +44,18 @@ def make_manual_change(
     conversation: Conversation,
     act: Act,
     keep: PinState | None = None,
-    part: str = "kept",
+    part: str = "pin_button",
 ) -> HttpResponse:
-    """Make the change, publish it, and return the button in its new state or the page."""
+    """Make the change, publish it, and return its button in the new state, or the page."""
     try:
         publish_change(conversation, act())
     except ManualChangeError as error:
         return refuse_change(request, conversation, error)
     if not request.htmx:  # type: ignore[attr-defined]
         return redirect(read_next_page(request, conversation))
-    context = {"conversation": conversation, "keep": keep}
+    if keep is None:
+        return HttpResponse()
+    context = {"conversation": conversation, "keep": keep, "has_focus": True}
     return render(request, f"conversations/_partials/{part}.html", context)
 
 
@@ -69,7 +71,7 @@ def answer_original_change(
     public_id: UUID,
     act: Callable[..., Transformation | None],
     keep: PinState,
-    part: str = "kept",
+    part: str = "pin_button",
 ) -> HttpResponse:
     """Change the original that the form names; `keep` is the button's state afterwards."""
     user = require_user(request)

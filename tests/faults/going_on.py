@@ -7,7 +7,7 @@ from typing import Any
 
 from conversations.audit.verify import Problem
 from conversations.db import run_db
-from conversations.log.kept_starts import kept_starts
+from conversations.log.fold_cache import fold_cache
 from conversations.models import ApiCall, ApiResult, Transformation, Turn
 from tests.faults.running_app import Chat, reductions
 from tests.web.fold import parsed
@@ -36,7 +36,7 @@ def is_of_call_after(problem: Problem, before: int) -> bool:
 
 def forget_fold(chat: Chat) -> None:
     """Have the next turn read what is stored, as in another process."""
-    kept_starts.take(chat.conversation.public_id)
+    fold_cache.take(chat.conversation.public_id)
 
 
 async def check_going_on(

@@ -27,7 +27,7 @@ from conversations.library.erase import erase_conversation, erase_due_conversati
 from conversations.library.search import search_messages
 from conversations.log import texts
 from conversations.log.chain import append_row
-from conversations.log.kept_starts import KeptStart, kept_starts
+from conversations.log.fold_cache import CachedFold, fold_cache
 from conversations.log.leases import Lease
 from conversations.log.loaded_path import Start
 from conversations.log.triggers import find_missing_guards
@@ -78,13 +78,13 @@ def is_whole() -> None:
 def test_what_is_deleted_waits_and_is_then_erased_whole() -> None:
     played = stored_turns.played()
     conversation = deleted(played)
-    kept_starts.keep(conversation.public_id, KeptStart(Start(seq=0), "", 0))
+    fold_cache.put(conversation.public_id, CachedFold(Start(seq=0), "", 0))
     assert erase_due_conversations() == 0
     assert erase_due_conversations(now=after(29.9)) == 0
     assert erase_due_conversations(now=after(30.1)) == 1
     assert set(rows()) <= KEPT
     assert not search_messages(played.user, "4711").rows
-    assert kept_starts.take(conversation.public_id) is None
+    assert fold_cache.take(conversation.public_id) is None
     is_whole()
     assert not Conversation.objects.filter(pk=conversation.pk).exists()
 

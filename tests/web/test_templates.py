@@ -107,7 +107,7 @@ PAGES: dict[str, Any] = {
         "conversation": samples.conversation(words),
         "form": {"model": Login({"username": words})["username"]},
     },
-    "conversations/_partials/kept.html": lambda words="x": {
+    "conversations/_partials/pin_button.html": lambda words="x": {
         "conversation": samples.conversation(words),
         "keep": PinState(words, is_pinned=True),
     },

@@ -12,7 +12,7 @@ from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.context.tokens.images import TYPES
 from conversations.context.tokens.media import identify_media
-from conversations.log.settings_version import kept_by_settings
+from conversations.log.settings_version import cached_by_settings_version
 from conversations.models import Conversation, McpServer, McpTool
 from conversations.toolbox.mcp.server_identity import identify_server
 from conversations.toolbox.secrets import SecretUnreadable, open_values
@@ -115,7 +115,7 @@ def _find_endpoint(row: McpServer) -> Command | Address:
     return Command(row.command, tuple(row.arguments), environment, folder)
 
 
-@kept_by_settings
+@cached_by_settings_version
 def _list_approved() -> tuple[McpTool, ...]:
     rows = McpTool.objects.filter(server__is_enabled=True).exclude(approved="")
     return tuple(

@@ -17,12 +17,12 @@ from uuid import UUID
 
 from conversations.log.loaded_path import Start
 
-#: Bytes of all views together, and the seconds that one is kept.
+#: Bytes of all views together, and the seconds that one stays.
 _MOST_BYTES, _SECONDS = 4_000_000, 900.0
 
 
 @dataclass(frozen=True, slots=True)
-class KeptStart:
+class CachedFold:
     """The start of the next fold, and the chain's value at the message that it ends with."""
 
     start: Start
@@ -31,26 +31,26 @@ class KeptStart:
     unsaved: int
 
 
-class KeptStarts:
-    """The kept folds by conversation, those of the last turns only."""
+class FoldCache:
+    """The cached folds by conversation, those of the last turns only."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._found: OrderedDict[UUID, tuple[float, KeptStart]] = OrderedDict()
+        self._found: OrderedDict[UUID, tuple[float, CachedFold]] = OrderedDict()
         self._bytes = 0
 
-    def take(self, conversation: UUID) -> KeptStart | None:
-        """Return what is kept of a conversation; nothing is from then on."""
+    def take(self, conversation: UUID) -> CachedFold | None:
+        """Return the fold of a conversation and remove it; None if there is none."""
         with self._lock:
             self._drop_old()
             return self._pop(conversation)
 
-    def keep(self, conversation: UUID, kept: KeptStart) -> None:
-        """Keep the fold of a turn that has ended, unless it is too large."""
+    def put(self, conversation: UUID, fold: CachedFold) -> None:
+        """Cache the fold of a turn that has ended, unless it is too large."""
         with self._lock:
             self._pop(conversation)
-            self._found[conversation] = time.monotonic(), kept
-            self._bytes += kept.start.view.size
+            self._found[conversation] = time.monotonic(), fold
+            self._bytes += fold.start.view.size
             self._drop_old()
 
     def _drop_old(self) -> None:
@@ -61,12 +61,12 @@ class KeptStarts:
                 break
             self._pop(oldest)
 
-    def _pop(self, conversation: UUID) -> KeptStart | None:
-        _, kept = self._found.pop(conversation, (0.0, None))
-        if kept is not None:
-            self._bytes -= kept.start.view.size
-        return kept
+    def _pop(self, conversation: UUID) -> CachedFold | None:
+        _, fold = self._found.pop(conversation, (0.0, None))
+        if fold is not None:
+            self._bytes -= fold.start.view.size
+        return fold
 
 
-#: Those of this process.
-kept_starts = KeptStarts()
+#: The cache of this process.
+fold_cache = FoldCache()
