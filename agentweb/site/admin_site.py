@@ -33,10 +33,10 @@ class ReviewSite(AdminSite):
         return [
             path("overview/", self.admin_view(overview.page), name="overview"),
             path("overview/<str:name>.csv", self.admin_view(overview.table), name="overview_csv"),
-            path("spending/", self.admin_view(spending_page.page), name="spend_desk"),
+            path("spending/", self.admin_view(spending_page.page), name="spending"),
             path("spending/several/", self.admin_view(bulk_budgets.page), name="bulk_budgets"),
             path("spending/report/", self.admin_view(report_page.page), name="provider_report"),
-            path("spending.csv", self.admin_view(spending_page.table), name="spend_desk_csv"),
+            path("spending.csv", self.admin_view(spending_page.table), name="spending_csv"),
             *super().get_urls(),
         ]
 

@@ -1,4 +1,4 @@
-"""Change the limits of many people from the spend desk: form, preview of each person, change."""
+"""Change the limits of many people from the Spending page: form, preview of each person, change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from conversations.budgets.bulk_changes import (
     plan_change,
 )
 from conversations.budgets.grants import BudgetError
-from conversations.budgets.spend_desk import filter_people
+from conversations.budgets.spending import filter_people
 from conversations.budgets.units import MONEY, parse_amount
 from conversations.conf import conf
 from conversations.models import User
@@ -91,7 +91,7 @@ class BulkForm(ReasonForm):
 
 
 def page(request: HttpRequest) -> HttpResponse:
-    """Show the form or the preview, or make the change and go back to the desk."""
+    """Show the form or the preview, or make the change and go back to the Spending page."""
     kinds = list_kinds(request)
     if not kinds or not request.user.has_perms(_NEEDED):
         raise PermissionDenied
@@ -121,7 +121,7 @@ def _perform(
     words = _("Changed: %(n)s. Skipped: %(skipped_count)s.")
     done, skipped = write_number(len(plan.done)), write_number(len(plan.skipped))
     messages.success(request, words % {"n": done, "skipped_count": skipped})
-    return HttpResponseRedirect(_address_desk(request))
+    return HttpResponseRedirect(_address_spending(request))
 
 
 def _preview(
@@ -144,7 +144,7 @@ def _render(
         "subtitle": None,
         "form": form,
         "plan": plan,
-        "back": _address_desk(request),
+        "back": _address_spending(request),
         "count": people.count(),
     }
     if plan is not None:
@@ -175,7 +175,7 @@ def list_kinds(request: HttpRequest) -> list[BulkKind]:
 
 
 def _choose_people(request: HttpRequest) -> QuerySet[User]:
-    """Return the marked people, or with ?all all those whom the filters of the desk show."""
+    """Return the marked people, or with ?all all those whom the filters of that page show."""
     query = request.GET
     if "all" in query:
         texts = (query.get(name, "") for name in ("name", "group", "centre"))
@@ -184,8 +184,8 @@ def _choose_people(request: HttpRequest) -> QuerySet[User]:
     return filter_people().filter(pk__in=keys)
 
 
-def _address_desk(request: HttpRequest) -> str:
+def _address_spending(request: HttpRequest) -> str:
     query = request.GET.copy()
     for name in ("user", "all"):
         query.pop(name, None)
-    return f"{reverse('admin:spend_desk')}?{query.urlencode()}"
+    return f"{reverse('admin:spending')}?{query.urlencode()}"

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from conversations.admin.keyed_page import KeyedPage
-from conversations.budgets.spend_desk import DeskRow, filter_desk, read_desk
+from conversations.budgets.spending import SpendingRow, filter_spending, read_spending_row
 from conversations.budgets.units import MONEY
 from conversations.models import Budget
 
@@ -29,13 +29,13 @@ class PeopleWithSpending(KeyedPage):
             row.nearest, row.own_limit = nearest.get(row.pk), limits.get(row.pk)
 
 
-def _find_nearest(keys: list[int]) -> dict[int, DeskRow]:
-    """Return the fullest row of the spend desk of each person; it counts what admission counts."""
-    now, found = timezone.now(), dict[int, DeskRow]()
-    rows = filter_desk(scope=Budget.Scope.USER, now=now)
+def _find_nearest(keys: list[int]) -> dict[int, SpendingRow]:
+    """Return the fullest row of the Spending page for each person, counted as admission does."""
+    now, found = timezone.now(), dict[int, SpendingRow]()
+    rows = filter_spending(scope=Budget.Scope.USER, now=now)
     for window in rows.filter(user__in=keys, budget__unit=MONEY.name):
         if window.user_id is not None:
-            found.setdefault(window.user_id, read_desk(window, now))
+            found.setdefault(window.user_id, read_spending_row(window, now))
     return found
 
 

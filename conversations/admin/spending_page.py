@@ -1,4 +1,4 @@
-"""The spend desk: who spends what, near the limit first; limits of people are set in place."""
+"""The Spending page: who spends what, near the limit first; limits of people are set in place."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from conversations.admin.bulk_budgets import list_kinds
 from conversations.admin.csv_export import iterate_rows
 from conversations.budgets.amounts import Unreadable
 from conversations.budgets.grants import BudgetError, set_limit
-from conversations.budgets.spend_desk import (
+from conversations.budgets.spending import (
     SCOPES,
-    filter_desk,
     filter_people,
-    read_desk,
+    filter_spending,
+    read_spending_row,
 )
 from conversations.budgets.units import (
     MONEY,
@@ -50,7 +50,7 @@ NEEDED = ("conversations.view_budget", "conversations.view_budgetwindow", "conve
 SETTING = ("conversations.add_budget", "conversations.change_budget")
 #: Rows of a page, and rows read at a time for the file.
 ROWS, CHUNK = 25, 2_000
-#: What the desk is filtered by; people by the last three.
+#: What the page is filtered by; people by the last three.
 _FILTERS = ("scope", "model", "day", "name", "group", "centre")
 _COLUMNS = (
     "user", "group", "scope", "unit", "period", "model", "from", "to", "limit", "spent", "held",
@@ -74,7 +74,7 @@ def page(request: HttpRequest) -> HttpResponse:
     shown = people.get_page(request.GET.get("q"))
     context = admin.site.each_context(request) | {
         "title": _("Spending"),
-        "rows": [read_desk(window, now) for window in rows],
+        "rows": [read_spending_row(window, now) for window in rows],
         "row_pages": _link_pages(request, "p", rows),
         "people": [(person, _format_own(person)) for person in shown],
         "people_pages": _link_pages(request, "q", shown),
@@ -85,11 +85,11 @@ def page(request: HttpRequest) -> HttpResponse:
         "has_centres": CostCentre.objects.exists(),
         "query": urlencode(filters),
     }
-    return TemplateResponse(request, "admin/spend_desk.html", context)
+    return TemplateResponse(request, "admin/spending.html", context)
 
 
 def table(request: HttpRequest) -> HttpResponseBase:
-    """Send every row of the desk as CSV."""
+    """Send every row of the page as CSV."""
     if not may_see(request):
         raise PermissionDenied
     now = timezone.now()
@@ -121,7 +121,7 @@ def _format_own(person: Any) -> str:
 def _write_rows(rows: QuerySet[BudgetWindow], now: datetime) -> Iterator[tuple[Cell, ...]]:
     yield _COLUMNS
     for window in iterate_rows(rows):
-        row = read_desk(window, now)
+        row = read_spending_row(window, now)
         budget, unit = row.budget, row.budget.unit
         ahead = None if row.forecast is None else convert_to_cell(row.forecast, unit)
         yield (
@@ -149,7 +149,7 @@ def _read_filters(request: HttpRequest) -> dict[str, str]:
 def _filter_rows(filters: dict[str, str], now: datetime) -> QuerySet[BudgetWindow]:
     texts = {name: text for name, text in filters.items() if name != "day"}
     day = date.fromisoformat(filters["day"]) if filters["day"] else None
-    return filter_desk(**texts, day=day, now=now)
+    return filter_spending(**texts, day=day, now=now)
 
 
 def _set_limit_for_one(request: HttpRequest) -> HttpResponse:

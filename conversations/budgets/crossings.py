@@ -15,7 +15,7 @@ from django.db.models.signals import m2m_changed, post_save
 from django.utils import timezone
 
 from conversations.budgets.effective import BudgetStatus
-from conversations.budgets.spend_desk import filter_desk, read_desk
+from conversations.budgets.spending import filter_spending, read_spending_row
 from conversations.budgets.status import (
     compute_status,
     filter_windows,
@@ -59,8 +59,8 @@ def record_staff_crossings(**where: Any) -> None:
     """
     now, passed = timezone.now(), _Passed()
     is_limited = Q(user=None) | Q(user__is_exempt=False) | Q(budget__kind=Budget.Kind.OWN)
-    for window in filter_desk(now=now).filter(is_limited, **where):
-        row, rule = read_desk(window, now), rule_of(window.budget)
+    for window in filter_spending(now=now).filter(is_limited, **where):
+        row, rule = read_spending_row(window, now), rule_of(window.budget)
         one = BudgetStatus(rule, row.starts_at, row.ends_at, row.limit, row.spent, row.held)
         passed |= _find_passed(window.pk, one)
     _append_crossings(passed)

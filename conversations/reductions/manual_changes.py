@@ -38,7 +38,7 @@ from conversations.reductions.record_change import (
     record_change,
 )
 from conversations.reductions.removed_originals import UNDO
-from conversations.reductions.working_view import build_desk, find_summary
+from conversations.reductions.working_view import find_summary, load_working_view
 from conversations.templatetags.recorded import translated
 
 _STEPS = {"results": by_hand.compact_by_hand, "turns": by_hand.drop_turns_by_hand}
@@ -57,7 +57,7 @@ def compact_now(
     """Compact now, exactly as previewed, or by one click (None); raises ManualChangeError."""
     conversation = lock_conversation(conversation_id)
     demand_idle(conversation)
-    change = _STEPS[wanted](build_desk(conversation, demand_policy(conversation)))
+    change = _STEPS[wanted](load_working_view(conversation, demand_policy(conversation)))
     if change is None:
         code = "moved" if digest is not None else "nothing"
         raise ManualChangeError(
@@ -74,12 +74,12 @@ def exclude_originals(*, conversation_id: int, actor_id: int, ids: Sequence[str]
     conversation = lock_conversation(conversation_id)
     wanted = parse_targets(_read_log(conversation), ids)
     demand_idle(conversation)
-    desk = build_desk(conversation, demand_policy(conversation))
-    if _has_pinned(desk.view, wanted, list_pins(conversation)):
+    working = load_working_view(conversation, demand_policy(conversation))
+    if _has_pinned(working.view, wanted, list_pins(conversation)):
         raise ManualChangeError(
             "pinned", _("This is pinned, so it is always sent in full. Unpin it first.")
         )
-    change = exclude_targets(desk, wanted)
+    change = exclude_targets(working, wanted)
     if change is None:
         raise ManualChangeError(
             "nothing",
@@ -123,8 +123,8 @@ def build_rewording(conversation: Conversation, seq: int, text: str, setting: st
         raise ManualChangeError(
             "signed", _("The API made and signed this summary; it cannot be changed.")
         )
-    desk = build_desk(conversation, demand_policy(conversation))
-    change = reword_summary(desk, found.before, found.zone, text, setting)
+    working = load_working_view(conversation, demand_policy(conversation))
+    change = reword_summary(working, found.before, found.zone, text, setting)
     if isinstance(change, SummaryFlaw):
         missing = f": {', '.join(change.missing[:5])}" if change.missing else ""
         words = _("These words are not accepted: %(why)s.")

@@ -30,7 +30,7 @@ from conversations.reductions.record_change import ManualChangeError
 from conversations.reductions.reduction_page import list_changes
 from conversations.reductions.shapes import Change
 from conversations.reductions.word_diff import DiffBudget, Piece, compare_texts
-from conversations.reductions.working_view import build_desk
+from conversations.reductions.working_view import load_working_view
 from conversations.rendering.numbers import dollars, write_number
 from conversations.templatetags.recorded import translated
 
@@ -100,7 +100,7 @@ class Offer:
 def build_offer(conversation: Conversation, wanted: str) -> Offer:
     """Return the preview of a choice for the present state of the conversation."""
     try:
-        desk = build_desk(conversation, effective_policy(conversation))
+        working = load_working_view(conversation, effective_policy(conversation))
     except ContextError as error:
         return Offer(wanted, translated(str(error)))
     made = Offer(wanted)
@@ -108,33 +108,36 @@ def build_offer(conversation: Conversation, wanted: str) -> Offer:
         case "results":
             made = _offer_change(
                 made,
-                desk,
-                by_hand.compact_by_hand(desk),
+                working,
+                by_hand.compact_by_hand(working),
                 _("No old tool result is left to shorten."),
             )
         case "turns":
             made = _offer_change(
-                made, desk, by_hand.drop_turns_by_hand(desk), _("There is no older turn to drop.")
+                made,
+                working,
+                by_hand.drop_turns_by_hand(working),
+                _("There is no older turn to drop."),
             )
         case _:
-            made = _offer_summary(made, conversation, desk)
+            made = _offer_summary(made, conversation, working)
     if conversation.turns.filter(IS_LIVE).exists():
         made = replace(made, problem=_("An answer is on its way. Wait until it is done."))
     return made
 
 
 def _offer_change(
-    made: Offer, desk: WorkingView, change: Transformation | None, nothing: str
+    made: Offer, working: WorkingView, change: Transformation | None, nothing: str
 ) -> Offer:
     if change is None:
         return replace(made, problem=nothing)
-    return replace(made, preview=build_preview(desk, change))
+    return replace(made, preview=build_preview(working, change))
 
 
-def build_preview(desk: WorkingView, change: Transformation) -> Preview:
+def build_preview(working: WorkingView, change: Transformation) -> Preview:
     """Build the preview of a change that was not made yet."""
-    shown = list_changes(desk.view, change.edits)
-    gauge = desk.gauge
+    shown = list_changes(working.view, change.edits)
+    gauge = working.gauge
     saved = (change.tokens_before - change.tokens_after) * gauge.permille // 1000
     return Preview(
         note=change.note,
@@ -145,7 +148,7 @@ def build_preview(desk: WorkingView, change: Transformation) -> Preview:
         source=gauge.source,
         changes=tuple(_shorten(one) for one in shown[:MOST]),
         more=max(0, len(shown) - MOST),
-        costs=_describe_costs(desk, change),
+        costs=_describe_costs(working, change),
         digest=wire.digest(change.made.body),
     )
 
@@ -159,13 +162,13 @@ def _shorten(change: Change) -> Change:
     )
 
 
-def _describe_costs(desk: WorkingView, change: Transformation) -> tuple[tuple[str, str], ...]:
+def _describe_costs(working: WorkingView, change: Transformation) -> tuple[tuple[str, str], ...]:
     """Return the effects of the change on the prompt cache and on the price of later calls."""
     found = change.decision
     if found is None:
         return ()
-    again = by_hand.count_rewritten(desk, change.made) * desk.gauge.permille // 1000
-    if desk.situation.is_cold:
+    again = by_hand.count_rewritten(working, change.made) * working.gauge.permille // 1000
+    if working.situation.is_cold:
         cache = _("nothing: nothing of it is in the cache any more")
     else:
         cache = _("about %(n)s cached tokens are written anew") % {"n": write_number(again)}
@@ -186,18 +189,18 @@ def _describe_costs(desk: WorkingView, change: Transformation) -> tuple[tuple[st
     return tuple(costs)
 
 
-def _offer_summary(made: Offer, conversation: Conversation, desk: WorkingView) -> Offer:
+def _offer_summary(made: Offer, conversation: Conversation, working: WorkingView) -> Offer:
     known = Proposal.objects.filter(conversation=conversation).select_related("call").first()
     if known is not None:
-        return replace(made, proposed=show_proposal(conversation, desk, known))
-    requests = by_hand.list_summary_requests(by_hand.summarise_by_hand(desk))
+        return replace(made, proposed=show_proposal(conversation, working, known))
+    requests = by_hand.list_summary_requests(by_hand.summarise_by_hand(working))
     if not requests:
         return replace(made, problem=_("There is too little to summarise yet."))
-    return replace(made, price=_estimate_price(conversation, desk, requests))
+    return replace(made, price=_estimate_price(conversation, working, requests))
 
 
 def _estimate_price(
-    conversation: Conversation, desk: WorkingView, requests: list[SummaryWanted]
+    conversation: Conversation, working: WorkingView, requests: list[SummaryWanted]
 ) -> Price:
     model = conf.summary_model or conversation.model
     prices = load_price_list(model, timezone.now())
@@ -210,11 +213,11 @@ def _estimate_price(
         most = dollars(2 * prices.worst(padded, writes))
     except PriceMissing:
         about = most = ""
-    zone = find_zone(desk.view, desk.policy)
+    zone = find_zone(working.view, working.policy)
     return Price(model, len(requests), reads, len(zone.messages) if zone else 0, about, most)
 
 
-def show_proposal(conversation: Conversation, desk: WorkingView, known: Proposal) -> Proposed:
+def show_proposal(conversation: Conversation, working: WorkingView, known: Proposal) -> Proposed:
     """Return the requested summary for the page; one that came too late says so."""
     spent = ApiCall.objects.filter(
         conversation=conversation,
@@ -226,10 +229,10 @@ def show_proposal(conversation: Conversation, desk: WorkingView, known: Proposal
     preview, pieces, reason = None, None, known.reason
     if known.text:
         try:
-            preview = build_preview(desk, build_change(conversation, known))
+            preview = build_preview(working, build_change(conversation, known))
         except ManualChangeError as error:
             reason = error.text
-        pieces = compare_texts(read_summary(desk.view), known.text, DiffBudget())
+        pieces = compare_texts(read_summary(working.view), known.text, DiffBudget())
     model = known.call.model if known.call else ""
     return Proposed(
         known.is_asking, reason, known.text, known.target, model, micros, preview, pieces

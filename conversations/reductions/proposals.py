@@ -39,7 +39,7 @@ from conversations.reductions.record_change import (
     demand_same_body,
     record_change,
 )
-from conversations.reductions.working_view import build_desk, find_summary
+from conversations.reductions.working_view import find_summary, load_working_view
 from conversations.templatetags.recorded import translated
 from conversations.turns import calls
 from conversations.turns.side_calls import GRACE, lock_for_side_call
@@ -191,7 +191,7 @@ def build_change(conversation: Conversation, proposal: Proposal) -> Change:
         )
     else:
         found = by_hand.replace_by_hand(
-            build_desk(conversation, demand_policy(conversation)), proposal.text
+            load_working_view(conversation, demand_policy(conversation)), proposal.text
         )
         if isinstance(found, SummaryFlaw):
             words = _("The settings changed, and now %(why)s.")
@@ -226,25 +226,25 @@ def _demand_ready(conversation: Conversation) -> Proposal:
 
 
 def _build_steps(conversation: Conversation, target: int) -> Summarising:
-    desk = build_desk(conversation, demand_policy(conversation))
+    working = load_working_view(conversation, demand_policy(conversation))
     if not target:
-        return by_hand.summarise_by_hand(desk)
+        return by_hand.summarise_by_hand(working)
     found = find_summary(conversation)
     if found is None or found.zone is None or found.current != target:
         raise ManualChangeError(
             "replaced", _("This is not the newest version of the summary in use.")
         )
-    return summary_versions.request_again(found.before, found.zone, desk.gauge, desk.policy)
+    return summary_versions.request_again(found.before, found.zone, working.gauge, working.policy)
 
 
 def _record_discarded(conversation: Conversation, proposal: Proposal) -> None:
     """Record that an accepted text is not wanted; nothing while the settings are invalid."""
     try:
-        desk = build_desk(conversation, demand_policy(conversation))
+        working = load_working_view(conversation, demand_policy(conversation))
     except ManualChangeError:
         return
-    trigger = by_hand.build_trigger(desk)
-    change = build_unapplied(desk.view, "summary", trigger, "rejected", _DISCARDED)
+    trigger = by_hand.build_trigger(working)
+    change = build_unapplied(working.view, "summary", trigger, "rejected", _DISCARDED)
     _record_rejection(conversation, proposal, change)
 
 

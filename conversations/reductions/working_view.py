@@ -24,7 +24,7 @@ from conversations.reductions.pins import list_pins
 _WINDOW = 200_000
 
 
-def build_desk(conversation: Conversation, policy: Policy) -> WorkingView:
+def load_working_view(conversation: Conversation, policy: Policy) -> WorkingView:
     """Return the view at the tip with its figures; pinned parts may not be changed."""
     model = ApiModel.objects.filter(pk=conversation.model).first()
     now = timezone.now()

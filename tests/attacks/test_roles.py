@@ -38,13 +38,13 @@ from tests.web.test_ownership import OF_REVIEW
 
 pytestmark = pytest.mark.django_db
 ALL = list(views())
-DESK = ("view_budget", "view_budgetwindow", "view_user")
+SPENDING = ("view_budget", "view_budgetwindow", "view_user")
 #: What the pages of the admin that are no table need; superuser: no permission is enough.
 SPECIAL = {
     "overview": ("view_apicall", "view_transformation", "view_turn"),
     "overview_csv": ("view_apicall", "view_transformation", "view_turn"),
-    **dict.fromkeys(("spend_desk", "spend_desk_csv", "api_spending", "api_budgets"), DESK),
-    "bulk_budgets": (*DESK, "add_grant"),
+    **dict.fromkeys(("spending", "spending_csv", "api_spending", "api_budgets"), SPENDING),
+    "bulk_budgets": (*SPENDING, "add_grant"),
     "provider_report": ("view_apicall", "view_ledgerentry"),
     "budgets_import": ("add_budget", "change_budget"),
     "alert_test": ("change_budgetalert",),

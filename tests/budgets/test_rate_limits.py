@@ -11,7 +11,7 @@ import pytest
 from conversations.agent.ports import Ending, ModelFailed, RateLimitReached, Refused, ReplyAhead
 from conversations.budgets.admission import SHORTEST, demand_next_call
 from conversations.budgets.notices import find_limits, list_notices
-from conversations.budgets.spend_desk import filter_desk
+from conversations.budgets.spending import filter_spending
 from conversations.budgets.usage.allowance import list_allowances
 from conversations.context.view.envelope import build_envelope
 from conversations.log.leases import Lease
@@ -175,7 +175,7 @@ def test_a_full_minute_stops_no_page_and_tells_nobody(clock: list[datetime]) -> 
     assert (limits.stop, limits.notices, limits.pill.is_limited) == (None, (), False)
     assert list_notices(user.pk) == ()
     assert not Crossing.objects.exists()
-    assert not filter_desk().exists()
+    assert not filter_spending().exists()
     (one,) = list_allowances(user.pk)
     assert (one.period, one.used, one.limit) == ("minute", 1, 1)
     assert not one.is_over

@@ -87,7 +87,7 @@ TALK = view_of(
 ROOMY = build_policy("off", {"protected_tail_messages": 2, "summary_max_tokens": 256})
 
 
-def desk_of(view: View = TALK, policy: Any = ROOMY, **more: Any) -> WorkingView:
+def working_view_of(view: View = TALK, policy: Any = ROOMY, **more: Any) -> WorkingView:
     return build_working_view(view, situation(view, 50_000, **more), policy)
 
 
@@ -110,7 +110,7 @@ def answered(steps: Any, write: Any) -> Any:
 
 
 def test_results_go_down_to_the_latest_batch_below_every_threshold() -> None:
-    change = compact_by_hand(desk_of())
+    change = compact_by_hand(working_view_of())
     done = made(change)
     assert [len(str(blocks(done, at)[0]["content"])) < 700 for at in (2, 6, 10)] == [
         True, True, False,
@@ -119,26 +119,26 @@ def test_results_go_down_to_the_latest_batch_below_every_threshold() -> None:
     assert (change.trigger.threshold, change.trigger.setting) == (0, "by_hand")
     assert (change.trigger.number, change.trigger.source) == (50_000, "reported")
     assert change.note == "Compacted 2 old tool results by hand"
-    assert compact_by_hand(desk_of(done)) is None
-    assert compact_by_hand(desk_of(view_of(prompt("Hello")))) is None
-    one = compact_by_hand(desk_of(pins=frozenset({"a"})))
+    assert compact_by_hand(working_view_of(done)) is None
+    assert compact_by_hand(working_view_of(view_of(prompt("Hello")))) is None
+    one = compact_by_hand(working_view_of(pins=frozenset({"a"})))
     assert one is not None
     assert one.note == "Compacted 1 old tool result by hand"
     assert blocks(one.made, 2) == blocks(TALK, 2)
 
 
 def test_the_oldest_turns_go_whole_down_to_half() -> None:
-    done = made(drop_turns_by_hand(desk_of()))
+    done = made(drop_turns_by_hand(working_view_of()))
     assert [message.seq for message in done.messages] == [1, 9, 10, 11, 12]
     assert '"msg_3"' in str(blocks(done, 0)[-1]["text"])
     assert blocks(done, 0)[:2] == blocks(TALK, 0)
-    assert drop_turns_by_hand(desk_of(done)) is None
-    assert drop_turns_by_hand(desk_of(view_of(prompt("Hello"), answer("Hi")))) is None
+    assert drop_turns_by_hand(working_view_of(done)) is None
+    assert drop_turns_by_hand(working_view_of(view_of(prompt("Hello"), answer("Hi")))) is None
     few = view_of(*[step for n in range(9) for step in (prompt(f"ask {n} " * 99), answer("ok"))])
-    left = drop_turns_by_hand(desk_of(few))
+    left = drop_turns_by_hand(working_view_of(few))
     assert left is not None
     assert few.tokens * 3 < left.tokens_after * 10 <= few.tokens * 6
-    held = drop_turns_by_hand(desk_of(pins=frozenset({6})))
+    held = drop_turns_by_hand(working_view_of(pins=frozenset({6})))
     assert held is not None
     assert [message.seq for message in held.made.messages] == [1, 6, 7, 9, 10, 11, 12]
 
@@ -147,26 +147,28 @@ def test_what_would_free_nothing_is_not_proposed() -> None:
     view = edits.apply(
         view_of(prompt("a"), answer("b"), prompt("c")), "trim", [SpliceBlocks(2, 0, 1)]
     )
-    assert drop_turns_by_hand(desk_of(view)) is None
+    assert drop_turns_by_hand(working_view_of(view)) is None
 
 
 def test_a_summary_is_asked_for_below_every_threshold() -> None:
-    change = answered(summarise_by_hand(desk_of()), lambda wanted: SummaryReply(SUMMED, "end_turn"))
+    change = answered(
+        summarise_by_hand(working_view_of()), lambda wanted: SummaryReply(SUMMED, "end_turn")
+    )
     done = made(change)
     assert read_summary(done) == SUMMED.strip()
-    assert answered(summarise_by_hand(desk_of(view_of(prompt("Hello")))), keeping) is None
-    assert answered(summarise_by_hand(desk_of(View())), keeping) is None
-    again = replace_by_hand(desk_of(), SUMMED)
+    assert answered(summarise_by_hand(working_view_of(view_of(prompt("Hello")))), keeping) is None
+    assert answered(summarise_by_hand(working_view_of(View())), keeping) is None
+    again = replace_by_hand(working_view_of(), SUMMED)
     assert isinstance(again, Transformation)
     assert again.made.body == done.body
-    assert isinstance(replace_by_hand(desk_of(), ""), SummaryFlaw)
-    assert isinstance(replace_by_hand(desk_of(View()), SUMMED), SummaryFlaw)
-    failed = answered(summarise_by_hand(desk_of()), lambda wanted: None)
+    assert isinstance(replace_by_hand(working_view_of(), ""), SummaryFlaw)
+    assert isinstance(replace_by_hand(working_view_of(View()), SUMMED), SummaryFlaw)
+    failed = answered(summarise_by_hand(working_view_of()), lambda wanted: None)
     assert (failed.outcome, failed.made) == ("rejected", TALK)
 
 
 def test_the_questions_of_a_summary_are_known_before_any_is_asked() -> None:
-    (one,) = list_summary_requests(summarise_by_hand(desk_of()))
+    (one,) = list_summary_requests(summarise_by_hand(working_view_of()))
     assert one.max_tokens == 256
     assert estimate_input([one]) > 100
     narrow = build_working_view(
@@ -177,8 +179,8 @@ def test_the_questions_of_a_summary_are_known_before_any_is_asked() -> None:
         prompt("Look"), *round_of("a", "see https://e.org/17 " + LONG), answer("ok"),
         prompt("open https://e.org/17"), answer("done"),
     )  # fmt: skip
-    assert len(list_summary_requests(summarise_by_hand(desk_of(naming)))) == 1
-    assert list_summary_requests(summarise_by_hand(desk_of(view_of(prompt("Hello"))))) == []
+    assert len(list_summary_requests(summarise_by_hand(working_view_of(naming)))) == 1
+    assert list_summary_requests(summarise_by_hand(working_view_of(view_of(prompt("Hello"))))) == []
 
 
 def test_a_second_change_costs_only_what_the_first_one_left_in_the_cache() -> None:
@@ -193,14 +195,14 @@ def test_a_second_change_costs_only_what_the_first_one_left_in_the_cache() -> No
 
 
 def test_what_a_change_costs_is_what_the_cache_writes_anew() -> None:
-    warm = compact_by_hand(desk_of(rates=RATES, overhead=3_000))
-    cold = compact_by_hand(desk_of(rates=RATES, cache_age=400))
+    warm = compact_by_hand(working_view_of(rates=RATES, overhead=3_000))
+    cold = compact_by_hand(working_view_of(rates=RATES, cache_age=400))
     assert warm is not None
     assert cold is not None
     assert warm.decision is not None
     assert cold.decision is not None
     assert (warm.decision.why, cold.decision.cost) == ("asked", 0)
-    late = exclude_targets(desk_of(rates=RATES), {8})
+    late = exclude_targets(working_view_of(rates=RATES), {8})
     assert late is not None
     assert late.decision is not None
     # Only what stands behind the first difference; system prompt and tools stand before it.
@@ -208,17 +210,17 @@ def test_what_a_change_costs_is_what_the_cache_writes_anew() -> None:
 
 
 def test_what_a_person_leaves_out_is_a_notice_that_names_it() -> None:
-    done = made(exclude_targets(desk_of(), {"b", 5, 8}))
+    done = made(exclude_targets(working_view_of(), {"b", 5, 8}))
     assert blocks(done, 6) == [result("b", write_exclusion_notice("b"))]
     assert blocks(done, 4) == [text(write_exclusion_notice("msg_5"))]
     assert blocks(done, 7) == [text(write_exclusion_notice("msg_8"))]
     assert blocks(done, 3)[0] == THOUGHT  # before the first edit
-    assert exclude_targets(desk_of(done), {"b", 5, 8}) is None
-    assert compact_by_hand(desk_of(done)) is not None
-    change = exclude_targets(desk_of(), {"b"})
+    assert exclude_targets(working_view_of(done), {"b", 5, 8}) is None
+    assert compact_by_hand(working_view_of(done)) is not None
+    change = exclude_targets(working_view_of(), {"b"})
     assert change is not None
     assert (change.trigger.setting, change.note) == ("exclude", "Left 1 part out by hand")
-    assert blocks(made(exclude_targets(desk_of(), {7})), 6) == [
+    assert blocks(made(exclude_targets(working_view_of(), {7})), 6) == [
         result("b", write_exclusion_notice("b"))
     ]
 
@@ -228,14 +230,14 @@ def test_only_words_leave_an_answer_and_the_first_message_stays() -> None:
         prompt("look", "[and this] " * 40), answer(THOUGHT, "a " * 90, THOUGHT, "b", use("a")),
         batch(result("a", "ok", is_error=True)), answer("Good."), prompt(IMAGE, "that? " * 40),
     )  # fmt: skip
-    change = exclude_targets(desk_of(view), {1, 2, 4, 5, "a"})
+    change = exclude_targets(working_view_of(view), {1, 2, 4, 5, "a"})
     assert change is not None
     assert blocks(change.made, 0) == blocks(view, 0)
     assert blocks(change.made, 1) == [THOUGHT, text(write_exclusion_notice("msg_2")), use("a")]
     assert blocks(change.made, 2) == blocks(view, 2)
     assert blocks(change.made, 3) == [text("Good.")]
     assert blocks(change.made, 4) == [text(write_exclusion_notice("msg_5"))]
-    assert exclude_targets(desk_of(view), {1, 4, "a", "gone"}) is None
+    assert exclude_targets(working_view_of(view), {1, 4, "a", "gone"}) is None
 
 
 def test_a_view_that_the_next_request_repairs_can_be_changed_before() -> None:
@@ -251,7 +253,7 @@ def test_a_view_that_the_next_request_repairs_can_be_changed_before() -> None:
 
 def summarised(view: View = TALK) -> Transformation:
     change = answered(
-        summarise_by_hand(desk_of(view)),
+        summarise_by_hand(working_view_of(view)),
         lambda wanted: SummaryReply(SUMMED + keeping(wanted).text, "end_turn"),
     )
     assert isinstance(change, Transformation)
@@ -263,9 +265,9 @@ def test_a_person_gives_a_summary_other_words() -> None:
     zone = find_covered_zone(TALK, first.edits)
     assert zone is not None
     assert [message.seq for message in zone.messages] == [2, 3, 4, 5, 6, 7, 8]
-    desk = desk_of(first.made)
+    working = working_view_of(first.made)
     longer = SUMMED * 2 + " Rate 650."
-    change = reword_summary(desk, TALK, zone, longer, EDIT)
+    change = reword_summary(working, TALK, zone, longer, EDIT)
     assert isinstance(change, Transformation)
     assert change.bytes_after > change.bytes_before
     assert (change.kind, change.trigger.setting) == ("summary", "edit")
@@ -274,7 +276,7 @@ def test_a_person_gives_a_summary_other_words() -> None:
     assert (whole.startswith(START), whole.endswith(END)) == (True, True)
     assert '"msg_3"' in whole
     assert change.made.messages[0].by[-1] in OURS
-    assert reword_summary(desk_of(change.made), TALK, zone, longer, EDIT) is None
+    assert reword_summary(working_view_of(change.made), TALK, zone, longer, EDIT) is None
     assert find_covered_zone(first.made, change.edits) is None
 
 
@@ -283,9 +285,11 @@ def test_words_are_judged_as_those_of_the_model() -> None:
     zone = find_covered_zone(TALK, first.edits)
     assert zone is not None
     for bad in ("", "Error: 529", SUMMED * 999):
-        assert isinstance(reword_summary(desk_of(first.made), TALK, zone, bad, EDIT), SummaryFlaw)
-    assert reword_summary(desk_of(), TALK, zone, SUMMED, EDIT) is None
-    assert reword_summary(desk_of(View()), TALK, zone, SUMMED, EDIT) is None
+        assert isinstance(
+            reword_summary(working_view_of(first.made), TALK, zone, bad, EDIT), SummaryFlaw
+        )
+    assert reword_summary(working_view_of(), TALK, zone, SUMMED, EDIT) is None
+    assert reword_summary(working_view_of(View()), TALK, zone, SUMMED, EDIT) is None
     put = SpliceBlocks(0, 0, 0, ('{"type":"text","text":"x"}',))
     signed = edits.apply(TALK, "summary", [SpliceMessages(0, 0, ((0, "answer", "[]"),)), put])
     assert read_summary(signed) == ""
@@ -295,14 +299,14 @@ def test_a_summary_is_asked_for_again_over_the_same_messages() -> None:
     first = summarised()
     zone = find_covered_zone(TALK, first.edits)
     assert zone is not None
-    desk = desk_of(first.made)
+    working = working_view_of(first.made)
     said = "Other words for the same things. " * 4
     again = answered(
-        request_again(TALK, zone, desk.gauge, desk.policy),
+        request_again(TALK, zone, working.gauge, working.policy),
         lambda wanted: SummaryReply(said, "end_turn"),
     )
     assert find_covered_zone(TALK, again.edits) == zone
-    change = reword_summary(desk, TALK, zone, said, "rebuild")
+    change = reword_summary(working, TALK, zone, said, "rebuild")
     assert isinstance(change, Transformation)
     assert change.made.body == again.made.body
 
@@ -333,8 +337,8 @@ def legal(view: View) -> bool:
     return True
 
 
-def _summed(desk: WorkingView, seed: int) -> Transformation | None:
-    change: Transformation | None = answered(summarise_by_hand(desk), writer_from_seed(seed))
+def _summed(working: WorkingView, seed: int) -> Transformation | None:
+    change: Transformation | None = answered(summarise_by_hand(working), writer_from_seed(seed))
     return change
 
 
@@ -352,12 +356,12 @@ def test_whatever_is_done_by_hand_is_legal_and_shrinks_and_replays(seed: int) ->
     ids = [r.id for m in view.messages for r in m.shape.results]
     targets = {pin for pin in [*ids, *(m.seq for m in view.messages)] if chance.random() < 0.3}
     for _ in range(3):
-        desk = build_working_view(view, known, policy)
+        working = build_working_view(view, known, policy)
         made = (
-            partial(compact_by_hand, desk),
-            partial(drop_turns_by_hand, desk),
-            partial(_summed, desk, seed),
-            partial(exclude_targets, desk, targets - pins),
+            partial(compact_by_hand, working),
+            partial(drop_turns_by_hand, working),
+            partial(_summed, working, seed),
+            partial(exclude_targets, working, targets - pins),
         )
         change = chance.choice(made)()
         if change is None or change.outcome != "applied":
@@ -384,7 +388,7 @@ def test_what_was_done_by_hand_is_not_done_again(seed: int) -> None:
         return
     known, policy = situation_from_seed(seed, view), policy_from_seed(seed)
     every = {found.id for message in view.messages for found in message.shape.results}
-    for step in (compact_by_hand, lambda desk: exclude_targets(desk, every)):
+    for step in (compact_by_hand, lambda working: exclude_targets(working, every)):
         change = step(build_working_view(view, known, policy))
         if change is not None:
             assert step(build_working_view(change.made, known, policy)) is None
@@ -392,5 +396,5 @@ def test_what_was_done_by_hand_is_not_done_again(seed: int) -> None:
 
 def test_presets_do_not_matter_to_a_wish() -> None:
     for policy in PRESETS.values():
-        assert compact_by_hand(desk_of(policy=policy)) is not None
-        assert drop_turns_by_hand(desk_of(policy=policy)) is not None
+        assert compact_by_hand(working_view_of(policy=policy)) is not None
+        assert drop_turns_by_hand(working_view_of(policy=policy)) is not None

@@ -191,13 +191,13 @@ def test_a_vetoed_change_of_what_is_cleared_leaves_nothing_said_to_be_cleared() 
 
 
 def test_what_to_clear_is_chosen_once_for_a_view() -> None:
-    desk = WorkingView(view_of(prompt("a"), *rounds(6)), situation(clears=True), NATIVE, 0)
-    chosen = desk.clearing
+    working = WorkingView(view_of(prompt("a"), *rounds(6)), situation(clears=True), NATIVE, 0)
+    chosen = working.clearing
     assert chosen[1].ids
-    assert desk.gauge.cleared == chosen[1].tokens
-    assert desk.clearing is chosen
-    desk.view = view_of(prompt("a"))
-    assert desk.clearing[1] == Cleared()
+    assert working.gauge.cleared == chosen[1].tokens
+    assert working.clearing is chosen
+    working.view = view_of(prompt("a"))
+    assert working.clearing[1] == Cleared()
 
 
 def test_under_another_policy_nothing_is_cleared_any_more_and_that_is_said() -> None:

@@ -274,8 +274,8 @@ def test_a_working_memory_is_made_of_all_parts_or_not_at_all() -> None:
 def test_the_estimate_of_a_summary_by_hand_counts_every_part() -> None:
     view = long_talk(last="see https://e.org/x")
     policy = build_policy(*STAGED)
-    desk = build_working_view(view, situation(view, view.tokens, window=32_000), policy)
-    asked = list_summary_requests(summarise_by_hand(desk))
+    working = build_working_view(view, situation(view, view.tokens, window=32_000), policy)
+    asked = list_summary_requests(summarise_by_hand(working))
     assert len(asked) == 6
     assert "Merge the summaries" in asked[-1].text
 

@@ -57,8 +57,8 @@ def test_the_figures_are_those_of_the_record(root: User) -> None:
         LedgerEntry.objects.order_by("created_at", "pk").values_list("pk", flat=True)
     )
     (own,) = (each for each in read(secret, "budgets", person="ada") if each["scope"] == "user")
-    (desk,) = (each for each in read(secret, "spending", scope="user"))
-    assert desk == {"person": "ada"} | {key: own[key] for key in own if key != "source"}
+    (shown,) = (each for each in read(secret, "spending", scope="user"))
+    assert shown == {"person": "ada"} | {key: own[key] for key in own if key != "source"}
     assert own["unit"] == "money"
     (window,) = BudgetWindow.objects.filter(user=place.user)
     assert (own["spent"], own["held"]) == (window.spent, window.held)

@@ -302,10 +302,10 @@ def test_as_many_queries_for_one_as_for_sixty(root: Client) -> None:
         assert count(people[:1], kind, amount) == count(people[1:], kind, amount)
 
 
-def test_the_desk_offers_the_people_of_a_group_and_its_budgets(root: Client) -> None:
+def test_the_spending_page_offers_the_people_of_a_group_and_its_budgets(root: Client) -> None:
     _, (ada,) = team("ada")
     bea = people_and_turns.person("bea")
-    html = root.get(reverse("admin:spend_desk"), {"group": "research"}).content.decode()
+    html = root.get(reverse("admin:spending"), {"group": "research"}).content.decode()
     marked = [of["value"] for tag, of in elements(html) if of.get("form") == "several"]
     assert marked == [str(ada.pk)]
     assert 'name="group" value="research"' in re.sub(r"\s+", " ", html)

@@ -15,12 +15,12 @@ from django.utils import timezone
 
 from conversations.accounts.people import find_person
 from conversations.budgets.ledger_rows import KINDS, PURPOSES, filter_entries
-from conversations.budgets.spend_desk import (
+from conversations.budgets.spending import (
     SCOPES,
-    DeskRow,
-    filter_desk,
+    SpendingRow,
+    filter_spending,
     forecast_spending,
-    read_desk,
+    read_spending_row,
 )
 from conversations.budgets.status import list_statuses
 from conversations.budgets.usage.days import MOST_DAYS, Span, make_named_span
@@ -77,14 +77,14 @@ def _read_spending(asked: Asked) -> Rows:
     now = timezone.now()
 
     def describe(window: Any) -> Record:
-        return _describe_desk(read_desk(window, now))
+        return _describe_spending(read_spending_row(window, now))
 
     texts = {name: asked.read(name) for name in ("scope", "name", "group", "model")}
     centre, day = asked.read("cost_centre"), asked.read_day("day")
-    return KeyRows(filter_desk(**texts, centre=centre, day=day, now=now), describe)
+    return KeyRows(filter_spending(**texts, centre=centre, day=day, now=now), describe)
 
 
-def _describe_desk(row: DeskRow) -> Record:
+def _describe_spending(row: SpendingRow) -> Record:
     budget = row.budget
     return {
         "person": row.user.username if row.user else None,
@@ -231,7 +231,7 @@ ENDPOINTS = (
     Endpoint(
         "spending",
         "spending",
-        "Every budget in its present window, as the spend desk shows it.",
+        "Every budget in its present window, as the Spending page shows it.",
         (
             Parameter("scope", "Only budgets of people, groups or the site.", SCOPES[1:]),
             Parameter("name", "Part of the name of a person or a group."),

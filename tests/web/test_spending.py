@@ -1,4 +1,4 @@
-"""The spend desk: near the limit first, as admission counts; limits set in place; all as CSV."""
+"""The Spending page: near the limit first, as admission counts; limits set in place; all as CSV."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ from conversations.budgets.notices import list_notices
 from conversations.budgets.spend_desk import (
     filter_desk,
     filter_people,
+    filter_spending,
     forecast_spending,
-    read_desk,
+    read_spending_row,
 )
 from conversations.budgets.status import list_statuses
 from conversations.models import Budget, BudgetWindow, CostCentre, Crossing, MoneyRecord, User
@@ -37,7 +38,7 @@ from tests.support import people_and_turns
 from tests.web.test_admin_review import staff, superuser
 
 pytestmark = pytest.mark.django_db
-PAGE = "admin:spend_desk"
+PAGE = "admin:spending"
 NEEDED = ("view_budget", "view_budgetwindow", "view_user")
 
 
@@ -64,7 +65,7 @@ def person(name: str, limit: int, spent: int) -> User:
 
 def shares(**where: Any) -> list[tuple[str, int, int]]:
     now = timezone.now()
-    rows = [read_desk(window, now) for window in filter_desk(now=now, **where)]
+    rows = [read_spending_row(window, now) for window in filter_spending(now=now, **where)]
     return [(str(row.user or row.budget.group or "site"), row.spent, row.limit) for row in rows]
 
 
@@ -119,8 +120,8 @@ def test_a_day_ends_where_the_zone_of_the_budget_says() -> None:
             )
 
     def begun(day: date) -> list[date]:
-        rows = list(filter_desk(day=day, now=now))
-        assert {read_desk(row, now).limit for row in rows} <= {50}, "the limit of then"
+        rows = list(filter_spending(day=day, now=now))
+        assert {read_spending_row(row, now).limit for row in rows} <= {50}, "the limit of then"
         return [row.starts_at.astimezone(load_zone(row.budget.time_zone)).date() for row in rows]
 
     for day, size in ((18, 2), (19, 2), (20, 1)):
@@ -231,13 +232,13 @@ def test_nobody_sets_a_limit_without_the_right_to_change_budgets() -> None:
 def test_the_file_has_every_row_and_quotes_formulas(root: Client) -> None:
     person("=ada", 100_000_000, 90_000_000)
     used(Budget.objects.create(scope="site", kind="pool", unit="tokens", limit=1_000), 200)
-    content: Any = root.get(reverse("admin:spend_desk_csv"))
+    content: Any = root.get(reverse("admin:spending_csv"))
     lines = b"".join(content.streaming_content).decode("utf-8-sig").splitlines()
     assert len(lines) == 3
     assert any("'=ada" in line and "90.000000" in line for line in lines)
     assert any(line.startswith(",,site,tokens,month,") for line in lines)
     for query, size in (("scope=site", 2), ("name=da", 2), ("day=2001-01-01", 1), ("day=x", 3)):
-        content = root.get(f"{reverse('admin:spend_desk_csv')}?{query}")
+        content = root.get(f"{reverse('admin:spending_csv')}?{query}")
         assert len(b"".join(content.streaming_content).splitlines()) == size, query
 
 

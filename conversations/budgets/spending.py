@@ -1,4 +1,4 @@
-"""The spend desk: every budget in its present window, the nearest to its limit first.
+"""What the Spending page shows: every budget in its present window, the nearest to its limit first.
 
 A row is a budget of the site, of a group or of one member. What counts is what counts at admission:
 a person's allowance that another one outranks is left out, and what was used under another
@@ -42,7 +42,7 @@ SCOPES = ("", *Budget.Scope.values)
 
 
 @dataclass(frozen=True, slots=True)
-class DeskRow:
+class SpendingRow:
     """A budget's present window; `forecast` is None where there is no basis for one."""
 
     window: int
@@ -61,7 +61,7 @@ class DeskRow:
         return max(self.spent, self.forecast or 0) >= self.limit
 
 
-def filter_desk(
+def filter_spending(
     *,
     scope: str = "",
     name: str = "",
@@ -151,10 +151,10 @@ def _is_of_centre(text: str, path: str) -> Q:
     return Q(**{f"{path}__code__iexact": text}) | Q(**{f"{path}__name__icontains": text})
 
 
-def read_desk(window: BudgetWindow, now: datetime) -> DeskRow:
-    """Return the row of a window that `filter_desk` has read."""
+def read_spending_row(window: BudgetWindow, now: datetime) -> SpendingRow:
+    """Return the row of a window that `filter_spending` has read."""
     spent = window.total  # type: ignore[attr-defined]
-    return DeskRow(
+    return SpendingRow(
         window.pk, window.budget, window.user, window.starts_at, window.ends_at,
         window.due, spent, window.on_hold,  # type: ignore[attr-defined]
         forecast_spending(spent, window.starts_at, window.ends_at, now),
