@@ -20,8 +20,8 @@ from conversations.inspector.sent_messages import (
 )
 from conversations.log.path import fold_path, read_path
 from conversations.models import ApiCall, ApiModel, Conversation
-from conversations.reductions.forecast import Forecast
 from conversations.reductions.pins import list_pins
+from conversations.reductions.policy_outline import PolicyOutline
 
 #: The window assumed for a model that is no longer in the catalogue.
 WINDOW = 200_000
@@ -90,7 +90,7 @@ def read_window(model: str) -> int:
 
 
 def build_call_page(
-    found: CallIndex, call: CallRow, row: ApiCall, ahead: Forecast | None, *, start: int = 0
+    found: CallIndex, call: CallRow, row: ApiCall, ahead: PolicyOutline | None, *, start: int = 0
 ) -> CallPage:
     """Collect everything about a call; damage becomes `problem` instead of an exception."""
     made, problem = catch_damage(lambda: trace_call(row))
@@ -128,7 +128,7 @@ def _build_blocks(row: ApiCall, made: TracedCall, start: int) -> BlockPage:
 
 
 def _build_composition(
-    call: CallRow, row: ApiCall, made: TracedCall, window: int, ahead: Forecast | None
+    call: CallRow, row: ApiCall, made: TracedCall, window: int, ahead: PolicyOutline | None
 ) -> Composition:
     return build_composition(
         weigh_parts(made.found.view, row.overhead_tokens),

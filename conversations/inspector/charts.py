@@ -18,7 +18,7 @@ from conversations.context.view.view import Message, View
 from conversations.inspector.call_index import CallRow, ChangeRow
 from conversations.inspector.composition import COLOURS, name_parts
 from conversations.log.path import Change, fold_entry
-from conversations.reductions.forecast import Forecast
+from conversations.reductions.policy_outline import PolicyOutline
 from conversations.reductions.words import describe_kind
 from conversations.rendering.numbers import dollars, tokens
 
@@ -40,7 +40,10 @@ def sample_calls(calls: Sequence[CallRow], most: int = MOST) -> list[CallRow]:
 
 
 def draw_sizes(
-    calls: Sequence[CallRow], changes: Iterable[ChangeRow], ahead: Forecast | None, address: Address
+    calls: Sequence[CallRow],
+    changes: Iterable[ChangeRow],
+    ahead: PolicyOutline | None,
+    address: Address,
 ) -> Chart:
     """Draw the size of each request, with thresholds and the transformations in between."""
     shown = sample_calls([call for call in calls if call.is_reply])
@@ -109,7 +112,7 @@ def _build_labels(calls: Iterable[CallRow]) -> list[str]:
     return [f"#{call.n}" for call in calls]
 
 
-def _build_limits(shown: Sequence[CallRow], ahead: Forecast | None) -> list[Limit]:
+def _build_limits(shown: Sequence[CallRow], ahead: PolicyOutline | None) -> list[Limit]:
     """Return the thresholds that are close enough to be drawn."""
     most = max((call.tokens_in or 0 for call in shown), default=0)
     steps = ahead.steps if ahead else ()

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from conversations.charts import choose_step
 from conversations.context.steps.meter_parts import PARTS, Part, PartCounter
 from conversations.context.view.view import View
-from conversations.reductions.forecast import Forecast, ForecastStep
+from conversations.reductions.policy_outline import OutlineStep, PolicyOutline
 
 #: Colour and pattern of each part, as numbered in static/charts.css; the system part has its own.
 COLOURS: dict[Part, int] = {
@@ -99,7 +99,7 @@ def build_composition(
     total: int | None,
     source: str = "reported",
     cached_percent: int | None = None,
-    ahead: Forecast | None = None,
+    ahead: PolicyOutline | None = None,
 ) -> Composition:
     """Lay the parts out on a bar; `total` is the reported size, None if there is none."""
     counted = dict(parts) if total is None else scale_parts(parts, total)
@@ -125,7 +125,7 @@ def build_composition(
     )
 
 
-def _choose_end(tokens: int, window: int, steps: list[ForecastStep]) -> int:
+def _choose_end(tokens: int, window: int, steps: list[OutlineStep]) -> int:
     """Return the length of the bar in tokens: the window, or a round number below it."""
     first = min((step.tokens or 0 for step in steps), default=0)
     wanted = max(tokens * 5 // 4, first * 9 // 8)
@@ -133,7 +133,7 @@ def _choose_end(tokens: int, window: int, steps: list[ForecastStep]) -> int:
     return end if tokens * ZOOMED < window and end < window else max(window, tokens, 1)
 
 
-def _build_line(step: ForecastStep, end: int) -> Line:
+def _build_line(step: OutlineStep, end: int) -> Line:
     tokens = step.tokens or 0
     return Line(tokens, step.short, _format_share(tokens, end) if tokens < end else "")
 

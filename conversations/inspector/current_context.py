@@ -22,7 +22,7 @@ class CurrentContext:
     """`composition` is None where the log is damaged, `ahead` where the policy is invalid."""
 
     composition: Composition | None
-    ahead: Forecast | None
+    ahead: PolicyOutline | None
     problem: str
     has_reductions: bool
 
@@ -30,7 +30,7 @@ class CurrentContext:
 def read_current_context(conversation: Conversation) -> CurrentContext:
     """Weigh the messages of the shown path, scaled to the reported size."""
     gauge = read_meter(conversation)
-    ahead = read_forecast(conversation)
+    ahead = read_outline(conversation)
     made, problem = catch_damage(lambda: trace_present(conversation))
     bar = None
     if made is not None:
@@ -52,7 +52,7 @@ def read_current_context(conversation: Conversation) -> CurrentContext:
     return CurrentContext(bar, ahead, problem, bool(made and made.view.edits))
 
 
-def read_forecast(conversation: Conversation) -> Forecast | None:
+def read_outline(conversation: Conversation) -> PolicyOutline | None:
     """Return what the policy in force will do; None when it is invalid."""
     try:
         policy = apply_wish_ahead(effective_policy(conversation), conversation)

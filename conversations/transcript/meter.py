@@ -16,7 +16,7 @@ from conversations.reductions.policy import (
     read_known_numbers,
 )
 from conversations.rendering.numbers import write_number
-from conversations.transcript.next_message import foresee_next
+from conversations.transcript.next_message import forecast_next
 from conversations.transcript.shapes import Meter, Tick
 
 
@@ -42,7 +42,7 @@ def read_meter(conversation: Conversation, *, has_next: bool = False) -> Meter:
         cached = found.cached * 100 // found.context if found.context else None
     percent = min(100, tokens * 100 // window)
     ticks = _list_ticks(conversation, found, window)
-    following = foresee_next(conversation, found, tokens) if has_next else None
+    following = forecast_next(conversation, found, tokens) if has_next else None
     paid = found.cost_micros, found.calls
     return Meter(tokens, window, percent, source, cached, ticks, *paid, next=following)
 

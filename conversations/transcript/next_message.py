@@ -24,6 +24,7 @@ from conversations.models import ApiModel, Conversation
 from conversations.reductions.conversation_settings import load_summary_prices
 from conversations.reductions.foresight import Known, foresee_calls
 from conversations.reductions.in_full import find_next_turn
+from conversations.reductions.next_call_forecast import Known, forecast_calls
 
 #: One cent in micro-dollars; a price above it is shown.
 _CENT = 10_000
@@ -75,7 +76,7 @@ class NextMessage:
         return self.is_always_full or self.is_full_once
 
 
-def foresee_next(
+def forecast_next(
     conversation: Conversation, found: ContextFigures, tokens: int
 ) -> NextMessage | None:
     """Return the outlook of a conversation of `tokens` tokens; None without a basis for one."""
@@ -85,7 +86,7 @@ def foresee_next(
     stages = [*cached, _COLD][:2]
     ages = [stage.age for stage in stages]
     try:
-        calls = foresee_calls(conversation, Known(found, tokens, prices), ages)
+        calls = forecast_calls(conversation, Known(found, tokens, prices), ages)
     except (ContextError, ApiModel.DoesNotExist):
         return None
     outlooks = [
@@ -103,7 +104,7 @@ def foresee_next(
 
 @dataclass(frozen=True, slots=True)
 class _CacheStage:
-    """The tokens that the API caches until a time, and the cache age to foresee a call by."""
+    """The tokens that the API caches until a time, and the cache age to forecast a call by."""
 
     tokens: int
     age: int | None

@@ -112,7 +112,7 @@ def judged(view: View, clearing: Clearing) -> tuple[int, int]:
     derandomize=True,
 )  # fmt: skip
 @given(seed=seeds)
-def test_what_is_foreseen_is_what_the_api_clears(seed: int) -> None:
+def test_what_is_predicted_is_what_the_api_clears(seed: int) -> None:
     chance = random.Random(seed)
     maker = Maker(seed)
     view = view_from(maker.conversation())
@@ -127,11 +127,11 @@ def test_what_is_foreseen_is_what_the_api_clears(seed: int) -> None:
             tool_policies=chance.choice([(), ("fetch_url=keep",), ("read_file=verbatim",)]),
             pins=chance.choice([frozenset(), frozenset({"toolu_2"})]),
         )
-        clearing, foreseen = choose_clearing(view, gauge, policy)
-        assert judged(view, clearing) == (len(foreseen.ids), foreseen.tokens)
-        assert predict_cleared(view, gauge, clearing) == foreseen
-        assert not set(foreseen.ids) & set(map(str, policy.pins))
-        last, view = view, view.with_cleared(foreseen.ids)
+        clearing, predicted = choose_clearing(view, gauge, policy)
+        assert judged(view, clearing) == (len(predicted.ids), predicted.tokens)
+        assert predict_cleared(view, gauge, clearing) == predicted
+        assert not set(predicted.ids) & set(map(str, policy.pins))
+        last, view = view, view.with_cleared(predicted.ids)
         if view.messages[-1].role == "user":
             for message in maker.round():
                 view = view.append(message)

@@ -19,12 +19,12 @@ from conversations.inspector.composition import PARTS, build_composition, scale_
 from conversations.inspector.current_context import (
     read_current_context,
     read_entries,
-    read_forecast,
+    read_outline,
 )
 from conversations.inspector.timeline import PAGE, Timeline, build_timeline
 from conversations.log import leases
 from conversations.models import Conversation, Message, Transformation
-from conversations.reductions.forecast import build_forecast
+from conversations.reductions.policy_outline import build_outline
 from conversations.transfer.importing import import_recording
 from conversations.transfer.recordings import parse_recording
 from conversations.turns import turns
@@ -211,7 +211,7 @@ def test_a_log_that_has_lost_its_end_shows_what_is_left() -> None:
 @pytest.mark.parametrize("name", PRESETS)
 @pytest.mark.parametrize("window", [32_000, 200_000, 1_000_000])
 def test_every_policy_says_what_it_will_do(name: str, window: int) -> None:
-    found = build_forecast(PRESETS[name], window)
+    found = build_outline(PRESETS[name], window)
     assert found.steps
     limits = [step.tokens for step in found.steps if step.tokens]
     assert all(0 < limit < window for limit in limits)
@@ -243,7 +243,7 @@ def test_the_parts_of_a_bar_fill_it_without_gap() -> None:
     parts = {part: 100 * (at + 1) for at, part in enumerate(PARTS)}
     for total in (None, 1, 999, 5_000):
         bar = build_composition(
-            parts, 10_000, total=total, ahead=build_forecast(PRESETS["classic"], 10_000)
+            parts, 10_000, total=total, ahead=build_outline(PRESETS["classic"], 10_000)
         )
         at = 0.0
         for part in bar.segments:
@@ -263,7 +263,7 @@ def test_charts_have_a_point_for_each_call_and_no_more_than_they_may() -> None:
     conversation = stored_turns.played().conversation
     conversation.refresh_from_db()
     found = read_call_index(conversation)
-    chart = charts.draw_sizes(found.calls, found.changes, read_forecast(conversation), address)
+    chart = charts.draw_sizes(found.calls, found.changes, read_outline(conversation), address)
     assert [row.label for row in chart.rows] == ["#1", "#3"]
     (mark,) = chart.marks
     assert "shortened old tool results" in mark.text

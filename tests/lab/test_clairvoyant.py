@@ -20,7 +20,7 @@ RATES = PRICES.rates
 assert RATES is not None
 
 
-def foresee(one: Record, **fields: Any) -> Clairvoyant:
+def clairvoyant(one: Record, **fields: Any) -> Clairvoyant:
     return Clairvoyant(one, world("off", tokenizer=TOKENS, **fields), FactSearch(one))
 
 
@@ -34,12 +34,12 @@ def with_fact(rounds: int) -> Record:
 def test_where_nothing_may_leave_it_costs_what_sending_everything_costs() -> None:
     one = record(reading(30))
     real = simulate_record(one, world("off", tokenizer=TOKENS, minimum=0))
-    assert abs(foresee(one).find_cost(10**9, 10**9) - real.total_cost) <= real.calls
+    assert abs(clairvoyant(one).find_cost(10**9, 10**9) - real.total_cost) <= real.calls
 
 
 def price(one: Record, cuts: tuple[int, ...], promise: int) -> float:
     """Price one schedule of reductions the plain way: call by call, everything in lists."""
-    seen = foresee(one)
+    seen = clairvoyant(one)
     calls, head = seen._calls, seen._head
     total = 0.0
     for start, end in pairwise((0, *cuts, len(calls))):
@@ -62,18 +62,18 @@ def price(one: Record, cuts: tuple[int, ...], promise: int) -> float:
 @pytest.mark.parametrize("make", [lambda: record(reading(7)), lambda: with_fact(7)])
 def test_no_schedule_of_reductions_is_cheaper(make: Any, promise: int) -> None:
     one = make()
-    count = len(foresee(one)._calls)
+    count = len(clairvoyant(one)._calls)
     prices = [
         price(one, cuts, promise)
         for most in range(count)
         for cuts in combinations(range(1, count), most)
     ]
-    assert foresee(one).find_cost(promise, 10**9) == pytest.approx(min(prices), abs=2)
+    assert clairvoyant(one).find_cost(promise, 10**9) == pytest.approx(min(prices), abs=2)
 
 
 def test_a_promise_costs_and_a_window_costs() -> None:
     one = record(reading(60))
-    seen = foresee(one)
+    seen = clairvoyant(one)
     costs = [seen.find_cost(promise, 10**9) for promise in (0, 10_000, 40_000, 10**9)]
     assert costs == sorted(costs)
     assert len(set(costs)) == 4
@@ -97,22 +97,23 @@ def test_a_cache_is_cold_after_a_pause_unless_an_hour_is_cheaper(pause: int, is_
     again = reading(1, prompts=2)[4:]
     later = f"2026-11-21T{10 + pause // 3_600}:{pause % 3_600 // 60:02}:{pause % 60:02}+00:00"
     one = record([*messages, *(m | {"timestamp": later} for m in again)])
-    cost = foresee(one).find_cost(10**9, 10**9)
-    warm = foresee(replace(one, times=())).find_cost(10**9, 10**9)
+    cost = clairvoyant(one).find_cost(10**9, 10**9)
+    warm = clairvoyant(replace(one, times=())).find_cost(10**9, 10**9)
     assert (cost > warm) is is_cold
     hourly = PRICES.tiers[0][1] | {"cache_write_1h": 2_600_000}
     dearer = replace(PRICES, tiers=((0, hourly),))
-    kept = foresee(one, prices=dearer).find_cost(10**9, 10**9)
+    kept = clairvoyant(one, prices=dearer).find_cost(10**9, 10**9)
     assert (warm <= kept < cost) is (pause == 900)
 
 
 def test_without_prices_nothing_is_known() -> None:
     assert (
-        foresee(record(reading(1)), prices=replace(PRICES, tiers=((0, {}),))).find_cost(0, 9) == 0
+        clairvoyant(record(reading(1)), prices=replace(PRICES, tiers=((0, {}),))).find_cost(0, 9)
+        == 0
     )
 
 
 def test_what_a_reduction_leaves_is_the_newest_messages() -> None:
-    calls = foresee(with_fact(40))._calls
+    calls = clairvoyant(with_fact(40))._calls
     assert all(0 < call.recent <= RECENT for call in calls[5:])
     assert [call.needs for call in calls if call.needs] == [((2, PASSAGE),)]

@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 
 from conversations.context.pipeline import prepare
-from conversations.inspector.current_context import read_forecast
+from conversations.inspector.current_context import read_outline
 from conversations.log import append
 from conversations.models import ApiModel, Conversation, User
 from conversations.reductions.conversation_settings import change_model, read_job_facts
@@ -53,7 +53,7 @@ def test_a_chat_has_a_share_of_the_window_of_the_model_it_runs_with(chat: Conver
         chat.save()
         policy = read_job_facts(chat.pk).policy
         assert policy.keep_below_tokens == window(model) * 60 // 100
-        ahead = read_forecast(chat)
+        ahead = read_outline(chat)
         assert ahead is not None
         shown = [step.tokens for step in ahead.steps if step.share == "60%"]
         assert shown == [policy.promise(window(model))]

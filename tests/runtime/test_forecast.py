@@ -45,7 +45,7 @@ def emulator(settings: Any) -> Iterator[EmulatorServer]:
         yield running
 
 
-def foreseen(turn: Turn) -> NextMessage:
+def forecast(turn: Turn) -> NextMessage:
     conversation = Conversation.objects.get(pk=turn.conversation_id)
     found = read_meter(conversation, has_next=True).next
     assert found is not None
@@ -105,7 +105,7 @@ async def test_what_was_said_before_each_message_is_what_its_turn_did(
     async with supervising() as supervisor:
         turn = await prepared(supervisor, settings, name)
         for _ in range(4):
-            said = await run_db(foreseen, turn)
+            said = await run_db(forecast, turn)
             turn = await run(supervisor, "Say hello.", turn.conversation)
             assert turn.state == "done"
             first = first or turn
@@ -127,13 +127,13 @@ async def test_what_is_said_without_a_report_of_the_model_is_what_its_turn_does(
     async with supervising() as supervisor:
         turn = await prepared(supervisor, settings, "gated-trim")
         settings.AGENTWEB_TRIM_THRESHOLD_PERCENT = 60
-        assert (await run_db(foreseen, turn)).now.action == "nothing"
+        assert (await run_db(forecast, turn)).now.action == "nothing"
         if is_stopped:
             turn = await stopped(supervisor, turn)
         else:
             chosen = {"conversation_id": turn.conversation_id, "model": "claude-opus-5-5"}
             await run_db(change_model, **chosen)
-        said = (await run_db(foreseen, turn)).now
+        said = (await run_db(forecast, turn)).now
         turn = await run(supervisor, "Say hello.", turn.conversation)
         assert (said.action, said.is_certain) == ("trim", True)
         assert await run_db(done, turn) == "trim"
@@ -144,10 +144,10 @@ async def test_in_full_this_once_nothing_is_reduced_and_then_again(
 ) -> None:
     async with supervising() as supervisor:
         turn = await prepared(supervisor, settings, "gated-trim")
-        assert (await run_db(foreseen, turn)).now.action == "trim"
+        assert (await run_db(forecast, turn)).now.action == "trim"
         chosen = {"conversation_id": turn.conversation_id, "actor_id": turn.conversation.owner_id}
         await run_db(choose_in_full, choice="full_once", **chosen)
-        said = await run_db(foreseen, turn)
+        said = await run_db(forecast, turn)
         assert (said.now.action, said.is_full_once) == ("nothing", True)
         for expected in ("nothing", "trim"):
             turn = await run(supervisor, "Say hello.", turn.conversation)

@@ -45,7 +45,7 @@ def talked(usage: Usage, text: str = "Hello.", *before: dict[str, Any]) -> Conve
     return people_and_turns.conversation_of(lease)
 
 
-def foreseen(conversation: Conversation) -> NextMessage:
+def forecast(conversation: Conversation) -> NextMessage:
     found = read_meter(conversation, has_next=True).next
     assert found is not None
     return found
@@ -58,7 +58,7 @@ def at_price(reads: int, writes: int, output: int) -> int:
 
 
 def test_with_a_warm_cache_what_was_sent_is_read_and_the_answer_written() -> None:
-    found = foreseen(talked(Usage(1_000, 500, 8_000, 21_000, 0)))
+    found = forecast(talked(Usage(1_000, 500, 8_000, 21_000, 0)))
     assert (found.now.action, found.now.is_certain) == ("nothing", True)
     assert found.now.full == found.now.reduced == at_price(30_000, 500, 500)
     assert found.later is not None
@@ -78,13 +78,13 @@ def test_what_is_kept_for_an_hour_is_written_anew_for_five_minutes(monkeypatch: 
         "cache_creation": {"ephemeral_1h_input_tokens": 21_000},
     }
     conversation = talked(Usage(1_000, 500, 8_000, 0, 21_000, wire.encode(raw)))
-    found = foreseen(conversation)
+    found = forecast(conversation)
     assert 3_500 < found.left <= 3_600
     assert found.later is not None
     assert found.later.full == at_price(0, 30_500, 500)
     later = timezone.now() + timedelta(hours=2)
     monkeypatch.setattr(timezone, "now", lambda: later)
-    cold = foreseen(conversation)
+    cold = forecast(conversation)
     assert (cold.later, cold.until) == (None, None)
     assert cold.now.full == found.later.full
 
@@ -105,20 +105,20 @@ def test_what_an_earlier_call_paid_an_hour_for_is_kept_after_the_rest(monkeypatc
     stored_turns.close(lease, call, last)
     turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
     conversation = people_and_turns.conversation_of(lease)
-    found = foreseen(conversation)
+    found = forecast(conversation)
     assert found.now.full == at_price(35_000, 500, 500)
     assert found.later is not None
     assert 0 < found.left <= 300
     assert found.later.full == at_price(29_000, 6_500, 500)
     start = timezone.now()
     monkeypatch.setattr(timezone, "now", lambda: start + timedelta(minutes=20))
-    between = foreseen(fresh(conversation))
+    between = forecast(fresh(conversation))
     assert 2_300 < between.left <= 2_400
     assert between.now.full == found.later.full
     assert between.later is not None
     assert between.later.full == at_price(0, 35_500, 500)
     monkeypatch.setattr(timezone, "now", lambda: start + timedelta(hours=2))
-    assert foreseen(fresh(conversation)).until is None
+    assert forecast(fresh(conversation)).until is None
 
 
 def test_what_a_change_by_hand_broke_is_written_anew() -> None:
@@ -164,7 +164,7 @@ def talked_before(minutes: int, hour: int) -> Conversation:
 
 @pytest.mark.parametrize(("minutes", "hour"), [(120, 0), (1, 20_000)])
 def test_what_another_version_was_sent_is_not_what_is_kept(minutes: int, hour: int) -> None:
-    found = foreseen(talked_before(minutes, hour))
+    found = forecast(talked_before(minutes, hour))
     assert found.left <= max(0, 300 - 60 * minutes)
     assert (found.later is None) is (minutes > 5)
     assert (found.later or found.now).full == at_price(0, 30_500, 500)
@@ -176,7 +176,7 @@ def test_a_call_without_an_answer_is_not_what_is_kept() -> None:
     turns.finish_turn(lease=lease, finish=Finish("failed"))
     conversation = people_and_turns.conversation_of(lease)
     assert load_state(conversation, stored_turns.MODEL).called_at == 0
-    assert foreseen(conversation).until is None
+    assert forecast(conversation).until is None
 
 
 def test_a_summary_is_priced_at_the_model_that_writes_it(settings: Any) -> None:
@@ -213,7 +213,7 @@ def test_a_long_chat_costs_no_more_queries_than_a_short_one() -> None:
 def test_without_a_price_or_a_model_nothing_is_made_up() -> None:
     conversation = talked(Usage(1_000, 500, 8_000, 21_000, 0))
     ModelPrice.objects.filter(kind="output").delete()
-    found = foreseen(conversation)
+    found = forecast(conversation)
     assert (found.now.action, found.now.full, found.now.is_dear) == ("nothing", None, False)
     Conversation.objects.update(policy={"input_token_budget": "many"})
     assert read_meter(fresh(conversation), has_next=True).next is None
@@ -237,14 +237,14 @@ def test_what_the_api_cleared_counts_for_the_thresholds() -> None:
         given = policy | {"compaction_threshold_tokens": threshold}
         Conversation.objects.update(policy=given)
         assert read_meter(fresh(conversation)).tokens == 9_050
-        actions[threshold] = foreseen(fresh(conversation)).now.action
+        actions[threshold] = forecast(fresh(conversation)).now.action
     assert actions == {50_000: "rebuild", 90_000: "nothing"}
 
 
-def test_a_chat_of_nothing_but_a_question_is_foreseen_too() -> None:
+def test_a_chat_of_nothing_but_a_question_is_forecast_too() -> None:
     lease = people_and_turns.started_turn()
     turns.finish_turn(lease=lease, finish=Finish("failed"))
-    found = foreseen(people_and_turns.conversation_of(lease))
+    found = forecast(people_and_turns.conversation_of(lease))
     assert (found.now.action, found.until) == ("nothing", None)
 
 
@@ -252,11 +252,11 @@ def test_what_does_not_fit_the_model_is_said_before() -> None:
     conversation = talked(Usage(1_000, 500, 8_000, 91_000, 0))
     ApiModel.objects.filter(pk=conversation.model).update(window=64_000)
     Conversation.objects.update(policy={"preset": "off"})
-    assert foreseen(fresh(conversation)).now.action == "refuse"
+    assert forecast(fresh(conversation)).now.action == "refuse"
     assert Turn.objects.count() == 1
 
 
-def test_another_model_is_foreseen_by_an_estimate_and_with_nothing_in_its_cache() -> None:
+def test_another_model_is_forecast_by_an_estimate_and_with_nothing_in_its_cache() -> None:
     text = "It said that the order would come on Monday. " * 900
     conversation = talked(Usage(9_000, 500, 0, 0, 0), text)
     other = build_envelope(model=OTHER, max_tokens=2_000, system="Be brief. " * 500)
@@ -267,37 +267,37 @@ def test_another_model_is_foreseen_by_an_estimate_and_with_nothing_in_its_cache(
         turns.finish_turn(lease=lease, finish=Finish("done", "end_turn"))
     state = load_state(fresh(conversation), stored_turns.MODEL)
     assert (state.report, state.called_at) == (None, 0)
-    found = foreseen(fresh(conversation))
+    found = forecast(fresh(conversation))
     # A reply of the present model is recent enough for a price of now and one of later.
     assert found.later is not None
     estimate = state.view.tokens + other.overhead
     assert found.now.action == found.later.action == "nothing"
     assert estimate < found.now.tokens == found.later.tokens < estimate + 100
     Conversation.objects.update(policy={"preset": "thrifty"})
-    found = foreseen(fresh(conversation))
+    found = forecast(fresh(conversation))
     assert found.later is not None
     assert found.now.action == found.later.action == "rebuild"
     Conversation.objects.update(policy={}, model=OTHER)
-    assert foreseen(fresh(conversation)).now.tokens == 9_500
+    assert forecast(fresh(conversation)).now.tokens == 9_500
 
 
-def test_the_thinking_of_another_model_is_not_foreseen_to_be_sent() -> None:
+def test_the_thinking_of_another_model_is_not_forecast_to_be_sent() -> None:
     thought = {"type": "thinking", "thinking": "It may come. " * 3_000, "signature": "c2ln"}
     conversation = talked(Usage(9_000, 500, 0, 0, 0), "So.", thought)
     Conversation.objects.update(model=OTHER)
-    assert foreseen(fresh(conversation)).now.tokens < 1_000
+    assert forecast(fresh(conversation)).now.tokens < 1_000
 
 
 def test_without_any_call_a_forecast_is_certain_only_if_many_tools_would_not_change_it() -> None:
     lease = people_and_turns.started_turn(text="words to read " * 8_000)
     turns.finish_turn(lease=lease, finish=Finish("failed"))
     conversation = people_and_turns.conversation_of(lease)
-    assert (foreseen(conversation).now.action, foreseen(conversation).now.is_certain) == (
+    assert (forecast(conversation).now.action, forecast(conversation).now.is_certain) == (
         "nothing", True
     )  # fmt: skip
-    tokens = foreseen(conversation).now.tokens
+    tokens = forecast(conversation).now.tokens
     ApiModel.objects.filter(pk=conversation.model).update(window=(tokens + 10_000) * 5 // 4)
-    found = foreseen(fresh(conversation)).now
+    found = forecast(fresh(conversation)).now
     assert (found.action, found.is_certain) == ("nothing", False)
 
 
@@ -306,7 +306,7 @@ def test_a_state_is_prepared_once_and_another_state_anew() -> None:
 
     def read() -> tuple[NextMessage, bool]:
         with CaptureQueriesContext(connection) as found:
-            outlook = foreseen(fresh(conversation))
+            outlook = forecast(fresh(conversation))
         # Only a forecast that is prepared reads the messages.
         return outlook, any('"content"' in one["sql"] for one in found.captured_queries)
 

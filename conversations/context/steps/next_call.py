@@ -1,6 +1,6 @@
 """Forecast what will be done before a call, and how much of its request the cache can return.
 
-`foresee_call` runs `pipeline.prepare`, which also decides at the call: with the same view,
+`forecast_call` runs `pipeline.prepare`, which also decides at the call: with the same view,
 situation and policy both give the same result. Replies that only the model or the API can give are
 simulated: a summary has the required names, a count is not available. In these cases, and where the
 length of the message would change the result, the forecast is marked as uncertain.
@@ -87,7 +87,7 @@ class NextCall:
         return "compact" if self.kinds else "nothing"
 
 
-def foresee_call(view: View, situation: Situation, policy: Policy) -> NextCall:
+def forecast_call(view: View, situation: Situation, policy: Policy) -> NextCall:
     """Return what `prepare` does to this view; raises RuleError as it does."""
     run = _DryRun()
     steps = prepare(view, situation, policy)
@@ -102,10 +102,10 @@ def foresee_call(view: View, situation: Situation, policy: Policy) -> NextCall:
         return NextCall((), size, size, 0, is_refused=True, whole_kept=size)
 
 
-def foresee_message(view: View, situation: Situation, policy: Policy) -> NextCall:
+def forecast_message(view: View, situation: Situation, policy: Policy) -> NextCall:
     """Return what is done before the answer to the next message, if that has a usual length."""
     short, long = (
-        foresee_call(view.append(_stand_in(view, size)), situation, policy)
+        forecast_call(view.append(_stand_in(view, size)), situation, policy)
         for size in (SHORT, LONG)
     )
     is_same = (short.kinds, short.is_refused) == (long.kinds, long.is_refused)

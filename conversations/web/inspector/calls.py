@@ -13,7 +13,7 @@ from conversations.accounts import reading_log
 from conversations.inspector.call_blocks import map_turns
 from conversations.inspector.call_index import CallRow, read_call_index
 from conversations.inspector.calls import build_call_page, read_call
-from conversations.inspector.current_context import read_forecast
+from conversations.inspector.current_context import read_outline
 from conversations.inspector.full_blocks import list_removed_blocks, read_full_block
 from conversations.inspector.raw_request import read_raw_request
 from conversations.inspector.sent_messages import TracedCall, catch_damage, trace_call
@@ -35,7 +35,7 @@ def call(request: HttpRequest, public_id: UUID, n: int, *, is_review: bool = Fal
     seen = open_subject(request, public_id, f"what the model saw at call {n}", is_review=is_review)
     found = read_call_index(seen.conversation)
     named, row = _demand_call(found.call(n)), _demand_row(read_call(seen.conversation, found, n))
-    ahead = read_forecast(seen.conversation)
+    ahead = read_outline(seen.conversation)
     start = parse_number(request.GET.get("from")) or 0
     page = build_call_page(found, named, row, ahead, start=start)
     return render_page(request, seen, "call", page=page, call=named)

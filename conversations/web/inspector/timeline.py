@@ -20,11 +20,11 @@ from conversations.inspector.call_index import (
 from conversations.inspector.current_context import (
     read_current_context,
     read_entries,
-    read_forecast,
+    read_outline,
 )
 from conversations.inspector.sent_messages import catch_damage
 from conversations.inspector.timeline import build_timeline
-from conversations.reductions.forecast import Forecast
+from conversations.reductions.policy_outline import PolicyOutline
 from conversations.web.inspector.access import Subject, open_subject, render_page
 
 
@@ -45,7 +45,7 @@ def inspect(request: HttpRequest, public_id: UUID, *, is_review: bool = False) -
     before = parse_number(request.GET.get("before"))
     shown = build_timeline(found, before=before, is_all=is_all)
     context: dict[str, Any] = {
-        "timeline": shown, "ahead": read_forecast(seen.conversation),
+        "timeline": shown, "ahead": read_outline(seen.conversation),
         "is_older": before is not None, "is_drawer": request.GET.get("drawer") == "1",
     }  # fmt: skip
     if request.htmx:  # type: ignore[attr-defined]
@@ -55,7 +55,7 @@ def inspect(request: HttpRequest, public_id: UUID, *, is_review: bool = False) -
     return render_page(request, seen, "timeline", **context, **more)
 
 
-def _draw_charts(seen: Subject, found: CallIndex, ahead: Forecast | None) -> dict[str, object]:
+def _draw_charts(seen: Subject, found: CallIndex, ahead: PolicyOutline | None) -> dict[str, object]:
     calls = [call for call in found.calls if call.is_on_path]
     changes = [change for change in found.changes if change.is_on_path]
     return {

@@ -18,7 +18,7 @@ _NO_EDITS = ApiEdits()
 
 
 @dataclass(frozen=True, slots=True)
-class ForecastStep:
+class OutlineStep:
     """One step; `tokens` is its threshold on the context, None where another criterion decides.
 
     `share` is what the threshold was set as, where that is a share of the window.
@@ -31,11 +31,11 @@ class ForecastStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class PolicyOutline:
     """The steps of a policy; `first` is the lowest threshold on the context, None without one."""
 
     policy: str
-    steps: tuple[ForecastStep, ...]
+    steps: tuple[OutlineStep, ...]
     first: int | None
 
 
@@ -51,7 +51,7 @@ def _build_forecast(policy: Policy, window: int, api: ApiEdits, language: str | 
         step for step in _steps(policy, window, api) if step.tokens is None or step.tokens < window
     )
     limits = [step for step in steps if step.tokens]
-    return Forecast(
+    return PolicyOutline(
         name_preset(policy.name),
         steps,
         min((step.tokens for step in limits if step.tokens), default=None),
@@ -60,12 +60,12 @@ def _build_forecast(policy: Policy, window: int, api: ApiEdits, language: str | 
 
 def _steps(policy: Policy, window: int, api: ApiEdits) -> Iterator[ForecastStep]:
     if policy.name == "off":
-        yield ForecastStep(
+        yield OutlineStep(
             _("Nothing is reduced. What does not fit the model ends the turn with an error.")
         )
         return
     if policy.max_tool_result_chars:
-        yield ForecastStep(
+        yield OutlineStep(
             _("A tool result of more than %(n)s characters is shortened before it is first sent.")
             % {"n": write_number(policy.max_tool_result_chars)}
         )
@@ -74,21 +74,21 @@ def _steps(policy: Policy, window: int, api: ApiEdits) -> Iterator[ForecastStep]
     if policy.input_token_budget:
         yield _tool_results(policy, by_api=policy.server_side and api.clears)
     if policy.round_summary_every:
-        yield ForecastStep(
+        yield OutlineStep(
             _("After %(n)s tool rounds of one turn, finished rounds become a working memory.")
             % {"n": policy.round_summary_every}
         )
     if policy.compaction_enabled:
         yield _summary(policy, by_api=policy.server_side and api.compacts)
     yield from _trims(policy, window)
-    yield ForecastStep(
+    yield OutlineStep(
         _("What would not leave room for an answer is reduced, whatever the other numbers say."),
         policy.room(window),
         _("room for the answer"),
     )
 
 
-def _one_go(policy: Policy, window: int) -> ForecastStep:
+def _one_go(policy: Policy, window: int) -> OutlineStep:
     words = _(
         "Nothing is removed up to here. Above it the context is reduced in one go, once that"
         " saves more than it costs."
@@ -96,7 +96,7 @@ def _one_go(policy: Policy, window: int) -> ForecastStep:
     low = min(policy.low_water_tokens, window * policy.low_water_percent // 100)
     promise = policy.promise(window)
     share = _write_share(policy, "keep_below_tokens" if promise else "low_water_tokens")
-    return ForecastStep(words, promise or low, _("nothing is removed before that"), share)
+    return OutlineStep(words, promise or low, _("nothing is removed before that"), share)
 
 
 def _write_share(policy: Policy, name: str) -> str:
@@ -107,14 +107,14 @@ def _write_share(policy: Policy, name: str) -> str:
 def _tool_results(policy: Policy, *, by_api: bool) -> ForecastStep:
     if by_api:
         words = _("The API clears old tool results, all but the newest %(n)s.")
-        return ForecastStep(
+        return OutlineStep(
             words % {"n": policy.clear_keep_results},
             policy.input_token_budget,
             _("the API clears tool results"),
             _write_share(policy, "input_token_budget"),
         )
     words = _("Tool results before the latest are shortened to %(n)s characters.")
-    return ForecastStep(
+    return OutlineStep(
         words % {"n": write_number(policy.tool_result_retention_chars)},
         policy.input_token_budget,
         _("tool results are compacted"),
@@ -126,7 +126,7 @@ def _summary(policy: Policy, *, by_api: bool) -> ForecastStep:
     words = _("A summary takes the place of the middle; the last %(n)s messages stay.")
     if by_api:
         words = _("The API compacts the beginning; the last %(n)s messages stay.")
-    return ForecastStep(
+    return OutlineStep(
         words % {"n": policy.protected_tail_messages},
         policy.compaction_threshold_tokens,
         _("a summary is built"),
@@ -134,22 +134,22 @@ def _summary(policy: Policy, *, by_api: bool) -> ForecastStep:
     )
 
 
-def _trims(policy: Policy, window: int) -> Iterator[ForecastStep]:
+def _trims(policy: Policy, window: int) -> Iterator[OutlineStep]:
     if policy.max_conversation_tokens:
-        yield ForecastStep(
+        yield OutlineStep(
             _("The oldest exchanges are dropped."),
             policy.max_conversation_tokens,
             _("the oldest exchanges are dropped"),
             _write_share(policy, "max_conversation_tokens"),
         )
     if policy.max_conversation_messages:
-        yield ForecastStep(
+        yield OutlineStep(
             _("Above %(n)s messages the oldest exchanges are dropped.")
             % {"n": write_number(policy.max_conversation_messages)}
         )
     if policy.max_conversation_bytes:
         gate = window * policy.trim_threshold_percent // 100
-        yield ForecastStep(
+        yield OutlineStep(
             _("Above %(gate)s tokens, messages of more than %(n)s bytes lose the oldest exchanges.")
             % {"gate": write_number(gate), "n": write_number(policy.max_conversation_bytes)}
         )

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from conversations.agent.prices import PriceList
 from conversations.context.policy.policy import Policy
-from conversations.context.steps.next_call import NextCall, find_quiet_limit, foresee_message
+from conversations.context.steps.next_call import NextCall, find_quiet_limit, forecast_message
 from conversations.context.steps.protocol import Situation
 from conversations.context.view.cost_decision import Rates
 from conversations.context.view.view import View
@@ -48,7 +48,7 @@ class Known:
     prices: PriceList
 
 
-def foresee_calls(
+def forecast_calls(
     conversation: Conversation, known: Known, ages: Sequence[int | None]
 ) -> list[NextCall]:
     """Return the forecast for each age of the prompt cache in seconds; raises ContextError.
@@ -113,15 +113,15 @@ def _prepare_calls(
         for age in ages
     )
     sizes = _OVERHEADS if state.overhead is None else (state.overhead,)
-    return tuple(_foresee(state.view, each, policy, sizes) for each in known)
+    return tuple(_forecast(state.view, each, policy, sizes) for each in known)
 
 
-def _foresee(
+def _forecast(
     view: View, situation: Situation, policy: Policy, overheads: Sequence[int]
 ) -> NextCall:
     """Return the forecast for the first overhead; it is certain if the others change nothing."""
     first, *others = (
-        foresee_message(view, replace(situation, overhead=overhead), policy)
+        forecast_message(view, replace(situation, overhead=overhead), policy)
         for overhead in overheads
     )
     same = (

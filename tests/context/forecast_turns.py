@@ -1,6 +1,6 @@
 """Generated turns in which a forecast is made before each message and compared with the deed.
 
-`python -m tests.context.foreseen [COUNT] [FIRST]` plays so many turns and prints what they met.
+`python -m tests.context.forecast_turns [COUNT] [FIRST]` plays turns and prints what they met.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from conversations.context.policy.gauge import Report, measure_context
 from conversations.context.policy.policy import PRESETS, build_policy
 from conversations.context.policy.whole_context import keep_whole
 from conversations.context.steps.kinds import ASKS_MODEL, KINDS
-from conversations.context.steps.next_call import LONG, NextCall, find_quiet_limit, foresee_message
+from conversations.context.steps.next_call import LONG, NextCall, find_quiet_limit, forecast_message
 from conversations.context.steps.protocol import SummaryReply, SummaryWanted
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import View
@@ -44,7 +44,7 @@ _NEAR = {
 
 
 class Chat:
-    """One conversation, named by its seed; `met` counts what was foreseen."""
+    """One conversation, named by its seed; `met` counts what was forecast."""
 
     def __init__(self, seed: int) -> None:
         chance = self.chance = Random(f"foreseen {seed}")
@@ -78,15 +78,15 @@ class Chat:
         return self.met
 
     def take_turn(self) -> bool:
-        """Foresee, wait, send and answer; return whether the conversation can go on."""
+        """Forecast, wait, send and answer; return whether the conversation can go on."""
         if self.chance.random() < 0.4:
             self._let_grow()
-        foreseen = [
-            foresee_message(self.view, replace(self.known, cache_age=age), self.policy)
+        forecasts = [
+            forecast_message(self.view, replace(self.known, cache_age=age), self.policy)
             for age in (0, self.known.cache_lifetime)
         ]
         pause = self.chance.choice(PAUSES) + self.chance.randint(0, 1)
-        said = foreseen[pause >= self.known.cache_lifetime]
+        said = forecasts[pause >= self.known.cache_lifetime]
         self._demand_quiet(said)
         self.view = grown(self.view, prompt("word " * (self.chance.randint(1, LONG) // 5)))
         done = self._send(pause)
