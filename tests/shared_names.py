@@ -38,6 +38,7 @@ MEANINGS = {
     "email_address": "a person's own e-mail address",
     "errors": "the exceptions of a package",
     "host": "the machine a process runs on",
+    "in_full": "contexts sent without reductions",
     "job": "what the agent loop is started with",
     "largest_blocks": "what fills the context most",
     "ledger": "the entries of budget windows",

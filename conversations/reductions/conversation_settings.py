@@ -31,7 +31,7 @@ from conversations.log.path import read_path
 from conversations.log.settings_version import cached_by_settings_version, may_have_rows
 from conversations.log.texts import make_storable
 from conversations.models import ApiModel, Conversation, EffortRule
-from conversations.reductions.in_full import apply_wish
+from conversations.reductions.in_full import apply_in_full
 from conversations.reductions.pins import demand_pin_room, list_pins
 from conversations.reductions.policy import effective_policy
 from conversations.toolbox.toolset import build_toolset, list_known_tools
@@ -121,7 +121,7 @@ def _read_facts(conversation: Conversation, model: ApiModel, known: Supply, turn
         model.window,
         model.max_output,
         model.thinking,
-        apply_wish(effective_policy(conversation, known.tools, own), conversation, turn),
+        apply_in_full(effective_policy(conversation, known.tools, own), conversation, turn),
         load_price_list(model.pk, timezone.now()),
         write_instructions(conversation),
         find_effort(conversation, model.pk),

@@ -10,6 +10,7 @@ from typing import Literal
 
 from django.db.models import Max
 
+from conversations.context.policy.in_full import build_full_policy
 from conversations.context.policy.policy import Policy
 from conversations.context.policy.whole_context import keep_whole
 from conversations.context.translation import gettext_noop, mark_recorded
@@ -48,9 +49,9 @@ def is_in_full(conversation: Conversation, turn: int) -> bool:
     return conversation.in_full_always or (turn > 0 and conversation.in_full_turn == turn)
 
 
-def apply_wish(policy: Policy, conversation: Conversation, turn: int) -> Policy:
+def apply_in_full(policy: Policy, conversation: Conversation, turn: int) -> Policy:
     """Return the policy of a turn, with the person's choice to send in full applied."""
-    return keep_whole(policy) if is_in_full(conversation, turn) else policy
+    return build_full_policy(policy) if is_in_full(conversation, turn) else policy
 
 
 def apply_wish_ahead(policy: Policy, conversation: Conversation) -> Policy:

@@ -15,8 +15,8 @@ from random import Random
 from conversations.context.errors import WindowError
 from conversations.context.policy.continuation import Continuation
 from conversations.context.policy.gauge import Report, measure_context
+from conversations.context.policy.in_full import build_full_policy
 from conversations.context.policy.policy import PRESETS, build_policy
-from conversations.context.policy.whole_context import keep_whole
 from conversations.context.steps.kinds import ASKS_MODEL, KINDS
 from conversations.context.steps.next_call import LONG, NextCall, find_quiet_limit, forecast_message
 from conversations.context.steps.protocol import SummaryReply, SummaryWanted
@@ -52,7 +52,7 @@ class Chat:
         name = chance.choice(sorted(PRESETS))
         self.policy = build_policy(name, _NEAR[name] if chance.random() < 0.8 else {})
         if chance.random() < 0.1:
-            self.policy = keep_whole(self.policy)
+            self.policy = build_full_policy(self.policy)
         rates = chance.choice(PRICES)
         if rates and chance.random() < 0.2:
             rates = replace(rates, cliff=chance.choice((10_000, 30_000)))

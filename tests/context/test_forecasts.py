@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from conversations.context.policy.in_full import build_full_policy
 from conversations.context.policy.policy import build_policy
 from conversations.context.policy.whole_context import keep_whole
 from conversations.context.steps.next_call import foresee_call, foresee_message
@@ -106,7 +107,7 @@ def test_where_the_length_of_the_message_decides_the_forecast_says_so() -> None:
 def test_in_full_nothing_is_reduced_but_for_the_window(rates: Rates | None) -> None:
     view = grown(long_chat(150_000), prompt("And now?"))
     for name in ("adaptive", "thrifty", "classic", "rebuild", "gated-trim", "structured", "native"):
-        policy = keep_whole(build_policy(name))
+        policy = build_full_policy(build_policy(name))
         more = {"rates": rates, "cache_age": 90_000, "calls": 400, "clears": True, "compacts": True}
         wide = situation(view, view.tokens, window=1_000_000, **more)
         assert forecast_call(view, wide, policy).action == "nothing", name

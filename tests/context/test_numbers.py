@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from conversations.context.policy.gauge import Report, measure_context
+from conversations.context.policy.in_full import build_full_policy
 from conversations.context.policy.policy import (
     PRESETS,
     PolicyError,
@@ -18,7 +19,6 @@ from conversations.context.policy.policy import (
 )
 from conversations.context.policy.preset_words import PRESET_WORDS, check_words
 from conversations.context.policy.share import Share, parse_share
-from conversations.context.policy.whole_context import keep_whole
 from conversations.context.tokens.estimate import IMAGE, PAGE, estimate_block, estimate_text
 from conversations.context.view import wire
 from conversations.context.view.envelope import build_envelope, join_body
@@ -205,7 +205,7 @@ def test_a_threshold_can_be_a_share_of_the_window() -> None:
 
 def test_a_number_that_is_changed_is_no_share_any_more() -> None:
     given = {"compaction_threshold_tokens": "40%", "window_reserve_tokens": "10%"}
-    policy = keep_whole(build_policy("rebuild", given))
+    policy = build_full_policy(build_policy("rebuild", given))
     assert policy.shares == (("window_reserve_tokens", 10),)
     assert policy.window_reserve_tokens == 20_000
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from conversations.context.policy.policy import BOUNDS, Policy, change_numbers
 
 
-def keep_whole(policy: Policy) -> Policy:
+def build_full_policy(policy: Policy) -> Policy:
     """Return the policy with which a context is sent in full.
 
     Only what the window has no room for is reduced, by the policy's steps.
