@@ -252,10 +252,10 @@ class _Pipeline(WorkingView):
                 return
         if zone is not None and self.view is before:
             policy, indexes = self.policy, list(zone.indexes)
-            words, decision = policy.lists_chars, made.decision
+            lists_chars, decision = policy.lists_chars, made.decision
             yield from self.propose(
                 drop_messages(
-                    before, policy, indexes, made.trigger, made.explanation, words, decision
+                    before, policy, indexes, made.trigger, made.explanation, lists_chars, decision
                 )
             )
         yield from self.propose(made.compaction(self.view, self.policy))

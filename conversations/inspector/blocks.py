@@ -15,7 +15,7 @@ from conversations.context.view.blocks import SERVER_CALLS, is_server_result
 from conversations.context.view.view import Block, Kind
 from conversations.reductions.reduction_page import format_block_text
 from conversations.rendering.numbers import write_number
-from conversations.toolbox.tool_words import name_tool
+from conversations.toolbox.tool_labels import name_tool
 
 #: Characters of a block's summary line; of a text shown in full (the page says how much is cut).
 BRIEF, SHOWN = 140, 60_000

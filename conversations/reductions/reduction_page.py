@@ -37,7 +37,7 @@ from conversations.reductions.removed_originals import (
 from conversations.reductions.shapes import Change, PinState, Reduction
 from conversations.reductions.summary import build_summary_card
 from conversations.reductions.words import describe_decision, describe_kind, name_preset
-from conversations.toolbox.tool_words import name_tool
+from conversations.toolbox.tool_labels import name_tool
 
 #: Fields of the row that the page shows as they are stored.
 COLUMNS = (

@@ -6,20 +6,20 @@ import json
 
 from django.utils.translation import gettext as _
 
-from conversations.context.policy.number_words import NUMBER_WORDS
-from conversations.context.policy.preset_words import PRESET_WORDS
+from conversations.context.policy.number_labels import NUMBER_LABELS
+from conversations.context.policy.preset_labels import PRESET_LABELS
 from conversations.context.steps.kinds import KINDS
 from conversations.rendering.numbers import dollars, write_number
 
 
 def name_preset(name: str) -> str:
     """Return what people call a preset; one of an older version by its stored name."""
-    return _(PRESET_WORDS[name].label) if name in PRESET_WORDS else name
+    return _(PRESET_LABELS[name].label) if name in PRESET_LABELS else name
 
 
 def name_number(name: str) -> str:
     """Return the label of a number of the policy; one of an older version by its stored name."""
-    return _(NUMBER_WORDS[name]) if name in NUMBER_WORDS else name.replace("_", " ").capitalize()
+    return _(NUMBER_LABELS[name]) if name in NUMBER_LABELS else name.replace("_", " ").capitalize()
 
 
 def describe_kind(kind: str) -> str:

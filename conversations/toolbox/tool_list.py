@@ -12,7 +12,7 @@ from conversations.conf import conf
 from conversations.models import Conversation, WebSearch
 from conversations.toolbox.egress import asks_before_egress
 from conversations.toolbox.tool_access import Denial, read_access
-from conversations.toolbox.tool_words import describe_tool, name_tool
+from conversations.toolbox.tool_labels import describe_tool, name_tool
 from conversations.toolbox.toolset import Offered, list_known_tools, list_offered
 from conversations.toolbox.web_search import NAME, has_read_privately, is_search_possible
 from tools.framework.tool import Tool

@@ -15,7 +15,7 @@ from conversations.context.view import wire
 from conversations.models import Approval, Turn
 from conversations.rendering.visible import reveal_hidden
 from conversations.toolbox.sources import describe_origin
-from conversations.toolbox.tool_words import name_tool
+from conversations.toolbox.tool_labels import name_tool
 
 #: Sources that one sentence names.
 MOST_SOURCES = 4

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from conversations.context.view.blocks import SERVER_CALLS, is_server_result
 from conversations.context.view.server_results import read_server_text
 from conversations.rendering.links import is_allowed, read_host
-from conversations.toolbox.call_words import find_subject
+from conversations.toolbox.call_labels import find_subject
 from conversations.transcript.shapes import Source, ToolCard
 from conversations.transcript.tool_cards import SHOWN, shorten_input
 

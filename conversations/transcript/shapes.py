@@ -163,7 +163,7 @@ class Round:
         return phrase_calls(names, subjects, is_running=self._is_running)
 
     @property
-    def each_words(self) -> list[CallWords]:
+    def each_label(self) -> list[CallLabel]:
         """Return the sentences of the calls, each one once."""
         return list(dict.fromkeys(card.words for card in self.tools))
 

@@ -11,7 +11,7 @@ from conversations.context.view import wire
 from conversations.context.view.blocks import list_result_images, read_result_text
 from conversations.files.workspace.attached import FOLDER
 from conversations.models import ToolCall
-from conversations.toolbox.call_words import find_subject
+from conversations.toolbox.call_labels import find_subject
 from conversations.transcript.shapes import Round, ToolCard, Turn
 
 SHOWN = 4_000

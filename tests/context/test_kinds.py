@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 
 from conversations.context import pipeline
-from conversations.context.policy.number_words import NUMBER_WORDS
+from conversations.context.policy.number_labels import NUMBER_LABELS
 from conversations.context.policy.policy import BOUNDS, POLICY_FIELDS, POLICY_WORDS, Policy
 from conversations.context.steps import kinds
 from conversations.context.steps.kinds import KINDS, ROWS, RegisteredKind, TransformationKind
@@ -108,7 +108,7 @@ def test_a_registered_step_runs_without_any_other_change(monkeypatch: Any) -> No
 
 def test_every_number_of_a_policy_says_what_it_does() -> None:
     assert all(POLICY_WORDS[name].endswith(".") for name in POLICY_FIELDS)
-    assert set(NUMBER_WORDS) == set(POLICY_FIELDS)
+    assert set(NUMBER_LABELS) == set(POLICY_FIELDS)
     assert set(BOUNDS) < set(POLICY_FIELDS)
     lists_and_flags = {name for name in POLICY_FIELDS if name not in BOUNDS}
     assert {type(getattr(Policy(), name)) for name in lists_and_flags} == {bool, tuple}

@@ -17,7 +17,7 @@ from conversations.context.policy.policy import (
     build_policy,
     dump_policy,
 )
-from conversations.context.policy.preset_words import PRESET_WORDS, check_words
+from conversations.context.policy.preset_labels import PRESET_LABELS, check_labels
 from conversations.context.policy.share import Share, parse_share
 from conversations.context.tokens.estimate import IMAGE, PAGE, estimate_block, estimate_text
 from conversations.context.view import wire
@@ -152,12 +152,12 @@ def test_an_unknown_preset_is_refused() -> None:
 
 
 def test_every_preset_has_its_own_words() -> None:
-    labels = [words.label for words in PRESET_WORDS.values()]
+    labels = [words.label for words in PRESET_LABELS.values()]
     assert len(set(labels)) == len(labels)
     with pytest.raises(ValueError, match="piecemeal"):
-        check_words([*PRESETS, "piecemeal"])
+        check_labels([*PRESETS, "piecemeal"])
     with pytest.raises(ValueError, match="off"):
-        check_words([name for name in PRESETS if name != "off"])
+        check_labels([name for name in PRESETS if name != "off"])
 
 
 def test_a_body_is_the_envelope_with_the_messages_put_in() -> None:

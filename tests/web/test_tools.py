@@ -11,7 +11,7 @@ from django.test import Client
 
 from conversations.db import run_db
 from conversations.models import Conversation, McpServer, McpTool, ToolRule, ToolSwitch, User
-from conversations.toolbox.tool_words import TOOL_WORDS, name_tool
+from conversations.toolbox.tool_labels import TOOL_LABELS, name_tool
 from conversations.toolbox.toolset import build_toolset
 from tests.support import people_and_turns, stored_turns
 from tests.support.stored_turns import Played
@@ -45,7 +45,7 @@ def test_every_tool_is_there_with_what_it_does(client: Client, played: Played) -
     html = client.get(path(played)).content.decode()
     for tool in TOOLS.values():
         assert f"<bdi>{name_tool(tool.name)}</bdi>" in html
-    assert set(TOOLS) == set(TOOL_WORDS)
+    assert set(TOOLS) == set(TOOL_LABELS)
     assert boxes(client, played)["fetch_url"]
     assert "only reads" in html
     assert "contacts others" in html

@@ -25,8 +25,8 @@ _PASSED = {
 class Goal:
     """Upper bounds that the view must reach, and the trigger.
 
-    `is_window`: the request does not fit the window otherwise. `words` is the limit, in characters,
-    of the lists of dropped messages.
+    `is_window`: the request does not fit the window otherwise. `lists_chars` is the limit of the
+    lists of dropped messages, in characters.
     """
 
     trigger: Trigger
@@ -34,7 +34,7 @@ class Goal:
     size: int
     count: int
     is_window: bool
-    words: int
+    lists_chars: int
 
     def meets(self, tokens: int, size: int, count: int = 0) -> bool:
         return tokens <= self.tokens and size <= self.size and count <= self.count
@@ -51,7 +51,7 @@ def find_goal(view: View, gauge: Gauge, policy: Policy, percent: int = 100) -> G
     # A measure without a limit may stay as large as it is, plus short lists.
     limit = policy.lists_chars
     tokens, size, count = view.tokens + limit, view.size + 3 * limit, view.length
-    words = min(limit, gauge.room // 8)
+    lists_chars = min(limit, gauge.room // 8)
     if gauge.excess:
         triggers.append(Trigger(gauge.tokens, gauge.room, gauge.source, "window_reserve_tokens"))
         spare = gauge.room * (100 - percent) // 100
@@ -66,11 +66,11 @@ def find_goal(view: View, gauge: Gauge, policy: Policy, percent: int = 100) -> G
     if most and view.size > most and (not gauge.has_report or gauge.tokens >= gate):
         triggers.append(Trigger(view.size, most, "counted", "max_conversation_bytes"))
         size = most * percent // 100
-        words = min(words, most // 25)
+        lists_chars = min(lists_chars, most // 25)
     most = policy.max_conversation_messages
     if most and view.length > most:
         triggers.append(Trigger(view.length, most, "counted", "max_conversation_messages"))
         count = most * percent // 100
     if not triggers:
         return None
-    return Goal(triggers[0], tokens, size, count, gauge.excess > 0, words)
+    return Goal(triggers[0], tokens, size, count, gauge.excess > 0, lists_chars)

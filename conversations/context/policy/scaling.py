@@ -13,12 +13,12 @@ from dataclasses import replace
 from conversations.context.policy.policy import Policy
 
 #: Percent of the low-water mark that a summary may fill.
-_WORDS = 25
+_SUMMARY = 25
 #: Characters of one result per hundred tokens of the room, which is about a quarter of the room.
 _RESULT = 75
 #: Percent of a request's room that messages get at least, whatever system prompt and tools take.
 _LEAST_ROOM = 25
-_LEAST_WORDS, _LEAST_LIST = 256, 500
+_LEAST_SUMMARY, _LEAST_LIST = 256, 500
 
 
 def scale_policy(policy: Policy, room: int, overhead: int) -> Policy:
@@ -28,13 +28,13 @@ def scale_policy(policy: Policy, room: int, overhead: int) -> Policy:
     mark = min(policy.low_water_tokens, share)
     # A token is about three characters, so the list may take a third of the mark.
     listed = max(_LEAST_LIST, mark)
-    words = max(_LEAST_WORDS, mark * _WORDS // 100)
+    summary = max(_LEAST_SUMMARY, mark * _SUMMARY // 100)
     longest = max(2 * policy.tool_result_retention_chars, free * _RESULT // 100)
     return replace(
         policy,
         low_water_tokens=mark,
         minimum_gain_tokens=min(policy.minimum_gain_tokens, share),
         recall_list_chars=min(policy.recall_list_chars, listed),
-        summary_max_tokens=min(policy.summary_max_tokens, words),
+        summary_max_tokens=min(policy.summary_max_tokens, summary),
         max_tool_result_chars=min(policy.max_tool_result_chars, longest),
     )

@@ -61,7 +61,8 @@ def _find_oldest(
     """Return the indexes to drop: as few as meet the low goal, else the hard one."""
     messages = view.messages
     stay = find_kept(view, find_cuts(view), policy)
-    tokens, size, count = view.tokens + hard.words, view.size + 3 * hard.words, view.length
+    limit = hard.lists_chars
+    tokens, size, count = view.tokens + limit, view.size + 3 * limit, view.length
     dropped: list[int] = []
     enough = start = 0
     for end in ends:
@@ -80,7 +81,7 @@ def _find_oldest(
 
 
 def _build_change(view: View, policy: Policy, hard: Goal, indexes: list[int]) -> Transformation:
-    return drop_messages(view, policy, indexes, hard.trigger, hard.explanation, hard.words)
+    return drop_messages(view, policy, indexes, hard.trigger, hard.explanation, hard.lists_chars)
 
 
 def drop_messages(
@@ -89,15 +90,15 @@ def drop_messages(
     indexes: list[int],
     trigger: Trigger,
     explanation: str,
-    words: int,
+    lists_chars: int,
     decision: Decision | None = None,
 ) -> Transformation:
-    """Drop the messages at these indexes; the lists about them have at most `words` characters."""
+    """Drop the messages at these indexes; the lists about them are within `lists_chars`."""
     edits: list[Edit] = [*build_drops(view, indexes)]
     note = _NOTE % {"count": f"{len(indexes):,}", "why": explanation}
     # If the lists would be longer than what is dropped, only the record of actions is kept.
     for write in (write_lists, write_record):
-        put = _build_notice(view, policy, indexes, words, write)
+        put = _build_notice(view, policy, indexes, lists_chars, write)
         change = build_transformation(view, "trim", trigger, [put, *edits], note, decision)
         if change.bytes_after < change.bytes_before and change.tokens_after < change.tokens_before:
             return change
@@ -113,6 +114,6 @@ def _build_notice(
     at = by.index("trim") if "trim" in by else len(by)
     old = first.blocks[at : at + 1]
     listed = write(view, [view.messages[index] for index in indexes], old, policy, limit)
-    words = "[earlier messages were dropped to make room]"
-    text = "\n".join(filter(None, [words, listed]))
+    notice = "[earlier messages were dropped to make room]"
+    text = "\n".join(filter(None, [notice, listed]))
     return SpliceBlocks(first.seq, at, len(old), (wire.encode({"type": "text", "text": text}),))

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from django.utils.translation import gettext as _
 
-from conversations.context.policy.preset_words import PRESET_WORDS
+from conversations.context.policy.preset_labels import PRESET_LABELS
 
 Choices = list[tuple[str, str]]
 
@@ -14,7 +14,7 @@ Choices = list[tuple[str, str]]
 def list_preset_choices(usual: str, offered: Collection[object]) -> list[tuple[str, str | Choices]]:
     """Return the choices of a field: first "none", labelled `usual`, then the offered presets."""
     own, classic = Choices(), Choices()
-    for name, words in PRESET_WORDS.items():
+    for name, words in PRESET_LABELS.items():
         if name in offered:
             group = classic if words.is_classic else own
             group.append((name, f"{_(words.label)}: {_(words.sentence)}"))

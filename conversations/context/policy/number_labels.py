@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conversations.context.translation import gettext_noop
 
-NUMBER_WORDS: dict[str, str] = {
+NUMBER_LABELS: dict[str, str] = {
     "input_token_budget": gettext_noop("Shorten tool results above"),
     "tool_result_retention_chars": gettext_noop("Characters kept of a tool result"),
     "max_tool_result_chars": gettext_noop("Longest new tool result"),

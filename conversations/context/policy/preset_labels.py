@@ -13,7 +13,7 @@ from conversations.context.translation import gettext_noop
 
 
 @dataclass(frozen=True, slots=True)
-class PresetWords:
+class PresetLabels:
     """Name and sentence of a preset; translated where they are shown."""
 
     label: str
@@ -23,53 +23,53 @@ class PresetWords:
 
 
 #: In the order in which pages list them.
-PRESET_WORDS: dict[str, PresetWords] = {
-    "off": PresetWords(
+PRESET_LABELS: dict[str, PresetLabels] = {
+    "off": PresetLabels(
         gettext_noop("Keep everything"),
         gettext_noop("nothing is ever left out, until the model can take no more"),
         is_classic=False,
     ),
-    "adaptive": PresetWords(
+    "adaptive": PresetLabels(
         gettext_noop("Balanced"),
         gettext_noop("all stays up to 100,000 tokens, then old parts go where that saves money"),
         is_classic=False,
     ),
-    "thrifty": PresetWords(
+    "thrifty": PresetLabels(
         gettext_noop("Thrifty"),
         gettext_noop("old parts go as soon as that saves money"),
         is_classic=False,
     ),
-    "classic": PresetWords(
+    "classic": PresetLabels(
         gettext_noop("All steps in order"),
         gettext_noop("shortens old tool results, then summarises, then drops"),
     ),
-    "tool-budget": PresetWords(
+    "tool-budget": PresetLabels(
         gettext_noop("Short tool results"), gettext_noop("shortens old tool results, nothing else")
     ),
-    "rebuild": PresetWords(
+    "rebuild": PresetLabels(
         gettext_noop("Summary"), gettext_noop("replaces the middle by a summary")
     ),
-    "staged": PresetWords(
+    "staged": PresetLabels(
         gettext_noop("Summary in parts"),
         gettext_noop("replaces the middle by a summary, read part by part where it is long"),
     ),
-    "gated-trim": PresetWords(
+    "gated-trim": PresetLabels(
         gettext_noop("Drop the oldest"), gettext_noop("leaves the oldest turns out")
     ),
-    "structured": PresetWords(
+    "structured": PresetLabels(
         gettext_noop("Small budget"),
         gettext_noop("stays below 32,000 tokens, with a working memory"),
     ),
-    "native": PresetWords(
+    "native": PresetLabels(
         gettext_noop("By the API"), gettext_noop("leaves it to the API where the model offers it")
     ),
 }
 
 
-def check_words(names: Collection[str]) -> None:
-    """Raise ValueError unless each of the presets has its words and no other has."""
-    if different := set(names) ^ set(PRESET_WORDS):
-        raise ValueError(f"each preset needs its words: {', '.join(sorted(different))}")
+def check_labels(names: Collection[str]) -> None:
+    """Raise ValueError unless each of the presets has its label and no other has."""
+    if different := set(names) ^ set(PRESET_LABELS):
+        raise ValueError(f"each preset needs its label: {', '.join(sorted(different))}")
 
 
-check_words(PRESETS)
+check_labels(PRESETS)

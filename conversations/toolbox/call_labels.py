@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
 
 from conversations.rendering.links import read_host
-from conversations.toolbox.tool_words import has_words, name_tool
+from conversations.toolbox.tool_labels import has_label, name_tool
 
 LONGEST = 80
 _RUNNING, _WHAT = frozenset({"planned", "started"}), "%(what)s"
@@ -24,7 +24,7 @@ Words = tuple[str | Promise, str | Promise]
 
 
 @dataclass(frozen=True, slots=True)
-class CallWords:
+class CallLabel:
     """A sentence with what the call is about, the words before that and after it."""
 
     before: str
@@ -139,19 +139,19 @@ def _line(value: object) -> str:
     return words if len(words) <= LONGEST else words[: LONGEST - 1] + "…"
 
 
-def phrase_call(name: str, subject: str, state: str) -> CallWords:
+def phrase_call(name: str, subject: str, state: str) -> CallLabel:
     """Return the sentence of one call in the language of the reader."""
     label = str(name_tool(name))
     if state not in _RUNNING and state != "ok":
-        return CallWords(f"{label} · " if subject else label, subject)
+        return CallLabel(f"{label} · " if subject else label, subject)
     if subject and name in _ABOUT:
         return _put(_ABOUT[name], state, subject)
     if name in _ALONE:
         return _put(_ALONE[name], state, "")
-    return CallWords(label) if has_words(name) else _put(_OTHER, state, label)
+    return CallLabel(label) if has_label(name) else _put(_OTHER, state, label)
 
 
-def phrase_calls(names: Sequence[str], subjects: Sequence[str], *, is_running: bool) -> CallWords:
+def phrase_calls(names: Sequence[str], subjects: Sequence[str], *, is_running: bool) -> CallLabel:
     """Return the sentence of several calls: what they do together, or how many they are."""
     state, first = "started" if is_running else "ok", names[0]
     words, site = _SEVERAL.get(first, _MIXED), ""
@@ -172,8 +172,8 @@ def is_counted(names: Sequence[str]) -> bool:
     return len(set(names)) == 1 and names[0] in _SEVERAL
 
 
-def _put(words: Words, state: str, what: str, n: int = 0) -> CallWords:
+def _put(words: Words, state: str, what: str, n: int = 0) -> CallLabel:
     # The place stays a place: what stands there is isolated from the direction of the sentence.
     text = words[0] if state in _RUNNING else words[1]
     before, _place, after = str(text % {"what": _WHAT, "n": n}).partition(_WHAT)
-    return CallWords(before, what, after)
+    return CallLabel(before, what, after)

@@ -24,11 +24,11 @@ def say(name: str, given: dict[str, Any], state: str) -> str:
     return join(phrase_call(name, find_subject(name, given), state))
 
 
-def join(words: CallWords) -> str:
+def join(words: CallLabel) -> str:
     return words.before + words.what + words.after
 
 
-@pytest.mark.parametrize("name", [*TOOL_WORDS, "web_search", "web_fetch"])
+@pytest.mark.parametrize("name", [*TOOL_LABELS, "web_search", "web_fetch"])
 @pytest.mark.parametrize("given", [GIVEN, {}], ids=["named", "alone"])
 def test_each_tool_has_a_sentence_for_its_running_and_for_its_end(
     name: str, given: dict[str, Any]
@@ -63,7 +63,7 @@ def test_a_sentence_names_what_the_call_is_about(
 
 def test_what_a_call_names_is_one_short_line_and_never_a_place_for_values() -> None:
     found = find_subject("read_file", {"path": "a\n%(what)s " + "b" * 999})
-    assert len(found) == call_words.LONGEST
+    assert len(found) == call_labels.LONGEST
     assert join(phrase_call("read_file", found, "ok")) == f"Read {found}"
 
 
@@ -82,7 +82,7 @@ def test_several_calls_have_one_sentence(
     names: list[str], subjects: list[str], is_running: bool, line: str
 ) -> None:
     assert join(phrase_calls(names, subjects, is_running=is_running)) == line
-    assert call_words.is_counted(names) is (" tools" not in line)
+    assert call_labels.is_counted(names) is (" tools" not in line)
 
 
 def card(name: str, state: str) -> ToolCard:

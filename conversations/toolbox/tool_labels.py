@@ -9,7 +9,7 @@ from __future__ import annotations
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-TOOL_WORDS: dict[str, tuple[Promise, Promise]] = {
+TOOL_LABELS: dict[str, tuple[Promise, Promise]] = {
     "current_time": (_("Look at the clock"), _("Tells the date and time in any time zone.")),
     "delete_file": (
         _("Delete a file"),
@@ -59,8 +59,8 @@ _SERVED: dict[str, Promise] = {
 
 def name_tool(name: str) -> str | Promise:
     """Return the label of a tool, or its name written as words and the server that has it."""
-    if name in TOOL_WORDS:
-        return TOOL_WORDS[name][0]
+    if name in TOOL_LABELS:
+        return TOOL_LABELS[name][0]
     if name in _SERVED:
         return _SERVED[name]
     match name.split("__", 2):
@@ -69,9 +69,9 @@ def name_tool(name: str) -> str | Promise:
     return _write_as_words(name)
 
 
-def has_words(name: str) -> bool:
+def has_label(name: str) -> bool:
     """Return whether the label of a tool is ours, not made of its name."""
-    return name in TOOL_WORDS or name in _SERVED
+    return name in TOOL_LABELS or name in _SERVED
 
 
 def _write_as_words(name: str) -> str:
@@ -81,4 +81,4 @@ def _write_as_words(name: str) -> str:
 
 def describe_tool(name: str, description: str) -> str | Promise:
     """Return the sentence of a tool, or the words of its server."""
-    return TOOL_WORDS[name][1] if name in TOOL_WORDS else description
+    return TOOL_LABELS[name][1] if name in TOOL_LABELS else description
