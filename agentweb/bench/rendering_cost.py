@@ -23,7 +23,7 @@ from conversations.conf import conf
 from conversations.db import run_db
 from conversations.live.consumer import ChatConsumer
 from conversations.live.hub import Frame, Reader, Topic, hub
-from conversations.live.turn_stream import TurnStage
+from conversations.live.turn_stream import TurnDisplay
 from conversations.log import leases
 from conversations.log.leases import Lease
 from conversations.turns import turns
@@ -71,27 +71,27 @@ class Streamed:
 
 
 async def measure(shape: str, length: int, step: int, tabs: int) -> Streamed:
-    """Stream one answer of a shape to `tabs` tabs, by our live stage and by the relay."""
+    """Stream one answer of a shape to `tabs` tabs, by our live display and by the relay."""
     is_thought = shape == "thinking"
     text = make_answer(length, "markdown" if is_thought else shape)
     pieces = [text[at : at + step] for at in range(0, length, step)]
     lease = await run_db(_lease_turn)
-    stage = TurnStage(lease)
+    display = TurnDisplay(lease)
     ours = Tabs(lease.conversation_id, tabs)
     try:
-        await stage.publish(RoundOpened(lease.number, 1))
+        await display.publish(RoundOpened(lease.number, 1))
         ours.rewind()
         spent = 0.0
         for piece in pieces:
             began = time.process_time()
-            stage.grow(*(("", piece) if is_thought else (piece, "")))
-            await stage.flush()
+            display.grow(*(("", piece) if is_thought else (piece, "")))
+            await display.flush()
             spent += time.process_time() - began
             await ours.read()
-        cost, parsed = ours.cost(spent), stage.parsed
+        cost, parsed = ours.cost(spent), display.parsed
     finally:
         ours.leave()
-        stage.close()
+        display.close()
     return Streamed(shape, length, cost, await _measure_relay(pieces, tabs), parsed)
 
 

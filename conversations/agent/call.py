@@ -16,11 +16,11 @@ from conversations.agent import title
 from conversations.agent.answer import Answer, StreamError
 from conversations.agent.job import Job
 from conversations.agent.ports import (
+    CallPorts,
     CallStatus,
     Ending,
     Finish,
     Head,
-    Line,
     ModelFailed,
     Ports,
     Purpose,
@@ -58,7 +58,7 @@ class _Response:
 
 
 async def attempt_call(
-    line: Line,
+    ports: CallPorts,
     sent: Sent,
     *,
     grow: Grow | None = None,
@@ -75,10 +75,10 @@ async def attempt_call(
     answer = Answer() if answer is None else answer
     response = _Response(answer)
     try:
-        await _read_stream(line, sent, response, grow)
+        await _read_stream(ports, sent, response, grow)
     except Stopped:
         if not answer.is_complete:
-            await line.calls.close(
+            await ports.calls.close(
                 sent, _build_ending(response, sent, "stopped", None, keeps=shows)
             )
             raise
@@ -86,14 +86,16 @@ async def attempt_call(
         if not answer.is_complete:
             failed = _map_failure(error, answer)
             status: CallStatus = "truncated" if answer.usage else "error"
-            await line.calls.close(sent, _build_ending(response, sent, status, failed, keeps=shows))
+            await ports.calls.close(
+                sent, _build_ending(response, sent, status, failed, keeps=shows)
+            )
             raise failed from error
     ending = _build_complete_ending(response, sent, keeps=shows)
-    return answer, await line.calls.close(sent, replace(ending, finish=find_end(answer)))
+    return answer, await ports.calls.close(sent, replace(ending, finish=find_end(answer)))
 
 
 async def request_summary(
-    line: Line, job: Job, wanted: SummaryWanted, ahead: ReplyAhead | None = None
+    ports: CallPorts, job: Job, wanted: SummaryWanted, ahead: ReplyAhead | None = None
 ) -> tuple[SummaryReply | None, int | None]:
     """Request a summary; returns None on any failure, and the deterministic steps run instead.
 
@@ -105,13 +107,13 @@ async def request_summary(
         envelope = job.summary_envelope(wanted.system, wanted.max_tokens)
         sending = _build_sending("summary", envelope, wanted.text)
     sending = replace(sending, ahead=ahead)
-    answer, call = await _make_hidden_call(line, sending)
+    answer, call = await _make_hidden_call(ports, sending)
     return (SummaryReply(answer.text, answer.stop_reason) if answer else None), call
 
 
-async def request_title(line: Line, envelope: Envelope, text: str) -> str:
+async def request_title(ports: CallPorts, envelope: Envelope, text: str) -> str:
     """Request a title; returns "" on any failure."""
-    answer, _ = await _make_hidden_call(line, _build_sending("title", envelope, text))
+    answer, _ = await _make_hidden_call(ports, _build_sending("title", envelope, text))
     return title.read_title(answer.text, answer.stop_reason) if answer else ""
 
 
@@ -139,14 +141,14 @@ async def request_compaction(
     return (CompactionReply(answer.compaction, answer.stop_reason) if answer else None), call
 
 
-async def _make_hidden_call(line: Line, sending: Sending) -> tuple[Answer | None, int | None]:
+async def _make_hidden_call(ports: CallPorts, sending: Sending) -> tuple[Answer | None, int | None]:
     """Make a call that is not shown; return its answer, and the call's id if one was opened."""
     try:
-        sent = await line.open(sending)
+        sent = await ports.open(sending)
     except Refused:
         return None, None
     try:
-        answer, _ = await attempt_call(line, sent)
+        answer, _ = await attempt_call(ports, sent)
     except ModelFailed:
         return None, sent.call
     return answer, sent.call
@@ -161,11 +163,13 @@ async def request_count(ports: Ports, job: Job, view: View) -> int | None:
         )
 
 
-async def _read_stream(line: Line, sent: Sent, response: _Response, grow: Grow | None) -> None:
+async def _read_stream(
+    ports: CallPorts, sent: Sent, response: _Response, grow: Grow | None
+) -> None:
     """Feed the answer until it is complete; raises ModelFailed when the stream ends early."""
     answer = response.answer
-    with line.switch.interruptible():
-        async with aclosing(line.model.stream(sent.body, sent.headers)) as stream:
+    with ports.switch.interruptible():
+        async with aclosing(ports.model.stream(sent.body, sent.headers)) as stream:
             async for item in stream:
                 if isinstance(item, Head):
                     response.request_id = item.request_id

@@ -96,7 +96,7 @@ class LoadedConversation:
 
 def list_call_ids(view: View) -> set[str]:
     """Return the ids of all tool calls in view, those of the API's own tools included."""
-    ids: set[str] = view.learn("call ids", _no_ids, _read_ids)
+    ids: set[str] = view.fold_cached("call ids", _no_ids, _read_ids)
     return ids
 
 

@@ -171,7 +171,7 @@ class Runner:
             change = build_declined_trim(state.view, said, self.job.model)
             if not await self._leave_out(change, state.view):
                 return None
-            state = replace(state, view=change.made)
+            state = replace(state, view=change.view_after)
         self.job = fallback
         self.refusals = RefusedRequests(fallback, self.ports, self.refusals.count)
         return forget_reports(state)
@@ -246,7 +246,7 @@ class Runner:
             body = view.join(prepared.lifetime)
             opened = RoundOpened(self.turn, self.round, self.job is self.chosen)
             sending = Sending("reply", envelope, body, prepared.gauge.seen, view, tries, opened)
-            await self.ports.stage.enter("running", attempt=tries)
+            await self.ports.display.enter("running", attempt=tries)
             sent = await self.ports.open(sending)
             state = _note_call(state, self.ports.now(), prepared)
             await self.ports.publish(opened)
@@ -254,7 +254,7 @@ class Runner:
                 answer, message = await attempt_call(
                     self.ports,
                     sent,
-                    grow=self.ports.stage.grow,
+                    grow=self.ports.display.grow,
                     answer=Answer(taken, waiting),
                     find_end=partial(_find_end, bool(waiting)),
                 )
@@ -280,7 +280,7 @@ class Runner:
             raise error
         own = min(8.0, 0.5 * 2**tries) * (0.75 + self.ports.chance() / 2)
         wait = max(requested, min(own, caps.backoff_seconds))
-        await self.ports.stage.enter("backoff", attempt=tries + 1, wait=wait)
+        await self.ports.display.enter("backoff", attempt=tries + 1, wait=wait)
         await self.ports.publish(TurnChanged(self.turn))
         with self.ports.switch.pausing():
             await self.ports.pause(wait)

@@ -272,7 +272,7 @@ class Tools(Protocol):
     async def finished(self, use: ToolUse, done: ToolDone) -> None: ...
 
 
-class Stage(Protocol):
+class Display(Protocol):
     """Shows the turn to people: its state, its events, its growing text."""
 
     async def enter(
@@ -285,7 +285,7 @@ class Stage(Protocol):
     def grow(self, text: str, thinking: str) -> None: ...
 
 
-class Line(Protocol):
+class CallPorts(Protocol):
     """What one call needs to be recorded, sent and stopped."""
 
     @property
@@ -305,7 +305,7 @@ class Ports:
     calls: Calls
     model: Model
     tools: Tools
-    stage: Stage
+    display: Display
     switch: Switch
     #: Waits for a number of seconds; a stop interrupts it.
     pause: Callable[[float], Awaitable[object]]
@@ -331,17 +331,17 @@ class Ports:
     async def _wait(self, reached: RateLimitReached, sending: Sending) -> None:
         attempt, limit = sending.attempt, reached.waits_for
         wait = reached.seconds + self.chance() * WAIT_SPREAD
-        await self.stage.enter("backoff", attempt=attempt, wait=wait, waits_for=limit)
+        await self.display.enter("backoff", attempt=attempt, wait=wait, waits_for=limit)
         await self.publish(TurnChanged(self.turn))
         with self.switch.pausing():
             await self.pause(wait)
-        await self.stage.enter("running", attempt=attempt, waits_for=limit)
+        await self.display.enter("running", attempt=attempt, waits_for=limit)
         if sending.opens is None:
             await self.publish(TurnChanged(self.turn))
 
     async def publish(self, *events: Event) -> None:
         """Publish events; a failure to do so must not end the turn."""
         try:
-            await self.stage.publish(*events)
+            await self.display.publish(*events)
         except Exception:
             logger.exception("%s was not shown", events)

@@ -65,7 +65,7 @@ class RefusedRequests:
         self.count += 1
         self.before = view
         await self._record(change)
-        return replace(state, view=change.made)
+        return replace(state, view=change.view_after)
 
     def _is_new_place(self, words: str) -> bool:
         """Return whether the API names a place that it has not named before in this run."""
@@ -81,7 +81,7 @@ class RefusedRequests:
         """
         if len(changes) > 1:
             for change in changes:
-                if await request_count(self.ports, self.job, change.made) is not None:
+                if await request_count(self.ports, self.job, change.view_after) is not None:
                     return change
         return changes[0] if changes else None
 

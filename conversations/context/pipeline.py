@@ -151,7 +151,7 @@ class _Pipeline(WorkingView):
         """Replace a compaction block that the model would not accept by its text."""
         words = api_compaction.replace_block_by_text(self.view, self.situation)
         yield from self.propose(words)
-        if words is not None and self.view is not words.made:
+        if words is not None and self.view is not words.view_after:
             raise RuleError("compaction", "messages", "this model does not take the block")
 
     def limit_images(self) -> Generator[EngineRequest, Reply, None]:

@@ -101,9 +101,9 @@ def compare_calls(
     """Compare two calls; raises one of DAMAGE."""
     old, new = before.found, after.found
     pairs = list(_align_blocks(old.sent, new.sent))
-    purse = DiffBudget()
+    budget = DiffBudget()
     envelopes = parse_parameters(one.envelope), parse_parameters(other.envelope)
-    changed = tuple(_compare_parameters(*envelopes, purse))
+    changed = tuple(_compare_parameters(*envelopes, budget))
     names = map_tool_names([sent.block for sent in (*old.sent, *new.sent)])
     places = {id(sent): at for at, sent in enumerate(new.sent)}
     rows: list[Altered | Same] = []
@@ -120,7 +120,7 @@ def compare_calls(
             more += 1
         else:
             place = places[id(right)] if right is not None else None
-            rows.append(_compare_blocks(left, right, place, names, purse))
+            rows.append(_compare_blocks(left, right, place, names, budget))
     is_bound = one.binding == other.binding
     return Difference(
         tuple(_gather_runs(rows)),
@@ -186,13 +186,13 @@ def _compare_blocks(
     right: Sent | None,
     place: int | None,
     names: dict[str, str],
-    purse: DiffBudget,
+    budget: DiffBudget,
 ) -> Altered:
     shown = right or left
     assert shown is not None  # noqa: S101
     before = format_block(left.block) if left else ""
     after = format_block(right.block) if right else ""
-    pieces = compare_texts(before, after, purse) if left and right else None
+    pieces = compare_texts(before, after, budget) if left and right else None
     old, old_cut = ("", 0) if pieces else cut_text(before, SHOWN)
     new, new_cut = ("", 0) if pieces else cut_text(after, SHOWN)
     delta = (right.block.tokens if right else 0) - (left.block.tokens if left else 0)
@@ -204,14 +204,14 @@ def _compare_blocks(
 
 
 def _compare_parameters(
-    before: Parameters, after: Parameters, purse: DiffBudget
+    before: Parameters, after: Parameters, budget: DiffBudget
 ) -> Iterable[Parameter]:
     old, new = _flatten(before), _flatten(after)
     for name in dict.fromkeys([*old, *new]):
         left, right = old.get(name, ""), new.get(name, "")
         if left != right:
             both = left and right
-            pieces = compare_texts(left, right, purse) if both else None
+            pieces = compare_texts(left, right, budget) if both else None
             yield Parameter(name, pieces, left[:SHOWN], right[:SHOWN])
 
 

@@ -1,7 +1,7 @@
 """A request as the sequence of blocks that cache and bill work on: tools, system, messages.
 
 Each position has a key that identifies everything up to it, and the tokens up to it. The messages'
-part is learned on the view's trail, so a call costs what was appended since the last one.
+part is folded on the view's trail, so a call costs what was appended since the last one.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class BlockReader:
 
     def line(self, envelope: Envelope, view: View) -> RequestBlocks:
         head, automatic = self._head(envelope)
-        body = view.learn("lab line", Positions, self._read)
+        body = view.fold_cached("lab line", Positions, self._read)
         place = cache_breakpoints.choose_breakpoint(view.messages)
         again = None if place is None else body.starts[place.message] + place.block
         return RequestBlocks(head, body, automatic, again)

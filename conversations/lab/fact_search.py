@@ -147,7 +147,7 @@ def _list_entry(row: RankedText) -> Iterator[str]:
 
 def read_index(view: View) -> IndexLines:
     """Read what a view says of originals; each message is read once."""
-    return view.learn("lab index", IndexLines, IndexLines.read)
+    return view.fold_cached("lab index", IndexLines, IndexLines.read)
 
 
 def write_query(answer: Message, fact: Fact) -> str:

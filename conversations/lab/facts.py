@@ -106,7 +106,7 @@ class FactScorer:
         due = self._due.pop(step.at, [])
         if not due or step.prepared is None:
             return [FactOutcome(fact, is_own=is_own) for fact, is_own in due]
-        texts = step.seen.learn("lab said", list[str], _read_message)
+        texts = step.seen.fold_cached("lab said", list[str], _read_message)
         index = read_index(step.seen)
         shown = list_shown_ids(step.seen)
         found = (

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from conversations.agent.events import Event, RoundOpened, Shows, TextGrew
-from conversations.log.page_version import Step
+from conversations.log.page_version import VersionStep
 from conversations.transcript.shapes import Live
 
 #: Unread frames that a topic keeps; a reader that is further behind gets a snapshot.
@@ -43,7 +43,7 @@ class Frame:
     """HTML for pages; `step` None: whatever version they show; `html` None: take a snapshot."""
 
     html: str | None
-    step: Step | None = None
+    step: VersionStep | None = None
     #: Whether pages that already show the change need the frame, because text is appended to it.
     is_base: bool = False
 
@@ -79,11 +79,11 @@ class Topic:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _news: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def is_of_the_past(self, step: Step | None) -> bool:
+    def is_of_the_past(self, step: VersionStep | None) -> bool:
         """Return whether a step is stale: it committed nothing and its worker has lost the turn."""
         return step is not None and step[0] == step[1] < self.text[0]
 
-    def follow_state(self, event: Event, step: Step | None, *, is_own: bool) -> None:
+    def follow_state(self, event: Event, step: VersionStep | None, *, is_own: bool) -> None:
         """Update the state of the running answer from an event.
 
         `is_own`: the event comes from this process, which then knows all text of the turn.
@@ -103,11 +103,11 @@ class Topic:
                 self.progress = {}
         self.turn = max(self.turn, turn)
 
-    def _is_new_round(self, step: Step | None, *, is_own: bool) -> bool:
+    def _is_new_round(self, step: VersionStep | None, *, is_own: bool) -> bool:
         """Return whether an opened round has no text yet; a newer snapshot may contain some."""
         return is_own or step is None or step[1] > self.read
 
-    def is_base(self, event: Event, step: Step | None) -> bool:
+    def is_base(self, event: Event, step: VersionStep | None) -> bool:
         """Return whether later text is appended to this event's frame; after `follow_state`."""
         is_open = isinstance(event, RoundOpened) and self.live is not None
         return is_open and step is not None and self.text == (step[1], 0)
@@ -158,7 +158,7 @@ class Topic:
         """Mark the text as stored, by this version at the latest; late text is dropped."""
         self.live, self.stored = None, max(self.stored, self.text[0], version)
 
-    def is_wanted(self, step: Step | None, *, is_base: bool) -> bool:
+    def is_wanted(self, step: VersionStep | None, *, is_base: bool) -> bool:
         """Return whether any page needs a frame of this step."""
         shown = [reader.version for reader in self.readers if reader.version is not None]
         if step is None:

@@ -26,7 +26,7 @@ from conversations.db import run_db
 from conversations.live import render
 from conversations.live.hub import Frame, Position, Topic, hub
 from conversations.live.relay import ALL, Message, group_of, relay
-from conversations.log.page_version import Step, take_step
+from conversations.log.page_version import VersionStep, take_step
 from conversations.transcript.shapes import Live
 
 logger = logging.getLogger("agentweb.relay")
@@ -37,7 +37,7 @@ ASK_SECONDS = 0.5
 async def publish(
     conversation_id: int,
     *events: Event,
-    step: Step | None = None,
+    step: VersionStep | None = None,
     at: Position | None = None,
     html: str | None = None,
 ) -> None:
@@ -83,7 +83,7 @@ def leave_conversation(conversation_id: int) -> None:
 
 
 def _write_message(
-    conversation_id: int, events: tuple[Event, ...], step: Step | None, at: Position | None
+    conversation_id: int, events: tuple[Event, ...], step: VersionStep | None, at: Position | None
 ) -> Message:
     # Not `asdict`: it would copy each field deeply, and the fields are flat.
     named = [
@@ -138,7 +138,7 @@ async def _show(
     topic: Topic,
     conversation_id: int,
     events: tuple[Event, ...],
-    step: Step | None,
+    step: VersionStep | None,
     at: Position | None,
     *,
     is_own: bool,
@@ -182,7 +182,7 @@ async def _show_state(
     topic: Topic,
     conversation_id: int,
     events: tuple[Event, ...],
-    step: Step | None,
+    step: VersionStep | None,
     html: str | None,
     *,
     is_own: bool,

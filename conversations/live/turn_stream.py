@@ -30,7 +30,7 @@ from conversations.live.hub import Topic, hub
 from conversations.live.publish import publish, publish_spending
 from conversations.log import leases
 from conversations.log.leases import Lease
-from conversations.log.page_version import Step, take_step
+from conversations.log.page_version import VersionStep, take_step
 from conversations.rendering import Incremental
 from conversations.telemetry.scopes import enter_turn_scope
 from conversations.turns.drafts import Checkpoint, create_draft
@@ -51,8 +51,8 @@ HELD_SECONDS = 0.1
 PROGRESS_SECONDS, MOST_PROGRESS = 0.4, 200
 
 
-class TurnStage:
-    """The Stage port of one turn that runs in this process."""
+class TurnDisplay:
+    """The Display port of one turn that runs in this process."""
 
     def __init__(self, lease: Lease) -> None:
         self._lease = lease
@@ -149,7 +149,7 @@ class TurnStage:
         ready, self._ready = self._ready, None
         return whole, ready[1] if ready is not None and ready[0] == whole else None
 
-    def _take_step(self) -> Step:
+    def _take_step(self) -> VersionStep:
         """Return the step committed since the last event; the first one begins with the claim."""
         claimed, step = self._claimed, take_step(self._lease.conversation_id)
         if claimed is not None and step is not None and claimed[1] == step[0]:
@@ -289,8 +289,8 @@ class TurnStage:
     def close(self) -> None:
         self._end()
         self._take_held(())
-        # It refers to this stage. Two that refer to each other, and with them the whole answer and
-        # what it was parsed to, stay in memory until the next full collection.
+        # It refers to this display. Two that refer to each other stay in memory until the next full
+        # collection, and with them the whole answer and what it was parsed to.
         del self.progress
         self._topic.turns -= 1
         pace.end()

@@ -20,7 +20,7 @@ from django.utils import timezone
 from conversations.agent.stop import Stopped
 from conversations.conf import conf
 from conversations.db import transact
-from conversations.log.page_version import Step, lock_and_raise, raise_version
+from conversations.log.page_version import VersionStep, lock_and_raise, raise_version
 from conversations.log.whole_rows import read_rows, shape_of
 from conversations.models import ALLOWED, LIVE, Conversation, Turn
 
@@ -68,7 +68,7 @@ class Lease:
     #: The turn's public id, part of the keys of its tool calls.
     public_id: str = ""
     #: The step of the page version that the claim made (log/page_version.py).
-    step: Step | None = None
+    step: VersionStep | None = None
 
     @property
     def is_first(self) -> bool:

@@ -27,7 +27,7 @@ from conversations.log.whole_rows import read_rows, shape_of
 from conversations.models import Conversation
 
 #: The version before a change and the one after it; equal if nothing was raised.
-Step = tuple[int, int]
+VersionStep = tuple[int, int]
 #: Most conversations whose steps one context keeps; the oldest, never published, are dropped.
 MOST = 100
 #: Most ids in one statement; SQLite allows some thousands.
@@ -40,7 +40,7 @@ class _Unpublished:
     """The steps of one context by conversation. Database threads add to it."""
 
     def __init__(self) -> None:
-        self._steps: dict[int, Step] = {}
+        self._steps: dict[int, VersionStep] = {}
         self._lock = Lock()
 
     def add(self, conversation_id: int, after: int) -> None:
@@ -53,7 +53,7 @@ class _Unpublished:
             if len(self._steps) > MOST:
                 del self._steps[next(iter(self._steps))]
 
-    def take(self, conversation_id: int) -> Step | None:
+    def take(self, conversation_id: int) -> VersionStep | None:
         with self._lock:
             return self._steps.pop(conversation_id, None)
 
@@ -66,7 +66,7 @@ def keep_own_steps() -> None:
     _unpublished.set(_Unpublished())
 
 
-def take_step(conversation_id: int) -> Step | None:
+def take_step(conversation_id: int) -> VersionStep | None:
     """Return and forget the step that this context committed since its last call of this."""
     kept = _unpublished.get(None)
     return kept.take(conversation_id) if kept is not None else None

@@ -149,7 +149,7 @@ def build_preview(working: WorkingView, change: Transformation) -> Preview:
         changes=tuple(_shorten(one) for one in shown[:MOST]),
         more=max(0, len(shown) - MOST),
         costs=_describe_costs(working, change),
-        digest=wire.digest(change.made.body),
+        digest=wire.digest(change.view_after.body),
     )
 
 
@@ -167,7 +167,7 @@ def _describe_costs(working: WorkingView, change: Transformation) -> tuple[tuple
     found = change.decision
     if found is None:
         return ()
-    again = by_hand.count_rewritten(working, change.made) * working.gauge.permille // 1000
+    again = by_hand.count_rewritten(working, change.view_after) * working.gauge.permille // 1000
     if working.situation.is_cold:
         cache = _("nothing: nothing of it is in the cache any more")
     else:

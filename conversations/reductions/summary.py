@@ -154,7 +154,7 @@ def _versions(conversation: Conversation, row: Transformation) -> tuple[Version,
     on_path = read_path(conversation)
     seqs = {entry.seq for entry in on_path} | {row.seq}
     rows = conversation.transformations.filter(kind="summary", outcome="applied", seq__in=seqs)
-    purse, found, before = DiffBudget(), list[Version](), ""
+    budget, found, before = DiffBudget(), list[Version](), ""
     for one in rows.exclude(edits="[]").select_related("actor", "summary_call").order_by("seq"):
         block = _block(one)
         text = strip_markers(str(block.value.get("text", ""))) if block else ""
@@ -164,7 +164,7 @@ def _versions(conversation: Conversation, row: Transformation) -> tuple[Version,
                 one.created_at,
                 one.actor.get_username() if one.actor else "",
                 one.setting,
-                compare_texts(before, text, purse) if found else None,
+                compare_texts(before, text, budget) if found else None,
                 one.seq == row.seq,
             )
         )

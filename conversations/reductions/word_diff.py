@@ -35,7 +35,7 @@ class DiffBudget:
     left: int = MAX_PAIRS
 
 
-def compare_texts(before: str, after: str, purse: DiffBudget) -> tuple[Piece, ...] | None:
+def compare_texts(before: str, after: str, budget: DiffBudget) -> tuple[Piece, ...] | None:
     """Return the pieces of both texts in order; None when they are too long and too different."""
     start = count_common(before, after)
     # Start at a word boundary.
@@ -44,9 +44,9 @@ def compare_texts(before: str, after: str, purse: DiffBudget) -> tuple[Piece, ..
     old, new = _middle(before, start, end), _middle(after, start, end)
     olds, news = _WORD.findall(old), _WORD.findall(new)
     work = len(olds) * len(news)
-    if work > purse.left:
+    if work > budget.left:
         return None
-    purse.left -= work
+    budget.left -= work
     pieces = [_same(before[:start])]
     matcher = SequenceMatcher(None, olds, news)
     for what, i, j, k, m in matcher.get_opcodes():

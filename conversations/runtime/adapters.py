@@ -39,7 +39,7 @@ from conversations.context.view.view import Message
 from conversations.db import run_db, run_db_late, run_db_soon
 from conversations.files.workspace import ChatWorkspace, UserWorkspace
 from conversations.library.access import load_conversation
-from conversations.live.turn_stream import Progress, TurnStage
+from conversations.live.turn_stream import Progress, TurnDisplay
 from conversations.log import append
 from conversations.log.leases import Lease
 from conversations.log.settings_version import reading_settings
@@ -136,9 +136,9 @@ class TurnCalls:
         lease: Lease,
         claude: Claude,
         tools: Toolset = NO_TOOLS,
-        stage: TurnStage | None = None,
+        display: TurnDisplay | None = None,
     ) -> None:
-        self._lease, self._claude, self._tools, self._stage = lease, claude, tools, stage
+        self._lease, self._claude, self._tools, self._display = lease, claude, tools, display
         #: How the turn ended, once that was stored with its last call.
         self.ended: EndedTurn | None = None
         self._opened = 0.0
@@ -146,9 +146,9 @@ class TurnCalls:
         self._span: Any = None
 
     async def open(self, sending: Sending) -> Sent:
-        if self._stage is not None and sending.opens is not None:
+        if self._display is not None and sending.opens is not None:
             # Published separately, it would need a database thread, for which this would wait.
-            self._stage.expect_next()
+            self._display.expect_next()
         with count_refusals():
             sent = await run_db_soon(self._open, sending)
         add_log_ids(call=sent.call)
@@ -159,8 +159,8 @@ class TurnCalls:
     @reading_settings()
     def _open(self, sending: Sending) -> Sent:
         sent = calls.open_call(lease=self._lease, sending=sending)
-        if self._stage is not None and sending.opens is not None:
-            self._stage.render_next(sending.opens, conversation=sent.record.conversation)
+        if self._display is not None and sending.opens is not None:
+            self._display.render_next(sending.opens, conversation=sent.record.conversation)
         return sent
 
     async def demand(self, sent: Sent) -> None:
@@ -206,9 +206,9 @@ class TurnCalls:
     def _finish(self, ending: Ending, finish: Finish, facts: dict[str, Any]) -> Any:
         ended = turns.finish_with_call(**facts, ending=ending, finish=finish)
         self.ended = EndedTurn(finish, ended.following)
-        if self._stage is not None and ended.following is None:
+        if self._display is not None and ended.following is None:
             last = TurnClosed(self._lease.number)
-            self._stage.render_next(last, conversation=ended.conversation)
+            self._display.render_next(last, conversation=ended.conversation)
         return ended.answer
 
 

@@ -21,7 +21,7 @@ from conversations.reductions.conversation_settings import read_job_facts
 from conversations.reductions.proposals import SummaryRequest
 from conversations.reductions.record_change import ManualChangeError
 from conversations.runtime.job import build_job
-from conversations.runtime.side_calls import SideCallLine, SideCallPorts
+from conversations.runtime.side_calls import SideCallPorts, SideCalls
 
 if TYPE_CHECKING:
     from conversations.claude.client import Claude
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("agentweb.turns")
 
 
-class ProposalCalls(SideCallPorts):
+class ProposalCalls(SideCalls):
     """The ports of the call; `refused` is the reason if no call was made."""
 
     def __init__(self, request: SummaryRequest, claude: Claude) -> None:
@@ -86,7 +86,7 @@ async def _ask_model(
     reply: SummaryReply | None = None
     wanted = next(request.steps)
     while True:
-        reply, _ = await request_summary(line, work, wanted)
+        reply, _ = await request_summary(ports, work, wanted)
         try:
             wanted = request.steps.send(reply)
         except StopIteration as stop:

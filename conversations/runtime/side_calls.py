@@ -21,7 +21,7 @@ from conversations.turns.side_calls import close_side_call
 LAST_SECONDS = 5
 
 
-class SideCallPorts(TurnCalls):
+class SideCalls(TurnCalls):
     """The Calls and Model ports of a conversation in which no turn runs."""
 
     async def close(self, sent: Sent, ending: Ending) -> Message | None:
@@ -30,11 +30,11 @@ class SideCallPorts(TurnCalls):
 
 
 @dataclass(frozen=True, slots=True)
-class SideCallLine:
+class SideCallPorts:
     """The ports and the stop switch that one side call needs."""
 
-    calls: SideCallPorts
-    model: SideCallPorts
+    calls: SideCalls
+    model: SideCalls
     switch: Switch
 
     async def open(self, sending: Sending) -> Sent:

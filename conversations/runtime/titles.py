@@ -18,7 +18,7 @@ from conversations.db import run_db_late
 from conversations.live.publish import announce
 from conversations.log.leases import Lease
 from conversations.runtime.job import build_quiet_envelope
-from conversations.runtime.side_calls import SideCallLine, SideCallPorts
+from conversations.runtime.side_calls import SideCallPorts, SideCalls
 from conversations.turns import titles
 from conversations.turns.titles import Opening, find_opening
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("agentweb.turns")
 
 
-class TitleCalls(SideCallPorts):
+class TitleCalls(SideCalls):
     async def open(self, sending: Sending) -> Sent:
         sent = await run_db_late(titles.open_title_call, lease=self._lease, sending=sending)
         self._begin()
@@ -42,7 +42,7 @@ async def write_title(lease: Lease, claude: Claude, switch: Switch) -> None:
         if found is None:
             return
         calls = TitleCalls(lease, claude)
-        title = await _ask_model(found, SideCallLine(calls, calls, switch))
+        title = await _ask_model(found, SideCallPorts(calls, calls, switch))
         is_named = False
         if title:
             store, key = titles.name_conversation, lease.conversation_id
@@ -56,6 +56,6 @@ async def write_title(lease: Lease, claude: Claude, switch: Switch) -> None:
         logger.exception("turn %s: the conversation was not named", lease.turn_id)
 
 
-async def _ask_model(found: Opening, line: SideCallLine) -> str:
+async def _ask_model(found: Opening, ports: SideCallPorts) -> str:
     envelope = build_quiet_envelope(model=found.model, max_tokens=MAX_TOKENS, system=SYSTEM)
-    return await request_title(line, envelope, quote_beginning(found.prompt, found.answer))
+    return await request_title(ports, envelope, quote_beginning(found.prompt, found.answer))

@@ -29,7 +29,7 @@ from conversations.conf import conf
 from conversations.context.errors import ContextError
 from conversations.context.policy.gauge import measure_context
 from conversations.db import run_db, run_db_heartbeat
-from conversations.live.turn_stream import TurnStage
+from conversations.live.turn_stream import TurnDisplay
 from conversations.log import leases
 from conversations.log.page_version import keep_own_steps
 from conversations.runtime.adapters import TurnCalls, TurnLog, TurnTools
@@ -62,7 +62,7 @@ class TurnRun:
     def __init__(self, claimed: ClaimedTurn, claude: Claude) -> None:
         self._lease, self._claimed, self._claude = claimed.lease, claimed, claude
         self._calls: TurnCalls | None = None
-        self._stage = TurnStage(self._lease)
+        self._display = TurnDisplay(self._lease)
         self.switch = Switch()
 
     async def run(self) -> Outcome:
@@ -72,11 +72,11 @@ class TurnRun:
         number, finish, following = self._lease.number, None, None
         try:
             if self._lease.is_first:
-                self._stage.hold(TurnOpened(number))
+                self._display.hold(TurnOpened(number))
             else:
                 await self._show(TurnChanged(number))
             finish = await self._finish()
-            await self._stage.settle()
+            await self._display.settle()
             if finish.state == "running":
                 await run_db(leases.hand_over_turn, lease=self._lease)
             elif finish.state != "approval_wait":
@@ -95,7 +95,7 @@ class TurnRun:
             last: Event = TurnChanged(number) if is_left else TurnClosed(number)
             behind = [TurnOpened(following.number)] if following is not None else []
             await self._show(last, *behind)
-            self._stage.close()
+            self._display.close()
         is_done = finish is not None and finish.state == "done"
         return Outcome(is_done, following.pk if following is not None else None)
 
@@ -107,7 +107,7 @@ class TurnRun:
         return await run_db(turns.finish_turn, lease=self._lease, finish=finish)
 
     async def _finish(self) -> Finish:
-        lease, switch, stage = self._lease, self.switch, self._stage
+        lease, switch, display = self._lease, self.switch, self._display
         try:
             begun = self._claimed.demand_begun()
             facts = begun.facts
@@ -117,8 +117,10 @@ class TurnRun:
                 log=TurnLog(lease, begun),
                 calls=calls,
                 model=calls,
-                tools=TurnTools(lease, facts.tools, partial(_is_requested, switch), stage.progress),
-                stage=stage,
+                tools=TurnTools(
+                    lease, facts.tools, partial(_is_requested, switch), display.progress
+                ),
+                display=display,
                 switch=switch,
                 pause=asyncio.sleep,
                 chance=random.random,
@@ -189,7 +191,7 @@ class TurnRun:
     async def _show(self, *events: Event) -> None:
         """Publish events; a failure is logged and does not keep a turn from its end."""
         try:
-            await self._stage.publish(*events)
+            await self._display.publish(*events)
         except Exception:
             logger.exception("%s was not shown", events)
 

@@ -13,7 +13,7 @@ from conversations.models import Conversation, WebSearch
 from conversations.toolbox.egress import asks_before_egress
 from conversations.toolbox.tool_access import Denial, read_access
 from conversations.toolbox.tool_labels import describe_tool, name_tool
-from conversations.toolbox.toolset import Offered, list_known_tools, list_offered
+from conversations.toolbox.toolset import ToolStatus, list_known_tools, list_tool_statuses
 from conversations.toolbox.web_search import NAME, has_read_privately, is_search_possible
 from tools.framework.tool import Tool
 
@@ -72,7 +72,9 @@ def list_tools(conversation: Conversation) -> list[ToolRow]:
     Last are those that an administrator approved and that are missing now.
     """
     known = list_known_tools(conversation)
-    rows = [_build_row(each) for each in list_offered(conversation, known) if each.name != NAME]
+    rows = [
+        _build_row(each) for each in list_tool_statuses(conversation, known) if each.name != NAME
+    ]
     return rows + [_build_missing(name, why) for name, why in sorted(known.missing.items())]
 
 
@@ -101,7 +103,7 @@ def _build_missing(name: str, why: str) -> ToolRow:
     return ToolRow(name, "", _EFFECTS["write"], False, True, False, False, words)
 
 
-def _build_row(each: Offered) -> ToolRow:
+def _build_row(each: ToolStatus) -> ToolRow:
     can_switch = each.denial not in _FINAL
     is_on = can_switch and each.denial != "chat"
     why = _WHY.get(each.denial, "") if each.denial else ""

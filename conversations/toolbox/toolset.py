@@ -38,7 +38,7 @@ SERVER_TOOLS: tuple[Callable[[Conversation], Iterable[Mapping[str, Any]]], ...] 
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class ToolStatus:
     """One known tool, ours or the API's, and the reason against its use in this conversation."""
 
     name: str
@@ -46,7 +46,7 @@ class Offered:
     denial: Denial | None
 
 
-def list_offered(conversation: Conversation, known: Supply | None = None) -> list[Offered]:
+def list_tool_statuses(conversation: Conversation, known: Supply | None = None) -> list[ToolStatus]:
     """Return every known tool for the conversation, in the order in which the model gets them.
 
     An unsaved conversation stands for a new one of its owner. `known` are the tools that run here,
@@ -62,9 +62,9 @@ def list_offered(conversation: Conversation, known: Supply | None = None) -> lis
         is_foreign = tool.name not in TOOLS
         if denial is None and is_foreign and find_known_flaw(tool.input_schema):
             denial = "schema"
-        found.append(Offered(tool.name, tool, denial))
+        found.append(ToolStatus(tool.name, tool, denial))
     served = [each for source in SERVER_TOOLS for each in source(conversation)]
-    found += [Offered(each["name"], each, access.denial(each["name"])) for each in served]
+    found += [ToolStatus(each["name"], each, access.denial(each["name"])) for each in served]
     return _separate_search_and_private(conversation, found)
 
 
@@ -74,7 +74,7 @@ def build_toolset(conversation: Conversation, known: Supply | None = None) -> To
     tools: dict[str, Tool] = {}
     served: list[Mapping[str, Any]] = []
     refused = dict(known.missing)
-    for each in list_offered(conversation, known):
+    for each in list_tool_statuses(conversation, known):
         if each.denial is not None:
             refused[each.name] = WORDS[each.denial]
         elif isinstance(each.what, Tool):
@@ -84,7 +84,9 @@ def build_toolset(conversation: Conversation, known: Supply | None = None) -> To
     return Toolset(tools, tuple(served), refused)
 
 
-def _separate_search_and_private(conversation: Conversation, found: list[Offered]) -> list[Offered]:
+def _separate_search_and_private(
+    conversation: Conversation, found: list[ToolStatus]
+) -> list[ToolStatus]:
     """Deny search beside private tools or the reverse, unless the person allowed both."""
     searches = any(each.name == NAME and each.denial is None for each in found)
     if not searches or not excludes_private(conversation):
@@ -94,11 +96,11 @@ def _separate_search_and_private(conversation: Conversation, found: list[Offered
     return [_deny(each, "search") if _is_private(each) else each for each in found]
 
 
-def _is_private(each: Offered) -> bool:
+def _is_private(each: ToolStatus) -> bool:
     return isinstance(each.what, Tool) and each.what.is_private
 
 
-def _deny(each: Offered, denial: Denial) -> Offered:
+def _deny(each: ToolStatus, denial: Denial) -> ToolStatus:
     return replace(each, denial=each.denial or denial)
 
 

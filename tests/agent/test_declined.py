@@ -59,11 +59,11 @@ async def test_the_other_model_answers_the_same_messages(declined: Any, trims: i
 async def test_pages_show_what_was_said_and_then_the_round_of_the_other_model() -> None:
     w = world()
     await w.run(HALF, says("With pleasure."))
-    seen = [e for e in w.stage.told if isinstance(e, RoundOpened | RoundChanged)]
+    seen = [e for e in w.display.told if isinstance(e, RoundOpened | RoundChanged)]
     assert seen == [RoundOpened(1, 1), RoundChanged(1, 1), RoundOpened(1, 2)]
     w = world()
     await w.run(NOTHING, says("With pleasure."))
-    seen = [e for e in w.stage.told if isinstance(e, RoundOpened | RoundChanged)]
+    seen = [e for e in w.display.told if isinstance(e, RoundOpened | RoundChanged)]
     assert seen == [RoundOpened(1, 1), RoundOpened(1, 1)]
 
 
@@ -97,7 +97,7 @@ async def test_what_people_decided_on_the_calls_is_on_record() -> None:
     policy = state.add_decisions(w.job.policy)
     await w.run(calls("toolu_1", input={"path": "a.txt"}), says("Done."))
     change = build_refusal_trim(w.log.view(), 1, policy)
-    assert "allowed by the user for this whole chat: look a.txt" in change.made.body
+    assert "allowed by the user for this whole chat: look a.txt" in change.view_after.body
 
 
 async def test_a_record_that_would_be_longer_than_the_exchange_is_not_kept() -> None:
@@ -105,9 +105,9 @@ async def test_a_record_that_would_be_longer_than_the_exchange_is_not_kept() -> 
     await w.run(calls("toolu_1"), says("Done."))
     policy = replace(w.job.policy, actions=(f"look={'opened the door ' * 9}",))
     view = w.log.view()
-    assert build_refusal_trim(view, 1, policy).made.body == "[]"
+    assert build_refusal_trim(view, 1, policy).view_after.body == "[]"
     policy = replace(policy, actions=("look=opened the door",))
-    assert "opened the door" in build_refusal_trim(view, 1, policy).made.body
+    assert "opened the door" in build_refusal_trim(view, 1, policy).view_after.body
 
 
 @pytest.mark.parametrize("second", [NOTHING, HALF])

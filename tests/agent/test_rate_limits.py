@@ -37,11 +37,11 @@ async def test_a_call_in_mid_turn_waits_and_the_turn_goes_on() -> None:
     assert finish.reason == "end_turn"
     # The halves of a second or two spread those who wait for the same minute.
     assert world.pauses == [24.0]
-    assert world.stage.states == [
+    assert world.display.states == [
         ("running", 1, 0.0), ("running", 1, 0.0), ("backoff", 1, 24.0), ("running", 1, 0.0)
     ]  # fmt: skip
-    assert world.stage.waits == ["requests 5"]
-    last = world.stage.told[-2:]
+    assert world.display.waits == ["requests 5"]
+    last = world.display.told[-2:]
     assert last == [TurnChanged(1), RoundOpened(1, 2, True)]
     assert [row.attempt for row in world.calls.sendings] == [1, 1]
     await check_usable(world)
@@ -54,7 +54,7 @@ async def test_a_summary_waits_too_and_the_page_hears_that_it_goes_on() -> None:
     await w.run(says("Hi"))
     assert ("summary", "applied") in kinds(w)
     assert w.pauses == [24.0]
-    assert w.stage.told[:2] == [TurnChanged(1), TurnChanged(1)]
+    assert w.display.told[:2] == [TurnChanged(1), TurnChanged(1)]
 
 
 async def test_the_wait_is_bounded_and_its_end_says_why() -> None:

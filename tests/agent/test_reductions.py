@@ -98,7 +98,7 @@ async def test_a_summary_call_shows_nothing_stores_nothing_and_is_billed() -> No
     w = world()
     w.model.summaries = [summary_of(w), summary_of(w)]
     await w.run(says("Hi"))
-    assert w.stage.text == "Hi"
+    assert w.display.text == "Hi"
     ending = w.calls.endings[1]
     assert w.calls.sendings[0].purpose == "summary"
     assert (ending.status, ending.blocks, ending.tools) == ("complete", (), ())

@@ -30,7 +30,7 @@ async def test_a_failure_before_anything_was_shown_is_tried_again() -> None:
         "truncated",
         "complete",
     ]
-    assert world.stage.states == [
+    assert world.display.states == [
         ("running", 1, 0.0),
         ("backoff", 2, 1.0),
         ("running", 2, 0.0),
@@ -39,7 +39,7 @@ async def test_a_failure_before_anything_was_shown_is_tried_again() -> None:
         ("backoff", 4, 4.0),
         ("running", 4, 0.0),
     ]
-    assert world.stage.told.count(TurnChanged(1)) == 3
+    assert world.display.told.count(TurnChanged(1)) == 3
     await check_usable(world)
 
 

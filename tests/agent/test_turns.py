@@ -30,7 +30,7 @@ async def test_a_plain_answer_is_shown_stored_and_ends_the_turn() -> None:
     world = World()
     finish = await world.run([start(), *text(0, "He", "llo"), *ended("end_turn")])
     assert (finish.state, finish.reason, finish.code) == ("done", "end_turn", "")
-    assert world.stage.text == "Hello"
+    assert world.display.text == "Hello"
     assert world.log.messages[-1] == ("answer", [{"type": "text", "text": "Hello"}])
     ending = world.calls.endings[1]
     assert (ending.status, ending.stop_reason, ending.request_id) == (
@@ -39,7 +39,7 @@ async def test_a_plain_answer_is_shown_stored_and_ends_the_turn() -> None:
         "req_1",
     )
     assert world.model.closed == 1
-    assert world.stage.told == [RoundOpened(1, 1)]
+    assert world.display.told == [RoundOpened(1, 1)]
     await check_usable(world)
 
 
@@ -47,7 +47,7 @@ async def test_the_meter_is_told_where_it_moves_within_a_turn() -> None:
     """Behind an answer that asks for tools, and with their results; the ends have their own."""
     world = World()
     await world.run(calls("toolu_1"), says("Done."))
-    told = [event for event in world.stage.told if not isinstance(event, RoundChanged)]
+    told = [event for event in world.display.told if not isinstance(event, RoundChanged)]
     assert told == [RoundOpened(1, 1), MeterMoved(), MeterMoved(), RoundOpened(1, 2)]
 
 
@@ -126,7 +126,7 @@ async def test_thinking_is_kept_before_text_and_never_stands_last() -> None:
     await world.run([start(), *thought(0), *text(1, "So."), *thought(2), *ended("end_turn")])
     _, content = world.log.messages[-1]
     assert [block["type"] for block in content] == ["thinking", "text"]
-    assert world.stage.thinking == "hmhm"
+    assert world.display.thinking == "hmhm"
 
 
 async def test_a_paused_turn_is_sent_back_as_it_is_a_bounded_number_of_times() -> None:
@@ -198,7 +198,7 @@ async def test_an_event_that_cannot_be_shown_does_not_end_the_turn(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = World()
-    world.stage.fails = True
+    world.display.fails = True
     finish = await world.run(calls("toolu_1"), says("Done."))
     assert finish.reason == "end_turn"
     assert "was not shown" in caplog.text

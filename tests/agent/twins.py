@@ -263,7 +263,7 @@ class TwinTools:
 
 
 @dataclass
-class TwinStage:
+class TwinDisplay:
     states: list[tuple[str, int, float]] = field(default_factory=list)
     told: list[Event] = field(default_factory=list)
     text: str = ""
@@ -303,7 +303,7 @@ class World:
     log: TwinLog = field(default_factory=TwinLog)
     model: Any = field(default_factory=TwinModel)
     tools: TwinTools = field(default_factory=lambda: TwinTools({"look": look}))
-    stage: TwinStage = field(default_factory=TwinStage)
+    display: TwinDisplay = field(default_factory=TwinDisplay)
     switch: Switch = field(default_factory=Switch)
     pauses: list[float] = field(default_factory=list)
     on_pause: Callable[[], Awaitable[object]] | None = None
@@ -326,7 +326,7 @@ class World:
             calls=self.calls,
             model=self.model,
             tools=self.tools,
-            stage=self.stage,
+            display=self.display,
             switch=self.switch,
             pause=self.pause,
             chance=lambda: 0.5,

@@ -76,15 +76,15 @@ async def test_a_stop_in_mid_answer_leaves_a_conversation_that_goes_on(
     async with client(emulator.url) as claude:
         prompt = "Tell me a long story. emulator:fault=hang_after:4"
         world = World(job(model="claude-sonnet-5-5"), prompt=prompt, model=claude)
-        grow = world.stage.grow
+        grow = world.display.grow
 
         def stop(text: str, thinking: str) -> None:
             grow(text, thinking)
             world.stop()
 
-        world.stage.grow = stop  # type: ignore[method-assign]
+        world.display.grow = stop  # type: ignore[method-assign]
         finish = await world.run()
         assert (finish.state, finish.reason) == ("cancelled", "stopped")
-        world.stage.grow = grow  # type: ignore[method-assign]
+        world.display.grow = grow  # type: ignore[method-assign]
         assert (await world.go_on("Go on")).reason == "end_turn"
     check_log(world)

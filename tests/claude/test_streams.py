@@ -141,7 +141,7 @@ async def test_a_connection_that_stays_open_behind_the_end_is_left_by_who_listen
     ):
         world = World(model=claude)
         answer, message = await attempt_call(
-            world.ports, Sent(1, BODY), grow=world.ports.stage.grow
+            world.ports, Sent(1, BODY), grow=world.ports.display.grow
         )
         assert (answer.text, answer.is_complete) == ("Hi", True)
         assert message is not None

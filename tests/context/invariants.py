@@ -96,7 +96,7 @@ class Witness:
         if not any(record.outcome == "vetoed" for record in shell.records):
             self._see_end(prepared, known, policy, shell)
         closed = open_calls.leave_out_open_calls(before)
-        before = before if closed is None else closed.made
+        before = before if closed is None else closed.view_after
         self._see_what_stays(before, view, policy.pins | known.pins)
         self._see_compactions(before, shell, harder)
         self.see_originals(view)

@@ -284,7 +284,7 @@ class Story:
         if change.outcome == "applied":
             self.add((change.kind, edits.load_edits(edits.dump_edits(change.edits))))
             return
-        self.add(Expected(change.made.cleared) if change.outcome == "expected" else None)
+        self.add(Expected(change.view_after.cleared) if change.outcome == "expected" else None)
         if change.kind in ("summary", "rounds"):
             self.rejections.add(self.tip)
 

@@ -296,7 +296,7 @@ def test_little_that_is_dropped_still_says_what_was_done() -> None:
     view = view_of(prompt("go"), answer(call), results(result("a", "ok")), *more, prompt("now"))
     change = drop_turns_by_hand(build_working_view(view, situation(), POLICY))
     assert change is not None
-    assert '"msg_2/input": sent mail to p@e.org: Hi' in change.made.messages[0].text.replace(
+    assert '"msg_2/input": sent mail to p@e.org: Hi' in change.view_after.messages[0].text.replace(
         "\\", ""
     )
 

@@ -124,7 +124,7 @@ def test_results_go_down_to_the_latest_batch_below_every_threshold() -> None:
     one = compact_by_hand(working_view_of(pins=frozenset({"a"})))
     assert one is not None
     assert one.note == "Compacted 1 old tool result by hand"
-    assert blocks(one.made, 2) == blocks(TALK, 2)
+    assert blocks(one.view_after, 2) == blocks(TALK, 2)
 
 
 def test_the_oldest_turns_go_whole_down_to_half() -> None:
@@ -140,7 +140,7 @@ def test_the_oldest_turns_go_whole_down_to_half() -> None:
     assert few.tokens * 3 < left.tokens_after * 10 <= few.tokens * 6
     held = drop_turns_by_hand(working_view_of(pins=frozenset({6})))
     assert held is not None
-    assert [message.seq for message in held.made.messages] == [1, 6, 7, 9, 10, 11, 12]
+    assert [message.seq for message in held.view_after.messages] == [1, 6, 7, 9, 10, 11, 12]
 
 
 def test_what_would_free_nothing_is_not_proposed() -> None:
@@ -160,11 +160,11 @@ def test_a_summary_is_asked_for_below_every_threshold() -> None:
     assert answered(summarise_by_hand(working_view_of(View())), keeping) is None
     again = replace_by_hand(working_view_of(), SUMMED)
     assert isinstance(again, Transformation)
-    assert again.made.body == done.body
+    assert again.view_after.body == done.body
     assert isinstance(replace_by_hand(working_view_of(), ""), SummaryFlaw)
     assert isinstance(replace_by_hand(working_view_of(View()), SUMMED), SummaryFlaw)
     failed = answered(summarise_by_hand(working_view_of()), lambda wanted: None)
-    assert (failed.outcome, failed.made) == ("rejected", TALK)
+    assert (failed.outcome, failed.view_after) == ("rejected", TALK)
 
 
 def test_the_questions_of_a_summary_are_known_before_any_is_asked() -> None:
@@ -232,11 +232,15 @@ def test_only_words_leave_an_answer_and_the_first_message_stays() -> None:
     )  # fmt: skip
     change = exclude_targets(working_view_of(view), {1, 2, 4, 5, "a"})
     assert change is not None
-    assert blocks(change.made, 0) == blocks(view, 0)
-    assert blocks(change.made, 1) == [THOUGHT, text(write_exclusion_notice("msg_2")), use("a")]
-    assert blocks(change.made, 2) == blocks(view, 2)
-    assert blocks(change.made, 3) == [text("Good.")]
-    assert blocks(change.made, 4) == [text(write_exclusion_notice("msg_5"))]
+    assert blocks(change.view_after, 0) == blocks(view, 0)
+    assert blocks(change.view_after, 1) == [
+        THOUGHT,
+        text(write_exclusion_notice("msg_2")),
+        use("a"),
+    ]
+    assert blocks(change.view_after, 2) == blocks(view, 2)
+    assert blocks(change.view_after, 3) == [text("Good.")]
+    assert blocks(change.view_after, 4) == [text(write_exclusion_notice("msg_5"))]
     assert exclude_targets(working_view_of(view), {1, 4, "a", "gone"}) is None
 
 
@@ -265,19 +269,19 @@ def test_a_person_gives_a_summary_other_words() -> None:
     zone = find_covered_zone(TALK, first.edits)
     assert zone is not None
     assert [message.seq for message in zone.messages] == [2, 3, 4, 5, 6, 7, 8]
-    working = working_view_of(first.made)
+    working = working_view_of(first.view_after)
     longer = SUMMED * 2 + " Rate 650."
     change = reword_summary(working, TALK, zone, longer, EDIT)
     assert isinstance(change, Transformation)
     assert change.bytes_after > change.bytes_before
     assert (change.kind, change.trigger.setting) == ("summary", "edit")
-    assert read_summary(change.made) == longer
-    whole = str(blocks(change.made, 0)[-1]["text"])
+    assert read_summary(change.view_after) == longer
+    whole = str(blocks(change.view_after, 0)[-1]["text"])
     assert (whole.startswith(START), whole.endswith(END)) == (True, True)
     assert '"msg_3"' in whole
-    assert change.made.messages[0].by[-1] in OURS
-    assert reword_summary(working_view_of(change.made), TALK, zone, longer, EDIT) is None
-    assert find_covered_zone(first.made, change.edits) is None
+    assert change.view_after.messages[0].by[-1] in OURS
+    assert reword_summary(working_view_of(change.view_after), TALK, zone, longer, EDIT) is None
+    assert find_covered_zone(first.view_after, change.edits) is None
 
 
 def test_words_are_judged_as_those_of_the_model() -> None:
@@ -286,7 +290,7 @@ def test_words_are_judged_as_those_of_the_model() -> None:
     assert zone is not None
     for bad in ("", "Error: 529", SUMMED * 999):
         assert isinstance(
-            reword_summary(working_view_of(first.made), TALK, zone, bad, EDIT), SummaryFlaw
+            reword_summary(working_view_of(first.view_after), TALK, zone, bad, EDIT), SummaryFlaw
         )
     assert reword_summary(working_view_of(), TALK, zone, SUMMED, EDIT) is None
     assert reword_summary(working_view_of(View()), TALK, zone, SUMMED, EDIT) is None
@@ -299,7 +303,7 @@ def test_a_summary_is_asked_for_again_over_the_same_messages() -> None:
     first = summarised()
     zone = find_covered_zone(TALK, first.edits)
     assert zone is not None
-    working = working_view_of(first.made)
+    working = working_view_of(first.view_after)
     said = "Other words for the same things. " * 4
     again = answered(
         request_again(TALK, zone, working.gauge, working.policy),
@@ -308,7 +312,7 @@ def test_a_summary_is_asked_for_again_over_the_same_messages() -> None:
     assert find_covered_zone(TALK, again.edits) == zone
     change = reword_summary(working, TALK, zone, said, "rebuild")
     assert isinstance(change, Transformation)
-    assert change.made.body == again.made.body
+    assert change.view_after.body == again.view_after.body
 
 
 def test_only_a_summary_of_ours_has_messages_it_stands_for() -> None:
@@ -368,7 +372,7 @@ def test_whatever_is_done_by_hand_is_legal_and_shrinks_and_replays(seed: int) ->
             continue
         assert is_smaller(change)
         after = edits.apply(view, change.kind, edits.load_edits(edits.dump_edits(change.edits)))
-        assert after.body == change.made.body
+        assert after.body == change.view_after.body
         asked = after
         if after.messages[-1].kind == "answer":
             asked = after.append(Message.parse(10**7, "prompt", '[{"type":"text","text":"?"}]'))
@@ -391,7 +395,7 @@ def test_what_was_done_by_hand_is_not_done_again(seed: int) -> None:
     for step in (compact_by_hand, lambda working: exclude_targets(working, every)):
         change = step(build_working_view(view, known, policy))
         if change is not None:
-            assert step(build_working_view(change.made, known, policy)) is None
+            assert step(build_working_view(change.view_after, known, policy)) is None
 
 
 def test_presets_do_not_matter_to_a_wish() -> None:

@@ -194,7 +194,7 @@ def test_a_result_that_is_only_a_picture_becomes_a_stub() -> None:
     view = view_of(prompt("a"), *round_of("t1", [picture]), *round_of("t2", "ok"))
     change = compact_results(view, gauge_of(view, 50_000), BUDGET)
     assert change is not None
-    assert blocks(change.made, 2)[0]["content"] == [text("[image left out]")]
+    assert blocks(change.view_after, 2)[0]["content"] == [text("[image left out]")]
 
 
 def test_a_later_upload_does_not_make_the_newest_results_old() -> None:
@@ -220,7 +220,7 @@ def test_510_characters_do_not_grow_to_536(length: int) -> None:
         if change is not None:
             assert change.bytes_after < change.bytes_before
             assert change.tokens_after < change.tokens_before
-            assert len(change.made.body) < len(view.body)
+            assert len(change.view_after.body) < len(view.body)
 
 
 def test_a_printed_marker_does_not_stop_compaction_and_adds_none() -> None:

@@ -244,7 +244,7 @@ def test_pins_keep_rules_and_what_was_restored_spare_their_tools() -> None:
     cut = shell.prepare(view, situation(), replace(NATIVE, server_side=False)).view
     change = build_restore(cut, view.messages[2])
     assert change is not None
-    clearing, _ = choose_clearing(change.made, gauge, NATIVE)
+    clearing, _ = choose_clearing(change.view_after, gauge, NATIVE)
     assert clearing.exclude_tools == ("fetch_url",)
 
 

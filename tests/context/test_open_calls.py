@@ -34,7 +34,7 @@ def left(view: View) -> list[Any]:
     change = leave_out_open_calls(view)
     assert change is not None
     again = edits.apply(view, change.kind, edits.load_edits(edits.dump_edits(change.edits)))
-    assert again.body == change.made.body
+    assert again.body == change.view_after.body
     assert violations(again.body) == []
     assert leave_out_open_calls(again) is None
     return [json.loads(message.content) for message in again.messages]
@@ -92,9 +92,9 @@ def test_an_original_with_such_a_call_can_be_brought_back_and_is_left_out_again(
     view = view_of(prompt("a"), answer("b", SEARCH), prompt("c"))
     change = leave_out_open_calls(view)
     assert change is not None
-    back = build_restore(change.made, view.messages[1])
+    back = build_restore(change.view_after, view.messages[1])
     assert back is not None
-    assert left(back.made)[1] == [text("b")]
+    assert left(back.view_after)[1] == [text("b")]
 
 
 def test_the_calls_that_wait_are_known_at_the_end_of_a_view() -> None:

@@ -52,7 +52,7 @@ DROPPED = edits.apply(
 def brought_back(view: View, *pins: Pin) -> View:
     change = build_restore(view, *find_originals(view, LOG, pins))
     assert change is not None
-    asked = change.made.append(view_of(*[prompt("x")] * 99).messages[-1])
+    asked = change.view_after.append(view_of(*[prompt("x")] * 99).messages[-1])
     assert violations(asked.body) == []
     return edits.apply(view, change.kind, edits.load_edits(edits.dump_edits(change.edits)))
 
@@ -111,6 +111,6 @@ def test_a_view_is_judged_with_what_will_be_asked_next() -> None:
     waiting = edits.apply(TALK, "trim", [SpliceMessages(8, 8)])
     change = build_restore(waiting, LOG[7])
     assert change is not None
-    assert change.made.messages[-1] == LOG[7]
+    assert change.view_after.messages[-1] == LOG[7]
     with pytest.raises(RuleError):
         build_restore(DROPPED, LOG[2])

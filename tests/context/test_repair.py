@@ -123,9 +123,9 @@ def test_any_damage_is_mended_by_one_repair(seed: int) -> None:
     assert change.note in NOTES.values()
     # What is recorded makes the same view again, and adds at most a result for each call.
     again = apply(view, "repair", load_edits(dump_edits(change.edits)))
-    assert again.body == change.made.body
+    assert again.body == change.view_after.body
     calls = view.size // len('{"type":"tool_use","id":"x","name":"x","input":{}}') + 2
-    assert change.made.size <= view.size + RESULT * calls
+    assert change.view_after.size <= view.size + RESULT * calls
 
 
 @many
@@ -157,8 +157,8 @@ def test_a_conversation_that_was_repaired_needs_no_second_repair(seed: int) -> N
 def repaired(*said: Any) -> View:
     change = repair_view(view_of(*said), Policy())
     assert change is not None
-    rules.check_rules(change.made)
-    return change.made
+    rules.check_rules(change.view_after)
+    return change.view_after
 
 
 def types(view: View) -> list[list[str]]:
@@ -248,7 +248,7 @@ def test_a_prompt_of_which_nothing_is_left_says_so() -> None:
     broken = View().append(Message(1, "prompt", '["?', 5))
     change = repair_view(broken, Policy())
     assert change is not None
-    assert "could not be sent" in change.made.body
+    assert "could not be sent" in change.view_after.body
     assert change.note == NOTES["prompt"]
 
 
@@ -278,7 +278,7 @@ def test_a_rule_that_nothing_finer_obeys_costs_exchanges_and_then_all_but_the_la
     monkeypatch.setattr(rules, "check_rules", refuse)
     change = repair_view(view, Policy())
     assert change is not None
-    assert change.made.body == '[{"role":"user","content":[{"type":"text","text":"last"}]}]'
+    assert change.view_after.body == '[{"role":"user","content":[{"type":"text","text":"last"}]}]'
     assert len(seen) <= MOST_ATTEMPTS + MOST_EXCHANGES + 1
 
 
@@ -297,7 +297,7 @@ def obeying(
     monkeypatch.setattr(rules, "check_rules", refuse)
     change = repair_view(view, policy)
     assert change is not None
-    return change.made
+    return change.view_after
 
 
 def test_marks_beyond_what_is_allowed_are_taken_off() -> None:

@@ -166,17 +166,17 @@ def test_what_was_dropped_comes_back_with_its_pair_and_without_thinking() -> Non
         build_restore(gone, view.messages[2])
 
 
-def test_what_was_learned_is_carried_over_an_edit_that_keeps_the_structure() -> None:
+def test_what_was_folded_is_carried_over_an_edit_that_keeps_the_structure() -> None:
     view = view_of(prompt("go"), *rounds(9))
     Shell().prepare(view, situation(view, 10), build_policy("tool-budget"))
     small = Shell().prepare(view, situation(view, 50_000), build_policy("tool-budget")).view
-    assert {"rules", "calls"} >= set(small.trail.learned) & {"rules", "calls"}
-    assert small.trail.learned["rules"][0] == small.length
+    assert {"rules", "calls"} >= set(small.trail.folds) & {"rules", "calls"}
+    assert small.trail.folds["rules"][0] == small.length
     fewer = edits.apply(small, "trim", [edits.SpliceMessages(2, 3)])
-    assert "rules" not in fewer.trail.learned
+    assert "rules" not in fewer.trail.folds
     renamed = wire.encode(use("t0", "other"))
     other = edits.apply(small, "shrink", [edits.SpliceBlocks(2, 0, 1, (renamed,))])
-    assert "rules" not in other.trail.learned
+    assert "rules" not in other.trail.folds
     other = edits.apply(small, "trim", [edits.SpliceMessages(19, 19, ((19, "prompt", "[]"),))])
     assert isinstance(other.messages[-1], Message)
 

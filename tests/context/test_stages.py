@@ -171,11 +171,11 @@ def test_parts_that_were_paid_for_survive_one_that_failed() -> None:
     assert first.note.endswith("; part 4 of 5: the call gave no answer")
     assert "what this part says" in blocks(done, 0)[1]["text"]
     # What the failed part held stays as it is.
-    after = [message.seq for message in first.made.messages]
+    after = [message.seq for message in first.view_after.messages]
     gone = {message.seq for message in view.messages} - set(after)
     assert gone == set(range(2, 2 + len(gone)))
     assert after[-1] == view.messages[-1].seq
-    assert found_in([json_of(message) for message in first.made.messages]) == []
+    assert found_in([json_of(message) for message in first.view_after.messages]) == []
 
 
 def test_by_hand_a_failed_part_rejects_the_summary_and_a_failed_merge_does_not() -> None:

@@ -71,7 +71,7 @@ def test_it_goes_on_from_the_last_request_and_is_priced_by_the_cache() -> None:
     order = messages[-1]["content"][0]["text"]
     assert order.startswith("Now compress the older part of the conversation above")
     gone = next(one for one in shell.applied if one.kind == "summary")
-    left = gone.made.length
+    left = gone.view_after.length
     assert f"its {left - 3} newest ones, which stay" in order
     assert all(f"- {name}" in order for name in wanted.keep)
     assert view.tokens * 9 // 10 < wanted.cached < view.tokens

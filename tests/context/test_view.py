@@ -36,22 +36,22 @@ def test_what_was_read_once_is_not_read_again() -> None:
     read: list[int] = []
     first = view_of(prompt("a"), answer("b"))
 
-    def learn(view: View) -> list[int]:
-        return view.learn("key", list[int], lambda state, message: state.append(message.seq))
+    def fold(view: View) -> list[int]:
+        return view.fold_cached("key", list[int], lambda state, message: state.append(message.seq))
 
     def count(view: View) -> None:
-        view.learn("other", lambda: read, lambda state, message: state.append(message.seq))
+        view.fold_cached("other", lambda: read, lambda state, message: state.append(message.seq))
 
     count(first)
     second = first.append(Message.parse(3, "prompt", content(["c"])))
     count(second)
     assert read == [1, 2, 3]
-    assert learn(second) == [1, 2, 3]
+    assert fold(second) == [1, 2, 3]
     # A shorter view of the same trail is read afresh.
-    assert learn(first) == [1, 2]
+    assert fold(first) == [1, 2]
 
 
-def test_views_that_grow_by_the_same_message_share_what_was_learned() -> None:
+def test_views_that_grow_by_the_same_message_share_what_was_folded() -> None:
     first, more = view_of(prompt("a"), answer("b")), Message.parse(3, "prompt", content(["c"]))
     second = first.append(more)
     assert first.append(Message.parse(3, "prompt", more.content)).trail is second.trail

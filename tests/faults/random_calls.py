@@ -19,7 +19,7 @@ from conversations.context.view import wire
 from conversations.context.view.envelope import Envelope, build_envelope
 from conversations.log.leases import Lease
 from conversations.runtime.adapters import TurnCalls
-from tests.agent.twins import TwinLog, TwinStage, TwinTools
+from tests.agent.twins import TwinDisplay, TwinLog, TwinTools
 from tests.faults.talks import WORDS, Talk
 
 #: Of both families of tokenizers, one with a more expensive tier.
@@ -159,7 +159,7 @@ class Buyer:
             calls=calls,
             model=Stopping(calls, switch, int(count)) if stops else calls,
             tools=TwinTools(),
-            stage=TwinStage(),
+            display=TwinDisplay(),
             switch=switch,
             pause=asyncio.sleep,
             chance=self.dice.random,

@@ -2,7 +2,7 @@
 
 The first round fills the pools that stay (database threads and their connections); after that
 nothing may grow. Objects are counted, because the size of a process says little: no answer, switch,
-stage or reader of a stream outlives its turn.
+display or reader of a stream outlives its turn.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from conversations.agent.answer import Answer
 from conversations.agent.stop import Switch
 from conversations.claude.sse import EventReader
 from conversations.db import THREADS, run_db
-from conversations.live.turn_stream import TurnStage
+from conversations.live.turn_stream import TurnDisplay
 from conversations.models import User
 from tests.faults.oracle import check_everything
 from tests.faults.running_app import App
@@ -85,7 +85,7 @@ async def held(app: App) -> Counter[str]:
         while app.emulator.connections:
             await asyncio.sleep(0.01)
     gc.collect()
-    kinds = (Answer, EventReader, Switch, TurnStage, asyncio.Task)
+    kinds = (Answer, EventReader, Switch, TurnDisplay, asyncio.Task)
     # Not isinstance, which would evaluate lazy objects of other tests' pages.
     found = (type(each) for each in gc.get_objects())
     counts: Counter[str] = Counter(kind.__name__ for kind in found if issubclass(kind, kinds))

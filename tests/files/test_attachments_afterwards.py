@@ -91,8 +91,8 @@ def test_a_prompt_put_back_is_named_in_the_record_and_whole_in_the_view(user: Us
     )
     assert base64.b64encode(PNG).decode() not in row.edits
     assert len(row.edits) < 2_000
-    assert stored_turns.loaded(lease).view == change.made
-    assert change.made.messages[0].content == whole[0].content
+    assert stored_turns.loaded(lease).view == change.view_after
+    assert change.view_after.messages[0].content == whole[0].content
 
 
 def tampered(statement: str, *values: object) -> None:

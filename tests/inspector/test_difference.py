@@ -120,12 +120,12 @@ def test_the_pieces_of_two_texts_make_both_of_them(before: str, after: str) -> N
 
 
 def test_texts_too_far_apart_are_not_compared_word_by_word() -> None:
-    purse = DiffBudget()
+    budget = DiffBudget()
     left, right = ("a1 b2 " * 3_000, "c3 d4 " * 3_000)
-    assert compare_texts(left, right, purse) is None
-    assert purse.left == MAX_PAIRS
-    assert compare_texts("one two", "one 2", purse) is not None
-    assert purse.left < MAX_PAIRS
-    long = compare_texts("a", "b" * 50_000, purse)
+    assert compare_texts(left, right, budget) is None
+    assert budget.left == MAX_PAIRS
+    assert compare_texts("one two", "one 2", budget) is not None
+    assert budget.left < MAX_PAIRS
+    long = compare_texts("a", "b" * 50_000, budget)
     assert long is not None
     assert Piece("new", "b" * 2_000, 46_000, "b" * 2_000) in long

@@ -15,7 +15,7 @@ from conversations.agent.events import (
     TurnOpened,
 )
 from conversations.live.hub import KEPT, Frame, Reader, Topic
-from conversations.log.page_version import Step
+from conversations.log.page_version import VersionStep
 from conversations.transcript.shapes import Live
 
 OPENED = RoundOpened(1, 1)
@@ -62,7 +62,7 @@ def streaming(base: int = 9, *, is_own: bool = False) -> Topic:
     ],
 )
 def test_a_page_takes_the_next_step_drops_what_it_has_and_gets_a_snapshot_behind_a_gap(
-    step: Step | None, found: list[str] | None, version: int
+    step: VersionStep | None, found: list[str] | None, version: int
 ) -> None:
     topic, reader = page_at(5)
     topic.publish(Frame("x", step))

@@ -11,7 +11,7 @@ import pytest
 from conversations.agent.events import Event, ToolMoved, TurnChanged, TurnOpened
 from conversations.db import run_db
 from conversations.live import turn_stream
-from conversations.live.turn_stream import TurnStage
+from conversations.live.turn_stream import TurnDisplay
 from tests.support import people_and_turns
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.asyncio]
@@ -28,17 +28,17 @@ async def test_what_is_published_late_and_fails_is_logged(
     monkeypatch.setattr(turn_stream, "HELD_SECONDS", 0)
     caplog.set_level(logging.ERROR, "agentweb.turns")
     lease = await run_db(people_and_turns.started_turn)
-    stage = TurnStage(lease)
+    display = TurnDisplay(lease)
     try:
         if isinstance(event, ToolMoved):
-            stage._moved(event)
+            display._moved(event)
         else:
-            stage.hold(event)
+            display.hold(event)
         async with asyncio.timeout(60):
             while not caplog.records:
                 await asyncio.sleep(0.01)
     finally:
-        stage.close()
+        display.close()
     (record,) = caplog.records
     assert f"turn {lease.turn_id}" in record.getMessage()
     assert "no way to the pages" in str(record.exc_info[1])
@@ -54,15 +54,15 @@ async def test_the_beginning_of_a_turn_waits_for_the_call_that_is_being_opened(
 
     monkeypatch.setattr(turn_stream, "publish", keep)
     monkeypatch.setattr(turn_stream, "HELD_SECONDS", 0)
-    stage = TurnStage(await run_db(people_and_turns.started_turn))
+    display = TurnDisplay(await run_db(people_and_turns.started_turn))
     try:
-        stage.expect_next()
-        stage.hold(TurnOpened(1))
-        stage.expect_next()
+        display.expect_next()
+        display.hold(TurnOpened(1))
+        display.expect_next()
         for _ in range(5):
             await asyncio.sleep(0)
         assert shown == []
-        await stage.publish(TurnChanged(1))
+        await display.publish(TurnChanged(1))
         assert shown == [(TurnOpened(1), TurnChanged(1))]
     finally:
-        stage.close()
+        display.close()

@@ -70,7 +70,7 @@ ENGINE_MUTATIONS = tuple(
         ("steps/adaptive.py", "what is recent stays whole",
          "return min(at, view.length - 1)",
          "return view.length - 1"),
-        ("view/view_cache.py", "what was learned is carried only where the structure is alike",
+        ("view/view_cache.py", "what was folded is carried only where the structure is alike",
          "if all(_is_alike(",
          "if True or all(_is_alike("),
         ("steps/compaction.py", "the most recent batch is not compacted",

@@ -15,7 +15,7 @@ from conversations.reductions.conversation_settings import read_job_facts
 from conversations.reductions.policy import effective_policy
 from conversations.toolbox import toolset as toolsets
 from conversations.toolbox.tool_access import switch_tools
-from conversations.toolbox.toolset import build_toolset, list_offered
+from conversations.toolbox.toolset import build_toolset, list_tool_statuses
 from conversations.turns.forks import fork_conversation
 from tests.support import stored_turns
 from tests.support.stored_turns import Played
@@ -52,7 +52,9 @@ def rule(tool: str, group: Group | None = None, *, is_allowed: bool = False) -> 
 
 def bars(conversation: Conversation) -> dict[str, str]:
     return {
-        each.name: each.denial for each in list_offered(conversation) if each.denial is not None
+        each.name: each.denial
+        for each in list_tool_statuses(conversation)
+        if each.denial is not None
     }
 
 

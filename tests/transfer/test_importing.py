@@ -334,8 +334,8 @@ def goes_on_repaired(conversation: Conversation) -> str:
     view = view.append(ViewMessage.parse(10**6, "prompt", '[{"type":"text","text":"Go on"}]'))
     change = repair_view(view, Policy())
     assert change is not None
-    rules.check_rules(change.made)
-    return change.made.body
+    rules.check_rules(change.view_after)
+    return change.view_after.body
 
 
 @pytest.mark.parametrize("raw", BROKEN)

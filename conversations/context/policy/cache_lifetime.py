@@ -62,7 +62,7 @@ def choose_lifetime(
         return "5m"
     between = sum(SECONDS["5m"] <= pause < SECONDS["1h"] for pause in pauses)
     percent = (between * 100 + _USUAL * _WEIGHT) // (len(pauses) + _WEIGHT)
-    made = view.learn("turns", _Turns, _Turns.read)
+    made = view.fold_cached("turns", _Turns, _Turns.read)
     # With n calls of `added` tokens between two payments, a call risks (n - 1) / 2 of them on
     # average. So n is enough from n (n + 1) = 2 * price / (probability * loss) on.
     risk = percent * made.prompts * (rates.cache_write - rates.cache_read)

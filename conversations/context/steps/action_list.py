@@ -78,7 +78,7 @@ def collect_actions(
     """Return the actions in these messages of the view, after those listed in these blocks."""
     found = read_actions(blocks)
     before = _find_questions(view)
-    results = view.learn("results", dict[str, Result], _read_results)
+    results = view.fold_cached("results", dict[str, Result], _read_results)
     new: list[Action] = []
     for message in messages:
         # The lists of the first message are in `blocks`, except that of its working memory.

@@ -276,6 +276,6 @@ def _expect_calls(view: View, situation: Situation, mark: int) -> int:
     half of the calls since the context was at the mark; more often, rewriting costs more than the
     reads that it saves.
     """
-    answers = view.learn("answers", _Answers, _Answers.read)
+    answers = view.fold_cached("answers", _Answers, _Answers.read)
     above = len(answers.before) - bisect_right(answers.before, mark)
     return min(situation.expected_calls, above // 2)

@@ -149,7 +149,7 @@ def build_expectation(
     trigger = Trigger(gauge.tokens, clearing.trigger, gauge.source, "input_token_budget")
     return Transformation(
         "clearing", trigger, (), view.tokens, max(0, view.tokens - freed), view.size, view.size,
-        note, "expected", " ".join(cleared.ids), made=view.with_cleared(cleared.ids),
+        note, "expected", " ".join(cleared.ids), view_after=view.with_cleared(cleared.ids),
     )  # fmt: skip
 
 
@@ -175,7 +175,7 @@ def build_compaction_envelope(envelope: Envelope) -> Envelope:
 
 def has_compaction_block(view: View) -> bool:
     """Return whether the view has a compaction block of the API."""
-    return view.learn("compaction blocks", list[int], _read_blocks) != []
+    return view.fold_cached("compaction blocks", list[int], _read_blocks) != []
 
 
 def _read_blocks(found: list[int], message: Message) -> None:
@@ -184,7 +184,7 @@ def _read_blocks(found: list[int], message: Message) -> None:
 
 
 def _learn_uses(view: View) -> _Uses:
-    return view.learn("tool uses", _Uses, _Uses.read)
+    return view.fold_cached("tool uses", _Uses, _Uses.read)
 
 
 def _list_spared_tools(view: View, policy: Policy) -> tuple[str, ...]:

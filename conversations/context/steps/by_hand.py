@@ -139,9 +139,9 @@ def add_decision(working: WorkingView, change: Transformation) -> Transformation
     demand_legal(working.view, change.made)
     permille = working.gauge.permille
     saved = max(0, change.tokens_before - change.tokens_after) * permille // 1000
-    again = (
-        0 if working.situation.is_cold else count_rewritten(working, change.made) * permille // 1000
-    )
+    is_cold = working.situation.is_cold
+    rewritten = 0 if is_cold else count_rewritten(working, change.view_after)
+    again = rewritten * permille // 1000
     found = weigh_reduction("asked", saved, again, 0, working.situation.rates, 0)
     return replace(change, decision=found)
 

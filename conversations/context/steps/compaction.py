@@ -122,7 +122,7 @@ class Compactable:
     def record_applied(self, change: Transformation) -> Transformation:
         """Store on the compacted view what is still compactable, so that it is not read again."""
         gone = {(edit.seq, edit.at) for edit in change.edits if isinstance(edit, SpliceBlocks)}
-        change.made.teach(self.key, self.state.without(gone))
+        change.view_after.store_fold(self.key, self.state.without(gone))
         return change
 
 
@@ -131,7 +131,7 @@ def find_compactable(view: View, policy: Policy) -> Compactable:
     limit, structured = policy.tool_result_retention_chars, policy.structure_kept
     keeps, texts = list_tools(policy, "keep"), list_tools(policy, "head_tail")
     key = ("compaction", limit, structured, keeps, texts)
-    state = view.learn(key, lambda: _Found(limit, structured, keeps, texts), _Found.read)
+    state = view.fold_cached(key, lambda: _Found(limit, structured, keeps, texts), _Found.read)
     stays = find_untouchable(view, policy)
     found = [one for one in state.ready if one.result.id not in stays]
     return Compactable(found, state.latest, key, state)

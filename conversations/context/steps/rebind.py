@@ -23,7 +23,7 @@ _NOTE = mark_recorded(
 
 def drop_unbound_thinking(view: View, situation: Situation) -> Transformation | None:
     """Drop all thinking if the request would not have the envelope that signed it."""
-    seqs = view.learn("thinking", list[int], _read)
+    seqs = view.fold_cached("thinking", list[int], _read)
     if not seqs or situation.bound_to in ("", situation.binding):
         return None
     first = next(message for message in view.messages if message.seq == seqs[0])

@@ -206,10 +206,10 @@ def _repair(repair: Repair, reason: str) -> Transformation:
     repair.mend()
     change = repair.build(reason)
     for attempt in range(MOST_ATTEMPTS + MOST_EXCHANGES):
-        left = find_broken_rule(change.made)
+        left = find_broken_rule(change.view_after)
         if left is None:
             return change
-        repair.drafts.follow(change.made)
+        repair.drafts.follow(change.view_after)
         if attempt < MOST_ATTEMPTS:
             repair.obey(left)
         else:

@@ -74,8 +74,8 @@ def list_repairs(view: View, words: str, first: int) -> tuple[Transformation, ..
         repair = Repair(Drafts(view))
         way(repair)
         change = repair.build(words)
-        is_new = change.made.body not in {view.body, *(one.made.body for one in found)}
-        if is_new and find_broken_rule(change.made) is None:
+        is_new = change.view_after.body not in {view.body, *(one.view_after.body for one in found)}
+        if is_new and find_broken_rule(change.view_after) is None:
             found.append(change)
     return tuple(found)
 

@@ -85,4 +85,4 @@ def _check_beginning(view: View) -> None:
         view = view.append(Message.parse(last.seq + 1, "prompt", _NEXT))
     # The pipeline leaves these out before it sends a request.
     change = leave_out_open_calls(view)
-    rules.check_rules(view if change is None else change.made)
+    rules.check_rules(view if change is None else change.view_after)

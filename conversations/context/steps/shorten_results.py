@@ -25,7 +25,7 @@ _LEAST = 64
 
 def index_calls(view: View) -> dict[str, Call]:
     """Return every tool call of the view by its id, those of the API's own tools included."""
-    return view.learn("calls", dict, _read_calls)
+    return view.fold_cached("calls", dict, _read_calls)
 
 
 def _read_calls(known: dict[str, Call], message: Message) -> None:

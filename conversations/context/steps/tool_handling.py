@@ -48,7 +48,7 @@ def find_untouchable(view: View, policy: Policy) -> set[str]:
         return set()
     most = policy.verbatim_max_chars
     key = ("untouchable", tools, most, policy.pins)
-    return view.learn(key, lambda: _Found(tools, most, policy.pins), _Found.read).ids
+    return view.fold_cached(key, lambda: _Found(tools, most, policy.pins), _Found.read).ids
 
 
 def is_pinned(message: Message, policy: Policy) -> bool:

@@ -212,7 +212,7 @@ class WorkingView:
             # The parameters of the last clearing are not sent any more: no veto can change that.
             change = api_clearing.build_expectation(self.view, self.gauge, Clearing(), Cleared())
             yield change
-        self.view = change.made
+        self.view = change.view_after
 
     def propose(self, change: Transformation | None) -> Generator[EngineRequest, Reply, None]:
         """Propose a change; unless it is vetoed, continue with the view it makes."""
@@ -228,4 +228,4 @@ class WorkingView:
                 self.view, change.kind, change.trigger, "vetoed", answer.reason
             )
             return
-        self.view = change.made
+        self.view = change.view_after

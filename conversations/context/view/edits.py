@@ -83,7 +83,7 @@ class Transformation:
     #: The numbers behind the decision of a step that weighs costs.
     decision: Decision | None = None
     #: The view after `apply`, from which this was measured; not part of the record.
-    made: View = field(default_factory=View, compare=False, repr=False)
+    view_after: View = field(default_factory=View, compare=False, repr=False)
 
 
 def build_transformation(
@@ -99,7 +99,7 @@ def build_transformation(
     after = apply(view, kind, fixed)
     return Transformation(
         kind, trigger, fixed, view.tokens, after.tokens, view.size, after.size, note,
-        decision=decision, made=after,
+        decision=decision, view_after=after,
     )  # fmt: skip
 
 
@@ -119,7 +119,7 @@ def build_unapplied(
         reason,
         outcome=outcome,
         reason=reason,
-        made=view,
+        view_after=view,
     )
 
 

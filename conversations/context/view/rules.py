@@ -2,8 +2,8 @@
 
 `check_rules` runs on every outgoing request: one that breaks a rule is a bug and is not sent. The
 API merges consecutive messages of one role, so rules apply to merged turns; messages without blocks
-are not sent and not checked. A message is read once per trail (`View.learn`), so a call costs what
-was appended since the last one.
+are not sent and not checked. A message is read once per trail (`View.fold_cached`), so a call costs
+what was appended since the last one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_MARKS = 1
 
 def check_rules(view: View) -> None:
     """Raise RuleError for the first rule of the API that the view's messages break."""
-    state = view.learn("rules", _Turns, _Turns.read)
+    state = view.fold_cached("rules", _Turns, _Turns.read)
     state.finish()
 
 
@@ -31,7 +31,7 @@ def check_head(view: View) -> None:
 
     It may end with an answer, but not with an open call.
     """
-    state = view.learn("rules", _Turns, _Turns.read)
+    state = view.fold_cached("rules", _Turns, _Turns.read)
     state.require_answers("messages")
 
 

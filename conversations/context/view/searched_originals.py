@@ -67,7 +67,7 @@ class SearchedOriginal:
 
 def list_shown_ids(view: View) -> frozenset[str]:
     """Return the ids of the originals that a view shows as a whole."""
-    shown = view.learn("shown originals", set[str], _read_shown)
+    shown = view.fold_cached("shown originals", set[str], _read_shown)
     return frozenset(shown).difference(view.cleared)
 
 

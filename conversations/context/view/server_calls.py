@@ -55,7 +55,7 @@ class ServerCalls:
 
 def read_server_calls(view: View) -> ServerCalls:
     """Return the state of the API's own calls at the end of the view."""
-    return view.learn("server calls", ServerCalls, ServerCalls.read)
+    return view.fold_cached("server calls", ServerCalls, ServerCalls.read)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from stored text, so a view costs nothing to keep and little to send. Blocks are
 step reads a message, and the parsed values are cached.
 
 Views derived from one another by `append` share a `Trail`: the messages, and the states that were
-learned by reading them in order. So a step that finds nothing to do reads only what was appended
+folded from them in order. So a step that finds nothing to do reads only what was appended
 since it last ran, however long the history is.
 """
 
@@ -140,16 +140,16 @@ class Message:
 
 
 class Trail:
-    """Messages in order, growing at the end only, and states learned by reading them.
+    """Messages in order, growing at the end only, and states folded from them.
 
-    `learned` has for each key the number of messages read and the state after them.
+    `folds` has for each key the number of messages read and the state after them.
     """
 
-    __slots__ = ("learned", "messages")
+    __slots__ = ("folds", "messages")
 
     def __init__(self, messages: list[Message] | None = None) -> None:
         self.messages: list[Message] = messages or []
-        self.learned: dict[Hashable, tuple[int, Any]] = {}
+        self.folds: dict[Hashable, tuple[int, Any]] = {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -222,18 +222,20 @@ class View:
         marked = cache_breakpoints.choose_breakpoint(messages, lifetime)
         return wire.join(cache_breakpoints.render_texts(messages, marked))
 
-    def learn(self, key: Hashable, start: Callable[[], S], read: Callable[[S, Message], None]) -> S:
+    def fold_cached(
+        self, key: Hashable, start: Callable[[], S], read: Callable[[S, Message], None]
+    ) -> S:
         """Return the state after reading every message; each is read only once per key."""
         trail = self.trail
         # Removed while reading: a state that failed halfway must not be continued.
-        done, state = trail.learned.pop(key, (0, None))
+        done, state = trail.folds.pop(key, (0, None))
         if state is None or done > self.length:
             done, state = 0, start()
         for message in trail.messages[done : self.length]:
             read(state, message)
-        trail.learned[key] = (self.length, state)
+        trail.folds[key] = (self.length, state)
         return state  # type: ignore[no-any-return]
 
-    def teach(self, key: Hashable, state: object) -> None:
+    def store_fold(self, key: Hashable, state: object) -> None:
         """Store the state that reading every message would give."""
-        self.trail.learned[key] = (self.length, state)
+        self.trail.folds[key] = (self.length, state)

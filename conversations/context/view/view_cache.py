@@ -1,4 +1,4 @@
-"""Carry over the states learned of a view to the view that an edit made of it.
+"""Carry over the states folded from a view to the view that an edit made of it.
 
 Shortening results changes no call, no pairing and no order, so states about those still hold and
 need not be computed again from the first message. They are moved, not shared: a state belongs to
@@ -12,16 +12,16 @@ from collections.abc import Iterable
 from conversations.context.view.message_shape import Shape
 from conversations.context.view.view import Message, Trail, View
 
-#: Keys of `View.learn` whose states depend on the structure of messages alone.
+#: Keys of `View.fold_cached` whose states depend on the structure of messages alone.
 STRUCTURAL = ("rules", "calls", "call ids", "thinking", "compaction blocks", "server calls")
 
 
 def carry_states(view: View, trail: Trail, touched: Iterable[int]) -> None:
     """Move the structural states of `view` to a trail that differs at these indexes alone."""
-    known = view.trail.learned
+    known = view.trail.folds
     keys = [key for key in STRUCTURAL if key in known and known[key][0] <= view.length]
     if all(_is_alike(view.trail.messages[at], trail.messages[at]) for at in touched):
-        trail.learned.update((key, known.pop(key)) for key in keys)
+        trail.folds.update((key, known.pop(key)) for key in keys)
 
 
 def _is_alike(old: Message, new: Message) -> bool:
