@@ -33,7 +33,9 @@ class ConversationsConfig(AppConfig):
         pre_migrate.connect(drop_insert_guards, sender=self, dispatch_uid="agentweb-places")
         post_migrate.connect(install_guards, sender=self, dispatch_uid="agentweb-guards")
         post_migrate.connect(install_index, sender=self, dispatch_uid="agentweb-search")
-        post_migrate.connect(install_erase_functions, sender=self, dispatch_uid="agentweb-doors")
+        post_migrate.connect(
+            install_erase_functions, sender=self, dispatch_uid="agentweb-erase-functions"
+        )
         post_migrate.connect(
             install_settings_version, sender=self, dispatch_uid="agentweb-settings"
         )
@@ -42,5 +44,7 @@ class ConversationsConfig(AppConfig):
         post_migrate.connect(record_first, sender=self, dispatch_uid="agentweb-money")
         watch_rows()
         watch_limits()
-        connection_created.connect(define_erasing_function, dispatch_uid="agentweb-door")
+        connection_created.connect(
+            define_erasing_function, dispatch_uid="agentweb-erasing-function"
+        )
         connection_created.connect(watch_statements, dispatch_uid="agentweb-soundness")

@@ -98,7 +98,7 @@ class _Due(Executor):
 _threads = DueThreads(THREADS, "db")
 _soon, _usual, _late = (_Due(_threads, patience) for patience in (0.0, USUAL, LATE))
 _heartbeats = ThreadPoolExecutor(1, thread_name_prefix="signs")
-_handshakes = ThreadPoolExecutor(HANDSHAKE_THREADS, thread_name_prefix="doors")
+_handshakes = ThreadPoolExecutor(HANDSHAKE_THREADS, thread_name_prefix="handshakes")
 _pages = ThreadPoolExecutor(PAGE_THREADS, thread_name_prefix="pages")
 #: One for each event loop, because tests have many.
 _page_slots: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()

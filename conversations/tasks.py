@@ -26,8 +26,8 @@ def propose(proposal_id: int) -> None:
     supervisor.propose(proposal_id)
 
 
-@shared_task(name="conversations.reap")  # type: ignore[untyped-decorator]
-def reap() -> None:
+@shared_task(name="conversations.sweep")  # type: ignore[untyped-decorator]
+def sweep() -> None:
     """Sweep the turns and side calls whose worker is gone."""
     process.do(process.sweep())
 

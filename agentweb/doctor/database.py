@@ -107,4 +107,4 @@ def check_clock() -> Iterator[Line]:
         yield ok("clock", text)
 
 
-LOOKS = (check_server, check_schema, check_clock)
+CHECKS = (check_server, check_schema, check_clock)

@@ -89,4 +89,4 @@ def check_disk() -> Iterator[Line]:
         yield ok("disk", text)
 
 
-LOOKS = (check_python, check_packages, check_data_folder, check_disk)
+CHECKS = (check_python, check_packages, check_data_folder, check_disk)

@@ -77,4 +77,4 @@ async def _names() -> set[str]:
         await claude.close()
 
 
-LOOKS = (check_key, check_catalogue)
+CHECKS = (check_key, check_catalogue)

@@ -29,7 +29,7 @@ class Line:
         return asdict(self)
 
 
-Look = Callable[[], Iterable[Line]]
+Check = Callable[[], Iterable[Line]]
 
 
 def ok(name: str, text: str) -> Line:
@@ -44,14 +44,14 @@ def failed(name: str, text: str, hint: str) -> Line:
     return Line(name, "failed", text, hint)
 
 
-def run_check(look: Look) -> list[Line]:
+def run_check(check: Check) -> list[Line]:
     """Run a check; an exception in it becomes a finding."""
     found: list[Line] = []
     try:
-        found.extend(look())
+        found.extend(check())
     except Exception as error:
         # Only its type: the text of a driver's error may name users and addresses.
-        name = look.__name__.replace("_", " ")
+        name = check.__name__.replace("_", " ")
         text = f"could not be looked at ({type(error).__name__})"
         found.append(failed(name, text, "Mend what failed above, or see the log, and try again."))
     return found

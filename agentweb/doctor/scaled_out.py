@@ -68,4 +68,4 @@ def _counted(name: str, found: list[Sign], hint: str) -> Line:
     return ok(name, f"{len(found)} alive") if found else failed(name, "none is alive", hint)
 
 
-LOOKS = (check_redis, check_processes)
+CHECKS = (check_redis, check_processes)

@@ -75,4 +75,4 @@ def _origins() -> Iterator[Line]:
         yield ok("metrics", "shown to this machine alone; AGENTWEB_METRICS_TOKEN lets others in")
 
 
-LOOKS = (check_start, check_secret, check_address)
+CHECKS = (check_start, check_secret, check_address)

@@ -130,7 +130,7 @@ def check_private_addresses() -> Iterator[Line]:
                 yield failed(name, f"{pair} is not host:port", "Use pairs like wiki.lan:443.")
 
 
-LOOKS = (
+CHECKS = (
     check_storage,
     check_turns,
     check_ledger,

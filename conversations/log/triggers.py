@@ -242,7 +242,7 @@ def _write_sqlite_guards(kind: type[AppendOnly]) -> list[Guard]:
     # program lacks the function and cannot insert at all. The condition on the unique columns
     # covers connections without the pragma. Inserting an existing text is ignored, because texts
     # are shared.
-    doors = {
+    refusals = {
         "update": ("UPDATE", "", refuse),
         "delete": ("DELETE", f"WHEN {_ERASING}() = 0 ", refuse),
         "insert": ("INSERT", f"WHEN {_ERASING}() IS NULL ", refuse),
@@ -252,9 +252,9 @@ def _write_sqlite_guards(kind: type[AppendOnly]) -> list[Guard]:
             refuse if issubclass(kind, Chained) else "RAISE(IGNORE)",
         ),
     }
-    for verb, (when, door, then) in doors.items():
+    for verb, (event, when, then) in refusals.items():
         name = f"{table}_keep_{verb}"
-        made = f'CREATE TRIGGER "{name}" BEFORE {when} ON "{table}" {door}BEGIN SELECT {then}; END'
+        made = f'CREATE TRIGGER "{name}" BEFORE {event} ON "{table}" {when}BEGIN SELECT {then}; END'
         found.append(Guard(name, made, (f'DROP TRIGGER IF EXISTS "{name}"', made)))
     return found
 

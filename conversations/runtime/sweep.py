@@ -9,7 +9,7 @@ from conversations.agent.events import TurnChanged, TurnClosed
 from conversations.db import run_db
 from conversations.live.publish import announce
 from conversations.reductions.proposals import expire_proposals
-from conversations.telemetry.metrics import REAPER_RUNS
+from conversations.telemetry.metrics import SWEEP_RUNS
 from conversations.toolbox.approvals import expire_approvals, list_turns_with_late_questions
 from conversations.turns import takeovers
 from conversations.turns.side_calls import close_lost_side_calls
@@ -19,7 +19,7 @@ logger = logging.getLogger("agentweb.turns")
 
 async def sweep_turns(mine: Container[int], *, everything: bool = False) -> list[int]:
     """Take over turns whose lease expired, except `mine`; return the ids of claimable turns."""
-    REAPER_RUNS.add()
+    SWEEP_RUNS.add()
     for turn_id in await run_db(takeovers.list_expired_turns, everything=everything):
         if turn_id in mine:
             continue

@@ -91,7 +91,7 @@ TURNS_LIVE = Metric("Gauge", "turns_live", "Turns that run in this process.")
 TURNS_WAITING = Metric("Gauge", "turns_waiting", "Turns of the site that wait for a worker.")
 QUEUE_AGE = Metric("Gauge", "queue_age_seconds", "How long the oldest of them has waited.")
 TAKEOVERS = Metric("Counter", "lease_takeovers", "Turns taken from dead workers.", ("state",))
-REAPER_RUNS = Metric("Counter", "reaper_runs", "Looks for turns of dead workers.")
+SWEEP_RUNS = Metric("Counter", "sweep_runs", "Sweeps for turns of dead workers.")
 CALLS = Metric("Counter", "calls", "Calls of the API.", ("purpose", "model", "status"))
 CALL_SECONDS = Metric(
     "Histogram", "call_seconds", "Duration of calls.", ("purpose", "model"), _SLOW

@@ -167,13 +167,13 @@ def _of_a_worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("_of_a_worker")
 @pytest.mark.django_db(transaction=True)
-def test_the_task_reaps_turns_whose_worker_is_gone() -> None:
+def test_the_task_sweeps_turns_whose_worker_is_gone() -> None:
     place = played()
     turn = Turn.objects.create(
         conversation=place.conversation, number=9, payload_digest="d", state="running",
         lease_until=timezone.now() - timezone.timedelta(minutes=5),
     )  # fmt: skip
-    tasks.reap()
+    tasks.sweep()
     turn.refresh_from_db()
     assert turn.state == "interrupted"
 

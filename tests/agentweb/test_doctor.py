@@ -30,9 +30,9 @@ pytestmark = pytest.mark.django_db
 STRONG = "0123456789abcdef" * 4
 
 
-def found(look: Callable[[], Iterable[Line]], name: str) -> tuple[str, str]:
-    """Give the worst state a look found for a name, and its words."""
-    lines = [line for line in run_check(look) if line.name == name]
+def found(check: Callable[[], Iterable[Line]], name: str) -> tuple[str, str]:
+    """Give the worst state a check found for a name, and its words."""
+    lines = [line for line in run_check(check) if line.name == name]
     assert all(line.hint for line in lines if line.state != "ok")
     worst = max(lines, key=lambda line: ("ok", "warn", "failed").index(line.state), default=None)
     return (worst.state, f"{worst.text} {worst.hint}") if worst else ("", "")

@@ -29,7 +29,7 @@ from tests.support import people_and_turns
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "correct horse battery"
-DOORS = ("/accounts/login/", "/accounts/again/")
+LOG_IN_PAGES = ("/accounts/login/", "/accounts/again/")
 
 
 @pytest.fixture(autouse=True)
@@ -41,20 +41,20 @@ def ada(db: None) -> User:
 
 
 def attempt(
-    door: str = DOORS[0], name: str = "ada", word: str = "no", peer: str = "192.0.2.1"
+    page: str = LOG_IN_PAGES[0], name: str = "ada", word: str = "no", peer: str = "192.0.2.1"
 ) -> Any:
-    return Client(REMOTE_ADDR=peer).post(door, {"username": name, "password": word})
+    return Client(REMOTE_ADDR=peer).post(page, {"username": name, "password": word})
 
 
 def is_in(response: Any) -> bool:
     return "sessionid" in response.cookies
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_after_five_failures_even_the_right_password_waits(door: str) -> None:
-    assert [attempt(door).status_code for _ in range(5)] == [200] * 5
+@pytest.mark.parametrize("page", LOG_IN_PAGES)
+def test_after_five_failures_even_the_right_password_waits(page: str) -> None:
+    assert [attempt(page).status_code for _ in range(5)] == [200] * 5
     for word in ("no", PASSWORD):
-        refused = attempt(door, word=word)
+        refused = attempt(page, word=word)
         assert refused.status_code == 429
         assert 0 < int(refused["Retry-After"]) <= FIRST_WAIT.total_seconds()
         assert re.search(r"Wait \d+ seconds, then try again", refused.content.decode())
@@ -80,11 +80,11 @@ def test_a_log_in_after_many_failures_makes_nobody_at_its_address_wait(settings:
     assert [is_in(attempt(word=PASSWORD)) for _ in range(2)] == [True, True]
 
 
-def test_the_doors_share_one_count_and_the_way_the_name_is_written_does_not_matter() -> None:
+def test_the_log_in_pages_share_one_count_and_the_way_the_name_is_written_does_not_matter() -> None:
     names = ("ada", "Ada", "ADA", " ada", "ａｄａ")
-    for door, name in zip([*DOORS, *DOORS, DOORS[0]], names, strict=True):
-        attempt(door, name)
-    assert {attempt(door, word=PASSWORD).status_code for door in DOORS} == {429}
+    for page, name in zip([*LOG_IN_PAGES, *LOG_IN_PAGES, LOG_IN_PAGES[0]], names, strict=True):
+        attempt(page, name)
+    assert {attempt(page, word=PASSWORD).status_code for page in LOG_IN_PAGES} == {429}
 
 
 def test_another_address_and_another_name_are_not_held_up() -> None:
@@ -285,5 +285,5 @@ def test_any_name_is_answered(name: str) -> None:
     typed = {"username": name, "password": "\0\ud800"}
     body = urlencode({key: word.encode("utf-8", "surrogatepass") for key, word in typed.items()})
     form = "application/x-www-form-urlencoded"
-    for door in DOORS:
-        assert Client().post(door, body, content_type=form).status_code == 200
+    for page in LOG_IN_PAGES:
+        assert Client().post(page, body, content_type=form).status_code == 200

@@ -146,8 +146,8 @@ def test_without_a_session_there_is_only_the_door(kind: str, ada: World) -> None
                     assert response.status_code in (200, 302, 403, 404, 405), view
                 elif response.status_code != 401:
                     assert response.status_code == 302, view
-                    doors = ("/accounts/login/", "/admin/") if view.is_admin else "/accounts/login/"
-                    assert response["Location"].startswith(doors), view
+                    pages = ("/accounts/login/", "/admin/") if view.is_admin else "/accounts/login/"
+                    assert response["Location"].startswith(pages), view
         if user is not None:
             assert SESSION_KEY in client.session or client.cookies
     assert people_and_turns.everything(but=[FailedLogIns]) == before

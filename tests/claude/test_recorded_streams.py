@@ -94,17 +94,17 @@ def test_every_recorded_stream_gives_the_blocks_that_the_sdk_gives(chunk: int) -
     count = 0
     for name, raw in streams():
         count += 1
-        answer, witness = parsed(raw, chunk), accumulated(events_in(raw))
+        answer, reference = parsed(raw, chunk), accumulated(events_in(raw))
         found = [bare(json.loads(block)) for block in answer.blocks]
-        blocks = [sent_back(bare(block.to_dict())) for block in witness.content]
+        blocks = [sent_back(bare(block.to_dict())) for block in reference.content]
         # A compaction that the app did not ask for is read, and not sent back.
         wanted = [block for block in blocks if block["type"] != "compaction"]
         assert found == wanted, name
         summed = [json.loads(block.compaction) for block in answer._blocks if block.compaction]
         assert [*summed, *found] == blocks, name
-        assert (answer.is_complete, answer.stop_reason) == (True, witness.stop_reason), name
+        assert (answer.is_complete, answer.stop_reason) == (True, reference.stop_reason), name
         asked = [block for block in wanted if block["type"] == "tool_use"]
-        if witness.stop_reason == "tool_use":
+        if reference.stop_reason == "tool_use":
             assert [(use.id, json.loads(use.input)) for use in answer.tool_uses] == [
                 (block["id"], block["input"]) for block in asked
             ], name

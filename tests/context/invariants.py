@@ -31,7 +31,7 @@ _NEXT = {"role": "user", "content": [{"type": "text", "text": "?"}]}
 _COMPACTED = 0
 
 
-class Witness:
+class InvariantChecker:
     """Watches one story."""
 
     def __init__(self, story: Story) -> None:

@@ -2,7 +2,8 @@
 
 A story keeps a log as the app does (entries with parents, so that an undo is another path) and
 drives `prepare` as the runner does: it records what is proposed, goes harder after an overflow, and
-starts every turn from the replayed path. What must hold is checked where it happens (`Witness`).
+starts every turn from the replayed path. What must hold is checked where it happens
+(`InvariantChecker`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from conversations.context.view import edits, wire
 from conversations.context.view.edits import Transformation
 from conversations.context.view.view import Message, View
 from tests.context.endpoints import WINDOWS, Call, Endpoint, Expected, Loaded, is_open
-from tests.context.invariants import Witness
+from tests.context.invariants import InvariantChecker
 from tests.context.replay import Entry, replay_entries
 from tests.context.samples import Shell
 from tests.context.signatures import Seals
@@ -54,7 +55,7 @@ class Story:
         self.endpoint = self.choose_endpoint()
         self.pins: frozenset[str | int] = frozenset()
         self.counts: Counter[str] = Counter()
-        self.witness = Witness(self)
+        self.checker = InvariantChecker(self)
         #: Told of each view that is sent.
         self.sends: Callable[[View], object] = lambda view: None
 
@@ -133,7 +134,7 @@ class Story:
                 self.prompts.append(self.tip)
         view = replay_entries(messages)
         binding = self.endpoint.binding
-        self.seals.sign(self.witness.read(view), binding)
+        self.seals.sign(self.checker.read(view), binding)
         self.makers["c2ln"] = self.endpoint.model
         for message in messages:
             if message.kind == "answer":
@@ -193,7 +194,7 @@ class Story:
             self.counts["restore"] += 1
             self.restored.update(message.seq for message in originals)
             self.record(change)
-            self.witness.see_originals(self.load().view)
+            self.checker.see_originals(self.load().view)
 
     # A turn
 
@@ -225,7 +226,7 @@ class Story:
                 compacted_by=self.maker_of(prepared.view),
             )
             if refused is None or prepared.view.edits != refused:
-                self.witness.see_request(prepared, self.endpoint)
+                self.checker.see_request(prepared, self.endpoint)
                 self.sends(prepared.view)
                 if self.chance.random() < 0.85:
                     return prepared, state
@@ -251,7 +252,7 @@ class Story:
             self.keep(shell.records)
             return None
         self.keep(shell.records)
-        self.witness.see_changes(state.view, prepared, shell, self.policy, known, harder)
+        self.checker.see_changes(state.view, prepared, shell, self.policy, known, harder)
         return prepared
 
     def some_count(self) -> Callable[[View], int | None]:
@@ -261,7 +262,7 @@ class Story:
 
     def compaction(self, wanted: CompactionWanted) -> CompactionReply | None:
         """Compact as the API does, or fail in one of its ways."""
-        self.witness.see_compaction(wanted.view, self.endpoint)
+        self.checker.see_compaction(wanted.view, self.endpoint)
         self.counts["compaction call"] += 1
         kind = self.chance.random()
         if kind < 0.1:
@@ -277,7 +278,7 @@ class Story:
     def keep(self, records: list[Transformation]) -> None:
         for record in records:
             self.counts[f"{record.kind} {record.outcome}"] += 1
-            self.witness.see_record(record)
+            self.checker.see_record(record)
             self.record(record)
 
     def record(self, change: Transformation) -> None:
@@ -312,7 +313,7 @@ class Story:
             said = self.maker.round()
             self._one_answer(said)
         answer = said[0]
-        request = self.witness.read(view.append(answer))
+        request = self.checker.read(view.append(answer))
         self.seals.sign(request, binding)
         report = self._report(view.append(answer))
         self.add(answer, answer.seq)

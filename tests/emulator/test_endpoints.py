@@ -87,7 +87,7 @@ def test_more_than_32_megabytes_are_refused_by_the_edge_with_a_page(ask: Any) ->
 @pytest.mark.parametrize(
     ("path", "method", "status"), [("/v1/nothing", "POST", 404), ("/v1/messages", "GET", 405)]
 )
-def test_other_doors_are_closed(ask: Any, path: str, method: str, status: int) -> None:
+def test_other_endpoints_are_closed(ask: Any, path: str, method: str, status: int) -> None:
     assert ask(path=path, method=method).status == status
 
 

@@ -42,7 +42,7 @@ EMULATED = Tokenizer(
 Split = tuple[int, int, int]
 
 
-class Witness:
+class ReferenceCache:
     """The emulator, asked with the replay's own bodies at the replay's own times."""
 
     def __init__(self) -> None:
@@ -130,7 +130,7 @@ SESSIONS = {
 @pytest.mark.parametrize("name", SESSIONS)
 def test_the_simulator_bills_what_the_emulator_bills(name: str) -> None:
     messages, policy, shows = SESSIONS[name]
-    one, witness = record(messages), Witness()
+    one, reference = record(messages), ReferenceCache()
     times = schedule_calls(one)
     seen = set()
     for step in Replayer(one, world(policy, tokenizer=EMULATED)).steps():
@@ -138,7 +138,7 @@ def test_the_simulator_bills_what_the_emulator_bills(name: str) -> None:
         assert usage is not None
         body = envelopes.join_body(step.envelope.text, step.messages).encode()
         billed = (usage.input, usage.cache_read, usage.cache_write)
-        assert billed == witness.split(body, times.pop(step.at))
+        assert billed == reference.split(body, times.pop(step.at))
         seen |= {change.kind for change in step.changes}
         seen.add("read" if usage.cache_read else "cold" if usage.cache_write else "uncached")
     assert not times

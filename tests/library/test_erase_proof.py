@@ -47,7 +47,7 @@ for row in Conversation.objects.filter(owner__username="ada"):
 Conversation.objects.exclude(deleted_at=None).update(erase_at=timezone.now())
 """
 #: Parts of three words: the index keeps a word without the beginning that it shares with others.
-WITNESSES = ("xcanaryze", "bcanaryze", "ebrafinch")
+CANARIES = ("xcanaryze", "bcanaryze", "ebrafinch")
 
 
 class Site:
@@ -101,7 +101,7 @@ class Site:
                     check=False, capture_output=True, text=True,
                 ).stdout.splitlines()
             )
-            for word in WITNESSES
+            for word in CANARIES
         }  # fmt: skip
 
 
@@ -160,7 +160,7 @@ def test_what_is_erased_is_found_before_and_nowhere_afterwards(site: Site, tmp_p
     assert said.startswith("1 erased\n")
     hits = [line for line in said.splitlines() if line.startswith("backup: ")]
     assert any(" 0 found" not in line for line in hits), said
-    assert site.count_hits() == dict.fromkeys(WITNESSES, 0), said
+    assert site.count_hits() == dict.fromkeys(CANARIES, 0), said
     site.run("backup", str(new))
     said = site.run("erase", "--prove", "--backup", str(new.parent))
     last = said.splitlines()[-1]
@@ -181,7 +181,7 @@ def test_the_running_site_leaves_nothing_behind(site: Site) -> None:
     assert min(site.count_hits().values()) > 0
     sweep = "from conversations.library import erase, erase_proof;"
     site.execute(f"{sweep} erase.erase_due_conversations(); erase_proof.purge_if_due()")
-    assert site.count_hits() == dict.fromkeys(WITNESSES, 0)
+    assert site.count_hits() == dict.fromkeys(CANARIES, 0)
     assert "0 of " in site.run("erase", "--prove").splitlines()[-1]
 
 

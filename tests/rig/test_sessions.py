@@ -68,7 +68,7 @@ async def test_a_session_that_ends_at_one_process_closes_the_sockets_of_the_othe
     await rig.check()
 
 
-async def test_failures_at_both_doors_are_one_count(rig: Rig) -> None:
+async def test_failures_at_both_log_in_pages_are_one_count(rig: Rig) -> None:
     person = rig.person()
     await rig.acall("tests.rig.site_actions:set_password", person=person.name, password=PASSWORD)
 

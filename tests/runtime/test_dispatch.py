@@ -104,4 +104,4 @@ async def test_a_process_that_runs_no_turns_says_so() -> None:
     with pytest.raises(RuntimeError, match=r"manage\.py worker"):
         tasks.run_turn(1)
     with pytest.raises(RuntimeError, match=r"manage\.py worker"):
-        tasks.reap()
+        tasks.sweep()

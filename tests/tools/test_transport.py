@@ -320,7 +320,7 @@ async def test_a_flood_of_headers_is_refused(serve: Any) -> None:
 
 #: Where else a connection is opened: the API client, mail (which is not HTTP, and whose addresses
 #: the same check decides), the load tests of this site.
-DOORS = {
+CONNECTING = {
     "tools/http/transport.py", "tools/mail/connection.py", "agentweb/bench/emulator_throughput.py",
     "agentweb/bench/http_client.py", "agentweb/bench/site_under_test.py",
     "agentweb/bench/websocket_client.py",
@@ -346,5 +346,5 @@ async def test_nothing_else_in_the_app_opens_a_connection() -> None:
         if OPENS.search(path.read_text()) and not name.startswith("agentweb/emulator/")
     }
     guarded = {name for name in opening if "GuardedTransport" in names[name].read_text()}
-    assert opening - guarded == DOORS - {"tools/http/transport.py"}
+    assert opening - guarded == CONNECTING - {"tools/http/transport.py"}
     assert "resolve_target(" in names["tools/mail/connection.py"].read_text()

@@ -25,17 +25,17 @@ class Command(BaseCommand):
         parser.add_argument("--online", action="store_true", help="ask the API too; costs nothing")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        looks = [
-            *host.LOOKS,
-            *site_settings.LOOKS,
-            *database.LOOKS,
-            *scaled_out.LOOKS,
-            *model.LOOKS,
+        checks = [
+            *host.CHECKS,
+            *site_settings.CHECKS,
+            *database.CHECKS,
+            *scaled_out.CHECKS,
+            *model.CHECKS,
         ]
-        looks += [*stored_data.LOOKS, *([model.check_online] if options["online"] else [])]
+        checks += [*stored_data.CHECKS, *([model.check_online] if options["online"] else [])]
         lines: list[Line] = []
-        for look in looks:
-            for line in run_check(look):
+        for check in checks:
+            for line in run_check(check):
                 lines.append(line)
                 if not options["json"]:
                     self.stdout.write(str(line))

@@ -35,7 +35,7 @@ STATEMENTS = (
     says(1, "Fast mode separate", "test_the_answer_says_what_it_was_priced_by"),
     says(1, "IDs from 4.6 on are dateless", "test_one_model_is_found_by_its_alias"),
     says(1, "keep them in data", "test_every_model_has_a_price"),
-    says(2, "`POST /v1/messages`", "test_create", "test_other_doors_are_closed"),
+    says(2, "`POST /v1/messages`", "test_create", "test_other_endpoints_are_closed"),
     says(2, "count_tokens`", "test_counting_equals_what_is_billed"),
     says(
         2,
