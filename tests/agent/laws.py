@@ -5,8 +5,8 @@ from __future__ import annotations
 from conversations.context.view import rules
 from conversations.context.view.envelope import join_body
 from conversations.context.view.view import Message
+from tests.agent.fakes import World, blocks
 from tests.agent.streams import says
-from tests.agent.twins import World, blocks
 
 
 def check_log(world: World) -> None:

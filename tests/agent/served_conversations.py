@@ -36,7 +36,7 @@ from conversations.context.view.edits import Transformation
 from conversations.context.view.envelope import Envelope, build_envelope
 from conversations.context.view.server_calls import read_server_calls
 from conversations.context.view.view import Message
-from tests.agent.twins import TOOLS, World
+from tests.agent.fakes import TOOLS, World
 from tests.context.independent import found_in
 from tests.context.samples import situation
 from tests.context.strategies import policy_from_seed

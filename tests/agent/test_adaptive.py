@@ -10,7 +10,6 @@ from conversations.context.policy.policy import PRESETS, build_policy
 from conversations.context.view.cost_decision import Rates
 from tests.agent.streams import calls, says
 from tests.agent.test_reductions import remembered
-from tests.agent.twins import TwinLog, World, job
 
 pytestmark = pytest.mark.asyncio
 RATES = Rates(2_000_000, 10_000_000, 2_500_000, 100_000)
@@ -25,7 +24,7 @@ POLICY = build_policy(
 )
 
 
-def world(log: TwinLog, now: float, rates: Rates = RATES) -> World:
+def world(log: FakeLog, now: float, rates: Rates = RATES) -> World:
     return World(replace(job(POLICY), rates=rates), log=log, now=now)
 
 

@@ -10,10 +10,10 @@ from conversations.agent.ports import ToolDone
 from conversations.agent.resume import OpenRound, TurnProgress
 from conversations.agent.tool_calls import CANCELLED
 from conversations.context.view import wire
+from tests.agent.fakes import World, job
 from tests.agent.laws import check_usable
 from tests.agent.streams import calls, says
 from tests.agent.test_tools import results
-from tests.agent.twins import World, job
 
 USE = ToolUse("toolu_1", "send", '{"to":"a@b"}')
 READ = CallFacts(private=("read_mail",))

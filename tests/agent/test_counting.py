@@ -8,9 +8,9 @@ import pytest
 
 from conversations.context.policy.gauge import Report
 from conversations.context.policy.policy import build_policy
+from tests.agent.fakes import FakeLog, World, blocks, job
 from tests.agent.laws import check_log
 from tests.agent.streams import says
-from tests.agent.twins import TwinLog, World, blocks, job
 
 pytestmark = pytest.mark.asyncio
 OFF, TRIM = build_policy("off"), build_policy("gated-trim", {"max_conversation_tokens": 10_000_000})
@@ -18,7 +18,7 @@ OFF, TRIM = build_policy("off"), build_policy("gated-trim", {"max_conversation_t
 
 def near(policy: str = "off", percent: int = 100) -> World:
     """A conversation whose estimate is so many percent of what its model takes."""
-    log = TwinLog()
+    log = FakeLog()
     for number in range(20):
         log.put("prompt", blocks(f"please look at number {number}, " + "and again " * 500))
         log.put("answer", blocks("I saw it. " * 40))
@@ -86,7 +86,7 @@ async def test_a_stop_ends_the_turn_while_a_request_is_counted() -> None:
 
 
 async def test_an_answer_is_allowed_no_more_than_is_left_of_the_window() -> None:
-    log = TwinLog()
+    log = FakeLog()
     log.put("prompt", blocks("please " * 4_000))
     log.put("answer", blocks("Done."))
     estimate = log.view().tokens

@@ -15,8 +15,8 @@ from conversations.agent.ports import SearchesLimited
 from conversations.agent.resume import TurnProgress
 from conversations.context.policy.gauge import Report
 from tests.agent import laws
+from tests.agent.fakes import World, blocks, job
 from tests.agent.streams import calls, ended, says, start, text
-from tests.agent.twins import World, blocks, job
 
 pytestmark = pytest.mark.asyncio
 OTHER = "other-model"

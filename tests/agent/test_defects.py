@@ -14,9 +14,9 @@ import pytest
 from conversations.agent.ports import ModelFailed, ToolDone
 from conversations.context.policy.policy import Policy, build_policy
 from conversations.context.view import wire
+from tests.agent.fakes import FakeLog, World, blocks, job
 from tests.agent.laws import check_log, check_usable
 from tests.agent.streams import ended, says, start, text, use
-from tests.agent.twins import TwinLog, World, blocks, job
 
 pytestmark = pytest.mark.asyncio
 PAGE = "some words of a page that was fetched " * 80
@@ -28,8 +28,8 @@ async def fetch(given: Any) -> ToolDone:
     return ToolDone(wire.encode(f"page {given['n']}: {PAGE}"), "ok")
 
 
-def fetching(policy: Policy, log: TwinLog | None = None, **of_job: Any) -> World:
-    world = World(job(policy, **of_job), log=log or TwinLog())
+def fetching(policy: Policy, log: FakeLog | None = None, **of_job: Any) -> World:
+    world = World(job(policy, **of_job), log=log or FakeLog())
     world.tools.run_by_name["look"] = fetch
     return world
 
@@ -108,7 +108,7 @@ async def test_the_trigger_counts_what_the_cache_holds_and_the_last_call_alone()
     ],
 )
 async def test_a_failed_summary_locks_no_conversation(script: Any) -> None:
-    log = TwinLog()
+    log = FakeLog()
     for number in range(8):
         log.put("prompt", blocks(f"tell me of apple {number} " * 20))
         log.put("answer", blocks(f"apple {number} is an apple like all of them " * 20))
@@ -147,7 +147,7 @@ async def test_the_cached_prefix_is_not_broken_turn_after_turn() -> None:
 
 
 async def test_a_window_of_a_million_is_used_and_a_smaller_one_is_checked_again() -> None:
-    log = TwinLog()
+    log = FakeLog()
     for number in range(160):
         log.put("prompt", blocks(f"question {number}"))
         log.put("answer", blocks(f"answer {number}: {PAGE}"))

@@ -10,10 +10,10 @@ import pytest
 from conversations.agent.ports import ModelFailed, ToolDone
 from conversations.agent.resume import OpenRound, TurnProgress
 from conversations.agent.stop import LEFT, Stopped, Switch
+from tests.agent.fakes import World, cancelled, forever, look
 from tests.agent.laws import check_usable
 from tests.agent.streams import calls, says
 from tests.agent.test_resuming import uses
-from tests.agent.twins import World, cancelled, forever, look
 
 pytestmark = pytest.mark.asyncio
 LEAVES = ("running", "left")

@@ -12,6 +12,7 @@ from conversations.agent.answer import Answer
 from conversations.agent.ports import ModelFailed, Refused
 from conversations.context.policy.policy import build_policy
 from conversations.context.steps import api_clearing
+from tests.agent.fakes import World, job
 from tests.agent.laws import check_log, check_usable
 from tests.agent.streams import (
     Events,
@@ -25,7 +26,6 @@ from tests.agent.streams import (
     start,
 )
 from tests.agent.test_reductions import remembered
-from tests.agent.twins import World, job
 
 pytestmark = pytest.mark.asyncio
 NUMBERS = {

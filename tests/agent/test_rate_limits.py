@@ -10,11 +10,11 @@ import pytest
 
 from conversations.agent.events import RoundOpened, TurnChanged
 from conversations.agent.ports import MOST_WAITS, RateLimitReached
+from tests.agent.fakes import World, forever
 from tests.agent.laws import check_usable
 from tests.agent.streams import calls, says
 from tests.agent.test_reductions import kinds, summary_of
 from tests.agent.test_reductions import world as remembering
-from tests.agent.twins import World, forever
 
 pytestmark = pytest.mark.asyncio
 FULL = RateLimitReached("rate_limit", "Reached.", seconds=23.0, waits_for="requests 5")

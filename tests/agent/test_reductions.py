@@ -32,9 +32,9 @@ SMALL = build_policy(
 )
 
 
-def remembered(exchanges: int = 8, size: int = 60) -> TwinLog:
+def remembered(exchanges: int = 8, size: int = 60) -> FakeLog:
     """A conversation with a tool result in every exchange."""
-    log = TwinLog()
+    log = FakeLog()
     for number in range(exchanges):
         call = {"type": "tool_use", "id": f"old_{number}", "name": "look", "input": {"n": number}}
         words = f"result {number} of the search for apples " * size
@@ -46,7 +46,7 @@ def remembered(exchanges: int = 8, size: int = 60) -> TwinLog:
     return log
 
 
-def world(policy: Policy = SMALL, log: TwinLog | None = None, **caps: Any) -> World:
+def world(policy: Policy = SMALL, log: FakeLog | None = None, **caps: Any) -> World:
     return World(job(policy, **caps), log=log or remembered())
 
 

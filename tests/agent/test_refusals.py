@@ -14,9 +14,9 @@ from conversations.context.steps.repair import NOTES
 from conversations.context.steps.repair_blocks import NO_PART
 from conversations.context.steps.repair_refused import TURN_LEFT_OUT
 from conversations.context.view import wire
+from tests.agent.fakes import FakeLog, World, blocks
 from tests.agent.laws import check_log, check_usable
 from tests.agent.streams import calls, complete_block, ended, says, start, text
-from tests.agent.twins import TwinLog, World, blocks
 from tests.context.samples import IMAGE
 
 pytestmark = pytest.mark.asyncio
@@ -28,7 +28,7 @@ def refused(api_text: str, code: str = "invalid_request", **more: Any) -> list[A
 
 def talk(*more: str) -> World:
     """A conversation of two exchanges, with an image in the first prompt, and a prompt."""
-    log = TwinLog()
+    log = FakeLog()
     log.put("prompt", wire.encode([IMAGE, {"type": "text", "text": "What is it?"}]))
     log.put("answer", blocks("A dot."))
     log.put("prompt", blocks("And then?"))
@@ -152,7 +152,7 @@ async def test_a_call_that_the_api_names_by_its_id_goes_with_its_result() -> Non
 
 def gallery(count: int) -> World:
     """A conversation of exchanges with an image each, and a prompt."""
-    log = TwinLog()
+    log = FakeLog()
     for _ in range(count):
         log.put("prompt", wire.encode([IMAGE, {"type": "text", "text": "What is it?"}]))
         log.put("answer", blocks("A dot."))
@@ -195,7 +195,7 @@ async def test_only_the_last_repair_is_taken_back(last: str) -> None:
 
 
 async def test_a_field_that_the_api_does_not_accept_is_left_out_of_all_such_blocks() -> None:
-    log = TwinLog()
+    log = FakeLog()
     cited = {"type": "text", "text": "A dot.", "citations": [{"type": "odd"}]}
     log.put("prompt", wire.encode([{"type": "text", "text": "What?", "citations": None}]))
     log.put("answer", wire.encode([cited]))
@@ -213,7 +213,7 @@ async def test_a_field_that_the_api_does_not_accept_is_left_out_of_all_such_bloc
 
 
 async def test_a_file_that_the_api_does_not_have_is_left_out_wherever_it_is_sent() -> None:
-    log = TwinLog()
+    log = FakeLog()
     missing = {"type": "document", "source": {"type": "file", "file_id": "file_011C-a"}}
     there = {"type": "document", "source": {"type": "file", "file_id": "file_011C"}}
     log.put("prompt", wire.encode([missing]))

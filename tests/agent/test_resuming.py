@@ -9,10 +9,10 @@ from conversations.agent.ports import Refused, ToolDone
 from conversations.agent.resume import OpenRound, TurnProgress
 from conversations.agent.tool_calls import CUT_SHORT, FLAWED, TOO_MANY
 from conversations.context.view import wire
+from tests.agent.fakes import World, job
 from tests.agent.laws import check_usable
 from tests.agent.streams import calls, says
 from tests.agent.test_tools import results
-from tests.agent.twins import World, job
 
 pytestmark = pytest.mark.asyncio
 NAMES = ("toolu_1", "toolu_2", "toolu_3")

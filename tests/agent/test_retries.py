@@ -6,9 +6,9 @@ import pytest
 
 from conversations.agent.events import TurnChanged
 from conversations.agent.ports import ModelFailed
+from tests.agent.fakes import World, job
 from tests.agent.laws import check_usable
 from tests.agent.streams import Events, delta, ended, opened, says, start, text, thought, use
-from tests.agent.twins import World, job
 
 pytestmark = pytest.mark.asyncio
 BUSY = ModelFailed("overloaded", "The model is overloaded.", 529, may_retry=True)

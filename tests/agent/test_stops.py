@@ -9,9 +9,9 @@ import pytest
 from conversations.agent.ports import Ending, Head, ModelFailed, Piece, ToolDone
 from conversations.agent.stop import Stopped, Switch
 from conversations.agent.tool_calls import CANCELLED, STOPPED_WITHIN
+from tests.agent.fakes import FakeModel, World, cancelled, forever, job, look
 from tests.agent.laws import check_usable
 from tests.agent.streams import calls, ended, says, start, text, thought, use
-from tests.agent.twins import TwinModel, World, cancelled, forever, job, look
 
 pytestmark = pytest.mark.asyncio
 STOPPED = ("cancelled", "stopped")
@@ -51,7 +51,7 @@ async def test_a_stop_behind_a_whole_tool_call_in_mid_answer_drops_the_call() ->
     await check_usable(world)
 
 
-class LateStop(TwinModel):
+class LateStop(FakeModel):
     """A model whose stop arrives while the finished stream is being closed."""
 
     world: World
@@ -78,12 +78,12 @@ async def test_a_stop_as_the_stream_completes_keeps_the_whole_answer(wants_tools
     else:
         # The answer was whole: there was nothing left to stop.
         assert (finish.state, finish.reason) == ("done", "end_turn")
-    world.model = TwinModel()
+    world.model = FakeModel()
     await check_usable(world)
 
 
 async def test_a_failure_while_a_finished_stream_is_closed_does_not_spoil_the_answer() -> None:
-    class Failing(TwinModel):
+    class Failing(FakeModel):
         async def stream(
             self, body: str, headers: Any = None
         ) -> AsyncGenerator[Head | Piece, None]:

@@ -10,9 +10,9 @@ from conversations.agent.ports import ToolDone
 from conversations.agent.stop import Stopped
 from conversations.agent.tool_calls import TOO_MANY
 from conversations.context.view import wire
+from tests.agent.fakes import FakeTools, World, forever, job, look
 from tests.agent.laws import check_log, check_usable
 from tests.agent.streams import Events, calls, ended, says, start, text, thought, use
-from tests.agent.twins import TwinTools, World, forever, job, look
 from tests.context.samples import IMAGE
 
 pytestmark = pytest.mark.asyncio
@@ -214,7 +214,7 @@ async def test_an_error_with_an_image_is_sent_without_the_flag_and_as_it_is(cont
     async def fail(input: Any) -> ToolDone:
         return ToolDone(wire.encode(content), "error")
 
-    world = World(tools=TwinTools({"look": fail}))
+    world = World(tools=FakeTools({"look": fail}))
     finish = await world.run(calls("toolu_1"), says("I see."))
     assert finish.reason == "end_turn"
     [[found]] = [blocks for kind, blocks in world.log.messages if kind == "results"]

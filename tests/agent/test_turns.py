@@ -7,6 +7,7 @@ import pytest
 
 from conversations.agent.events import MeterMoved, RoundChanged, RoundOpened
 from conversations.agent.ports import Refused
+from tests.agent.fakes import FakeLog, World, job
 from tests.agent.laws import check_log, check_usable
 from tests.agent.streams import (
     calls,
@@ -21,7 +22,6 @@ from tests.agent.streams import (
     thought,
     use,
 )
-from tests.agent.twins import TwinLog, World, job
 
 pytestmark = pytest.mark.asyncio
 
@@ -206,7 +206,7 @@ async def test_an_event_that_cannot_be_shown_does_not_end_the_turn(
 
 
 async def test_a_history_that_breaks_a_rule_is_never_sent() -> None:
-    log = TwinLog()
+    log = FakeLog()
     log.put("answer", "[]")
     world = World(log=log)
     world.log.entries[1:] = []

@@ -7,8 +7,8 @@ import pytest
 from agentweb.emulator.faults import answer_faults, stream_faults
 from agentweb.emulator.server import EmulatorServer
 from conversations.claude.client import Deadlines
+from tests.agent.fakes import World, job
 from tests.agent.laws import check_log
-from tests.agent.twins import World, job
 from tests.claude.wire_server import client
 
 pytestmark = pytest.mark.asyncio

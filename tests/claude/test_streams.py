@@ -11,8 +11,8 @@ from agentweb.emulator.server import EmulatorServer
 from conversations.agent.call import attempt_call
 from conversations.agent.ports import Sent
 from conversations.claude.client import Deadlines
+from tests.agent.fakes import World
 from tests.agent.streams import says
-from tests.agent.twins import World
 from tests.claude.test_wire import BODY
 from tests.claude.wire_server import (
     PATIENT,

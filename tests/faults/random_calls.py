@@ -19,7 +19,7 @@ from conversations.context.view import wire
 from conversations.context.view.envelope import Envelope, build_envelope
 from conversations.log.leases import Lease
 from conversations.runtime.adapters import TurnCalls
-from tests.agent.twins import TwinDisplay, TwinLog, TwinTools
+from tests.agent.fakes import FakeDisplay, FakeLog, FakeTools
 from tests.faults.talks import WORDS, Talk
 
 #: Of both families of tokenizers, one with a more expensive tier.
@@ -67,7 +67,7 @@ def fault(dice: Random, *, compacts: bool) -> str:
 
 
 @dataclass
-class Buyer:
+class ApiClient:
     """Makes calls as a turn does; `faults` has the fault of each."""
 
     lease: Lease
@@ -155,11 +155,11 @@ class Buyer:
         calls, switch = TurnCalls(self.lease, claude), Switch()
         stops = name in ("hang_after", "went")
         return Ports(
-            log=TwinLog(),
+            log=FakeLog(),
             calls=calls,
             model=Stopping(calls, switch, int(count)) if stops else calls,
-            tools=TwinTools(),
-            display=TwinDisplay(),
+            tools=FakeTools(),
+            display=FakeDisplay(),
             switch=switch,
             pause=asyncio.sleep,
             chance=self.dice.random,

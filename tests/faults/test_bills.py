@@ -54,7 +54,7 @@ from conversations.turns import billed_usage
 from conversations.turns.billed_usage import TOKENS_PER_SECOND
 from conversations.turns.takeovers import take_over_turn
 from tests.faults.oracle import settled
-from tests.faults.random_calls import CUT, GIVEN_UP, IN_FLIGHT, NOTHING, REFUSED, Buyer, fault
+from tests.faults.random_calls import CUT, GIVEN_UP, IN_FLIGHT, NOTHING, REFUSED, ApiClient, fault
 from tests.faults.talks import WORDS, Talk, scene
 from tests.support import people_and_turns
 
@@ -72,48 +72,48 @@ def clock() -> VirtualClock:
 
 
 @pytest.fixture(scope="module")
-def seller(clock: VirtualClock) -> Iterator[EmulatorServer]:
+def emulator(clock: VirtualClock) -> Iterator[EmulatorServer]:
     with server.start(app=create_app(clock=clock, scenes=[scene, *SCENES])) as running:
         yield running
 
 
 async def test_the_ledger_says_what_the_api_bills(
-    seller: EmulatorServer, clock: VirtualClock
+    emulator: EmulatorServer, clock: VirtualClock
 ) -> None:
     if CALLS > MOST_CALLS_IN_CI:
         # This test takes longer than the limit for one that hangs.
         faulthandler.cancel_dump_traceback_later()
     dice = Random(SEED)
-    buyer = Buyer(await run_db(started_turn), seller.url, clock, dice)
+    client = ApiClient(await run_db(started_turn), emulator.url, clock, dice)
     for number in range(CALLS):
-        talk = buyer.talk()
+        talk = client.talk()
         if dice.random() < 0.8 or not talk.messages:
             speak = talk.look if dice.random() < 0.1 else talk.say
             speak(f"Number {number}: show me a table. " + WORDS * dice.choice((0, 2, 40)))
         compacts = talk.compacts and dice.random() < 0.12
         chosen = fault(dice, compacts=compacts)
         is_ours = bool(chosen) and not chosen.startswith("went")
-        seller.emulator.ordered_faults[:] = [chosen] if is_ours else []
-        await (buyer.compact if compacts else buyer.call)(talk, chosen)
+        emulator.emulator.ordered_faults[:] = [chosen] if is_ours else []
+        await (client.compact if compacts else client.call)(talk, chosen)
         if dice.random() < 0.04:
-            await buyer.summarise(talk)
+            await client.summarise(talk)
         clock.advance(dice.choice((1, 1, 20, 200, 301, 3_000, 3_601)))
-    await buyer.close()
-    await settled(seller)
-    await run_db(compare, seller, buyer)
+    await client.close()
+    await settled(emulator)
+    await run_db(compare, emulator, client)
 
 
 async def test_a_call_whose_worker_died_is_never_cheaper_than_its_bill(
-    seller: EmulatorServer, clock: VirtualClock
+    emulator: EmulatorServer, clock: VirtualClock
 ) -> None:
-    seller.emulator.reset()
-    seller.emulator.ordered_faults[:] = ["hang_after:30"]
+    emulator.emulator.reset()
+    emulator.emulator.ordered_faults[:] = ["hang_after:30"]
     lease = await run_db(started_turn)
-    buyer = Buyer(lease, seller.url, clock, Random(SEED))
+    client = ApiClient(lease, emulator.url, clock, Random(SEED))
     talk = Talk("claude-sonnet-5-5", "5m", WORDS)
     talk.say("Number 1: show me a table. ")
     # The call stays open, as that of a killed worker does.
-    ports = buyer.ports("", 1)
+    ports = client.ports("", 1)
     messages = wire.encode(talk.messages)
     sent = await ports.calls.open(Sending("summary", talk.envelope(4_000), messages, 900, None, 1))
     async with aclosing(ports.model.stream(sent.body)) as stream:
@@ -122,12 +122,12 @@ async def test_a_call_whose_worker_died_is_never_cheaper_than_its_bill(
             heard += 1 if isinstance(item, Head) else len(item.events)
             if heard >= 30:
                 break
-    await buyer.close()
-    await settled(seller)
+    await client.close()
+    await settled(emulator)
     assert heard >= 30
     await run_db(take_over_turn, turn_id=lease.turn_id, everything=True)
     row = await run_db(ApiResult.objects.get)
-    (bill,) = seller.emulator.bills.values()
+    (bill,) = emulator.emulator.bills.values()
     assert (row.status, row.cost_basis) == ("lost", "estimated")
     assert row.cost_micros > bill.cost_micros > 0
     await run_db(check_money, row.cost_micros)
@@ -135,18 +135,20 @@ async def test_a_call_whose_worker_died_is_never_cheaper_than_its_bill(
 
 @pytest.mark.parametrize("chosen", ["", "cut_after:40"])
 async def test_an_answer_made_in_one_country_costs_what_its_bill_says(
-    seller: EmulatorServer, clock: VirtualClock, chosen: str
+    emulator: EmulatorServer, clock: VirtualClock, chosen: str
 ) -> None:
-    seller.emulator.reset()
-    seller.emulator.ordered_faults[:] = [chosen] if chosen else []
-    buyer = Buyer(await run_db(started_turn), seller.url, clock, Random(SEED), key="sk-a@acme/us")
+    emulator.emulator.reset()
+    emulator.emulator.ordered_faults[:] = [chosen] if chosen else []
+    client = ApiClient(
+        await run_db(started_turn), emulator.url, clock, Random(SEED), key="sk-a@acme/us"
+    )
     talk = Talk("claude-sonnet-5-5", "5m", WORDS * 90)
     talk.say("Number 1: show me a table. ")
-    await buyer.call(talk, chosen)
-    await buyer.close()
-    await settled(seller)
+    await client.call(talk, chosen)
+    await client.close()
+    await settled(emulator)
     row = await run_db(ApiResult.objects.order_by("pk").first)
-    bill = seller.emulator.bills[row.request_id]
+    bill = emulator.emulator.bills[row.request_id]
     plain = cost_micros("claude-sonnet-5-5", bill.iterations)
     assert '"inference_geo":"us"' in row.usage.replace(" ", "")
     above = row.cost_micros - bill.cost_micros
@@ -161,21 +163,21 @@ def started_turn() -> Lease:
     return people_and_turns.started_turn(user)
 
 
-def compare(seller: EmulatorServer, buyer: Buyer) -> None:
-    bills = dict(seller.emulator.bills)
+def compare(emulator: EmulatorServer, client: ApiClient) -> None:
+    bills = dict(emulator.emulator.bills)
     rows = list(ApiResult.objects.select_related("call").order_by("pk"))
     assert len(rows) >= CALLS
     seen: Counter[str] = Counter()
     hidden = 0
     for row in rows:
-        name = buyer.faults.get(row.call_id, "").partition(":")[0]
-        compacts = row.call_id in buyer.compactions
+        name = client.faults.get(row.call_id, "").partition(":")[0]
+        compacts = row.call_id in client.compactions
         kind, difference = check(row, bills.pop(row.request_id, None), name, compacts=compacts)
         seen[kind] += 1
         hidden += difference
     assert bills == {}
     paid = sum(row.cost_micros for row in rows)
-    assert paid + hidden == seller.emulator.billed_micros > 0
+    assert paid + hidden == emulator.emulator.billed_micros > 0
     check_money(paid)
     check_variety(rows, seen)
     logger.info("%s calls, %s micro-dollars, %s not to be known: %s", len(rows), paid, hidden, seen)

@@ -23,7 +23,7 @@ from conversations.models import ApiResult, BudgetWindow
 from conversations.toolbox.web_search import build_definition
 from conversations.turns.billed_usage import IN_FLIGHT, TOKENS_PER_SECOND
 from tests.faults.oracle import settled
-from tests.faults.random_calls import MODELS, Buyer
+from tests.faults.random_calls import MODELS, ApiClient
 from tests.faults.talks import WORDS, Talk
 from tests.support import people_and_turns
 
@@ -37,7 +37,7 @@ def clock() -> VirtualClock:
 
 
 @pytest.fixture
-def seller(clock: VirtualClock) -> Iterator[EmulatorServer]:
+def emulator(clock: VirtualClock) -> Iterator[EmulatorServer]:
     with server.start(app=create_app(clock=clock)) as running:
         yield running
 
@@ -50,10 +50,10 @@ def started_turn() -> Lease:
 
 
 async def test_the_ledger_never_says_less_than_the_api_bills(
-    seller: EmulatorServer, clock: VirtualClock
+    emulator: EmulatorServer, clock: VirtualClock
 ) -> None:
     dice = Random(SEED)
-    buyer = Buyer(await run_db(started_turn), seller.url, clock, dice)
+    client = ApiClient(await run_db(started_turn), emulator.url, clock, dice)
     for number in range(CALLS):
         size = WORDS * dice.choice((1, 40, 400))
         talk = Talk(
@@ -64,19 +64,19 @@ async def test_the_ledger_never_says_less_than_the_api_bills(
         name = dice.choice(("", "", "cut_after", "error_after", "hang_after", "went"))
         chosen = f"{name}:{dice.randrange(40)}" if name else ""
         is_ours = bool(name) and name != "went"
-        seller.emulator.ordered_faults[:] = [chosen] if is_ours else []
-        await buyer.call(talk, chosen)
+        emulator.emulator.ordered_faults[:] = [chosen] if is_ours else []
+        await client.call(talk, chosen)
         clock.advance(dice.choice((1, 301, 3_601)))
-    await buyer.close()
-    await settled(seller)
-    await run_db(compare, seller, buyer)
+    await client.close()
+    await settled(emulator)
+    await run_db(compare, emulator, client)
 
 
-def compare(seller: EmulatorServer, buyer: Buyer) -> None:
+def compare(emulator: EmulatorServer, client: ApiClient) -> None:
     seen: Counter[str] = Counter()
     for row in ApiResult.objects.select_related("call").exclude(usage="{}"):
-        bill = seller.emulator.bills[row.request_id].cost_micros
-        name = buyer.faults[row.call_id].partition(":")[0]
+        bill = emulator.emulator.bills[row.request_id].cost_micros
+        name = client.faults[row.call_id].partition(":")[0]
         seen[row.cost_basis, name] += 1
         if row.cost_basis == "exact":
             assert row.cost_micros == bill

@@ -37,7 +37,7 @@ from conversations.models import ApiResult
 from conversations.runtime.adapters import TurnCalls
 from conversations.turns.billed_usage import IN_FLIGHT, TOKENS_PER_SECOND, Timing
 from tests.faults.oracle import settled
-from tests.faults.random_calls import Buyer
+from tests.faults.random_calls import ApiClient
 from tests.faults.talks import WORDS, Talk
 from tests.faults.test_bills import check_money, started_turn
 
@@ -59,7 +59,7 @@ def clock() -> VirtualClock:
 
 
 @pytest.fixture
-def seller(clock: VirtualClock) -> Iterator[EmulatorServer]:
+def emulator(clock: VirtualClock) -> Iterator[EmulatorServer]:
     with server.start(app=create_app(clock=clock, scenes=[scene, *SCENES])) as running:
         yield running
 
@@ -99,7 +99,7 @@ class StoppedModel:
 
 
 async def stop(
-    buyer: Buyer,
+    client: ApiClient,
     talk: Talk,
     *,
     is_early: Callable[[], bool] | None = None,
@@ -107,7 +107,7 @@ async def stop(
 ) -> ApiResult:
     """Make a call and stop it; return its result."""
     switch = Switch()
-    ports = buyer.ports("", 1)
+    ports = client.ports("", 1)
     ports = replace(ports, model=StoppedModel(ports.calls, switch, is_early, before), switch=switch)  # type: ignore[arg-type]
     made, messages = talk.envelope(8_000), wire.encode(talk.messages)
     size = made.overhead + estimate_text(messages)
@@ -126,23 +126,23 @@ def bound(row: ApiResult, *, is_unanswered: bool = False) -> int:
 
 
 async def test_a_hundred_stopped_and_repeated_calls_cost_at_least_their_bills(
-    seller: EmulatorServer, clock: VirtualClock
+    emulator: EmulatorServer, clock: VirtualClock
 ) -> None:
-    buyer = Buyer(await run_db(started_turn), seller.url, clock, Random(7))
+    client = ApiClient(await run_db(started_turn), emulator.url, clock, Random(7))
     talk = Talk("claude-sonnet-5-5", "5m", WORDS * 90)
     talk.say("Write something. ")
-    rows, faults = [], seller.emulator.ordered_faults
+    rows, faults = [], emulator.emulator.ordered_faults
     for number in range(STOPS):
         if number % 5 == 0:
             faults[:] = ["hang"]
             # Stopped once the request has come: one on its way would take the next one's fault.
-            rows.append(await stop(buyer, talk, is_early=lambda: not faults))
+            rows.append(await stop(client, talk, is_early=lambda: not faults))
         else:
             faults[:] = [f"hang_after:{number % 5 - 1}"]
-            rows.append(await stop(buyer, talk))
-    await buyer.close()
-    await settled(seller)
-    bills = seller.emulator.bills
+            rows.append(await stop(client, talk))
+    await client.close()
+    await settled(emulator)
+    bills = emulator.emulator.bills
     await run_db(compare, rows, {key: bill.cost_micros for key, bill in bills.items()})
 
 
@@ -160,18 +160,18 @@ def compare(rows: list[ApiResult], bills: dict[str, int]) -> None:
 
 
 async def test_a_call_that_is_late_costs_at_least_its_input(
-    seller: EmulatorServer, clock: VirtualClock
+    emulator: EmulatorServer, clock: VirtualClock
 ) -> None:
-    buyer = Buyer(await run_db(started_turn), seller.url, clock, Random(7))
+    client = ApiClient(await run_db(started_turn), emulator.url, clock, Random(7))
     talk = Talk("claude-sonnet-5-5", "1h", WORDS * 90)
     talk.say("Write something. ")
-    seller.emulator.ordered_faults[:] = ["hang"] * 3
-    ports = buyer.ports("hang", 1)
+    emulator.emulator.ordered_faults[:] = ["hang"] * 3
+    ports = client.ports("hang", 1)
     made, messages = talk.envelope(400), wire.encode(talk.messages)
     sent = await ports.calls.open(Sending("summary", made, messages, 900, None, 1))
     with pytest.raises(ModelFailed, match="in time"):
         await attempt_call(ports, sent)
-    await buyer.close()
+    await client.close()
     row = await run_db(ApiResult.objects.select_related("call").get)
     prices = await run_db(load_price_list, row.call.model, row.call.sent_at)
     assert row.cost_micros >= prices.rate("input", 0) * 900 // 10**6 > 0
@@ -179,20 +179,20 @@ async def test_a_call_that_is_late_costs_at_least_its_input(
 
 
 async def test_thinking_out_of_sight_costs_at_least_its_bill(
-    seller: EmulatorServer, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+    emulator: EmulatorServer, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     began = clock.now()
     monkeypatch.setattr(
         TurnCalls, "_timing", lambda _: Timing(0, round((clock.now() - began) * 1_000))
     )
-    buyer = Buyer(await run_db(started_turn), seller.url, clock, Random(7))
+    client = ApiClient(await run_db(started_turn), emulator.url, clock, Random(7))
     talk = Talk("claude-sonnet-5-5", "5m", WORDS * 90)
     talk.say("Think about it. ")
-    seller.emulator.ordered_faults[:] = ["hang_after:1"]
-    row = await stop(buyer, talk, before=lambda: clock.advance(SECONDS))
-    await buyer.close()
-    await settled(seller)
-    (bill,) = seller.emulator.bills.values()
+    emulator.emulator.ordered_faults[:] = ["hang_after:1"]
+    row = await stop(client, talk, before=lambda: clock.advance(SECONDS))
+    await client.close()
+    await settled(emulator)
+    (bill,) = emulator.emulator.bills.values()
     # The emulator has billed what was thought by then, which the stream did not show.
     assert bill.iterations[-1].output >= min(THOUGHT, SECONDS * THINKING_SPEED) - 50
     most: Any = await run_db(bound, row)

@@ -1,4 +1,4 @@
-"""In-memory twins of the runner's ports: they record their calls and give prepared answers.
+"""In-memory fakes of the runner's ports: they record their calls and give prepared answers.
 
 The log is a real log, folded by the engine's own functions, so a test can rebuild what was sent.
 """
@@ -53,7 +53,7 @@ def job(
     max_output: int = 0,
     **caps: Any,
 ) -> Job:
-    """A job for the twins; another model than theirs thinks as the product asks it to."""
+    """A job for the fakes; another model than theirs thinks as the product asks it to."""
     thinking = None if model == REPLY else {"type": "adaptive", "display": "summarized"}
 
     prefix: dict[str, Any] = {"model": model, "system": "Be brief.", "tools": TOOLS}
@@ -70,7 +70,7 @@ def blocks(*texts: str) -> str:
 
 
 @dataclass
-class TwinLog:
+class FakeLog:
     entries: list[Message | Transformation] = field(default_factory=list)
     recorded: list[tuple[Transformation, int | None]] = field(default_factory=list)
     report: Report | None = None
@@ -145,8 +145,8 @@ class TwinLog:
 
 
 @dataclass
-class TwinCalls:
-    log: TwinLog
+class FakeCalls:
+    log: FakeLog
     sendings: list[Sending] = field(default_factory=list)
     bodies: list[str] = field(default_factory=list)
     #: Length of the log when each call was opened.
@@ -181,7 +181,7 @@ class TwinCalls:
 
 
 @dataclass
-class TwinModel:
+class FakeModel:
     """Plays one script per request, the summary model's from a list of their own."""
 
     replies: list[Script] = field(default_factory=list)
@@ -217,7 +217,7 @@ class TwinModel:
 
 
 @dataclass
-class TwinTools:
+class FakeTools:
     run_by_name: dict[str, Callable[[Any], Awaitable[ToolDone]]] = field(default_factory=dict)
     log: list[tuple[str, str]] = field(default_factory=list)
     ran: list[tuple[str, Any]] = field(default_factory=list)
@@ -263,7 +263,7 @@ class TwinTools:
 
 
 @dataclass
-class TwinDisplay:
+class FakeDisplay:
     states: list[tuple[str, int, float]] = field(default_factory=list)
     told: list[Event] = field(default_factory=list)
     text: str = ""
@@ -296,14 +296,14 @@ async def look(input: Any) -> ToolDone:
 
 @dataclass
 class World:
-    """All twins of one turn; `run` runs it."""
+    """All fakes of one turn; `run` runs it."""
 
     job: Job = field(default_factory=job)
     prompt: str = "Hello"
-    log: TwinLog = field(default_factory=TwinLog)
-    model: Any = field(default_factory=TwinModel)
-    tools: TwinTools = field(default_factory=lambda: TwinTools({"look": look}))
-    display: TwinDisplay = field(default_factory=TwinDisplay)
+    log: FakeLog = field(default_factory=FakeLog)
+    model: Any = field(default_factory=FakeModel)
+    tools: FakeTools = field(default_factory=lambda: FakeTools({"look": look}))
+    display: FakeDisplay = field(default_factory=FakeDisplay)
     switch: Switch = field(default_factory=Switch)
     pauses: list[float] = field(default_factory=list)
     on_pause: Callable[[], Awaitable[object]] | None = None
@@ -311,7 +311,7 @@ class World:
     now: float = 0.0
 
     def __post_init__(self) -> None:
-        self.calls = TwinCalls(self.log)
+        self.calls = FakeCalls(self.log)
         self.log.put("prompt", blocks(self.prompt))
 
     async def pause(self, seconds: float) -> None:
