@@ -188,7 +188,7 @@ def mail_server(name: str) -> dict[str, Any]:
     }
 
 
-def sign_in_providers(name: str) -> list[dict[str, Any]]:
+def log_in_providers(name: str) -> list[dict[str, Any]]:
     """Read the OpenID providers as keyword arguments of `OpenIdProvider`."""
     # Errors never quote the value: it has secrets.
     try:

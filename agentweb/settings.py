@@ -105,10 +105,10 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 #: OpenID providers that people may log in by: a JSON list of
 #: `{"id", "name", "server", "client_id", "client_secret"}`; more keys in `conversations/accounts`.
-SIGN_IN_PROVIDERS = env.sign_in_providers("AGENTWEB_SIGN_IN_PROVIDERS")
+LOG_IN_PROVIDERS = env.log_in_providers("AGENTWEB_LOG_IN_PROVIDERS")
 # django-allauth speaks to providers; names, addresses and passwords of accounts are ours.
 ACCOUNT_ADAPTER = "conversations.web.account_adapter.AccountAdapter"
-SOCIALACCOUNT_ADAPTER = "conversations.web.openid_sign_in.SocialAdapter"
+SOCIALACCOUNT_ADAPTER = "conversations.web.openid_log_in.SocialAdapter"
 MFA_ADAPTER = "conversations.web.second_factors.FactorAdapter"
 MFA_FORMS = {"authenticate": "conversations.web.forms.second_factors.CodeForm"}
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]

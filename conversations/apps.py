@@ -28,7 +28,7 @@ class ConversationsConfig(AppConfig):
         )
         from conversations.operations.db_damage import watch_statements
         from conversations.operations.db_role import grant_rights
-        from conversations.web import sign_in  # noqa: F401
+        from conversations.web import after_log_in  # noqa: F401
 
         pre_migrate.connect(drop_insert_guards, sender=self, dispatch_uid="agentweb-places")
         post_migrate.connect(install_guards, sender=self, dispatch_uid="agentweb-guards")

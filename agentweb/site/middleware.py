@@ -30,9 +30,9 @@ from conversations.accounts.devices import shorten_address
 from conversations.accounts.preferences import read_preferences
 from conversations.accounts.reading_reasons import ReasonNeeded
 from conversations.accounts.session_ends import renew_session
+from conversations.web.after_log_in import is_held_back, keep_device
 from conversations.web.forms.log_in import read_peer
 from conversations.web.responses import send_elsewhere
-from conversations.web.sign_in import is_held_back, keep_device
 
 
 class _WithoutThread(MiddlewareMixin):

@@ -33,7 +33,7 @@ logger = logging.getLogger("agentweb.log_ins")
 
 @dataclass(frozen=True, slots=True)
 class OpenIdProvider:
-    """One entry of `AGENTWEB_SIGN_IN_PROVIDERS`."""
+    """One entry of `AGENTWEB_LOG_IN_PROVIDERS`."""
 
     id: str
     name: str
@@ -52,12 +52,12 @@ class OpenIdProvider:
     scopes: tuple[str, ...] = ("openid", "profile", "email")
 
 
-class SignInRefused(Exception):
+class LogInRefused(Exception):
     """The provider knows the person, and this site does not let them in; the text says why."""
 
 
 def list_openid_providers() -> tuple[OpenIdProvider, ...]:
-    return tuple(OpenIdProvider(**each) for each in settings.SIGN_IN_PROVIDERS)
+    return tuple(OpenIdProvider(**each) for each in settings.LOG_IN_PROVIDERS)
 
 
 def find_openid_provider(id: str) -> OpenIdProvider | None:
@@ -78,7 +78,7 @@ def may_log_in(provider: OpenIdProvider, claims: Mapping[str, Any]) -> bool:
 
 
 def find_linked_user(provider: OpenIdProvider, claims: Mapping[str, Any]) -> User | None:
-    """Return the account that has the verified address; SignInRefused if it may not be linked."""
+    """Return the account that has the verified address; LogInRefused if it may not be linked."""
     address = claims.get("email")
     if not address or not isinstance(address, str):
         return None
@@ -89,7 +89,7 @@ def find_linked_user(provider: OpenIdProvider, claims: Mapping[str, Any]) -> Use
     is_own = not user.is_staff and not user.is_superuser and user.is_active
     if provider.links_verified_email and is_verified and len(users) == 1 and is_own:
         return user
-    raise SignInRefused("taken")
+    raise LogInRefused("taken")
 
 
 @transact

@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from conversations.web.forms.log_in import read_peer
-from conversations.web.openid_sign_in import refuse_log_in
+from conversations.web.openid_log_in import refuse_log_in
 
 
 class AccountAdapter(DefaultAccountAdapter):

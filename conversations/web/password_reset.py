@@ -70,5 +70,5 @@ class Confirm(PasswordResetConfirmView):
         form.peer = read_peer(self.request)
         if not has_factor(form.user):
             # Strangers may still be guessing: this browser gets in all the same.
-            self.request.signed_in = form.user  # type: ignore[attr-defined]
+            self.request.logged_in = form.user  # type: ignore[attr-defined]
         return super().form_valid(form)

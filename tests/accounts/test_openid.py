@@ -41,7 +41,7 @@ def running() -> Iterator[OpenIdServer]:
 def server(running: OpenIdServer, settings: Any) -> OpenIdServer:
     running.instead = b""
     running.put_person("s-1", ANN)
-    settings.SIGN_IN_PROVIDERS = [provider(running), provider(running, id="other", client_id="b")]
+    settings.LOG_IN_PROVIDERS = [provider(running), provider(running, id="other", client_id="b")]
     return running
 
 
@@ -116,7 +116,7 @@ def test_a_role_of_the_admin_comes_and_goes_with_its_claim(
     server: OpenIdServer, settings: Any
 ) -> None:
     mapped = {"staff-eu": "Reviewer", "chat": "Chatters"}
-    settings.SIGN_IN_PROVIDERS = [provider(server, groups=mapped)]
+    settings.LOG_IN_PROVIDERS = [provider(server, groups=mapped)]
     client = Client()
     log_in(server, client)
     assert client.get("/admin/conversations/turn/").status_code == 200
@@ -157,7 +157,7 @@ def test_a_stranger_without_the_required_value_gets_no_account(server: OpenIdSer
 
 
 def test_without_new_accounts_only_known_people_get_in(server: OpenIdServer, settings: Any) -> None:
-    settings.SIGN_IN_PROVIDERS = [provider(server, new_accounts=False)]
+    settings.LOG_IN_PROVIDERS = [provider(server, new_accounts=False)]
     client = Client()
     assert refused(log_in(server, client), client, "no account here")
     assert not User.objects.exists()
@@ -188,7 +188,7 @@ def test_an_account_is_linked_only_by_a_verified_address_where_the_setting_says_
     links: bool, claims: dict[str, Any], fields: dict[str, Any], is_linked: bool,
     server: OpenIdServer, settings: Any,
 ) -> None:  # fmt: skip
-    settings.SIGN_IN_PROVIDERS = [provider(server, links_verified_email=links)]
+    settings.LOG_IN_PROVIDERS = [provider(server, links_verified_email=links)]
     server.put_person("s-1", ANN | claims)
     local = people_and_turns.person("local", email="Ann@example.org", **fields)
     client = Client()
@@ -245,7 +245,7 @@ def test_a_token_of_another_issuer_is_refused(
     server: OpenIdServer, settings: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     theirs = {"server": server.url.replace("127.0.0.1", "localhost")}
-    settings.SIGN_IN_PROVIDERS = [provider(server), provider(server, id="other") | theirs]
+    settings.LOG_IN_PROVIDERS = [provider(server), provider(server, id="other") | theirs]
     assert "InvalidIssuerError" in with_instead(server, answer_of(server, "other"), caplog)
 
 
@@ -256,7 +256,7 @@ def test_an_expired_token_and_one_with_a_key_of_before_are_refused(
     short.start()
     try:
         short.put_person("s-1", ANN)
-        settings.SIGN_IN_PROVIDERS = [provider(short)]
+        settings.LOG_IN_PROVIDERS = [provider(short)]
         client = Client()
         with caplog.at_level(logging.WARNING, "agentweb.log_ins"):
             assert refused(log_in(short, client), client)
@@ -305,14 +305,14 @@ def test_a_provider_whose_document_names_another_issuer_is_not_used(
     server: OpenIdServer, settings: Any
 ) -> None:
     theirs = {"server": f"{server.url}/.well-known/openid-configuration"}
-    settings.SIGN_IN_PROVIDERS = [provider(server) | theirs]
+    settings.LOG_IN_PROVIDERS = [provider(server) | theirs]
     assert Client().get("/accounts/openid/office/").status_code == 503
 
 
 def test_a_provider_that_cannot_be_reached_is_said_to_be(settings: Any) -> None:
     gone = OpenIdServer()
     dead = f"http://127.0.0.1:{gone.port}"
-    settings.SIGN_IN_PROVIDERS = [{"id": "w", "name": "W", "server": dead, "client_id": "a"}]
+    settings.LOG_IN_PROVIDERS = [{"id": "w", "name": "W", "server": dead, "client_id": "a"}]
     answer = Client().get("/accounts/openid/w/")
     assert answer.status_code == 503
     assert b"cannot be reached now" in answer.content
@@ -391,7 +391,7 @@ def test_a_provider_that_is_not_set_is_not_there() -> None:
 def test_a_setting_that_is_wrong_says_where_and_quotes_nothing(
     value: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("AGENTWEB_SIGN_IN_PROVIDERS", value)
+    monkeypatch.setenv("AGENTWEB_LOG_IN_PROVIDERS", value)
     with pytest.raises(ImproperlyConfigured, match=words) as found:
-        env.sign_in_providers("AGENTWEB_SIGN_IN_PROVIDERS")
+        env.log_in_providers("AGENTWEB_LOG_IN_PROVIDERS")
     assert value not in str(found.value)

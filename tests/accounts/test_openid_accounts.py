@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 def test_an_address_that_is_not_verified_gives_nobody_a_later_log_in(
     server: OpenIdServer, settings: Any
 ) -> None:
-    settings.SIGN_IN_PROVIDERS = [provider(server, links_verified_email=True)]
+    settings.LOG_IN_PROVIDERS = [provider(server, links_verified_email=True)]
     server.put_person("s-2", ANN | {"email_verified": False, "preferred_username": "mallory"})
     thief, ann = Client(), Client()
     log_in(server, thief, "s-2")
@@ -66,7 +66,7 @@ def test_an_administrator_who_closes_an_account_anew_has_the_last_word(
 def test_groups_are_those_of_the_row_and_not_of_what_a_caller_holds(
     server: OpenIdServer, settings: Any
 ) -> None:
-    settings.SIGN_IN_PROVIDERS = [provider(server, groups={"staff-eu": "Reviewer"})]
+    settings.LOG_IN_PROVIDERS = [provider(server, groups={"staff-eu": "Reviewer"})]
     log_in(server, Client())
     held = User.objects.get()
     User.objects.update(is_superuser=True)

@@ -27,8 +27,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from conversations.accounts.openid_providers import (
+    LogInRefused,
     OpenIdProvider,
-    SignInRefused,
     close_account,
     find_linked_user,
     find_openid_provider,
@@ -181,7 +181,7 @@ class SocialAdapter(DefaultSocialAccountAdapter):
         """Link the account with the verified address, or see that there may be a new one."""
         try:
             user = find_linked_user(provider, sociallogin.claims)
-        except SignInRefused as refused:
+        except LogInRefused as refused:
             raise ImmediateHttpResponse(refuse_log_in(request, str(refused))) from refused
         if user is not None:
             sociallogin.user = user

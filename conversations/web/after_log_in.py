@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 _OPEN = ("/settings/security/", "/accounts/logout/", "/static/", "/healthz/", "/favicon.ico")
 
 
-@receiver(user_logged_in, dispatch_uid="agentweb.sign_in")
-def complete_sign_in(sender: Any, request: HttpRequest, user: User, **_kwargs: Any) -> None:
+@receiver(user_logged_in, dispatch_uid="agentweb.log_in")
+def complete_log_in(sender: Any, request: HttpRequest, user: User, **_kwargs: Any) -> None:
     peer, name = read_peer(request), user.get_username()
     device = describe_device(request.headers.get("User-Agent", ""))
     begin_session(request.session, device=device, network=shorten_address(peer))
     forgive_log_in(peer=peer, name=name, device=read_device(request, name))
-    request.signed_in = user  # type: ignore[attr-defined]
+    request.logged_in = user  # type: ignore[attr-defined]
     if lacks_factor(user):
         request.session[LACKS_FACTOR] = True
     guessed_at = take_unseen_guessing(user.pk)
@@ -63,7 +63,7 @@ def is_held_back(request: HttpRequest) -> bool:
 
 def keep_device(request: HttpRequest, response: HttpResponseBase) -> None:
     """Remember the browser of somebody who has just logged in."""
-    user = getattr(request, "signed_in", None)
+    user = getattr(request, "logged_in", None)
     if user is None:
         return
     name = cookie_name()
