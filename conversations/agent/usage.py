@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from conversations.context.errors import WireError
 from conversations.context.policy.gauge import LoopFigures
@@ -207,20 +207,21 @@ def read_usage(raw: dict[str, Any]) -> Usage:
     is_whole = _sum(others) == replace(total, is_clamped=False)
     edited = raw.get("context_management")
     edits = _list_objects(edited.get("applied_edits")) if isinstance(edited, dict) else []
-    flags: list[bool] = [total.is_clamped, *(part.is_clamped for part in compactions)]
-    flags.append(bool(raw.get(MALFORMED)))
-    is_miscounted = any(flags)
+    uses = [_read_figure(edit, "cleared_tool_uses") for edit in edits]
+    tokens = [_read_figure(edit, "cleared_input_tokens") for edit in edits]
     served = raw.get("server_tool_use")
     served = served if isinstance(served, dict) else {}
+    searches = _read_figure(served, "web_search_requests", MOST_SEARCHES)
+    is_miscounted = bool(raw.get(MALFORMED)) or any(one.is_clamped for one in (total, *compactions))
     return replace(
         total,
         raw=wire.encode(raw),
         parts=(*compactions, *(others if is_whole else [total])) if rows else (),
         last=counts[-1].context if len(counts) > 1 else None,
-        cleared_uses=sum(_read_figure(edit, "cleared_tool_uses", flags) for edit in edits),
-        cleared=sum(_read_figure(edit, "cleared_input_tokens", flags) for edit in edits),
-        searches=_read_figure(served, "web_search_requests", flags, MOST_SEARCHES),
-        is_clamped=any(flags),
+        cleared_uses=sum(each.value for each in uses),
+        cleared=sum(each.value for each in tokens),
+        searches=searches.value,
+        is_clamped=is_miscounted or _has_clamped(searches, *uses, *tokens),
         is_miscounted=is_miscounted,
         first=_read_first(raw.get(START), total),
         factors=read_factors(raw),
@@ -283,36 +284,37 @@ def _list_objects(value: Any) -> list[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def _read_figure(
-    figures: dict[str, Any], name: str, flags: list[bool], most: int = MOST_TOKENS
-) -> int:
-    """Read a figure; a malformed one is clamped and flagged."""
+class _Figure(NamedTuple):
+    """A count, which is within its bounds, and whether the reported one was not."""
+
+    value: int
+    was_clamped: bool
+
+
+def _read_figure(figures: dict[str, Any], name: str, most: int = MOST_TOKENS) -> _Figure:
     value = figures.get(name)
     number = value if isinstance(value, int) and not isinstance(value, bool) else 0
     clamped = max(0, min(most, number))
-    flags.append(value is not None and (clamped != value or isinstance(value, bool)))
-    return clamped
+    is_other = clamped != value or isinstance(value, bool)
+    return _Figure(clamped, value is not None and is_other)
+
+
+def _has_clamped(*figures: _Figure) -> bool:
+    return any(each.was_clamped for each in figures)
 
 
 def _read_counts(raw: dict[str, Any]) -> Usage:
     creation = raw.get("cache_creation")
     split = creation if isinstance(creation, dict) else {}
-    flags: list[bool] = []
-
-    def count(figures: dict[str, Any], name: str) -> int:
-        return _read_figure(figures, name, flags)
-
-    hour = count(split, "ephemeral_1h_input_tokens")
+    fresh = _read_figure(raw, "input_tokens")
+    output = _read_figure(raw, "output_tokens")
+    read = _read_figure(raw, "cache_read_input_tokens")
+    written = _read_figure(raw, "cache_creation_input_tokens")
+    hour = _read_figure(split, "ephemeral_1h_input_tokens")
+    minutes = _read_figure(split, "ephemeral_5m_input_tokens")
     # The split by lifetime adds up to the total; without a total, its sum is used.
-    written = max(
-        count(raw, "cache_creation_input_tokens"),
-        hour + count(split, "ephemeral_5m_input_tokens"),
-    )
+    total = max(written.value, hour.value + minutes.value)
     return Usage(
-        count(raw, "input_tokens"),
-        count(raw, "output_tokens"),
-        count(raw, "cache_read_input_tokens"),
-        written - hour,
-        hour,
-        is_clamped=any(flags),
-    )
+        fresh.value, output.value, read.value, total - hour.value, hour.value,
+        is_clamped=_has_clamped(fresh, output, read, written, hour, minutes),
+    )  # fmt: skip
