@@ -70,7 +70,7 @@ def make_token(
     row = ApiToken.objects.create(
         owner=owner,
         name=name,
-        digest=_digest(secret),
+        digest=digest_secret(secret),
         scopes=",".join(scopes),
         expires_at=timezone.now() + timedelta(days=days),
     )
@@ -90,7 +90,7 @@ def revoke_token(*, token: ApiToken, peer: str) -> bool:
 
 def find_token(secret: str, now: datetime) -> ApiToken | None:
     """Return the token that works with this secret, with its owner."""
-    digest = _digest(secret)
+    digest = digest_secret(secret)
     row = ApiToken.objects.select_related("owner").filter(digest=digest).first()
     if row is None or not constant_time_compare(row.digest, digest):
         return None
@@ -119,5 +119,6 @@ def find_token_state(row: ApiToken, now: datetime) -> TokenState:
     return TokenState.ACTIVE if row.expires_at > now else TokenState.EXPIRED
 
 
-def _digest(secret: str) -> str:
+def digest_secret(secret: str) -> str:
+    """Return by what a secret is found that is not stored: its SHA-256 in hex."""
     return hashlib.sha256(secret.encode()).hexdigest()

@@ -199,14 +199,14 @@ def read_usage(raw: dict[str, Any]) -> Usage:
     START the usage reported at the start of the answer.
     """
     total = _read_counts(raw)
-    rows = _list_objects(raw.get("iterations"))
+    rows = wire.list_objects(raw.get("iterations"))
     compactions = [_read_counts(row) for row in rows if row.get("type") == "compaction"]
     others = [_read_counts(row) for row in rows if row.get("type") != "compaction"]
     counts = [_read_counts(row) for row in rows if row.get("type") == "message"]
     # Iterations that do not add up to the total are ignored.
     is_whole = _sum(others) == replace(total, is_clamped=False)
     edited = raw.get("context_management")
-    edits = _list_objects(edited.get("applied_edits")) if isinstance(edited, dict) else []
+    edits = wire.list_objects(edited.get("applied_edits")) if isinstance(edited, dict) else []
     uses = [_read_figure(edit, "cleared_tool_uses") for edit in edits]
     tokens = [_read_figure(edit, "cleared_input_tokens") for edit in edits]
     served = raw.get("server_tool_use")
@@ -278,10 +278,6 @@ def _sum(rows: Sequence[Usage]) -> Usage:
         sum(row.cache_write_5m for row in rows),
         sum(row.cache_write_1h for row in rows),
     )
-
-
-def _list_objects(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 class _Figure(NamedTuple):

@@ -124,19 +124,11 @@ def _rule_of_row(row: tuple[Any, ...]) -> Rule:
 
 
 def rule_of(budget: Budget) -> Rule:
-    return Rule(
-        budget.pk,
-        budget.scope,
-        budget.kind,
-        budget.unit,
-        budget.period,
-        budget.time_zone,
-        budget.limit,
-        _parse_percents(budget.soft_percents),
-        budget.group.name if budget.group else "",
-        budget.note,
-        budget.model,
-    )
+    group = budget.group.name if budget.group else None
+    return _rule_of_row((
+        budget.pk, budget.scope, budget.kind, budget.unit, budget.period, budget.time_zone,
+        budget.limit, budget.soft_percents, group, budget.note, budget.model,
+    ))  # fmt: skip
 
 
 def _parse_percents(text: str) -> tuple[int, ...]:

@@ -7,7 +7,6 @@ who made it is no longer active. Each decision is a link of the site's chain.
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Collection
 from datetime import datetime, timedelta
@@ -17,6 +16,7 @@ from django.contrib.auth.models import Group
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from conversations.accounts.api_tokens import digest_secret
 from conversations.db import transact
 from conversations.log.chain import append_row, lock_site_chain
 from conversations.models import Invitation, InvitationDecision, User
@@ -50,7 +50,7 @@ def make_invitation(
         raise InvitationRefused("groups")
     token = secrets.token_urlsafe(24)
     row = Invitation.objects.create(
-        digest=_digest(token),
+        digest=digest_secret(token),
         email=email,
         made_by=made_by,
         expires_at=timezone.now() + timedelta(days=days),
@@ -98,7 +98,7 @@ def has_account(email: str) -> bool:
 
 def find_invitation(token: str) -> tuple[Invitation | None, InvitationState]:
     """Return the invitation of a link and its state; None: there is none, as if withdrawn."""
-    row = Invitation.objects.select_related("made_by").filter(digest=_digest(token)).first()
+    row = Invitation.objects.select_related("made_by").filter(digest=digest_secret(token)).first()
     return row, InvitationState.WITHDRAWN if row is None else find_invitation_state(row)
 
 
@@ -117,7 +117,3 @@ def _open_rows(now: datetime) -> QuerySet[Invitation]:
 def _record(row: Invitation, kind: Kind, actor: User | None, note: str = "") -> None:
     decision = InvitationDecision(invitation=row, kind=kind, actor=actor, note=note)
     append_row(decision, lock_site_chain())
-
-
-def _digest(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()

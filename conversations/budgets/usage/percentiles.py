@@ -12,6 +12,7 @@ from conversations.agent.usage import START
 from conversations.budgets.usage.days import Span
 from conversations.budgets.usage.savings import filter_changes_within, filter_shrunk
 from conversations.budgets.usage.sums import filter_calls_within
+from conversations.lab.accuracy import find_percentile
 
 #: The most rows that a percentile is computed from.
 SAMPLE = 5_000
@@ -63,8 +64,4 @@ def compute_spread(values: Sequence[int]) -> Spread:
     ranked = sorted(values)
     if not ranked:
         return Spread(0, None, None)
-    return Spread(len(ranked), _find_rank(ranked, 50), _find_rank(ranked, 95))
-
-
-def _find_rank(ranked: Sequence[int], percent: int) -> int:
-    return ranked[max(0, -(-len(ranked) * percent // 100) - 1)]
+    return Spread(len(ranked), find_percentile(ranked, 50), find_percentile(ranked, 95))

@@ -88,6 +88,11 @@ def join(elements: Iterable[str]) -> str:
     return "[" + ",".join(elements) + "]"
 
 
+def list_objects(value: object) -> list[dict[str, Any]]:
+    """Return the objects of a list; [] for anything else."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
 def digest(text: str) -> str:
     """Return the digest of a text: `sha256:` and 64 hex digits of its UTF-8."""
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

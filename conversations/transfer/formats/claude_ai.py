@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from conversations.context.view import wire
 from conversations.transfer.formats.text_messages import (
     build_messages,
     build_record_id,
     choose_title,
     join_texts,
-    list_objects,
 )
 
 ROLES = {"human": "user", "assistant": "assistant"}
@@ -29,7 +29,7 @@ def convert_claude_ai(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _list_texts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for message in list_objects(found.get("chat_messages")):
+    for message in wire.list_objects(found.get("chat_messages")):
         role = ROLES.get(str(message.get("sender")))
         if role is not None:
             yield role, join_texts([_text(message), *_list_attached(message)])
@@ -37,14 +37,14 @@ def _list_texts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _text(message: dict[str, Any]) -> str:
     """Return the text of the blocks; older exports have it beside them."""
-    blocks = list_objects(message.get("content"))
+    blocks = wire.list_objects(message.get("content"))
     found = join_texts(block.get("text") for block in blocks if block.get("type") == "text")
     return found or str(message.get("text") or "")
 
 
 def _list_attached(message: dict[str, Any]) -> Iterator[str]:
-    for each in list_objects(message.get("attachments")):
+    for each in wire.list_objects(message.get("attachments")):
         name, content = each.get("file_name") or "file", each.get("extracted_content")
         yield f"[{name}]\n{content}" if isinstance(content, str) and content else f"[{name}]"
-    for each in list_objects(message.get("files")):
+    for each in wire.list_objects(message.get("files")):
         yield f"[{each.get('file_name') or 'file'}]"

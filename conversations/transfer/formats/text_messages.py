@@ -40,8 +40,3 @@ def build_record_id(program: str, found: dict[str, Any], *names: str) -> str:
 
 def join_texts(parts: Iterable[Any]) -> str:
     return "\n\n".join(part for part in parts if isinstance(part, str) and part.strip())
-
-
-def list_objects(value: object) -> list[dict[str, Any]]:
-    """Return the objects of a list; [] for anything else."""
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
