@@ -12,6 +12,7 @@ from conversations.context.policy.policy import Policy
 from conversations.context.view.cost_decision import Rates
 from conversations.context.view.envelope import Envelope
 from conversations.context.view.view import Message, View
+from conversations.context.view.view_cache import CALL_IDS_FOLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ class LoadedConversation:
 
 def list_call_ids(view: View) -> set[str]:
     """Return the ids of all tool calls in view, those of the API's own tools included."""
-    ids: set[str] = view.fold_cached("call ids", _no_ids, _read_ids)
+    ids: set[str] = view.fold_cached(CALL_IDS_FOLD, _no_ids, _read_ids)
     return ids
 
 

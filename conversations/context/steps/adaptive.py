@@ -60,7 +60,8 @@ class Plan:
     def compaction(self, view: View, policy: Policy) -> Transformation | None:
         """Build the compaction of messages between `since` and `until`; None if none shrinks."""
         ready = find_compactable(view, policy)
-        edits = [one.edit for one in ready.between(self.since, self.until) if one.edit]
+        chosen = ready.between(self.since, self.until)
+        edits = [one.rewritten.edit for one in chosen if one.rewritten]
         if not edits:
             return None
         what = write_count(*OLD_RESULTS, len(edits))
@@ -161,7 +162,7 @@ def _weigh_plan(view: View, policy: Policy, aim: _Aim) -> Plan | None:
             return None
         end, freed = _find_end(view, policy, likely, aim.mark, after)
     since = messages[end].seq
-    freed += sum(one.saved for one in ready.between(since, border) if one.edit)
+    freed += sum(one.rewritten.saved for one in ready.between(since, border) if one.rewritten)
     freed = freed * aim.permille // 1000
     if freed < policy.minimum_gain_tokens:
         return None

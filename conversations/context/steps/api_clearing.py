@@ -31,6 +31,7 @@ from conversations.context.translation import gettext_noop, mark_recorded, write
 from conversations.context.view.edits import Transformation, Trigger
 from conversations.context.view.envelope import Envelope
 from conversations.context.view.view import Message, View
+from conversations.context.view.view_cache import COMPACTIONS_FOLD
 
 _CLEARS = mark_recorded(
     gettext_noop("The API clears %(what)s of every request, about %(count)s tokens: %(why)s")
@@ -175,7 +176,7 @@ def build_compaction_envelope(envelope: Envelope) -> Envelope:
 
 def has_compaction_block(view: View) -> bool:
     """Return whether the view has a compaction block of the API."""
-    return view.fold_cached("compaction blocks", list[int], _read_blocks) != []
+    return view.fold_cached(COMPACTIONS_FOLD, list[int], _read_blocks) != []
 
 
 def _read_blocks(found: list[int], message: Message) -> None:

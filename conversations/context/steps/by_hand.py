@@ -53,7 +53,7 @@ def build_trigger(working: WorkingView, setting: str = BY_HAND) -> Trigger:
 def compact_by_hand(working: WorkingView) -> Transformation | None:
     """Compact every tool result before the latest batch; None if none would shrink."""
     ready = find_compactable(working.view, working.policy)
-    edits = [one.edit for one in ready.old if one.edit]
+    edits = [one.rewritten.edit for one in ready.old if one.rewritten]
     if not edits:
         return None
     note = _COMPACTED % {"what": write_count(*OLD_RESULTS, len(edits))}

@@ -60,7 +60,8 @@ def compact_results(
     if trigger is None:
         return None
     ready = find_compactable(view, policy)
-    edits = [one.edit for one in (ready.found if everything else ready.old) if one.edit]
+    chosen = ready.found if everything else ready.old
+    edits = [one.rewritten.edit for one in chosen if one.rewritten]
     if not edits:
         return None
     count = len(edits)
@@ -69,6 +70,14 @@ def compact_results(
         "what": what, "number": f"{trigger.number:,}", "most": f"{trigger.threshold:,}"
     }  # fmt: skip
     return ready.record_applied(build_transformation(view, "compaction", trigger, edits, note))
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """The edit that compacts a result, and the estimated tokens that it saves."""
+
+    edit: SpliceBlocks
+    saved: int
 
 
 @dataclass(eq=False)
@@ -80,14 +89,14 @@ class CompactableResult:
     rewrite: Rewrite
 
     @cached_property
-    def edit(self) -> SpliceBlocks | None:
-        """The edit that compacts it; None if it would save less than its notice costs."""
+    def rewritten(self) -> Rewritten | None:
+        """How it is compacted; None if that would save less than its notice costs."""
         block = self.message.blocks[self.result.at]
         new = rewrite_result(block, self.rewrite, "compaction")
-        self.saved = block.tokens - new.tokens if new else 0
-        if new is None or self.saved < _NOTICE:
+        if new is None or block.tokens - new.tokens < _NOTICE:
             return None
-        return SpliceBlocks(self.message.seq, self.result.at, 1, (new.text,))
+        edit = SpliceBlocks(self.message.seq, self.result.at, 1, (new.text,))
+        return Rewritten(edit, block.tokens - new.tokens)
 
     @property
     def seq(self) -> int:

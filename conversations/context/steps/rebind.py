@@ -15,6 +15,7 @@ from conversations.context.view.edits import (
     build_transformation,
 )
 from conversations.context.view.view import THINKING, Message, View
+from conversations.context.view.view_cache import THINKING_FOLD
 
 _NOTE = mark_recorded(
     gettext_noop("Left out the model's earlier thinking, which the API would no longer accept")
@@ -23,7 +24,7 @@ _NOTE = mark_recorded(
 
 def drop_unbound_thinking(view: View, situation: Situation) -> Transformation | None:
     """Drop all thinking if the request would not have the envelope that signed it."""
-    seqs = view.fold_cached("thinking", list[int], _read)
+    seqs = view.fold_cached(THINKING_FOLD, list[int], _read)
     if not seqs or situation.bound_to in ("", situation.binding):
         return None
     first = next(message for message in view.messages if message.seq == seqs[0])

@@ -16,6 +16,7 @@ from conversations.context.view import wire
 from conversations.context.view.blocks import SERVER_CALLS
 from conversations.context.view.message_shape import Call, read_call
 from conversations.context.view.view import Block, Message, View
+from conversations.context.view.view_cache import CALLS_FOLD
 
 Content = str | list[dict[str, Any]]
 Rewrite = Callable[[Content, str], Content]
@@ -25,7 +26,7 @@ _LEAST = 64
 
 def index_calls(view: View) -> dict[str, Call]:
     """Return every tool call of the view by its id, those of the API's own tools included."""
-    return view.fold_cached("calls", dict, _read_calls)
+    return view.fold_cached(CALLS_FOLD, dict, _read_calls)
 
 
 def _read_calls(known: dict[str, Call], message: Message) -> None:

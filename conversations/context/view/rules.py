@@ -14,6 +14,7 @@ from conversations.context.errors import RuleError
 from conversations.context.view.message_shape import Shape
 from conversations.context.view.server_calls import ServerCalls
 from conversations.context.view.view import Message, View
+from conversations.context.view.view_cache import RULES_FOLD
 
 MOST_MESSAGES = 100_000
 #: Of the four breakpoints of a request the envelope uses two, leaving one spare.
@@ -22,7 +23,7 @@ MOST_MARKS = 1
 
 def check_rules(view: View) -> None:
     """Raise RuleError for the first rule of the API that the view's messages break."""
-    state = view.fold_cached("rules", _Turns, _Turns.read)
+    state = view.fold_cached(RULES_FOLD, _Turns, _Turns.read)
     state.finish()
 
 
@@ -31,7 +32,7 @@ def check_head(view: View) -> None:
 
     It may end with an answer, but not with an open call.
     """
-    state = view.fold_cached("rules", _Turns, _Turns.read)
+    state = view.fold_cached(RULES_FOLD, _Turns, _Turns.read)
     state.require_answers("messages")
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from conversations.context.view.blocks import is_server_result
 from conversations.context.view.view import Message, View
+from conversations.context.view.view_cache import SERVER_CALLS_FOLD
 
 
 @dataclass(slots=True)
@@ -55,7 +56,7 @@ class ServerCalls:
 
 def read_server_calls(view: View) -> ServerCalls:
     """Return the state of the API's own calls at the end of the view."""
-    return view.fold_cached("server calls", ServerCalls, ServerCalls.read)
+    return view.fold_cached(SERVER_CALLS_FOLD, ServerCalls, ServerCalls.read)
 
 
 @dataclass(frozen=True, slots=True)

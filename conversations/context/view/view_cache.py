@@ -13,7 +13,12 @@ from conversations.context.view.message_shape import Shape
 from conversations.context.view.view import Message, Trail, View
 
 #: Keys of `View.fold_cached` whose states depend on the structure of messages alone.
-STRUCTURAL = ("rules", "calls", "call ids", "thinking", "compaction blocks", "server calls")
+RULES_FOLD, CALLS_FOLD, CALL_IDS_FOLD = "rules", "calls", "call ids"
+THINKING_FOLD, COMPACTIONS_FOLD = "thinking", "compaction blocks"
+SERVER_CALLS_FOLD = "server calls"
+STRUCTURAL = (
+    RULES_FOLD, CALLS_FOLD, CALL_IDS_FOLD, THINKING_FOLD, COMPACTIONS_FOLD, SERVER_CALLS_FOLD,
+)  # fmt: skip
 
 
 def carry_states(view: View, trail: Trail, touched: Iterable[int]) -> None:
