@@ -99,6 +99,7 @@ def read_shape(role: str, content: str) -> Shape:
         return Shape(flaw)
     types = [value["type"] for value in values]
     is_result = [name == "tool_result" for name in types]
+    has_result_after_other_block = is_result != sorted(is_result, reverse=True)
     return Shape(
         None,
         tuple(read_call(value) for value in values if value["type"] == "tool_use"),
