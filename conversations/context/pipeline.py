@@ -14,7 +14,6 @@ blocks.
 from __future__ import annotations
 
 from collections.abc import Generator
-from functools import partial
 from typing import Any
 
 from conversations.context.errors import ContextError, RuleError, WindowError
@@ -173,8 +172,8 @@ class _Pipeline(WorkingView):
             # What the API clears is not enough.
             yield from self.propose(compact_results(self.view, self.gauge, self.policy))
         if self.harder > 1:
-            step = partial(compact_results, everything=True)
-            yield from self.propose(step(self.view, self.gauge, self.policy))
+            rest = compact_results(self.view, self.gauge, self.policy, everything=True)
+            yield from self.propose(rest)
         yield from self.trim()
         if at_once and self.view is not settled:
             # Another limit's reduction may have made the low-water mark reachable.

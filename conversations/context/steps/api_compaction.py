@@ -86,19 +86,17 @@ def find_end(view: View, gauge: Gauge, policy: Policy, overhead: int) -> int:
     for at, message in enumerate(messages):
         is_gone = at not in stay and message.shape.first != "compaction"
         sums.append(sums[-1] + message.tokens)
-        frees.append(frees[-1] + message.tokens * is_gone)
+        frees.append(frees[-1] + (message.tokens if is_gone else 0))
     last = min(
         len(messages) - policy.protected_tail_messages, find_latest_unit(view, positions).start
     )
     least = policy.minimum_gain_tokens * 1000 // gauge.permille
     most = gauge.room * 1000 // gauge.permille - overhead
+    changes_role = _list_role_changes(messages, stay)
     found = [
         at
         for at in positions
-        if at <= last
-        and sums[at] <= most
-        and frees[at] >= least
-        and _changes_role(messages, at, stay)
+        if at <= last and sums[at] <= most and frees[at] >= least and changes_role[at]
     ]
     whole = max((at for at in found if messages[at].kind == "prompt"), default=0)
     left = gauge.tokens - frees[whole] * gauge.permille // 1000
@@ -106,12 +104,21 @@ def find_end(view: View, gauge: Gauge, policy: Policy, overhead: int) -> int:
     return whole if is_enough else max(found, default=0)
 
 
-def _changes_role(messages: tuple[Message, ...], at: int, stay: set[int]) -> bool:
-    """Return whether the first message that stays and the last compacted one differ in role."""
-    last = [message.role for message in messages[:at] if not message.is_empty][-1:]
-    kept = [*(messages[index] for index in sorted(stay) if index < at), *messages[at:]]
-    first = [message.role for message in kept if not message.is_empty][:1]
-    return bool(last and first) and last != first
+def _list_role_changes(messages: tuple[Message, ...], stay: set[int]) -> list[bool]:
+    """Return for each position whether the roles before it and of the first that stays differ.
+
+    Messages without blocks are not sent and do not count.
+    """
+    before, after = [""], [""]
+    for message in messages:
+        before.append(before[-1] if message.is_empty else message.role)
+    for message in reversed(messages):
+        after.append(after[-1] if message.is_empty else message.role)
+    after.reverse()
+    pinned = min((at for at in stay if not messages[at].is_empty), default=len(messages))
+    firsts = [messages[pinned].role if pinned < at else role for at, role in enumerate(after)]
+    pairs = zip(before, firsts, strict=True)
+    return [bool(last and first) and last != first for last, first in pairs]
 
 
 def compact_prefix(
