@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import accumulate
 from json.encoder import encode_basestring
 from typing import Any
@@ -88,6 +89,15 @@ def _choose_key(pairs: _Object, marker: str = "…") -> str:
     return marker
 
 
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A value of a container: what stands before it (a key), and the length of its own text."""
+
+    head: str
+    value: Any
+    size: int
+
+
 class _Fitter:
     """Sizes of one value's parts, each measured once."""
 
@@ -121,54 +131,52 @@ class _Fitter:
         return _shorten_string(str(value) if isinstance(value, str) else text, room)
 
     def _fit_array(self, items: list[Any], room: int) -> str:
+        entries = [_Entry("", item, self.size(item)) for item in items]
         floor = max(_ELEMENT, room // 8)
-        shown = self._share(items, [0] * len(items), room, floor, _write_items_note)
-        return ",".join(shown)
+        first, last, note = _choose_entries(entries, room, floor, _write_items_note)
+        if not first and len(note) + 2 * (_VALUE + 1) <= room:
+            # The first and the last element are shown, however much of them is left out.
+            first, last = 1, int(len(items) > 1)
+            note = _write_items_note(len(items) - 2) if len(items) > 2 else ""
+        return self._render_entries(entries, first, last, note, room)
 
     def _fit_object(self, pairs: _Object, room: int) -> str:
-        values = [value for _, value in pairs]
-        heads = [_quote(key) + ":" for key, _ in pairs]
+        entries = [_Entry(_quote(key) + ":", value, self.size(value)) for key, value in pairs]
         marker = _choose_key(pairs)
 
         def left_out(count: int) -> str:
             return f'"{marker}":"{count:,} keys omitted"'
 
-        lengths = list(map(len, heads))
-        return ",".join(self._share(values, lengths, room, _VALUE, left_out, heads))
+        first, last, note = _choose_entries(entries, room, _VALUE, left_out)
+        return self._render_entries(entries, first, last, note, room)
 
-    def _share(
-        self,
-        values: list[Any],
-        overheads: list[int],
-        room: int,
-        floor: int,
-        left_out: Callable[[int], str],
-        heads: Sequence[str] = (),
-    ) -> list[str]:
-        """Show all entries if they fit, else the first and the last with a note in between."""
-        count = len(values)
-        needs = [
-            over + min(self.size(value), floor) + 1
-            for value, over in zip(values, overheads, strict=True)
-        ]
-        first, last = count, 0
-        word = ""
-        if sum(needs) - 1 > room:
-            word = left_out(count)
-            first, last = _count_shown(needs, room - len(word))
-            word = left_out(count - first - last) if len(word) <= room else ""
-            if not first and len(word) + 2 * (_VALUE + 1) <= room and not heads:
-                first, last = 1, int(count > 1)
-                word = left_out(count - first - last) if count > 2 else ""
-        chosen = [*range(first), *range(count - last, count)]
-        left = room - len(word) - (1 if word and chosen else 0) - max(0, len(chosen) - 1)
-        left -= sum(overheads[at] for at in chosen)
-        level = find_water_level([self.size(values[at]) for at in chosen], left)
-        shown = [
-            (heads[at] if heads else "") + self.fit(values[at], min(level, self.size(values[at])))
-            for at in chosen
-        ]
-        return [*shown[:first], *([word] if word else []), *shown[first:]]
+    def _render_entries(
+        self, entries: list[_Entry], first: int, last: int, note: str, room: int
+    ) -> str:
+        """Write so many entries from the front and from the back, with the note in between."""
+        chosen = [*entries[:first], *entries[len(entries) - last :]]
+        left = room - len(note) - (1 if note and chosen else 0) - max(0, len(chosen) - 1)
+        left -= sum(len(each.head) for each in chosen)
+        level = find_water_level([each.size for each in chosen], left)
+        shown = [each.head + self.fit(each.value, min(level, each.size)) for each in chosen]
+        return ",".join([*shown[:first], *([note] if note else []), *shown[first:]])
+
+
+def _choose_entries(
+    entries: list[_Entry], room: int, floor: int, left_out: Callable[[int], str]
+) -> tuple[int, int, str]:
+    """Return how many entries to show from the front and from the back, and the note on the others.
+
+    All are shown if they fit with up to `floor` characters of each value.
+    """
+    count = len(entries)
+    needs = [len(each.head) + min(each.size, floor) + 1 for each in entries]
+    if sum(needs) - 1 <= room:
+        return count, 0, ""
+    note = left_out(count)
+    first, last = _count_shown(needs, room - len(note))
+    note = left_out(count - first - last) if len(note) <= room else ""
+    return first, last, note
 
 
 def _count_shown(needs: list[int], room: int) -> tuple[int, int]:
