@@ -44,10 +44,21 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
+class CallTotals:
+    """The calls that wrote a text: their number, model, tokens read and written, and cost."""
+
+    count: int
+    model: str
+    read: int
+    written: int
+    cost_micros: int
+
+
+@dataclass(frozen=True, slots=True)
 class SummaryCard:
     """A summary; `first`, `last` and `count` describe the messages it covers.
 
-    `accepted` is the number of calls it took; 0 for a person's own wording or the API's.
+    `calls` is None for a person's own wording and the API's.
     """
 
     sections: tuple[Section, ...]
@@ -56,11 +67,7 @@ class SummaryCard:
     first: int | None
     last: int | None
     count: int
-    model: str
-    read_tokens: int | None
-    written_tokens: int | None
-    cost_micros: int | None
-    accepted: int
+    calls: CallTotals | None
     versions: tuple[Version, ...]
     #: The newest version, where this one has been replaced.
     newest: int | None
@@ -75,7 +82,6 @@ def build_summary_card(conversation: Conversation, row: Transformation) -> Summa
     text = strip_markers(str(block.value.get("text", ""))) if block else ""
     before = [e for e in read_path(conversation, row.parent) if isinstance(e, Message)]
     covered = _covered(conversation, row, [message.seq for message in before])
-    calls = _calls(row)
     known = find_summary(conversation)
     is_shown = known is not None and row.seq in {one.seq for one in known.versions}
     newest = known.current if known is not None and is_shown else None
@@ -88,11 +94,7 @@ def build_summary_card(conversation: Conversation, row: Transformation) -> Summa
         first=covered[0] if covered else None,
         last=covered[-1] if covered else None,
         count=len(covered),
-        model=calls[-1].model if calls else "",
-        read_tokens=sum(_read(call) for call in calls) if calls else None,
-        written_tokens=sum(call.result.output_tokens or 0 for call in calls) if calls else None,
-        cost_micros=sum(call.result.cost_micros for call in calls) if calls else None,
-        accepted=len(calls),
+        calls=_sum_calls(_calls(row)),
         versions=_versions(conversation, row),
         newest=None if newest == row.seq else newest,
         can_edit=is_editable and not is_live,
@@ -143,6 +145,18 @@ def _calls(row: Transformation) -> list[ApiCall]:
     return list(known.select_related("result").order_by("number"))
 
 
+def _sum_calls(calls: list[ApiCall]) -> CallTotals | None:
+    if not calls:
+        return None
+    return CallTotals(
+        len(calls),
+        calls[-1].model,
+        sum(_read(call) for call in calls),
+        sum(call.result.output_tokens or 0 for call in calls),
+        sum(call.result.cost_micros for call in calls),
+    )
+
+
 def _read(call: ApiCall) -> int:
     result = call.result
     read, written = result.cache_read_tokens or 0, result.cache_write_tokens or 0
@@ -154,7 +168,9 @@ def _versions(conversation: Conversation, row: Transformation) -> tuple[Version,
     on_path = read_path(conversation)
     seqs = {entry.seq for entry in on_path} | {row.seq}
     rows = conversation.transformations.filter(kind="summary", outcome="applied", seq__in=seqs)
-    budget, found, before = DiffBudget(), list[Version](), ""
+    found: list[Version] = []
+    budget = DiffBudget()
+    before = ""
     for one in rows.exclude(edits="[]").select_related("actor", "summary_call").order_by("seq"):
         block = _block(one)
         text = strip_markers(str(block.value.get("text", ""))) if block else ""

@@ -320,7 +320,9 @@ def test_a_person_rewords_a_summary_and_takes_it_back(played: Played) -> None:
     earlier = build_summary_card(now(played), first)
     assert earlier is not None
     assert (earlier.can_edit, earlier.newest) == (False, row.seq)
-    assert (earlier.model, earlier.accepted, earlier.written_tokens) == (stored_turns.MODEL, 1, 60)
+    assert earlier.calls is not None
+    totals = earlier.calls
+    assert (totals.model, totals.count, totals.written) == (stored_turns.MODEL, 1, 60)
     manual_changes.undo_change(**who(played), seq=row.seq)
     assert digest(played) == before
     assert clean()
