@@ -149,25 +149,19 @@ def find_limits(
     closed = _list_closed(present, windows)
     found = [budget for budget in present if budget.rule.counts_model(model)]
     statuses = [compute_status(budget, windows) for budget in found]
-    refusing: Collection[int] = ()
+    settled, refusing = statuses, frozenset[int]()
     cap, turn = resolve_turn_caps(user_id).micros, None
     if found or cap:
         size = _size_least_call(model, tokens(), conversation)
         turn = _check_turn(size, cap)
-        refusing = _find_refusing(size, statuses)
-        held = any(one.held for one in statuses if one.rule.id in refusing)
-        if held and conversation is not None:
-            statuses = _without_own_holds(conversation, found, windows, statuses)
-            refusing = _find_refusing(size, statuses)
-    notices = _build_notices(found, statuses, windows, refusing)
+        settled, refusing = _settle_own_holds(size, found, windows, statuses, conversation)
+    notices = _build_notices(found, settled, windows, refusing)
     stops = [notice for notice in notices if notice.is_over]
     stop = max(stops, key=lambda one: (not one.rule.model, one.resets_at or _NEVER), default=None)
     hidden = put_away.split()
     soft = [one for one in notices if not one.is_over and one.name not in hidden]
     return Limits(
-        build_budget_pill(
-            [compute_status(budget, windows) for budget in found], stop.rule if stop else None
-        ),
+        build_budget_pill(statuses, stop.rule if stop else None),
         tuple(soft) if stop is None else (),
         stop,
         turn if stop is None else None,
@@ -254,6 +248,25 @@ def _size_least_call(model: str, tokens: int, conversation: Conversation | None)
     has_search = conversation is not None and conversation.web_search and conf.web_search
     searches = LEAST_SEARCHES if has_search and prices.has_search and conf.web_search_uses else 0
     return size_call(prices, tokens, searches)
+
+
+def _settle_own_holds(
+    size: CallSize,
+    found: list[EffectiveBudget],
+    windows: list[BudgetWindow],
+    statuses: list[BudgetStatus],
+    conversation: Conversation | None,
+) -> tuple[list[BudgetStatus], frozenset[int]]:
+    """Return the statuses, and the ids of the budgets that do not allow the call.
+
+    Where one of these has holds, those of the conversation itself are left out.
+    """
+    refusing = _find_refusing(size, statuses)
+    has_holds = any(one.held for one in statuses if one.rule.id in refusing)
+    if conversation is None or not has_holds:
+        return statuses, refusing
+    settled = _without_own_holds(conversation, found, windows, statuses)
+    return settled, _find_refusing(size, settled)
 
 
 def _find_refusing(size: CallSize, statuses: Iterable[BudgetStatus]) -> frozenset[int]:
