@@ -186,6 +186,13 @@ def _rank(phrase: str) -> tuple[bool, bool, int, str]:
     return (is_plain, len(words) < 3, -len(phrase), phrase)
 
 
+def _choose_grouped(words: Iterable[str]) -> list[str]:
+    """Return the longest distinctive words, which a text may have in groups."""
+    distinctive = filter(_is_distinctive, words)
+    by_length = sorted(distinctive, key=lambda word: (-len(word), word))
+    return [word for word in by_length if len(word) >= _GROUPED][:_MOST_GROUPED]
+
+
 def _make_form(text: str, is_hidden: bool) -> _Form:
     words = _WORD.findall(_fold(text))
     return _Form(text, is_hidden, words, "".join(words)[:MOST_ARGUMENTS])
