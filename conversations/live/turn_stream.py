@@ -81,11 +81,7 @@ class TurnDisplay:
         self._tail = ""
         self._moves: set[asyncio.Task[None]] = set()
         self.progress = Progress(self._moved)
-        #: Events that wait for the next ones, and what publishes them if none come soon.
-        self._held: tuple[Event, ...] = ()
-        self._late: asyncio.TimerHandle | None = None
-        #: The next events as they were rendered right after their commit.
-        self._ready: tuple[tuple[Event, ...], str] | None = None
+        self._held = HeldEvents()
 
     async def enter(
         self, state: str, *, attempt: int = 0, wait: float = 0.0, waits_for: str = ""
@@ -98,14 +94,14 @@ class TurnDisplay:
 
     def hold(self, event: Event) -> None:
         """Publish an event together with the next ones, or soon by itself."""
-        self._held = (*self._held, event)
-        late = lambda: self._keep_task(asyncio.create_task(self.publish()))  # noqa: E731
-        self._late = asyncio.get_running_loop().call_later(HELD_SECONDS, late)
+        self._held.add(event, self._publish_late)
+
+    def _publish_late(self) -> None:
+        self._keep_task(asyncio.create_task(self.publish()))
 
     def expect_next(self) -> None:
         """Let held events wait for the next ones, which are being stored."""
-        if self._late is not None:
-            self._late.cancel()
+        self._held.expect_next()
 
     def render_next(self, *events: Event, conversation: Conversation) -> None:
         """Render the events that will be published next, in the thread that committed them.
@@ -113,7 +109,7 @@ class TurnDisplay:
         `conversation` is as that transaction left it. An error is left to their publication, which
         renders them again.
         """
-        whole = (*self._held, *events)
+        whole = (*self._held.events, *events)
         if self._topic.readers:
             with contextlib.suppress(Exception):
                 html = render.render_events(
@@ -122,12 +118,12 @@ class TurnDisplay:
                     language=self._topic.language,
                     conversation=conversation,
                 )
-                self._ready = whole, html
+                self._held.rendered = whole, html
 
     async def publish(self, *events: Event) -> None:
         """Publish events, in order, as the step that this turn committed last."""
         async with self._order:
-            events, html = self._take_held(events)
+            events, html = self._held.take(events)
             if not events:
                 return
             if any(event.text == "ends" for event in events):
@@ -139,15 +135,6 @@ class TurnDisplay:
                     self._begin(event)
         if any(event.spends for event in events):
             await publish_spending(self._lease.user_id, but=self._lease.conversation_id)
-
-    def _take_held(self, events: tuple[Event, ...]) -> tuple[tuple[Event, ...], str | None]:
-        """Return the held events with these behind them, and their HTML if it is ready."""
-        whole, self._held = (*self._held, *events), ()
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
-        ready, self._ready = self._ready, None
-        return whole, ready[1] if ready is not None and ready[0] == whole else None
 
     def _take_step(self) -> VersionStep:
         """Return the step committed since the last event; the first one begins with the claim."""
@@ -288,7 +275,7 @@ class TurnDisplay:
 
     def close(self) -> None:
         self._end()
-        self._take_held(())
+        self._held.take(())
         # It refers to this display. Two that refer to each other stay in memory until the next full
         # collection, and with them the whole answer and what it was parsed to.
         del self.progress
@@ -296,6 +283,33 @@ class TurnDisplay:
         pace.end()
         hub.leave(self._lease.conversation_id)
         self._scope.close()
+
+
+class HeldEvents:
+    """Events of a turn that wait for the next ones, to be published together with them."""
+
+    def __init__(self) -> None:
+        self.events: tuple[Event, ...] = ()
+        #: The next events as they were rendered right after their commit.
+        self.rendered: tuple[tuple[Event, ...], str] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, event: Event, publish: Callable[[], None]) -> None:
+        """Hold an event; `publish` is called unless the next events come soon."""
+        self.events = (*self.events, event)
+        self._timer = asyncio.get_running_loop().call_later(HELD_SECONDS, publish)
+
+    def expect_next(self) -> None:
+        """Let the held events wait for the next ones, however long these take."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def take(self, events: tuple[Event, ...]) -> tuple[tuple[Event, ...], str | None]:
+        """Return the held events with these behind them, and their HTML if it is rendered."""
+        self.expect_next()
+        whole, rendered = (*self.events, *events), self.rendered
+        self.events, self.rendered, self._timer = (), None, None
+        return whole, rendered[1] if rendered is not None and rendered[0] == whole else None
 
 
 class Progress:
