@@ -30,10 +30,10 @@ from typing import Any
 from tests.rig import model as models
 from tests.rig.client import FINAL, Away, Chat, Person
 from tests.rig.forking import base
+from tests.rig.installations import Fell, Installation
 from tests.rig.processes import Process
 from tests.rig.proxy import Proxy
 from tests.rig.report import ENOUGH, Report, dumped, keep, print_line
-from tests.rig.rigs import Fell, Rig
 from tests.rig.scenes import SCRIPT, SMALL, TOOLS
 from tests.support import prepared_databases, servers
 
@@ -62,7 +62,7 @@ DISASTERS = {"kill": 60, "crash": 24, "terminate": 6, "pause": 5, "cut": 5}
 class Round:
     """One installation, its people and its faults."""
 
-    rig: Rig
+    rig: Installation
     dice: Random
     report: Report
     kills: int
@@ -267,7 +267,7 @@ async def play(mode: str, seed: int, kills: int, folder: Path) -> Report:
     try:
         if mode == "scaled":
             settings |= _through(ways, seed % _DATABASES)
-        with await asyncio.to_thread(Rig.of, mode, folder, model, **settings) as rig:
+        with await asyncio.to_thread(Installation.of, mode, folder, model, **settings) as rig:
             dice = Random(seed)
             rig.dice = Random(dice.random())
             await Round(rig, dice, report, kills, ways).run()

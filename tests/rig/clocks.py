@@ -11,8 +11,8 @@ from pathlib import Path
 import libfaketime
 
 from tests.rig.forking import PROJECT
+from tests.rig.installations import Installation
 from tests.rig.processes import Process
-from tests.rig.rigs import Rig
 from tests.support import servers
 
 _LIBRARY = Path(libfaketime.__file__).parent / "vendor" / "libfaketime" / "src" / "libfaketime.so.1"
@@ -29,7 +29,7 @@ class Clock:
         fresh.write_text(f"{hours * 3600:+d}\n", encoding="ascii")
         fresh.rename(self.path)
 
-    def start(self, rig: Rig, process: Process) -> Process:
+    def start(self, rig: Installation, process: Process) -> Process:
         """Start the successor of an ended process with this clock."""
         self.set(0)
         role = process.name.partition("-")[0]

@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 
 from tests.rig import model as models
+from tests.rig.installations import MODES, Installation
 from tests.rig.model import Model
-from tests.rig.rigs import MODES, Rig
 from tests.rig.scenes import SCRIPT, SMALL
 
 
@@ -46,16 +46,16 @@ def mode(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def shared_rig(
     mode: str, models_of_the_run: dict[str, Model], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Rig]:
+) -> Iterator[Installation]:
     folder = tmp_path_factory.mktemp(f"rig-{mode}")
-    with Rig.of(mode, folder, models_of_the_run[mode], **SMALL) as rig:
+    with Installation.of(mode, folder, models_of_the_run[mode], **SMALL) as rig:
         rig.call("tests.rig.site_actions:allow", tools=["fire"])
         yield rig
         rig.verify()
 
 
 @pytest_asyncio.fixture
-async def rig(shared_rig: Rig) -> AsyncIterator[Rig]:
+async def rig(shared_rig: Installation) -> AsyncIterator[Installation]:
     """Provide the rig with all processes running; each test ends with the oracle."""
     shared_rig.look_from_here()
     yield shared_rig
@@ -66,7 +66,7 @@ async def rig(shared_rig: Rig) -> AsyncIterator[Rig]:
 
 
 @pytest.fixture
-def model(rig: Rig) -> Model:
+def model(rig: Installation) -> Model:
     return rig.model
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import psycopg
 
-from tests.rig.rigs import Rig
+from tests.rig.installations import Installation
 
 _FILES = ("agentweb.sqlite3", "agentweb.sqlite3-wal", "agentweb.sqlite3-shm")
 
@@ -19,7 +19,7 @@ _FILES = ("agentweb.sqlite3", "agentweb.sqlite3-wal", "agentweb.sqlite3-shm")
 class DatabaseCopy:
     """The place of one copy."""
 
-    rig: Rig
+    rig: Installation
 
     async def keep(self) -> None:
         """Kill all processes, copy, and start them again."""

@@ -1,8 +1,8 @@
 """The invariants of an installation after every case: O1 to O8 of RELIABILITY.md.
 
-`Rig.check` checks all of them. The part that reads rows, `check`, runs in a process with the
-installation's environment; `python -m tests.rig.oracle` runs it there by hand and prints what is
-wrong. O1: no turn is left running. O2: every body that the model got is valid and is one of the
+`Installation.check` checks all of them. The part that reads rows, `check`, runs in a process with
+the installation's environment; `python -m tests.rig.oracle` runs it there by hand and prints what
+is wrong. O1: no turn is left running. O2: every body that the model got is valid and is one of the
 audit's. O3: the numbers of each log are dense, and every open page equals a newly loaded one. O4:
 nothing is held, and the windows' spending is the sum of what was settled. O5: a tool that cannot be
 repeated ran at most once for a call, one that can under one key. O6: every acknowledged message is

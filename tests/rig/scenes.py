@@ -6,8 +6,8 @@ import asyncio
 
 from agentweb.emulator.script import Script, after, call, say, when
 from tests.rig.client import Chat
+from tests.rig.installations import Installation
 from tests.rig.processes import Process
-from tests.rig.rigs import Rig
 from tests.support.paying_summaries import SUMMARY_PAYS
 
 #: The end of a message whose answer has many deltas.
@@ -36,14 +36,14 @@ SMALL = {
 }
 
 
-async def started_chat(rig: Rig, text: str = "Hello") -> Chat:
+async def started_chat(rig: Installation, text: str = "Hello") -> Chat:
     """Create a person with a conversation whose first answer is done."""
     chat = await rig.person().begin(text)
     assert await chat.ended() == "done"
     return chat
 
 
-async def works(rig: Rig, chat: Chat, seconds: float = 120) -> None:
+async def works(rig: Installation, chat: Chat, seconds: float = 120) -> None:
     """Send a message and get an answer without restarted processes; then check everything."""
     pids = [process.pid for process in rig.processes]
     assert await chat.say("Are you there?", seconds=seconds) == "done"
@@ -51,11 +51,11 @@ async def works(rig: Rig, chat: Chat, seconds: float = 120) -> None:
     await rig.check()
 
 
-async def kill(rig: Rig, chat: Chat) -> None:
+async def kill(rig: Installation, chat: Chat) -> None:
     """Kill the process that runs the turn, and start the next one."""
     await asyncio.to_thread(replace, rig, rig.runner(chat))
 
 
-def replace(rig: Rig, process: Process) -> Process:
+def replace(rig: Installation, process: Process) -> Process:
     process.kill()
     return rig.restart(process)

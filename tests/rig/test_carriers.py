@@ -10,8 +10,8 @@ import pytest
 
 from tests.rig import model as models
 from tests.rig.client import Chat
+from tests.rig.installations import Installation
 from tests.rig.model import Barrier, Model, saying
-from tests.rig.rigs import Rig
 from tests.rig.scenes import LONG, SCRIPT, SOME, replace, started_chat
 from tests.support import servers
 
@@ -19,17 +19,21 @@ pytestmark = pytest.mark.asyncio
 
 
 @pytest.fixture
-def fragile(rig_folder: Path) -> Iterator[tuple[Rig, servers.Server]]:
+def fragile(rig_folder: Path) -> Iterator[tuple[Installation, servers.Server]]:
     """Create a small rig whose broker can be stopped."""
     redis, model = servers.start_redis(), models.start(SCRIPT)
-    with Rig.scaled(rig_folder, model, redis=redis, webs=1, workers=1, has_beat=False) as rig:
+    with Installation.scaled(
+        rig_folder, model, redis=redis, webs=1, workers=1, has_beat=False
+    ) as rig:
         yield rig, redis
     redis.discard()
     model.stop()
 
 
 @pytest.mark.only_mode("scaled", "embedded, there are no tasks")
-async def test_f43_a_task_that_comes_twice_runs_its_turn_once(rig: Rig, model: Model) -> None:
+async def test_f43_a_task_that_comes_twice_runs_its_turn_once(
+    rig: Installation, model: Model
+) -> None:
     chat = await started_chat(rig)
     held = model.hold(saying("Twice"), SOME)
     await chat.send(f"Twice: {LONG}")
@@ -47,7 +51,7 @@ async def test_f43_a_task_that_comes_twice_runs_its_turn_once(rig: Rig, model: M
     await rig.check()
 
 
-async def redelivering(rig: Rig, text: str, model: Model) -> tuple[Chat, Barrier]:
+async def redelivering(rig: Installation, text: str, model: Model) -> tuple[Chat, Barrier]:
     """Start an answer whose task is delivered again, because it takes too long."""
     chat = await started_chat(rig)
     for worker in list(rig.workers):
@@ -60,14 +64,14 @@ async def redelivering(rig: Rig, text: str, model: Model) -> tuple[Chat, Barrier
     return chat, held
 
 
-async def as_usual(rig: Rig) -> None:
+async def as_usual(rig: Installation) -> None:
     for worker in list(rig.workers):
         await asyncio.to_thread(replace, rig, worker)
 
 
 @pytest.mark.only_mode("scaled", "embedded, there are no tasks")
 async def test_f43_a_task_that_is_handed_out_again_while_its_turn_runs_does_nothing(
-    rig: Rig, model: Model
+    rig: Installation, model: Model
 ) -> None:
     chat, held = await redelivering(rig, "Acknowledged late", model)
     held.release()
@@ -80,7 +84,7 @@ async def test_f43_a_task_that_is_handed_out_again_while_its_turn_runs_does_noth
 
 @pytest.mark.only_mode("scaled", "embedded, there are no tasks")
 async def test_f43_the_task_of_a_dead_worker_that_comes_back_asks_for_nothing_again(
-    rig: Rig, model: Model
+    rig: Installation, model: Model
 ) -> None:
     chat, _ = await redelivering(rig, "Never acknowledged", model)
     asked = len(model.bodies())
@@ -100,7 +104,7 @@ async def test_f43_the_task_of_a_dead_worker_that_comes_back_asks_for_nothing_ag
 
 
 async def test_f44_without_a_broker_a_message_is_stored_and_answered_when_it_is_back(
-    fragile: tuple[Rig, servers.Server],
+    fragile: tuple[Installation, servers.Server],
 ) -> None:
     rig, redis = fragile
     chat = await started_chat(rig)

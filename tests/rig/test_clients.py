@@ -11,8 +11,8 @@ from uuid import uuid4
 import pytest
 
 from tests.rig.client import Chat, Person
+from tests.rig.installations import Installation
 from tests.rig.model import Model, saying
-from tests.rig.rigs import Rig
 
 pytestmark = pytest.mark.asyncio
 SLOWLY = "answer in 300 words emulator:pace=0.01"
@@ -25,7 +25,7 @@ LIVE = (
 )
 
 
-async def call(rig: Rig, function: str, **arguments: Any) -> Any:
+async def call(rig: Installation, function: str, **arguments: Any) -> Any:
     return await asyncio.to_thread(rig.call, f"tests.rig.{function}", **arguments)
 
 
@@ -37,7 +37,7 @@ async def reload(tab: Chat) -> None:
 
 
 async def test_f61_a_hundred_reloads_of_ten_tabs_end_with_what_is_stored(
-    rig: Rig, model: Model
+    rig: Installation, model: Model
 ) -> None:
     chat = await rig.person().begin("Hello")
     await chat.ended()
@@ -61,7 +61,7 @@ async def test_f61_a_hundred_reloads_of_ten_tabs_end_with_what_is_stored(
 async def test_f64_two_hundred_pages_are_told_of_a_restart_and_are_in_step_after_it(
     models_of_the_run: dict[str, Model], rig_folder: Path
 ) -> None:
-    with Rig.embedded(rig_folder, models_of_the_run["embedded"]) as rig:
+    with Installation.embedded(rig_folder, models_of_the_run["embedded"]) as rig:
         people = await asyncio.to_thread(rig.persons, 10)
         tabs: list[Chat] = []
         for person in people:
@@ -105,7 +105,7 @@ def twin(chat: Chat) -> Chat:
 
 
 async def test_f68_of_many_sends_at_once_one_turn_runs_and_each_is_taken_once(
-    rig: Rig, model: Model
+    rig: Installation, model: Model
 ) -> None:
     chat = await rig.person().begin("Hello")
     await chat.ended()
@@ -133,7 +133,7 @@ async def test_f68_of_many_sends_at_once_one_turn_runs_and_each_is_taken_once(
     await rig.check()
 
 
-def quoted(rig: Rig, chat: Chat) -> str:
+def quoted(rig: Installation, chat: Chat) -> str:
     """Return the id of a conversation as the rig's database writes it."""
     name = chat.conversation if rig.mode == "scaled" else chat.conversation.replace("-", "")
     return f"'{name}'"
@@ -149,7 +149,7 @@ def quoted(rig: Rig, chat: Chat) -> str:
     ],
 )
 async def test_f70_who_may_no_more_is_stopped_before_the_next_tool_and_call(
-    rig: Rig, model: Model, change: str, state: str, code: str
+    rig: Installation, model: Model, change: str, state: str, code: str
 ) -> None:
     person: Person = rig.person()
     chat = await person.begin("Hello")

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from tests.rig.clocks import Clock
+from tests.rig.installations import Installation
 from tests.rig.model import Model, saying
-from tests.rig.rigs import Rig
 from tests.rig.scenes import LONG, SOME, started_chat
 
 pytestmark = pytest.mark.asyncio
 
 
 async def test_f45_a_clock_that_jumps_while_an_answer_comes_ends_no_turn(
-    rig: Rig, model: Model, tmp_path: Path
+    rig: Installation, model: Model, tmp_path: Path
 ) -> None:
     process = (rig.workers or rig.webs)[0]
     others = [each for each in (rig.workers or rig.webs) if each is not process]

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from tests.rig.installations import Installation
 from tests.rig.model import LAST, Model, saying, summarising, with_results
-from tests.rig.rigs import Rig
 from tests.rig.scenes import LONG, SOME, kill, replace, started_chat
 
 pytestmark = pytest.mark.asyncio
@@ -16,7 +16,7 @@ CLOSING = "conversations.turns.turns:finish_with_call:before"
 
 @pytest.mark.parametrize("after", [None, 0, SOME, LAST])
 async def test_f30_an_answer_whose_process_is_killed_is_interrupted_and_can_be_had_again(
-    rig: Rig, model: Model, after: int | None
+    rig: Installation, model: Model, after: int | None
 ) -> None:
     chat = await started_chat(rig)
     held = model.hold(saying(f"Killed at {after}:"), after)
@@ -40,7 +40,7 @@ async def test_f30_an_answer_whose_process_is_killed_is_interrupted_and_can_be_h
 
 
 async def test_f30_an_answer_that_came_whole_but_was_not_stored_is_interrupted(
-    rig: Rig, model: Model
+    rig: Installation, model: Model
 ) -> None:
     chat = await started_chat(rig)
     for process in list(rig.workers or rig.webs):
@@ -58,7 +58,7 @@ async def test_f30_an_answer_that_came_whole_but_was_not_stored_is_interrupted(
 
 @pytest.mark.parametrize("tool", ["peek", "put", "fire"])
 async def test_f32_a_turn_killed_behind_its_tools_goes_on_from_their_results(
-    rig: Rig, model: Model, tool: str
+    rig: Installation, model: Model, tool: str
 ) -> None:
     chat = await started_chat(rig)
     held = model.hold(with_results)
@@ -72,7 +72,9 @@ async def test_f32_a_turn_killed_behind_its_tools_goes_on_from_their_results(
     await rig.check()
 
 
-async def test_f33_a_summary_whose_process_is_killed_is_made_again(rig: Rig, model: Model) -> None:
+async def test_f33_a_summary_whose_process_is_killed_is_made_again(
+    rig: Installation, model: Model
+) -> None:
     chat = await started_chat(rig, "Answer in 500 words, number 0")
     for number in range(1, 3):
         await chat.say(f"Answer in 500 words, number {number}")
@@ -93,7 +95,9 @@ async def test_f33_a_summary_whose_process_is_killed_is_made_again(rig: Rig, mod
 
 
 @pytest.mark.only_mode("scaled", "embedded, the answer runs in the web process: F30")
-async def test_f34_a_killed_web_process_takes_no_answer_along(rig: Rig, model: Model) -> None:
+async def test_f34_a_killed_web_process_takes_no_answer_along(
+    rig: Installation, model: Model
+) -> None:
     chat = await started_chat(rig)
     tabs = [chat, *[await chat.person.open(chat.path) for _ in range(3)]]
     held = model.hold(saying("Without the web"), SOME)

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from tests.rig.client import QUESTION, Chat, Person
+from tests.rig.installations import Installation
 from tests.rig.model import Model
-from tests.rig.rigs import Rig
 from tests.rig.scenes import started_chat
 
 pytestmark = pytest.mark.asyncio
@@ -24,7 +24,7 @@ FORGED = (
 )
 
 
-async def open_question(rig: Rig) -> tuple[Chat, dict[str, str]]:
+async def open_question(rig: Installation) -> tuple[Chat, dict[str, str]]:
     """Return a conversation whose turn waits for its owner, and the form of the approval."""
     chat = await started_chat(rig)
     await chat.send("please post")
@@ -38,7 +38,7 @@ async def answered(person: Person, path: str, form: dict[str, str]) -> int:
     return (await person.insist(f"{path}decide/", form)).status
 
 
-async def test_nothing_that_a_page_says_by_its_socket_counts(rig: Rig) -> None:
+async def test_nothing_that_a_page_says_by_its_socket_counts(rig: Installation) -> None:
     chat, form = await open_question(rig)
     before = await rig.acall("tests.rig.site_actions:everything")
     assert chat.socket is not None
@@ -57,7 +57,7 @@ async def test_nothing_that_a_page_says_by_its_socket_counts(rig: Rig) -> None:
 
 
 async def test_a_call_is_allowed_by_its_owner_as_shown_and_runs_once(
-    rig: Rig, model: Model
+    rig: Installation, model: Model
 ) -> None:
     (chat, form), (other, another) = await open_question(rig), await open_question(rig)
     ran = len(rig.ran())

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.rig.client import Chat
+from tests.rig.installations import Installation
 from tests.rig.model import Model, saying
 from tests.rig.processes import Process
-from tests.rig.rigs import Rig
 from tests.rig.scenes import LONG, SOME, started_chat
 
 pytestmark = pytest.mark.asyncio
@@ -23,7 +23,7 @@ ROLLING = int(os.environ.get("AGENTWEB_TEST_ROLLING", "4"))
 ROLLING_SECONDS = int(os.environ.get("AGENTWEB_TEST_ROLLING_SECONDS", "5"))
 
 
-async def end(rig: Rig, process: Process) -> None:
+async def end(rig: Installation, process: Process) -> None:
     """Let a process end by itself, and start the next one."""
     process.terminate()
     assert await asyncio.to_thread(process.wait) == 0
@@ -36,7 +36,9 @@ WORKERS = pytest.param(
 
 
 @pytest.mark.parametrize("kind", ["webs", WORKERS])
-async def test_f37_deploys_under_load_lose_nothing_and_end_well(rig: Rig, kind: str) -> None:
+async def test_f37_deploys_under_load_lose_nothing_and_end_well(
+    rig: Installation, kind: str
+) -> None:
     chats = [await started_chat(rig) for _ in range(PEOPLE)]
     for number in range(DEPLOYS):
         text = f"Message {number}: answer in 60 words emulator:pace=0.002"
@@ -54,7 +56,7 @@ async def test_f37_deploys_under_load_lose_nothing_and_end_well(rig: Rig, kind: 
 
 
 async def test_f37_an_answer_that_can_end_in_time_does_so_before_its_process(
-    rig: Rig, model: Model
+    rig: Installation, model: Model
 ) -> None:
     chat = await started_chat(rig)
     held = model.hold(saying("In time"), SOME)
@@ -72,7 +74,7 @@ async def test_f37_an_answer_that_can_end_in_time_does_so_before_its_process(
 
 
 async def test_f37_a_turn_between_two_calls_goes_on_in_the_next_process(
-    rig: Rig, model: Model
+    rig: Installation, model: Model
 ) -> None:
     chat = await started_chat(rig)
     held = model.hold(saying("please put"), 0)
@@ -98,8 +100,8 @@ async def test_a_rolling_restart_of_all_processes_cuts_no_answer(
     model, words = models_of_the_run[mode], ROLLING_SECONDS * 10
     before = len(model.bodies())
     text = f"answer in {words} words emulator:pace=0.1"
-    # The drain time that the product has by default, not the short one of rigs.
-    with Rig.scaled(rig_folder, model, AGENTWEB_WORKER_DRAIN_SECONDS="600") as rig:
+    # The drain time that the product has by default, not the short one of these tests.
+    with Installation.scaled(rig_folder, model, AGENTWEB_WORKER_DRAIN_SECONDS="600") as rig:
         people = rig.persons(ROLLING)
         chats = await asyncio.gather(*(one.begin(f"First, {text}") for one in people))
         talks = asyncio.gather(*(talk(chat, text) for chat in chats))
@@ -120,7 +122,7 @@ async def talk(chat: Chat, text: str) -> list[str]:
 
 
 @pytest.mark.only_mode("embedded", "PostgreSQL is for many")
-async def test_f42_a_second_server_on_the_same_data_is_refused(rig: Rig) -> None:
+async def test_f42_a_second_server_on_the_same_data_is_refused(rig: Installation) -> None:
     second = rig.template.start(
         "second", "tests.rig.roles:manage", rig.folder / "second.log",
         arguments=["serve", "--port", str(rig.ports[0] + 1)],

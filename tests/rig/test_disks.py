@@ -20,8 +20,8 @@ import pytest
 from agentweb.bench.http_client import Answer
 from tests.rig import model as models
 from tests.rig.client import Chat, make_request
+from tests.rig.installations import Fell, Installation
 from tests.rig.model import Model
-from tests.rig.rigs import Fell, Rig
 from tests.rig.scenes import started_chat, works
 
 pytestmark = pytest.mark.asyncio
@@ -64,7 +64,7 @@ def fill(place: Path) -> Path:
 async def test_f53_on_a_full_disk_nothing_is_asked_of_the_api_and_all_can_be_read(
     own_model: Model, tmp_path: Path
 ) -> None:
-    with disk(tmp_path / "disk") as place, Rig.embedded(place / "rig", own_model) as rig:
+    with disk(tmp_path / "disk") as place, Installation.embedded(place / "rig", own_model) as rig:
         chat = await started_chat(rig)
         asked = len(own_model.bodies())
         filler = fill(place)
@@ -85,7 +85,7 @@ async def test_f53_a_full_disk_of_the_log_does_not_keep_anybody_from_an_answer(
         folder = tmp_path / "rig"
         folder.mkdir()
         (folder / "web-0.log").symlink_to(place / "web-0.log")
-        with Rig.embedded(folder, own_model) as rig:
+        with Installation.embedded(folder, own_model) as rig:
             chat = await started_chat(rig)
             filler = fill(place)
             assert await chat.say("Nobody writes this down") == "done"
@@ -96,7 +96,7 @@ async def test_f53_a_full_disk_of_the_log_does_not_keep_anybody_from_an_answer(
 async def test_f53_a_full_disk_of_uploads_is_said_and_does_not_keep_anybody_from_an_answer(
     own_model: Model, tmp_path: Path
 ) -> None:
-    rig_of = partial(Rig.embedded, tmp_path / "rig", own_model)
+    rig_of = partial(Installation.embedded, tmp_path / "rig", own_model)
     with disk(tmp_path / "uploads", 4) as place, rig_of(TMPDIR=str(place)) as rig:
         chat = await started_chat(rig)
         assert (await upload(rig, chat)).status == 302
@@ -108,7 +108,7 @@ async def test_f53_a_full_disk_of_uploads_is_said_and_does_not_keep_anybody_from
         await works(rig, chat)
 
 
-async def upload(rig: Rig, chat: Chat) -> Answer:
+async def upload(rig: Installation, chat: Chat) -> Answer:
     """Add a file of two megabytes to the workspace."""
     body = (
         b'--end\r\nContent-Disposition: form-data; name="files"; filename="large.txt"\r\n'
@@ -124,7 +124,7 @@ async def upload(rig: Rig, chat: Chat) -> Answer:
 async def test_f53_a_full_disk_of_the_workspace_is_told_to_the_model(
     own_model: Model, tmp_path: Path
 ) -> None:
-    with Rig.embedded(tmp_path / "rig", own_model) as rig:
+    with Installation.embedded(tmp_path / "rig", own_model) as rig:
         chat = await started_chat(rig)
         with disk(rig.folder / "data" / "workspaces", 1) as place:
             filler = fill(place)
@@ -141,7 +141,10 @@ async def test_f53_a_full_disk_of_the_workspace_is_told_to_the_model(
 async def test_f54_on_a_read_only_disk_it_does_not_start_and_says_why(
     own_model: Model, tmp_path: Path
 ) -> None:
-    with disk(tmp_path / "disk") as place, Rig.embedded(tmp_path / "rig", own_model) as rig:
+    with (
+        disk(tmp_path / "disk") as place,
+        Installation.embedded(tmp_path / "rig", own_model) as rig,
+    ):
         chat = await started_chat(rig)
         web, data = rig.webs[0], rig.folder / "data"
         web.kill()
@@ -163,7 +166,7 @@ async def test_f54_on_a_read_only_disk_it_does_not_start_and_says_why(
 async def test_f52_writes_wait_for_another_writer_of_the_embedded_database(
     own_model: Model, tmp_path: Path
 ) -> None:
-    with Rig.embedded(tmp_path / "rig", own_model) as rig:
+    with Installation.embedded(tmp_path / "rig", own_model) as rig:
         chat = await started_chat(rig)
         other = sqlite3.connect(rig.folder / "data" / "agentweb.sqlite3", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")

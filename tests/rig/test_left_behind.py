@@ -7,14 +7,14 @@ import asyncio
 import pytest
 
 from tests.rig.client import open_socket
-from tests.rig.rigs import Rig
+from tests.rig.installations import Installation
 from tests.rig.scenes import started_chat
 
 pytestmark = pytest.mark.asyncio
 VISITORS = 60
 
 
-async def test_o8_visitors_who_vanish_leave_nothing_behind(rig: Rig) -> None:
+async def test_o8_visitors_who_vanish_leave_nothing_behind(rig: Installation) -> None:
     chat = await started_chat(rig)
     await asyncio.gather(*(chat.person.ask("GET", chat.path) for _ in range(8)))
     held = rig.held()

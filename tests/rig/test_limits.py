@@ -8,22 +8,22 @@ import time
 import pytest
 
 from conversations.turns.takeovers import MOST_TAKEOVERS
+from tests.rig.installations import Installation
 from tests.rig.model import Model
 from tests.rig.processes import Process
-from tests.rig.rigs import Rig
 from tests.rig.scenes import replace, started_chat
 
 pytestmark = pytest.mark.asyncio
 POISON = "tests.support.toy_tools:_note:after"
 
 
-def runners(rig: Rig) -> list[Process]:
+def runners(rig: Installation) -> list[Process]:
     """Return the processes that run turns."""
     return list(rig.workers or rig.webs)
 
 
 async def test_f38_a_turn_that_kills_its_processes_is_given_up_and_others_run(
-    rig: Rig, model: Model
+    rig: Installation, model: Model
 ) -> None:
     chat, other = await started_chat(rig), await started_chat(rig)
     for process in runners(rig):
@@ -46,7 +46,7 @@ async def test_f38_a_turn_that_kills_its_processes_is_given_up_and_others_run(
 
 
 async def test_f39_a_process_at_its_limit_of_memory_fails_the_call_and_nothing_else(
-    rig: Rig, model: Model
+    rig: Installation, model: Model
 ) -> None:
     for process in runners(rig):
         process.kill()
@@ -65,7 +65,7 @@ async def test_f39_a_process_at_its_limit_of_memory_fails_the_call_and_nothing_e
 
 
 async def test_f40_without_descriptors_new_sockets_are_refused_and_old_ones_live(
-    rig: Rig, model: Model
+    rig: Installation, model: Model
 ) -> None:
     web = rig.webs[0]
     web.kill()
@@ -96,7 +96,9 @@ async def test_f40_without_descriptors_new_sockets_are_refused_and_old_ones_live
     await asyncio.to_thread(replace, rig, web)
 
 
-async def test_f41_a_tool_that_blocks_its_thread_holds_nobody(rig: Rig, model: Model) -> None:
+async def test_f41_a_tool_that_blocks_its_thread_holds_nobody(
+    rig: Installation, model: Model
+) -> None:
     chat, other = await started_chat(rig), await started_chat(rig)
     # All turns are in one process, the server or a worker.
     busy, *idle = runners(rig)

@@ -13,8 +13,8 @@ import pytest
 
 from tests.rig import model as models
 from tests.rig.client import Chat
+from tests.rig.installations import Installation
 from tests.rig.model import Model
-from tests.rig.rigs import Rig
 from tests.rig.scenes import SCRIPT, started_chat
 from tests.support import prepared_databases, servers
 
@@ -32,13 +32,13 @@ def model() -> Iterator[Model]:
 
 
 @pytest.fixture(scope="module")
-def rig(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+def rig(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
     store = servers.start_postgres()
     url = prepared_databases.postgres(store)
     folder = tmp_path_factory.mktemp("flood")
     # A few are taken, so that the measure is of the messages and not of their answers.
     settings = {"DATABASE_URL": url, "AGENTWEB_MAX_LIVE_TURNS": "5"}
-    with Rig.embedded(folder, model, **settings) as made:
+    with Installation.embedded(folder, model, **settings) as made:
         yield made
     store.discard()
 
@@ -52,7 +52,9 @@ async def visit(other: Chat, flood: asyncio.Future[object]) -> list[int]:
 
 
 @pytest.mark.parametrize("number", range(REPEATS or 1))
-async def test_many_messages_at_once_have_nobody_else_refused(rig: Rig, number: int) -> None:
+async def test_many_messages_at_once_have_nobody_else_refused(
+    rig: Installation, number: int
+) -> None:
     other, chat = await started_chat(rig), await started_chat(rig)
     flood = asyncio.gather(
         *(chat.person.ask("POST", *make_message(chat, at)) for at in range(SENDS))

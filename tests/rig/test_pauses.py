@@ -6,14 +6,16 @@ import asyncio
 
 import pytest
 
+from tests.rig.installations import Installation
 from tests.rig.model import Model, saying
-from tests.rig.rigs import Rig
 from tests.rig.scenes import LONG, SOME, started_chat
 
 pytestmark = pytest.mark.asyncio
 
 
-async def test_f36_a_web_process_that_stood_still_is_in_step_again(rig: Rig, model: Model) -> None:
+async def test_f36_a_web_process_that_stood_still_is_in_step_again(
+    rig: Installation, model: Model
+) -> None:
     chat = await started_chat(rig)
     tabs = [chat, *[await chat.person.open(chat.path) for _ in range(3)]]
     held = model.hold(saying("Standing still"), SOME)
@@ -34,7 +36,7 @@ async def test_f36_a_web_process_that_stood_still_is_in_step_again(rig: Rig, mod
 
 @pytest.mark.only_mode("scaled", "embedded, there is nobody who could take the turn")
 async def test_f30_a_worker_that_comes_back_after_its_lease_writes_nothing(
-    rig: Rig, model: Model
+    rig: Installation, model: Model
 ) -> None:
     chat = await started_chat(rig)
     held = model.hold(saying("Fenced"), SOME)
@@ -56,7 +58,7 @@ async def test_f30_a_worker_that_comes_back_after_its_lease_writes_nothing(
 
 @pytest.mark.only_mode("scaled", "embedded, there is nobody who could take the turn")
 async def test_f30_a_tool_whose_worker_stood_still_does_not_act_twice(
-    rig: Rig, model: Model
+    rig: Installation, model: Model
 ) -> None:
     chat = await started_chat(rig)
     held = model.hold(saying("please fire"), 0)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from tests.rig.database_copy import DatabaseCopy
+from tests.rig.installations import Installation
 from tests.rig.model import Model
-from tests.rig.rigs import Rig
 from tests.rig.scenes import started_chat
 
 pytestmark = pytest.mark.asyncio
 
 
 async def test_f66_pages_of_a_database_that_went_back_show_what_it_holds_and_go_on(
-    rig: Rig, model: Model
+    rig: Installation, model: Model
 ) -> None:
     chat = await started_chat(rig)
     assert await chat.say("This is kept") == "done"

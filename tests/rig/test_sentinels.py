@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from conversations.operations.redis_address import connect_redis
+from tests.rig.installations import Installation
 from tests.rig.model import Model, saying
-from tests.rig.rigs import Rig
 from tests.rig.scenes import LONG, SOME, started_chat, works
 from tests.support import servers
 
@@ -29,7 +29,9 @@ async def test_a_replica_that_takes_over_is_found_and_nothing_is_lost(
         async with asyncio.timeout(120):
             while not redis.info("replication")["connected_slaves"]:
                 await asyncio.sleep(0.1)
-    with Rig.scaled(rig_folder, model, redis=sentinel, webs=1, workers=1, REDIS_URL=url) as rig:
+    with Installation.scaled(
+        rig_folder, model, redis=sentinel, webs=1, workers=1, REDIS_URL=url
+    ) as rig:
         chat = await started_chat(rig)
         held = model.hold(saying("Take over"), SOME)
         await chat.send(f"Take over: {LONG}")

@@ -9,7 +9,7 @@ import pytest
 
 from agentweb.bench.websocket_client import Refused
 from tests.rig.client import Person, open_socket
-from tests.rig.rigs import Rig
+from tests.rig.installations import Installation
 from tests.rig.scenes import started_chat
 
 pytestmark = [
@@ -18,23 +18,23 @@ pytestmark = [
 ]
 PASSWORD = "correct horse battery staple"
 #: A change at the first process for a person whose page is open at the second.
-Change = Callable[[Rig, Person], Awaitable[object]]
+Change = Callable[[Installation, Person], Awaitable[object]]
 
 
-async def log_out(rig: Rig, at_first: Person) -> None:
+async def log_out(rig: Installation, at_first: Person) -> None:
     # A request of a page gets the same response as one of a fragment without a session.
     assert (await at_first.ask("POST", "/accounts/logout/", {})).status == 401
 
 
-async def change_password(rig: Rig, at_first: Person) -> None:
+async def change_password(rig: Installation, at_first: Person) -> None:
     await rig.acall("tests.rig.site_actions:set_password", person=at_first.name, password=PASSWORD)
 
 
-async def deactivate(rig: Rig, at_first: Person) -> None:
+async def deactivate(rig: Installation, at_first: Person) -> None:
     await rig.acall("tests.rig.site_actions:deactivate", person=at_first.name)
 
 
-async def elsewhere(rig: Rig, at_first: Person) -> None:
+async def elsewhere(rig: Installation, at_first: Person) -> None:
     """Log out all browsers of the person from another one."""
     other = await rig.acall("tests.rig.site_actions:another_session", person=at_first.name)
     browser = Person(at_first.ports, at_first.name)
@@ -44,7 +44,7 @@ async def elsewhere(rig: Rig, at_first: Person) -> None:
 
 @pytest.mark.parametrize("change", [log_out, change_password, deactivate, elsewhere])
 async def test_a_session_that_ends_at_one_process_closes_the_sockets_of_the_other(
-    rig: Rig, change: Change
+    rig: Installation, change: Change
 ) -> None:
     first, second = rig.ports[:2]
     person = rig.person(ports=[second])
@@ -68,7 +68,7 @@ async def test_a_session_that_ends_at_one_process_closes_the_sockets_of_the_othe
     await rig.check()
 
 
-async def test_failures_at_both_log_in_pages_are_one_count(rig: Rig) -> None:
+async def test_failures_at_both_log_in_pages_are_one_count(rig: Installation) -> None:
     person = rig.person()
     await rig.acall("tests.rig.site_actions:set_password", person=person.name, password=PASSWORD)
 

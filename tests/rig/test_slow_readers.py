@@ -8,15 +8,15 @@ import psutil
 import pytest
 
 from tests.rig.client import Chat
+from tests.rig.installations import Installation
 from tests.rig.model import Model
-from tests.rig.rigs import Rig
 from tests.rig.scenes import started_chat
 
 pytestmark = pytest.mark.asyncio
 LONG = "answer in 3000 words emulator:pace=0"
 
 
-def is_held(rig: Rig, port: int) -> bool:
+def is_held(rig: Installation, port: int) -> bool:
     """Return whether a web process still has a connection from this port."""
     links = [
         link for web in rig.webs for link in psutil.Process(web.pid).net_connections(kind="tcp")
@@ -25,7 +25,7 @@ def is_held(rig: Rig, port: int) -> bool:
 
 
 async def test_f63_a_page_that_stops_reading_is_cut_and_whole_once_it_reads_again(
-    rig: Rig, model: Model
+    rig: Installation, model: Model
 ) -> None:
     chat = await started_chat(rig)
     slow = Chat(chat.person, chat.path, room=2_048)

@@ -20,9 +20,9 @@ import pytest_asyncio
 from agentweb.bench.websocket_client import Refused
 from tests.rig import model as models
 from tests.rig.client import Person, open_socket
+from tests.rig.installations import Installation
 from tests.rig.model import Model, saying
 from tests.rig.proxy import Proxy
-from tests.rig.rigs import Rig
 from tests.rig.scenes import LONG, SCRIPT, SOME, started_chat, works
 from tests.support import prepared_databases, servers
 from tests.support.servers import Server
@@ -38,7 +38,7 @@ MOST_COMMITS = 60
 class Stores:
     """A rig and its stores."""
 
-    rig: Rig
+    rig: Installation
     store: Server
     broker: Server
     to_store: Proxy
@@ -83,7 +83,7 @@ def shared(model: Model, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         url = prepared_databases.postgres(store).replace(f":{store.port}/", f":{to_store.port}/")
         redis = f"redis://127.0.0.1:{to_broker.port}/0"
         folder = tmp_path_factory.mktemp("rig-stores")
-        with Rig.scaled(
+        with Installation.scaled(
             folder, model, store, broker, webs=1, workers=1, DATABASE_URL=url, REDIS_URL=redis
         ) as rig:
             rig.call("tests.rig.site_actions:allow", tools=["fire"])
@@ -104,13 +104,13 @@ async def stores(shared: Stores) -> AsyncIterator[Stores]:
 
 
 @pytest.fixture
-def rig(stores: Stores) -> Rig:
+def rig(stores: Stores) -> Installation:
     return stores.rig
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGQUIT], ids=["fast", "immediate"])
 async def test_f46_a_database_that_restarts_in_mid_answer_loses_nothing(
-    stores: Stores, rig: Rig, how: signal.Signals
+    stores: Stores, rig: Installation, how: signal.Signals
 ) -> None:
     chat = await started_chat(rig)
     held = rig.model.hold(saying("Restarted under"), SOME)
@@ -125,7 +125,7 @@ async def test_f46_a_database_that_restarts_in_mid_answer_loses_nothing(
 
 
 async def test_f46_a_handshake_while_the_database_is_away_is_refused_for_now(
-    stores: Stores, rig: Rig
+    stores: Stores, rig: Installation
 ) -> None:
     chat = await started_chat(rig)
     address = f"{chat._address}&{chat.page.bookmark}"
@@ -137,7 +137,9 @@ async def test_f46_a_handshake_while_the_database_is_away_is_refused_for_now(
     await works(rig, chat, HEALS)
 
 
-async def test_f46_every_connection_cut_at_once_is_made_again(stores: Stores, rig: Rig) -> None:
+async def test_f46_every_connection_cut_at_once_is_made_again(
+    stores: Stores, rig: Installation
+) -> None:
     chat = await started_chat(rig)
     for _ in range(3):
         stores.to_store.kill()
@@ -147,7 +149,7 @@ async def test_f46_every_connection_cut_at_once_is_made_again(stores: Stores, ri
 
 
 async def test_f47_a_database_that_hangs_is_said_so_and_nothing_piles_up(
-    stores: Stores, rig: Rig
+    stores: Stores, rig: Installation
 ) -> None:
     chat = await started_chat(rig)
     threads = rig.webs[0].threads
@@ -170,7 +172,7 @@ async def test_f47_a_database_that_hangs_is_said_so_and_nothing_piles_up(
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 async def test_f48_a_message_whose_commit_nobody_saw_is_stored_once(
-    stores: Stores, rig: Rig, after: bool
+    stores: Stores, rig: Installation, after: bool
 ) -> None:
     chat = await started_chat(rig)
     for number in range(2, 6):
@@ -186,7 +188,7 @@ async def test_f48_a_message_whose_commit_nobody_saw_is_stored_once(
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 async def test_f48_any_commit_of_a_turn_may_be_one_that_nobody_saw(
-    stores: Stores, rig: Rig, after: bool
+    stores: Stores, rig: Installation, after: bool
 ) -> None:
     chat, ran, spared = await started_chat(rig), len(rig.ran()), 0
     for number in range(2, MOST_COMMITS):
@@ -211,7 +213,7 @@ async def test_f48_any_commit_of_a_turn_may_be_one_that_nobody_saw(
 
 
 async def test_f49_where_no_connection_is_left_people_are_told_and_it_recovers(
-    stores: Stores, rig: Rig
+    stores: Stores, rig: Installation
 ) -> None:
     chat = await started_chat(rig)
     url = f"{stores.store.url.rpartition('/')[0]}/postgres"
@@ -231,7 +233,7 @@ async def test_f49_where_no_connection_is_left_people_are_told_and_it_recovers(
 
 
 async def test_f51_a_lock_that_nobody_gives_back_holds_nobody_up_for_ever(
-    stores: Stores, rig: Rig
+    stores: Stores, rig: Installation
 ) -> None:
     chat = await started_chat(rig)
     url = rig.environment["DATABASE_URL"].replace(
@@ -253,7 +255,7 @@ async def test_f51_a_lock_that_nobody_gives_back_holds_nobody_up_for_ever(
 
 
 async def test_f57_a_broker_that_dies_in_mid_answer_only_makes_it_slower(
-    stores: Stores, rig: Rig
+    stores: Stores, rig: Installation
 ) -> None:
     chat = await started_chat(rig)
     held = rig.model.hold(saying("Without Redis"), SOME)
@@ -272,7 +274,7 @@ async def test_f57_a_broker_that_dies_in_mid_answer_only_makes_it_slower(
 
 @pytest.mark.parametrize("fault", ["flushed", "slow", "frozen"])
 async def test_f57_a_broker_that_forgets_or_is_slow_loses_nothing(
-    stores: Stores, rig: Rig, fault: str
+    stores: Stores, rig: Installation, fault: str
 ) -> None:
     chat = await started_chat(rig)
     held = rig.model.hold(saying(f"Redis {fault}"), SOME)

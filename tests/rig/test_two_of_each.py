@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from tests.rig.installations import Installation
 from tests.rig.model import Model, saying
-from tests.rig.rigs import Rig
 from tests.rig.scenes import LONG, SOME, replace, started_chat
 
 pytestmark = pytest.mark.asyncio
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio
 @pytest.mark.parametrize(("kind", "at"), [("webs", 0), ("webs", 1), ("workers", 0), ("workers", 1)])
 @pytest.mark.only_mode("scaled", "embedded, there is one process")
 async def test_whichever_dies_every_page_ends_equal_to_what_is_stored(
-    rig: Rig, model: Model, kind: str, at: int
+    rig: Installation, model: Model, kind: str, at: int
 ) -> None:
     chats = [await started_chat(rig) for _ in range(3)]
     tabs = [await chat.person.open(chat.path) for chat in chats]

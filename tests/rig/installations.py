@@ -1,8 +1,8 @@
 """The real product as processes, embedded or scaled out, with an emulator that can be held.
 
-    with Rig.embedded(folder, model) as rig: ...
-    with Rig.scaled(folder, model, postgres, redis, webs=2, workers=2) as rig: ...
-    with Rig.of(mode, folder, model) as rig: ...         # by name, on the run's own servers
+    with Installation.embedded(folder, model) as rig: ...
+    with Installation.scaled(folder, model, postgres, redis, webs=2, workers=2) as rig: ...
+    with Installation.of(mode, folder, model) as rig: ...  # by name, on the run's own servers
 
     person = rig.person()                    # tests.rig.client.Person, logged in
     rig.webs[0].kill(); rig.restart(rig.webs[0])         # the same port, a new process
@@ -11,10 +11,10 @@
     await rig.check()                        # the checks of tests.rig.oracle, on all open pages too
     held = rig.held(); ...; await rig.back_to(held)      # O8: nothing is leaked
 
-Settings are keyword arguments, `AGENTWEB_` names of the environment (`Rig.embedded(folder, model,
-AGENTWEB_MAX_ROUNDS="5")`); `ANTHROPIC_BASE_URL`, `DATABASE_URL` and `REDIS_URL` are possible too,
-to put a `proxy.Proxy` in between. A lease has five seconds, not thirty, and the sweep runs every
-`sweep` seconds. A process started with `halts` stops at a named place and reports it
+Settings are keyword arguments, `AGENTWEB_` names of the environment (`Installation.embedded(folder,
+model, AGENTWEB_MAX_ROUNDS="5")`); `ANTHROPIC_BASE_URL`, `DATABASE_URL` and `REDIS_URL` are possible
+too, to put a `proxy.Proxy` in between. A lease has five seconds, not thirty, and the sweep runs
+every `sweep` seconds. A process started with `halts` stops at a named place and reports it
 (`rig.halted`): see roles. The tools of tests/support/toy_tools.py are available; `rig.ran()` lists
 those that have run.
 """
@@ -55,7 +55,7 @@ class Fell(AssertionError):
 
 
 @dataclass
-class Rig:
+class Installation:
     """One installation and its processes."""
 
     mode: str
