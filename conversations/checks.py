@@ -28,7 +28,8 @@ AT_LEAST_ONE = frozenset({
     "attempt_seconds", "first_event_seconds", "lease_seconds", "mailed_link_hours",
     "max_attempts", "max_live_turns", "max_output_tokens", "max_parallel_tools",
     "max_prompt_chars", "max_rounds", "max_sockets_per_user", "max_tool_bytes",
-    "max_tool_calls", "max_tool_seconds", "max_turn_seconds", "process_turns", "silence_seconds",
+    "max_tool_calls", "max_tool_seconds", "max_turn_seconds", "process_turns",
+    "read_timeout_seconds",
 })  # fmt: skip
 #: Highest numbers, by the unit that a name ends with: a hundred years, and the whole.
 HIGHEST = {

@@ -28,7 +28,7 @@ class Conf:
     summary_model: str = ""
     #: Model that continues a turn, once, after the conversation's own model declined to answer;
     #: empty: the turn ends.
-    refusal_model: str = ""
+    fallback_model: str = ""
     #: Model that writes the title after the first answer; where it cannot be used, the
     #: conversation's own model writes it. off: the title is the first words.
     title_model: str = "claude-haiku-5-5"
@@ -91,7 +91,7 @@ class Conf:
     #: Seconds until the first event of an answer.
     first_event_seconds: int = 60
     #: Seconds of silence within an answer.
-    silence_seconds: int = 90
+    read_timeout_seconds: int = 90
     #: Seconds one model call may take.
     attempt_seconds: int = 600
     #: Share of the model's window, in percent, that pinned originals may fill together.
@@ -133,7 +133,7 @@ class Conf:
     #: Bytes one file of a workspace may have.
     workspace_file_bytes: int = 5_000_000
     #: host:port pairs that `fetch_url` may reach although they are loopback or private.
-    fetch_private: tuple[str, ...] = ()
+    fetch_private_hosts: tuple[str, ...] = ()
     #: Bytes of pages that `fetch_url` caches for each user, so that a page read in parts is loaded
     #: once; 0: none.
     fetch_cache_bytes: int = 5_000_000
@@ -151,7 +151,7 @@ class Conf:
     #: encrypts, all of them decrypt; empty: `SECRET_KEY`.
     secrets_key: tuple[str, ...] = ()
     #: host:port pairs that MCP servers may be reached at although they are loopback or private.
-    mcp_private: tuple[str, ...] = ()
+    mcp_private_hosts: tuple[str, ...] = ()
     #: Whether an MCP server may be a command run on this machine, as the site's own user.
     mcp_commands: bool = True
     #: Seconds between two polls of the tools of a connected MCP server.
@@ -182,9 +182,9 @@ class Conf:
     #: Hours that a link to a new password or for a new e-mail address works.
     mailed_link_hours: int = 4
     #: host:port pairs of mail servers that may be loopback or private.
-    mail_private: tuple[str, ...] = ()
+    mail_private_hosts: tuple[str, ...] = ()
     #: A file of certificate authorities that mail servers may have besides the machine's own.
-    mail_authorities: str = ""
+    mail_ca_file: str = ""
     #: OAuth providers of refresh tokens for mail: name, token URL, client id and, where there is
     #: one, client secret, with spaces between.
     mail_providers: tuple[str, ...] = ()
@@ -192,7 +192,7 @@ class Conf:
     mail_bytes: int = 25_000_000
     #: host:port pairs that budget alerts may be posted to although they are loopback or private,
     #: and without TLS.
-    alert_private: tuple[str, ...] = ()
+    alert_private_hosts: tuple[str, ...] = ()
     #: File in which the ends of all chains are anchored every hour, best on another disk or on
     #: storage that is written once; empty: anchors.jsonl in the data folder; off: none.
     anchor_file: str = ""

@@ -53,7 +53,7 @@ def measure(seconds: float, corpus: Path | None, report: Callable[[str], None]) 
                 EMBEDDED,
                 api,
                 AGENTWEB_MCP_COMMANDS="true",
-                AGENTWEB_FETCH_PRIVATE=f"127.0.0.1:{port}",
+                AGENTWEB_FETCH_PRIVATE_HOSTS=f"127.0.0.1:{port}",
             )
         )
         visitors, attackers = tested.people(8), tested.people(CALLS)

@@ -35,7 +35,7 @@ def check_catalogue() -> Iterator[Line]:
     for name, kinds in unpriced.items():
         text = f"{name} is enabled and has no price for {', '.join(kinds)}"
         yield warn("prices", text, "manage.py prices load FILE, or switch the model off.")
-    for setting in ("model", "summary_model", "refusal_model", "title_model"):
+    for setting in ("model", "summary_model", "fallback_model", "title_model"):
         name = getattr(conf, setting)
         if not name or (setting == "title_model" and name == "off") or name in enabled:
             continue

@@ -116,13 +116,14 @@ def check_mail() -> Iterator[Line]:
         yield failed(name, text, "Each is: name, token URL, client id and, if any, secret.")
     elif names:
         yield ok(name, f"{names} can be used")
-    authorities = conf.mail_authorities
+    authorities = conf.mail_ca_file
     if authorities and not Path(authorities).is_file():
-        yield failed("AGENTWEB_MAIL_AUTHORITIES", "the file is not there", "Correct its path.")
+        yield failed("AGENTWEB_MAIL_CA_FILE", "the file is not there", "Correct its path.")
 
 
 def check_private_addresses() -> Iterator[Line]:
-    for setting in ("fetch_private", "mcp_private", "mail_private", "alert_private"):
+    for reached in ("fetch", "mcp", "mail", "alert"):
+        setting = f"{reached}_private_hosts"
         name = f"AGENTWEB_{setting.upper()}"
         for pair in getattr(conf, setting):
             host, _, port = pair.rpartition(":")

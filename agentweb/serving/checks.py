@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import logging
 import os
+from difflib import get_close_matches
 from importlib import metadata, util
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,12 @@ KEY_LENGTH, KEY_VARIETY = 32, 8
 SDK_MAJOR = "2"
 #: Loggers whose lines would contain whole prompts or keys.
 TELLING = ("", "anthropic", "httpx2", "httpcore2", "django.db.backends")
+#: Beginnings of variables that are no settings: of compose.yaml, of Kubernetes for the service
+#: `agentweb`, of `manage.py demo`, and of the tests and their programs.
+NOT_SETTINGS = tuple(
+    PREFIX + name
+    for name in ("BIND", "PORT", "SERVICE_", "DEMO", "TEST_", "RIG_", "CHROMIUM", "PG_BIN")
+)
 
 
 def is_weak(key: str) -> bool:
@@ -203,3 +210,16 @@ def check_metrics_access(**_: Any) -> list[CheckMessage]:
     hint = "Set it to the output of `openssl rand -hex 32`."
     text = "AGENTWEB_METRICS_TOKEN is shorter than 16 characters."
     return [checks.Warning(text, hint=hint, id="agentweb.W018")]
+
+
+@register(Tags.compatibility)
+def check_setting_names(**_: Any) -> list[CheckMessage]:
+    """Warn of a variable that looks like a setting, and that nothing reads."""
+    unknown = {name for name in os.environ if name.startswith(PREFIX)} - env.known_names
+    found: list[CheckMessage] = []
+    for name in sorted(unknown):
+        if not name.startswith(NOT_SETTINGS):
+            near = get_close_matches(name, env.known_names, n=1, cutoff=0.85)
+            hint = f"Did you mean {near[0]}?" if near else "All settings are in agentweb/README.md."
+            found.append(checks.Warning(f"{name} is no setting.", hint=hint, id="agentweb.W019"))
+    return found

@@ -52,16 +52,16 @@ def check_webhook_url(text: str) -> None:
         raise AddressRefusedError(_("Write no user name or password into the URL."))
     if not url.host or url.scheme not in ("http", "https"):
         raise AddressRefusedError(_("Write a whole URL that begins with https://."))
-    if url.scheme != "https" and format_host_port(url) not in conf.alert_private:
+    if url.scheme != "https" and format_host_port(url) not in conf.alert_private_hosts:
         raise AddressRefusedError(
-            _("Use https. Without it only addresses in AGENTWEB_ALERT_PRIVATE are allowed.")
+            _("Use https. Without it only addresses in AGENTWEB_ALERT_PRIVATE_HOSTS are allowed.")
         )
 
 
 async def post_webhook(*, url: str, secret: str, message_id: str, at: int, body: bytes) -> None:
     """Send a signed body; raises DeliveryFailed with a text that names no address."""
     access = WebAccess(
-        allowed_private=frozenset(conf.alert_private), deadline=DEADLINE, max_bytes=MOST_BYTES
+        allowed_private=frozenset(conf.alert_private_hosts), deadline=DEADLINE, max_bytes=MOST_BYTES
     )
     headers = {
         "Content-Type": "application/json",

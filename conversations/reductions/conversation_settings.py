@@ -104,7 +104,7 @@ def read_facts_of(conversation: Conversation, turn: int = 0) -> JobFacts:
         raise ModelUnknown(_NO_MODEL % {"model": conversation.model})
     known = list_known_tools(conversation)
     facts = _read_facts(conversation, model, known, turn)
-    refusing = conf.refusal_model
+    refusing = conf.fallback_model
     fallback = find_usable_model(conversation.owner_id, refusing) if refusing else None
     if fallback is None or fallback == model:
         return facts

@@ -226,7 +226,7 @@ class TurnTools:
             workspace=ChatWorkspace(lease.user_id, lease.conversation_id),
             originals=_Originals(lease.conversation_id),
             web=WebAccess(
-                allowed_private=frozenset(conf.fetch_private),
+                allowed_private=frozenset(conf.fetch_private_hosts),
                 find_pages=partial(PAGES.of, str(lease.user_id), conf.fetch_cache_bytes),
             ),
             now=lambda: datetime.now(UTC),

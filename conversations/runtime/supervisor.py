@@ -73,7 +73,7 @@ class Supervisor:
             api_key=settings.ANTHROPIC_API_KEY or "built-in-emulator",
             base_url=settings.ANTHROPIC_BASE_URL,
             deadlines=Deadlines(
-                conf.first_event_seconds, conf.silence_seconds, conf.attempt_seconds
+                conf.first_event_seconds, conf.read_timeout_seconds, conf.attempt_seconds
             ),
         )
         await pool_synchronizer.start()

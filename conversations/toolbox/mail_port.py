@@ -54,8 +54,8 @@ class Mailboxes:
 def build_mail_access() -> MailAccess:
     """Return the hosts, TLS settings and sizes that the site allows for mail."""
     return MailAccess(
-        allowed_private=frozenset(conf.mail_private),
-        tls=_build_tls_context(conf.mail_authorities) if conf.mail_authorities else None,
+        allowed_private=frozenset(conf.mail_private_hosts),
+        tls=_build_tls_context(conf.mail_ca_file) if conf.mail_ca_file else None,
         max_bytes=conf.mail_bytes,
     )
 

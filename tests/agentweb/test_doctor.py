@@ -393,7 +393,7 @@ def test_settings_of_mail_and_addresses_that_are_not_whole(settings: Any, tmp_pa
     settings.AGENTWEB_MAIL_PROVIDERS = ("one https://x.example/token id hunter2", "two https://x")
     state, text = found(stored_data.check_mail, "AGENTWEB_MAIL_PROVIDERS")
     assert (state, "hunter2" in text) == ("failed", False)
-    settings.AGENTWEB_MAIL_AUTHORITIES = str(tmp_path / "none.pem")
-    assert found(stored_data.check_mail, "AGENTWEB_MAIL_AUTHORITIES")[0] == "failed"
-    settings.AGENTWEB_MCP_PRIVATE = ("wiki.lan:443", "wiki.lan")
-    assert found(stored_data.check_private_addresses, "AGENTWEB_MCP_PRIVATE")[0] == "failed"
+    settings.AGENTWEB_MAIL_CA_FILE = str(tmp_path / "none.pem")
+    assert found(stored_data.check_mail, "AGENTWEB_MAIL_CA_FILE")[0] == "failed"
+    settings.AGENTWEB_MCP_PRIVATE_HOSTS = ("wiki.lan:443", "wiki.lan")
+    assert found(stored_data.check_private_addresses, "AGENTWEB_MCP_PRIVATE_HOSTS")[0] == "failed"

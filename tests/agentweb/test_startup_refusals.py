@@ -233,6 +233,19 @@ def test_a_short_token_for_figures_is_warned_of(settings: Any) -> None:
     assert "guess" not in str(found("W018"))
 
 
+def test_a_variable_that_is_no_setting_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AGENTWEB_MODEL", "AGENTWEB_SECRETS_KEY_FILE", "AGENTWEB_HOSTS", "AGENTWEB_PORT",
+                 "AGENTWEB_SERVICE_PORT_HTTP", "OTHER_PROGRAM"):  # fmt: skip
+        monkeypatch.setenv(name, "x")
+    assert found("W019") == []
+    monkeypatch.setenv("AGENTWEB_FETCH_PRIVATE", "10.0.0.1:80")
+    assert_refused_with("W019", "AGENTWEB_FETCH_PRIVATE is", "mean AGENTWEB_FETCH_PRIVATE_HOSTS?")
+    monkeypatch.setenv("AGENTWEB_FETCH_PRIVATE", "secret")
+    monkeypatch.setenv("AGENTWEB_SILENCE_SECONDS", "9")
+    assert_refused_with("W019", "AGENTWEB_SILENCE_SECONDS is", "agentweb/README.md")
+    assert "secret" not in str(found("W019"))
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "chat.example.org"])
 def test_a_public_address_is_not_for_debugging_or_a_weak_key(host: str, settings: Any) -> None:
     settings.SECRET_KEY = STRONG

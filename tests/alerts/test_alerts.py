@@ -47,7 +47,7 @@ def sink(settings: Any) -> SmtpSink:
 @pytest.fixture
 def hook(settings: Any) -> Iterator[Receiver]:
     with receiving() as receiver:
-        settings.AGENTWEB_ALERT_PRIVATE = (receiver.address,)
+        settings.AGENTWEB_ALERT_PRIVATE_HOSTS = (receiver.address,)
         yield receiver
 
 
@@ -156,7 +156,7 @@ def test_a_spent_limit_is_told_of_whatever_the_budget_names(sink: SmtpSink) -> N
 
 def test_what_fails_twice_is_repeated_with_the_same_id(settings: Any) -> None:
     with receiving(500, 302, 200) as hook:
-        settings.AGENTWEB_ALERT_PRIVATE = (hook.address,)
+        settings.AGENTWEB_ALERT_PRIVATE_HOSTS = (hook.address,)
         row = alert(url=hook.url)
         crossed(group("buyers", DOLLAR, kind="pool"), 95)
         pauses = []
@@ -185,7 +185,7 @@ def test_what_is_never_taken_is_given_up_after_a_day_and_may_be_sent_again(
 ) -> None:
     sink.unknown = frozenset({"boss@"})
     with receiving(503) as hook:
-        settings.AGENTWEB_ALERT_PRIVATE = (hook.address,)
+        settings.AGENTWEB_ALERT_PRIVATE_HOSTS = (hook.address,)
         alert(person("boss"), url=hook.url)
         crossed(site(DOLLAR, kind="pool"), 80)
         for _ in outbox.PAUSES:
@@ -299,7 +299,7 @@ def test_a_receiver_in_an_internal_network_gets_nothing(
         alert(url=url)
     closed = alert(url=inside)
     BudgetAlert.objects.filter(pk=closed.pk).update(sealed_secret="gAAAAnonsense")
-    settings.AGENTWEB_ALERT_PRIVATE = ()
+    settings.AGENTWEB_ALERT_PRIVATE_HOSTS = ()
     crossed(site(DOLLAR, kind="pool"), 80)
     assert sweep() == 5
     assert hook.posted == []

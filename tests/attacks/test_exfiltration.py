@@ -145,7 +145,7 @@ def _site(
     sites.told.clear()
     settings.ANTHROPIC_BASE_URL = emulator.url
     settings.AGENTWEB_TITLE_MODEL = "off"
-    settings.AGENTWEB_FETCH_PRIVATE = sites.hosts
+    settings.AGENTWEB_FETCH_PRIVATE_HOSTS = sites.hosts
     settings.DATA_DIR = tmp_path
 
     async def read(_context: ToolContext, _given: dict[str, Any]) -> ToolResult:

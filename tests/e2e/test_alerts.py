@@ -79,10 +79,10 @@ async def test_a_job_search_from_the_mailbox_to_a_report_that_can_be_traced(
         mailbox.add(mail.as_bytes())
     mailbox.add(b"From: Bank <news@bank.example>\r\nSubject: News, page 1\r\n\r\nRates are up.\r\n")
     served = serve_app(
-        AGENTWEB_FETCH_PRIVATE=jobs.url.removeprefix("http://"),
-        AGENTWEB_MCP_PRIVATE=f"127.0.0.1:{board}",
-        AGENTWEB_MAIL_PRIVATE=f"127.0.0.1:{mailbox.account.imap.port}",
-        AGENTWEB_MAIL_AUTHORITIES=str(dovecot.authority.authority),
+        AGENTWEB_FETCH_PRIVATE_HOSTS=jobs.url.removeprefix("http://"),
+        AGENTWEB_MCP_PRIVATE_HOSTS=f"127.0.0.1:{board}",
+        AGENTWEB_MAIL_PRIVATE_HOSTS=f"127.0.0.1:{mailbox.account.imap.port}",
+        AGENTWEB_MAIL_CA_FILE=str(dovecot.authority.authority),
         AGENTWEB_EMULATOR_DELAY_MS="1",
         AGENTWEB_POLICY="classic",
         AGENTWEB_PROTECTED_TAIL_MESSAGES="2",

@@ -32,7 +32,7 @@ async def test_the_inspector_shows_what_the_model_saw_and_what_was_taken(
 ) -> None:
     port = jobs.url.rsplit(":", 1)[1]
     served = serve_app(
-        AGENTWEB_FETCH_PRIVATE=f"127.0.0.1:{port}",
+        AGENTWEB_FETCH_PRIVATE_HOSTS=f"127.0.0.1:{port}",
         AGENTWEB_EMULATOR_DELAY_MS="1",
         AGENTWEB_POLICY="tool-budget",
     )

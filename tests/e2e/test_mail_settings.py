@@ -37,8 +37,8 @@ async def test_a_mailbox_is_added_by_a_person_and_read_by_the_agent(
     mailbox = mailbox_of(dovecot)
     mailbox.add(ALERT)
     served = serve_app(
-        AGENTWEB_MAIL_PRIVATE=f"127.0.0.1:{mailbox.account.imap.port}",
-        AGENTWEB_MAIL_AUTHORITIES=str(dovecot.authority.authority),
+        AGENTWEB_MAIL_PRIVATE_HOSTS=f"127.0.0.1:{mailbox.account.imap.port}",
+        AGENTWEB_MAIL_CA_FILE=str(dovecot.authority.authority),
     )
     await set_up(page, served)
     await start_chat(page, served, 'Call tool read_mail with {"uid": 1}')
@@ -89,8 +89,8 @@ async def test_a_mail_is_sent_when_the_person_has_agreed_and_not_before(
     sink = SmtpSink(dovecot.authority.serving(), password=PASSWORD).start_in_thread()
     ports = (mailbox.account.imap.port, sink.port)
     served = serve_app(
-        AGENTWEB_MAIL_PRIVATE=",".join(f"127.0.0.1:{port}" for port in ports),
-        AGENTWEB_MAIL_AUTHORITIES=str(dovecot.authority.authority),
+        AGENTWEB_MAIL_PRIVATE_HOSTS=",".join(f"127.0.0.1:{port}" for port in ports),
+        AGENTWEB_MAIL_CA_FILE=str(dovecot.authority.authority),
     )
     await set_up(page, served)
     await page.goto(f"{served.url}/settings/mail/")

@@ -151,7 +151,7 @@ async def test_the_menus_fit_the_page_and_pass_axe(
 async def test_another_model_goes_on_where_the_chosen_one_declines(
     page: Page, serve_app: Serve
 ) -> None:
-    served = serve_app(AGENTWEB_REFUSAL_MODEL="claude-opus-4-8", AGENTWEB_TITLE_MODEL="off")
+    served = serve_app(AGENTWEB_FALLBACK_MODEL="claude-opus-4-8", AGENTWEB_TITLE_MODEL="off")
     await set_up(page, served)
     await page.goto(f"{served.url}/c/new/")
     await page.fill("textarea[name=text]", "Hello emulator:fault=refusal_partial:x1")

@@ -46,7 +46,7 @@ async def test_the_job_search_from_the_prompt_to_the_audit(
 ) -> None:
     port = jobs.url.rsplit(":", 1)[1]
     served = serve_app(
-        AGENTWEB_FETCH_PRIVATE=f"127.0.0.1:{port}",
+        AGENTWEB_FETCH_PRIVATE_HOSTS=f"127.0.0.1:{port}",
         AGENTWEB_EMULATOR_DELAY_MS="1",
         AGENTWEB_POLICY="classic",
         # Its prices rise above 100,000 tokens, so a summary pays at once.

@@ -85,7 +85,7 @@ def demand_bill() -> None:
 async def test_the_turn_goes_on_with_the_model_that_is_named(
     emulator: EmulatorServer, settings: Any, fault: str
 ) -> None:
-    settings.AGENTWEB_REFUSAL_MODEL = OTHER
+    settings.AGENTWEB_FALLBACK_MODEL = OTHER
     model = await run_db(declining, fault)
     turn = await run_with(model, "What time is it in Tokyo?", "And now?")
     assert (turn.state, turn.finish_reason) == ("done", "end_turn")
@@ -101,7 +101,7 @@ async def test_the_turn_goes_on_with_the_model_that_is_named(
 async def test_people_see_who_answered_and_who_declined(
     emulator: EmulatorServer, settings: Any
 ) -> None:
-    settings.AGENTWEB_REFUSAL_MODEL = OTHER
+    settings.AGENTWEB_FALLBACK_MODEL = OTHER
     turn = await run_with(await run_db(declining, "refusal_partial"), "Hello")
 
     def look() -> None:
@@ -131,7 +131,7 @@ def read(client: Client, path: str) -> str:
 async def test_a_second_refusal_ends_the_turn_and_a_next_message_is_answered_in_the_same_way(
     emulator: EmulatorServer, settings: Any
 ) -> None:
-    settings.AGENTWEB_REFUSAL_MODEL = await run_db(declining, "refusal", OTHER)
+    settings.AGENTWEB_FALLBACK_MODEL = await run_db(declining, "refusal", OTHER)
     turn = await run_with(await run_db(declining, "refusal_partial"), "Hello")
     assert (turn.state, turn.finish_reason) == ("done", "refusal")
     assert LEFT_OUT in turn.error_text
@@ -146,7 +146,7 @@ async def test_without_a_model_that_can_go_on_nothing_changes(
     emulator: EmulatorServer, settings: Any, named: str
 ) -> None:
     model = await run_db(declining, "refusal_partial")
-    settings.AGENTWEB_REFUSAL_MODEL = model if named == "itself" else named
+    settings.AGENTWEB_FALLBACK_MODEL = model if named == "itself" else named
     turn = await run_with(model, "Hello")
     assert (turn.state, turn.finish_reason) == ("done", "refusal")
     assert await run_db(ApiCall.objects.count) == 1

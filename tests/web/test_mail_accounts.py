@@ -37,8 +37,8 @@ def client(ada: User) -> Client:
 def sent(dovecot: MailServer, settings: Any) -> dict[str, Any]:
     """Return the form data for a mailbox of the real server."""
     ports = (dovecot.tls_port, dovecot.starttls_port)
-    settings.AGENTWEB_MAIL_PRIVATE = tuple(f"127.0.0.1:{port}" for port in ports)
-    settings.AGENTWEB_MAIL_AUTHORITIES = str(dovecot.authority.authority)
+    settings.AGENTWEB_MAIL_PRIVATE_HOSTS = tuple(f"127.0.0.1:{port}" for port in ports)
+    settings.AGENTWEB_MAIL_CA_FILE = str(dovecot.authority.authority)
     return {
         "name": "work", "address": f"u{uuid4().hex[:9]}@example.org", "login": "",
         "auth": "password", "secret": PASSWORD,
@@ -108,7 +108,7 @@ def test_what_does_not_work_is_said_and_nothing_is_kept(
 def test_a_certificate_that_is_not_trusted_is_said(
     client: Client, sent: dict[str, Any], settings: Any
 ) -> None:
-    settings.AGENTWEB_MAIL_AUTHORITIES = ""
+    settings.AGENTWEB_MAIL_CA_FILE = ""
     assert "certificate is not valid" in client.post(URL, sent).content.decode()
 
 

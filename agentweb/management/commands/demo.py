@@ -34,7 +34,7 @@ class Command(serve.Command):
         if not os.environ.get(_MARK):
             _start_again()
         self.site = job_site.start_site(options["site_port"])
-        settings.AGENTWEB_FETCH_PRIVATE = (f"127.0.0.1:{options['site_port']}",)
+        settings.AGENTWEB_FETCH_PRIVATE_HOSTS = (f"127.0.0.1:{options['site_port']}",)
         try:
             super().handle(*args, **options)
         finally:

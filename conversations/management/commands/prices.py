@@ -106,7 +106,9 @@ async def _fetch_models() -> tuple[ModelFacts, ...]:
     claude = Claude(
         api_key=settings.ANTHROPIC_API_KEY or "built-in-emulator",
         base_url=settings.ANTHROPIC_BASE_URL,
-        deadlines=Deadlines(conf.first_event_seconds, conf.silence_seconds, conf.attempt_seconds),
+        deadlines=Deadlines(
+            conf.first_event_seconds, conf.read_timeout_seconds, conf.attempt_seconds
+        ),
     )
     try:
         return await claude.models()

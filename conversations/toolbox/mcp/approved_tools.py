@@ -108,7 +108,7 @@ def detect_image_type(data: bytes) -> str:
 
 def _find_endpoint(row: McpServer) -> Command | Address:
     if row.transport == "http":
-        access = WebAccess(allowed_private=frozenset(conf.mcp_private))
+        access = WebAccess(allowed_private=frozenset(conf.mcp_private_hosts))
         return Address(row.url, tuple(sorted(open_values(row.sealed_headers).items())), access)
     folder = Path(settings.DATA_DIR) / "mcp" / row.name
     environment = tuple(sorted(open_values(row.sealed_environment).items()))
