@@ -133,7 +133,7 @@ def _demand_matching_file(mark: AnchorMark, file: AnchorFile) -> None:
         there = f"ends with anchor {last.number}" if last else "is empty or new"
         raise AnchorError(
             f"the database was anchored as number {mark.number} and the anchor file {there}: put"
-            " the file back, or begin anew with manage.py anchor --anew REASON"
+            " the file back, or begin anew with manage.py anchor --new-file REASON"
         )
     ahead = file.after(mark.number) if last.number > mark.number else []
     digest = ahead[0].before if ahead else last.digest

@@ -263,7 +263,7 @@ def test_a_restore_is_recorded_in_a_file_begun_anew_after_the_backup(path: Path)
     anchor_heads()
     with turned_back():
         path.rename(path.with_name("lost"))
-        call_command("anchor", anew="the file is lost", verbosity=0)
+        call_command("anchor", new_file="the file is lost", verbosity=0)
         stored_turns.played("bea")
         anchor_heads()
     call_command("anchor", restored="the disk broke", verbosity=0)
@@ -332,7 +332,7 @@ def test_a_lost_file_is_missed_and_begun_anew_with_a_reason(path: Path) -> None:
     with pytest.raises(CommandError, match="begin anew with"):
         call_command("anchor", verbosity=0)
     path.unlink(missing_ok=True)
-    call_command("anchor", anew="the disk was lost", verbosity=0)
+    call_command("anchor", new_file="the disk was lost", verbosity=0)
     assert (lines(path)[0]["anchor"], lines(path)[0]["before"]) == (2, "")
     assert found() == []
 

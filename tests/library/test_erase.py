@@ -337,11 +337,11 @@ def test_the_commands_erase_what_is_due_or_all_of_one_user() -> None:
     Conversation.objects.exclude(deleted_at=None).update(erase_at=ago)
     out = StringIO()
     call_command("erase", stdout=out)
-    call_command("erase", "--everything-of", "bob", stdout=out)
+    call_command("erase", "--user", "bob", stdout=out)
     assert out.getvalue() == "1 erased\n1 erased\n"
     assert {row.owner for row in Erasure.objects.all()} == {first.user, second.user}
     with pytest.raises(CommandError, match="no user 'eve'"):
-        call_command("erase", "--everything-of", "eve")
+        call_command("erase", "--user", "eve")
 
 
 def test_the_doctor_tells_of_text_that_nobody_cleaned_away(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -227,7 +227,7 @@ def test_the_dry_run_lists_and_counts_and_changes_nothing(officer: User) -> None
     assert lines[0].startswith(f"erase  ada  {str(chats[0].public_id)[:8]}  last message ")
     assert lines[1].startswith("trash  bob")
     assert lines[2] == "1 to the trash, 1 erased, of 2 people; 1 kept by a legal hold"
-    call_command("retention", "--most", "1", stdout=out)
+    call_command("retention", "--limit", "1", stdout=out)
     assert "and 1 more" in out.getvalue()
     assert {state(one) for one in [*chats, held]} == {"kept"}
     # A rule that is not saved yet says what it would do.
@@ -257,7 +257,7 @@ def test_what_is_held_goes_by_no_way_until_it_is_released(of_person: bool, offic
     empty_trash(owner_id=mine.owner_id)
     delete_everything(owner_id=mine.owner_id)
     out = StringIO()
-    call_command("erase", "--everything-of", mine.owner.username, stdout=out)
+    call_command("erase", "--user", mine.owner.username, stdout=out)
     kept = 3 if of_person else 2
     assert out.getvalue().endswith(f"{kept} kept: under a legal hold\n")
     later = timezone.now() + 400 * DAY

@@ -213,7 +213,7 @@ def test_a_backup_without_its_anchors_leaves_no_foreign_ones_in_their_place(
     assert "there are no anchors in the backup" in said
     assert "missing: the database was anchored 1 times" in said
     assert not file.exists()
-    new.manage("anchor", "--anew", "the anchors are lost")
+    new.manage("anchor", "--new-file", "the anchors are lost")
     assert "chain intact" in new.manage("verify")
 
 

@@ -107,11 +107,11 @@ def test_a_move_there_and_back_loses_nothing_though_it_is_killed_at_random_momen
 def test_a_backup_of_one_database_is_restored_on_the_other(
     site: Site, postgres: servers.Server, tmp_path: Path
 ) -> None:
-    url, beside = prepared_databases.postgres(postgres), servers.make_database(postgres, "beside")
+    url, scratch = prepared_databases.postgres(postgres), servers.make_database(postgres, "scratch")
     there, here = Site(tmp_path / "there", url), Site(tmp_path / "here")
     shutil.copy(prepared_databases.sqlite(), here.folder)
     programs = f"{Path(postgres.command[0]).parent}:{os.environ['PATH']}"
-    for begin, end, more in ((site, there, ()), (there, here, ("--beside", beside))):
+    for begin, end, more in ((site, there, ()), (there, here, ("--scratch-database", scratch))):
         path = str(tmp_path / f"{end.folder.name}.tar")
         for one, arguments in ((begin, ["backup", path]), (end, ["restore", path, *more])):
             code, said = one.manage(*arguments, programs=programs)
@@ -122,7 +122,7 @@ def test_a_backup_of_one_database_is_restored_on_the_other(
     compare_by_postgresql(site.folder / "agentweb.sqlite3", url)
     compare_files(site.folder / "agentweb.sqlite3", here.folder / "agentweb.sqlite3", url)
     code, said = here.manage("restore", path, "--force", programs=programs)
-    assert (code, "with --beside URL" in said) == (1, True)
+    assert (code, "with --scratch-database URL" in said) == (1, True)
     there.template.end()
     here.template.end()
 

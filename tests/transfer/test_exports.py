@@ -171,6 +171,9 @@ def test_the_command_writes_what_the_import_command_reads(tmp_path: Path) -> Non
     whole_user = StringIO()
     call_command("export_conversation", "--user", "ada", stdout=whole_user)
     assert out.getvalue() == whole_user.getvalue()
+    markdown = StringIO()
+    call_command("export_conversation", "--user", "ada", "--format", "md", stdout=markdown)
+    assert markdown.getvalue().startswith("# ")
     file = tmp_path / "a.jsonl"
     file.write_text(out.getvalue(), "utf-8")
     call_command("import_conversation", str(file), "--user", "bob", stdout=StringIO())

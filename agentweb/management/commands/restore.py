@@ -34,7 +34,7 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path)
         parser.add_argument("--force", action="store_true", help="replace what is there")
         parser.add_argument(
-            "--beside",
+            "--scratch-database",
             metavar="URL",
             help="an empty PostgreSQL database, to unpack a backup of PostgreSQL for SQLite in",
         )
@@ -42,12 +42,14 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         with lock_data_folder():
             try:
-                self.restore(options["file"], is_forced=options["force"], beside=options["beside"])
+                self.restore(
+                    options["file"], is_forced=options["force"], scratch=options["scratch_database"]
+                )
             except (BackupError, MoveError, OSError) as error:
                 raise CommandError(str(error)) from error
             self.verify()
 
-    def restore(self, path: Path, *, is_forced: bool, beside: str | None) -> None:
+    def restore(self, path: Path, *, is_forced: bool, scratch: str | None) -> None:
         databases.demand_alone()
         if not is_forced and site_backup.holds_data():
             raise CommandError("there is a site in this database; --force replaces it")
@@ -58,7 +60,7 @@ class Command(BaseCommand):
             if manifest.database == connection.vendor:
                 self.put_database(manifest, folder)
             else:
-                self.put_across(manifest, folder, beside)
+                self.put_across(manifest, folder, scratch)
             call_command("migrate", interactive=False, verbosity=0)
             self.put_rest(manifest, folder)
 
@@ -72,12 +74,12 @@ class Command(BaseCommand):
         if manifest.database == "postgresql" and not url:
             raise BackupError(
                 "the backup is of PostgreSQL and the site runs on SQLite: name an empty PostgreSQL"
-                " database to unpack it in with --beside URL"
+                " database to unpack it in with --scratch-database URL"
             )
-        beside = read_beside(url) if url else env.sqlite(folder / "beside.sqlite3")
-        restore_across(manifest=manifest, folder=folder, beside=beside, tell=self.stdout.write)
+        scratch = read_scratch(url) if url else env.sqlite(folder / "scratch.sqlite3")
+        restore_across(manifest=manifest, folder=folder, scratch=scratch, tell=self.stdout.write)
         if url:
-            self.stdout.write("The database of --beside is needed no longer: drop it.")
+            self.stdout.write("The scratch database is needed no longer: drop it.")
 
     def put_rest(self, manifest: Manifest, folder: Path) -> None:
         files = site_backup.restore_workspace_files(folder=folder)
@@ -94,7 +96,7 @@ class Command(BaseCommand):
             raise SystemExit(1)
 
 
-def read_beside(url: str) -> dict[str, Any]:
+def read_scratch(url: str) -> dict[str, Any]:
     try:
         return env.owner_database(url, name="--beside")
     except ImproperlyConfigured as error:

@@ -19,7 +19,9 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         how = parser.add_mutually_exclusive_group()
-        how.add_argument("--anew", metavar="REASON", help="begin a new file; the old one is lost")
+        how.add_argument(
+            "--new-file", metavar="REASON", help="begin a new file; the old one is lost"
+        )
         how.add_argument(
             "--restored",
             metavar="REASON",
@@ -28,8 +30,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            if options["anew"] is not None:
-                count = start_new_file(reason=options["anew"])
+            if options["new_file"] is not None:
+                count = start_new_file(reason=options["new_file"])
             elif options["restored"] is not None:
                 count = record_restore(reason=options["restored"])
             else:

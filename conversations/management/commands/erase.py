@@ -25,7 +25,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--everything-of", metavar="NAME", help="erase all of this user's, now")
+        parser.add_argument("--user", metavar="NAME", help="erase all of this user's, now")
         parser.add_argument("--prove", action="store_true", help="search for what was erased")
         parser.add_argument(
             "--backup", type=Path, help="search this backup, too, or the newest one of this folder"
@@ -37,7 +37,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        self.erase(options["everything_of"])
+        self.erase(options["user"])
         if options["prove"] or options["rewrite"]:
             try:
                 purge_erased(is_rewritten=options["rewrite"])

@@ -18,13 +18,13 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("conversation", nargs="?", help="its id as in its address")
         parser.add_argument("--user", metavar="NAME", help="all conversations of this user")
-        parser.add_argument("--form", choices=sorted(EXPORT_FORMATS), default="json")
+        parser.add_argument("--format", choices=sorted(EXPORT_FORMATS), default="json")
         parser.add_argument("--events", action="store_true", help="with every change of context")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if (options["conversation"] is None) == (options["user"] is None):
             raise CommandError("give the id of a conversation, or --user", returncode=2)
-        write = EXPORT_FORMATS[options["form"]].write
+        write = EXPORT_FORMATS[options["format"]].write
         for found in self._wanted(options["conversation"], options["user"]):
             for piece in write(found, with_events=options["events"]):
                 self.stdout.write(piece, ending="")

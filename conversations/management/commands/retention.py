@@ -18,10 +18,10 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--most", type=int, default=50, help="chats to list; all are counted")
+        parser.add_argument("--limit", type=int, default=50, help="chats to list; all are counted")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = preview_rules(most=max(0, options["most"]))
+        found = preview_rules(most=max(0, options["limit"]))
         wide = max((len(chat.person) for chat in found.chats), default=0)
         for chat in found.chats:
             at = timezone.localtime(chat.last_message)

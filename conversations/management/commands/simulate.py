@@ -95,7 +95,7 @@ class Command(BaseCommand):
             " it is installed), or like the engine's own estimate",
         )  # fmt: skip
         parser.add_argument(
-            "--made", action="store_true",
+            "--synthetic", action="store_true",
             help="replay synthetic tasks too: mails, pages and PDFs in parts, paths, commands",
         )  # fmt: skip
         parser.add_argument("--dump-requests", metavar="DIR", help="write every request there")
@@ -110,7 +110,7 @@ class Command(BaseCommand):
 
     def _replay(self, options: dict[str, Any], worlds: list[World]) -> None:
         records = self._records(options["files"], options["limit"])
-        if options["made"]:
+        if options["synthetic"]:
             records += make_tasks()
         if options["conversation"]:
             records.append(_read_logged(options["conversation"]))

@@ -14,16 +14,18 @@ from conversations.operations.move import site_move
 from conversations.operations.move.frozen_source import SOURCE, Tell
 
 
-def restore_across(*, manifest: Manifest, folder: Path, beside: dict[str, Any], tell: Tell) -> None:
-    """Restore into the empty database `beside`, of the backup's kind, and move that to the site's.
+def restore_across(
+    *, manifest: Manifest, folder: Path, scratch: dict[str, Any], tell: Tell
+) -> None:
+    """Restore into the empty database `scratch`, of the backup's kind, and move that to the site's.
 
     Raises BackupError or MoveError, and then the site's database is no site.
     """
     target = site_move.read_owned_database()
-    with site_move.use_owned({"default": beside}):
+    with site_move.use_owned({"default": scratch}):
         if connection.introspection.table_names():
-            raise BackupError("the database beside the site's is not empty")
+            raise BackupError("the scratch database is not empty")
         site_backup.restore_database(manifest=manifest, folder=folder)
         call_command("migrate", interactive=False, verbosity=0)
-    with site_move.use_owned({"default": target, SOURCE: beside}):
+    with site_move.use_owned({"default": target, SOURCE: scratch}):
         site_move.move_site(tell=tell)
